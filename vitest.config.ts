@@ -27,17 +27,22 @@ const others = ["**/node_modules/**"]; // of packages of their own below test/
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
 // What needs a process of its own: replaced modules, another clock, environment or directory, what Lambda's runtime gives to
 // modules once.
-const changesProcess = /\bvi\.(mock|doMock|resetModules|stubEnv|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
+const changesProcess =
+  /\bvi\.(mock|doMock|resetModules|stubEnv|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
 const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others })
   .map((file) => file.replaceAll("\\", "/"))
-  .filter((file) => textsOf(join(import.meta.dirname, file)).some((text) => changesProcess.test(text)));
+  .filter((file) =>
+    textsOf(join(import.meta.dirname, file)).some((text) => changesProcess.test(text)),
+  );
 
 /** The text of a file, and of the helpers beside it that it imports. */
 function textsOf(file: string, seen = new Set<string>()): string[] {
   if (seen.has(file) || !existsSync(file)) return [];
   seen.add(file);
   const text = readFileSync(file, "utf8");
-  const helpers = [...text.matchAll(/from "\.\/([\w./-]+\.ts)"/g)].map(([, path = ""]) => join(dirname(file), path));
+  const helpers = [...text.matchAll(/from "\.\/([\w./-]+\.ts)"/g)].map(([, path = ""]) =>
+    join(dirname(file), path),
+  );
   return [text, ...helpers.flatMap((helper) => textsOf(helper, seen))];
 }
 
@@ -71,14 +76,32 @@ export default defineConfig({
           setupFiles: ["test/support/leave-no-trace.ts", ...everywhere],
         },
       },
-      { extends: true, test: { name: "alone", include: alone, exclude: [...system, ...others], setupFiles: everywhere } },
       {
         extends: true,
-        test: { name: "system", include: system, exclude: others, setupFiles: everywhere, testTimeout: 300_000 }, // crashes at each point
+        test: {
+          name: "alone",
+          include: alone,
+          exclude: [...system, ...others],
+          setupFiles: everywhere,
+        },
       },
       {
         extends: true,
-        test: { name: "types", include: [], typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] } },
+        test: {
+          name: "system",
+          include: system,
+          exclude: others,
+          setupFiles: everywhere,
+          testTimeout: 300_000,
+        }, // crashes at each point
+      },
+      {
+        extends: true,
+        test: {
+          name: "types",
+          include: [],
+          typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] },
+        },
       },
     ],
     coverage: {

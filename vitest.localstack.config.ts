@@ -2,7 +2,8 @@ import { defineConfig } from "vitest/config";
 import { alias } from "./vitest.config.ts";
 
 const endpoint = process.env["LOCALSTACK_ENDPOINT"];
-if (!endpoint) throw new Error("LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack");
+if (!endpoint)
+  throw new Error("LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack");
 
 // What `npm run test:localstack` runs against a LocalStack: the contract suites, and what `npm test` and
 // `npm run test:system` run of writes that happen once, of events, jobs, schedules, steps and traces on the embedded stack.

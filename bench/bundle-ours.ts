@@ -5,7 +5,12 @@ import { lambdaHandler } from "../src/lambda/index.ts";
 
 const files = defineFeature("files", (r) => {
   const config = r.config({
-    keys: { maxUploadSizeMb: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 10_000 } }) },
+    keys: {
+      maxUploadSizeMb: createTenantConfig("number", {
+        default: 10,
+        bounds: { min: 1, max: 10_000 },
+      }),
+    },
   });
   r.query("file.limit", {
     route: "GET /limits/:id",
@@ -16,4 +21,7 @@ const files = defineFeature("files", (r) => {
 });
 
 /** The Lambda function. */
-export const handler = lambdaHandler(buildServer({ features: [files], log: { requests: false } }), "files.file.limit");
+export const handler = lambdaHandler(
+  buildServer({ features: [files], log: { requests: false } }),
+  "files.file.limit",
+);

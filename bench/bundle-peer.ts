@@ -11,10 +11,16 @@ import httpErrorHandler from "@middy/http-error-handler";
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import * as z from "zod/mini";
 
-const logger = new Logger({ serviceName: "files", correlationIdSearchFn: search as (text: string, data: unknown) => unknown });
+const logger = new Logger({
+  serviceName: "files",
+  correlationIdSearchFn: search as (text: string, data: unknown) => unknown,
+});
 const client = new DynamoDBClient({});
 const documents = DynamoDBDocumentClient.from(client);
-const persistenceStore = new DynamoDBPersistenceLayer({ tableName: "keelson-once", awsSdkV3Client: client });
+const persistenceStore = new DynamoDBPersistenceLayer({
+  tableName: "keelson-once",
+  awsSdkV3Client: client,
+});
 
 const input = z.object({ id: z.string() });
 
@@ -26,10 +32,14 @@ export const once = makeIdempotent(async (event: { readonly id: string }) => eve
 
 /** The Lambda function. */
 export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2>()
-  .use(injectLambdaContext(logger, { correlationIdPath: 'headers."x-request-id"', resetKeys: true }))
+  .use(
+    injectLambdaContext(logger, { correlationIdPath: 'headers."x-request-id"', resetKeys: true }),
+  )
   .use(httpErrorHandler())
   .handler(async (event: APIGatewayProxyEventV2) => {
     const { id } = input.parse(event.pathParameters);
-    const { Item } = await documents.send(new GetCommand({ TableName: "keelson-parameters", Key: { id: "max-upload-size-mb" } }));
+    const { Item } = await documents.send(
+      new GetCommand({ TableName: "keelson-parameters", Key: { id: "max-upload-size-mb" } }),
+    );
     return { statusCode: 200, body: JSON.stringify({ id, maxMb: Item?.["value"] }) };
   });

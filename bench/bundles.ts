@@ -24,7 +24,10 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
     };
     const importing = (name: string) => `import "./${name}/app.mjs";\n`;
     const empty = file("empty.mjs", "");
-    const imports = { ours: file("import-ours.mjs", importing("ours")), peer: file("import-peer.mjs", importing("peer")) };
+    const imports = {
+      ours: file("import-ours.mjs", importing("ours")),
+      peer: file("import-peer.mjs", importing("peer")),
+    };
     const answers = {
       ours: file("value-ours.mjs", invoking("ours")),
       peer: file("value-peer.mjs", invoking("peer")),
@@ -36,7 +39,10 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
     const [oursFirst = 0, peerFirst = 0, floor = 0] = values.map(median);
     return [
       milliseconds("bundle-import", "ratio <= 0.25", ours - nothing, peer - nothing),
-      { ...milliseconds("first-value", "ratio <= 0.55", oursFirst, peerFirst), floor: rounded(floor, 1) },
+      {
+        ...milliseconds("first-value", "ratio <= 0.55", oursFirst, peerFirst),
+        floor: rounded(floor, 1),
+      },
     ];
   } finally {
     rmSync(folder, { recursive: true });
@@ -54,7 +60,8 @@ const ours = bundleFile("ours");
 
 /** The path of a handler of this folder. */
 export function bundleFile(name: string): string {
-  return new URL(name.startsWith("write-") ? `${name}.ts` : `bundle-${name}.ts`, import.meta.url).pathname;
+  return new URL(name.startsWith("write-") ? `${name}.ts` : `bundle-${name}.ts`, import.meta.url)
+    .pathname;
 }
 
 /**
@@ -66,7 +73,9 @@ export async function bundleAsUser(
   outdirs: { readonly rolldown: string; readonly esbuild: string },
 ): Promise<void> {
   const root = new URL("..", import.meta.url).pathname;
-  execFileSync(process.execPath, [join(root, "scripts/build.mjs")], { stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(process.execPath, [join(root, "scripts/build.mjs")], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   symlinkSync(root, join(folder, "node_modules/keelson"));
   for (const name of ["zod", "rolldown", "esbuild"])
@@ -91,7 +100,10 @@ await build({ entryPoints: ["app.ts"], outdir: process.argv[2], plugins: [esbuil
 `,
   );
   for (const [name, outdir] of Object.entries(outdirs)) {
-    execFileSync(process.execPath, [`${name}.mjs`, outdir], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+    execFileSync(process.execPath, [`${name}.mjs`, outdir], {
+      cwd: folder,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
   }
 }
 
@@ -108,7 +120,9 @@ export async function bundlePeer(outdir: string, app = bundleFile("peer")): Prom
     platform: "node",
     target: "node22",
     logLevel: "error",
-    banner: { js: 'import { createRequire as make } from "node:module"; const require = make(import.meta.url);' },
+    banner: {
+      js: 'import { createRequire as make } from "node:module"; const require = make(import.meta.url);',
+    },
   });
 }
 
@@ -131,7 +145,10 @@ process.exit();
 }
 
 /** The milliseconds of each file's process, in turns. */
-async function timed(files: readonly string[], env: Readonly<Record<string, string>>): Promise<number[][]> {
+async function timed(
+  files: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<number[][]> {
   const taken = files.map(() => [] as number[]);
   for (let round = -2; round < rounds; round++) {
     for (const [index, file] of files.entries()) {

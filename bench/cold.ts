@@ -28,15 +28,30 @@ export async function coldResults(env: Env, rounds = 30): Promise<Result[]> {
     writeEmpty(at("empty"));
     writeFloor(at("floor"));
     const starts: readonly Start[] = [
-      ...["empty", "floor", "ours", "peer"].map((name) => ({ name, folder: at(name), env, events: () => [read, read] })),
-      ...["rolldown", "esbuild"].map((name) => ({ name, folder: at(name), env, events: () => [read] })),
+      ...["empty", "floor", "ours", "peer"].map((name) => ({
+        name,
+        folder: at(name),
+        env,
+        events: () => [read, read],
+      })),
+      ...["rolldown", "esbuild"].map((name) => ({
+        name,
+        folder: at(name),
+        env,
+        events: () => [read],
+      })),
       ...["floor", "ours", "peer"].map((name) => ({
         name: `${name}-tls`,
         folder: at(name),
         env: front.env,
         events: () => [read],
       })),
-      ...["write-ours", "write-peer"].map((name) => ({ name, folder: at(name), env, events: () => [write()] })),
+      ...["write-ours", "write-peer"].map((name) => ({
+        name,
+        folder: at(name),
+        env,
+        events: () => [write()],
+      })),
     ];
     const taken = new Map(starts.map(({ name }) => [name, [] as number[][]]));
     for (let round = -2; round < rounds; round++) {
@@ -45,9 +60,11 @@ export async function coldResults(env: Env, rounds = 30): Promise<Result[]> {
         if (round >= 0) taken.get(name)?.push(times);
       }
     }
-    const timesOf = (name: string, event = 0) => (taken.get(name) ?? []).map((times) => times[event] ?? Number.NaN);
+    const timesOf = (name: string, event = 0) =>
+      (taken.get(name) ?? []).map((times) => times[event] ?? Number.NaN);
     const ms = (name: string, event = 0) => rounded(median(timesOf(name, event)), 1);
-    for (const { name } of starts) console.log(`${name}: ${ms(name)} ms, quartiles ${quartiles(timesOf(name))}`);
+    for (const { name } of starts)
+      console.log(`${name}: ${ms(name)} ms, quartiles ${quartiles(timesOf(name))}`);
     const pair = (prefix: string, suffix: string, event = 0) => ({
       ours: ms(`${prefix}ours${suffix}`, event),
       peer: ms(`${prefix}peer${suffix}`, event),
@@ -55,15 +72,33 @@ export async function coldResults(env: Env, rounds = 30): Promise<Result[]> {
     });
     const asUser = (name: string) => {
       const ours = timesOf("ours");
-      const spread = spreadOf(timesOf(name).map((taken, round) => taken / (ours[round] ?? Number.NaN)));
-      return { goal: "ratio <= 1.03", ours: ms(name), peer: ms("ours"), unit: "ms" as const, spread };
+      const spread = spreadOf(
+        timesOf(name).map((taken, round) => taken / (ours[round] ?? Number.NaN)),
+      );
+      return {
+        goal: "ratio <= 1.03",
+        ours: ms(name),
+        peer: ms("ours"),
+        unit: "ms" as const,
+        spread,
+      };
     };
     return [
       result({ id: "lambda-cold", goal: "ratio <= 0.55", ...pair("", ""), floor: ms("floor") }),
       result({ id: "user-bundle-cold", ...asUser("rolldown") }),
       result({ id: "user-esbuild-cold", ...asUser("esbuild") }),
-      result({ id: "lambda-cold-tls", goal: "ratio <= 0.6", ...pair("", "-tls"), floor: ms("floor-tls") }),
-      result({ id: "second-request", goal: "ratio <= 1", ...pair("", "", 1), floor: ms("empty", 1) }),
+      result({
+        id: "lambda-cold-tls",
+        goal: "ratio <= 0.6",
+        ...pair("", "-tls"),
+        floor: ms("floor-tls"),
+      }),
+      result({
+        id: "second-request",
+        goal: "ratio <= 1",
+        ...pair("", "", 1),
+        floor: ms("empty", 1),
+      }),
       result({ id: "first-write-cold", goal: "ratio <= 0.75", ...pair("write-", "") }),
     ];
   } finally {
@@ -82,7 +117,10 @@ interface Start {
 
 const path = "/limits/f1";
 const common = { version: "2.0", rawQueryString: "", isBase64Encoded: false };
-const contextOf = (method: string, path: string) => ({ http: { method, path, sourceIp: "192.0.2.1" }, stage: "$default" });
+const contextOf = (method: string, path: string) => ({
+  http: { method, path, sourceIp: "192.0.2.1" },
+  stage: "$default",
+});
 
 const read: Asked = {
   event: {
@@ -101,7 +139,11 @@ function write(): Asked {
     event: {
       ...common,
       rawPath: "/files/f1",
-      headers: { "x-request-id": "r1", "content-type": "application/json", "idempotency-key": crypto.randomUUID() },
+      headers: {
+        "x-request-id": "r1",
+        "content-type": "application/json",
+        "idempotency-key": crypto.randomUUID(),
+      },
       pathParameters: { id: "f1" },
       requestContext: contextOf("PUT", "/files/f1"),
       body: '{"name":"b"}',

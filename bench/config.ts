@@ -8,7 +8,8 @@ import { buildServer, createUserConfig, defineFeature } from "../src/index.ts";
 import { startTestApp, type TestApp } from "../src/testing/index.ts";
 import { callsOf, type Result, sideBySide } from "./measure.ts";
 
-const preference = () => createUserConfig("number", { default: 10, bounds: { min: 1, max: 1_000 } });
+const preference = () =>
+  createUserConfig("number", { default: 10, bounds: { min: 1, max: 1_000 } });
 
 const bench = defineFeature("bench", (r) => {
   r.table("parameters", { partitionKey: "id" });
@@ -35,7 +36,12 @@ export async function configResults(): Promise<Result[]> {
   const peer = openPeer(app);
   try {
     memory();
-    return [await warm(app, peer), await cold(app, peer), await concurrent(app, peer), await absent(app, peer)];
+    return [
+      await warm(app, peer),
+      await cold(app, peer),
+      await concurrent(app, peer),
+      await absent(app, peer),
+    ];
   } finally {
     peer.client.destroy();
     await app.close();
@@ -46,8 +52,16 @@ export async function configResults(): Promise<Result[]> {
 function memory(): void {
   const maxTenants = 2_000;
   const reader = { read: async () => [] };
-  const keyGroups = groupKeys(Object.values(bench.config).map((key) => ({ ...key, feature: "bench", name: key.id })));
-  const cached = createCachedRows({ ttlMs: 5_000, maxStaleMs: 30_000, maxTenants, reader, keyGroups });
+  const keyGroups = groupKeys(
+    Object.values(bench.config).map((key) => ({ ...key, feature: "bench", name: key.id })),
+  );
+  const cached = createCachedRows({
+    ttlMs: 5_000,
+    maxStaleMs: 30_000,
+    maxTenants,
+    reader,
+    keyGroups,
+  });
   const heap = () => {
     globalThis.gc?.();
     return process.memoryUsage().heapUsed;
@@ -55,14 +69,18 @@ function memory(): void {
   const pass = (tenants: number) => {
     for (let index = 0; index < tenants; index++) {
       const partition = userPartition(`tenant-${index}`, "ann");
-      for (const { id } of Object.values(bench.config)) cached.noteWrite(partition, id, { value: index, version: 1 });
+      for (const { id } of Object.values(bench.config))
+        cached.noteWrite(partition, id, { value: index, version: 1 });
     }
     return heap();
   };
   const before = heap();
   const [atBound, after] = [pass(maxTenants), pass(100_000)];
   const kilobytes = (bytes: number) => Math.round((bytes - before) / 1_024);
-  console.log(`memory: ${maxTenants} tenants ${kilobytes(atBound)} KB, after 100,000 ${kilobytes(after)} KB`, cached.size());
+  console.log(
+    `memory: ${maxTenants} tenants ${kilobytes(atBound)} KB, after 100,000 ${kilobytes(after)} KB`,
+    cached.size(),
+  );
 }
 
 /** One key that has a row at the tenant's level, read again and again by one request; the peer keeps it for an hour. */
@@ -100,7 +118,9 @@ async function cold(app: TestApp, { calls, open, put }: Peer): Promise<Result> {
     }),
     peer: await counted(calls, async () => {
       for (const { id } of keys) {
-        (await provider.get(`user/${id}`)) ?? (await provider.get(`tenant/${id}`)) ?? (await provider.get(`system/${id}`));
+        (await provider.get(`user/${id}`)) ??
+          (await provider.get(`tenant/${id}`)) ??
+          (await provider.get(`system/${id}`));
       }
     }),
   });
@@ -108,10 +128,14 @@ async function cold(app: TestApp, { calls, open, put }: Peer): Promise<Result> {
 
 /** Fifty requests that read one key at once. */
 async function concurrent(app: TestApp, { calls, open }: Peer): Promise<Result> {
-  const contexts = await Promise.all(Array.from({ length: 50 }, () => app.ctx({ id: "many", tenantId: "many" })));
+  const contexts = await Promise.all(
+    Array.from({ length: 50 }, () => app.ctx({ id: "many", tenantId: "many" })),
+  );
   const provider = open();
   return callsOf("config-concurrent-calls", {
-    ours: await counted(app.calls, () => Promise.all(contexts.map((ctx) => ctx.config(bench.config.one)))),
+    ours: await counted(app.calls, () =>
+      Promise.all(contexts.map((ctx) => ctx.config(bench.config.one))),
+    ),
     peer: await counted(calls, () => Promise.all(contexts.map(() => provider.get("warm")))),
   });
 }
@@ -134,7 +158,12 @@ type Peer = ReturnType<typeof openPeer>;
 
 /** Powertools' provider, which counts the calls of its client. */
 function openPeer(app: TestApp) {
-  const { AWS_ENDPOINT_URL = "", AWS_REGION = "", AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" } = app.env;
+  const {
+    AWS_ENDPOINT_URL = "",
+    AWS_REGION = "",
+    AWS_ACCESS_KEY_ID = "",
+    AWS_SECRET_ACCESS_KEY = "",
+  } = app.env;
   const client = new DynamoDBClient({
     endpoint: AWS_ENDPOINT_URL,
     region: AWS_REGION,
@@ -155,12 +184,17 @@ function openPeer(app: TestApp) {
     calls,
     open: () => new DynamoDBProvider({ tableName, awsSdkV3Client: client }),
     put: (id: string, value: number) =>
-      DynamoDBDocumentClient.from(client).send(new PutCommand({ TableName: tableName, Item: { id, value } })),
+      DynamoDBDocumentClient.from(client).send(
+        new PutCommand({ TableName: tableName, Item: { id, value } }),
+      ),
   };
 }
 
 /** How many calls `work` makes. */
-async function counted(calls: Readonly<Record<string, number>>, work: () => Promise<unknown>): Promise<number> {
+async function counted(
+  calls: Readonly<Record<string, number>>,
+  work: () => Promise<unknown>,
+): Promise<number> {
   const total = () => Object.values(calls).reduce((sum, count) => sum + count, 0);
   const before = total();
   await work();

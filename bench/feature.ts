@@ -3,7 +3,12 @@ import { access, buildServer, createTenantConfig, defineFeature } from "../src/i
 /** What is measured: a query with one configuration read, silent or with one line. */
 export const files = defineFeature("files", (r) => {
   const config = r.config({
-    keys: { maxUploadSizeMb: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 10_000 } }) },
+    keys: {
+      maxUploadSizeMb: createTenantConfig("number", {
+        default: 10,
+        bounds: { min: 1, max: 10_000 },
+      }),
+    },
   });
   r.query("limits.silent", {
     route: "GET /limits/silent",

@@ -3,7 +3,10 @@ import { join } from "node:path";
 
 /** Writes a function as `app.mjs` that does nothing: what the process and Lambda's runtime take. */
 export function writeEmpty(outdir: string): void {
-  write(outdir, "export const handler = async () => ({ statusCode: 200, body: JSON.stringify({ id: 'f1', maxMb: 77 }) });\n");
+  write(
+    outdir,
+    "export const handler = async () => ({ statusCode: 200, body: JSON.stringify({ id: 'f1', maxMb: 77 }) });\n",
+  );
 }
 
 /** Writes one that signs a GetItem by hand, and does nothing else: nobody who reads DynamoDB is faster. */

@@ -28,7 +28,10 @@ const starts: Readonly<Record<string, (kind: Kind) => Promise<number>>> = {
     const http = createServer(({ headers }, response) => {
       if (isLogged) writeSync(1, line(headers["x-request-id"]));
       const body = JSON.stringify({ maxMb: 77 });
-      response.writeHead(200, { "content-type": "application/json; charset=utf-8", "content-length": Buffer.byteLength(body) });
+      response.writeHead(200, {
+        "content-type": "application/json; charset=utf-8",
+        "content-length": Buffer.byteLength(body),
+      });
       response.end(body);
     });
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
@@ -43,9 +46,15 @@ const starts: Readonly<Record<string, (kind: Kind) => Promise<number>>> = {
       requestIdHeader: "x-request-id",
     });
     if (isTold) {
-      app.addHook("onResponse", async ({ method, routeOptions, log }, { statusCode, elapsedTime }) => {
-        log.info({ method, route: routeOptions.url, status: statusCode, durationMs: elapsedTime }, "request.completed");
-      });
+      app.addHook(
+        "onResponse",
+        async ({ method, routeOptions, log }, { statusCode, elapsedTime }) => {
+          log.info(
+            { method, route: routeOptions.url, status: statusCode, durationMs: elapsedTime },
+            "request.completed",
+          );
+        },
+      );
     }
     if (isMeasured) {
       const duration = new Histogram({
@@ -55,7 +64,10 @@ const starts: Readonly<Record<string, (kind: Kind) => Promise<number>>> = {
         registers: [new Registry()],
       });
       app.addHook("onResponse", async ({ method, routeOptions }, { statusCode, elapsedTime }) => {
-        duration.observe({ method, route: routeOptions.url ?? "none", status: statusCode }, elapsedTime / 1_000);
+        duration.observe(
+          { method, route: routeOptions.url ?? "none", status: statusCode },
+          elapsedTime / 1_000,
+        );
       });
     }
     app.get(`/limits/${isLogged ? "logged" : "silent"}`, async (request, reply) => {
@@ -71,7 +83,11 @@ const starts: Readonly<Record<string, (kind: Kind) => Promise<number>>> = {
 
 const [, , name = "", kind] = process.argv;
 process.send?.({
-  port: await starts[name]?.({ isLogged: kind === "logged", isTold: kind === "told", isMeasured: kind === "measured" }),
+  port: await starts[name]?.({
+    isLogged: kind === "logged",
+    isTold: kind === "told",
+    isMeasured: kind === "measured",
+  }),
 });
 process.on("message", (what) => process.send?.(what === "cpu" ? cpu() : heap()));
 process.on("disconnect", () => process.exit());

@@ -46,11 +46,20 @@ async function contest(
 }
 
 /** The medians of a run of some servers, in microseconds of CPU time a request. */
-async function runOf(names: readonly string[], kind: string, env: Readonly<Record<string, string>>): Promise<number[]> {
+async function runOf(
+  names: readonly string[],
+  kind: string,
+  env: Readonly<Record<string, string>>,
+): Promise<number[]> {
   const servers = await Promise.all(names.map((name) => startHttp(name, kind, env)));
-  const sides = servers.map((server) => ({ server, load: openLoad(server.port, kind), taken: [] as number[] }));
+  const sides = servers.map((server) => ({
+    server,
+    load: openLoad(server.port, kind),
+    taken: [] as number[],
+  }));
   try {
-    for (let round = 0; round < warmUps; round++) for (const { load } of sides) await load.send(requests);
+    for (let round = 0; round < warmUps; round++)
+      for (const { load } of sides) await load.send(requests);
     for (let round = 0; round < rounds; round++) {
       // There and back: whatever grows or shrinks meanwhile, each is as often the first.
       for (const { server, load, taken } of round % 2 === 0 ? sides : sides.toReversed()) {
@@ -77,7 +86,11 @@ export interface HttpProcess {
 }
 
 /** Starts a server as a production process whose stdout is /dev/null. */
-export async function startHttp(name: string, kind: string, env: Readonly<Record<string, string>>): Promise<HttpProcess> {
+export async function startHttp(
+  name: string,
+  kind: string,
+  env: Readonly<Record<string, string>>,
+): Promise<HttpProcess> {
   const child = fork(new URL("http-server.ts", import.meta.url), [name, kind], {
     env: { ...process.env, ...env, NODE_ENV: "production" },
     execArgv: ["--expose-gc"],
@@ -108,7 +121,9 @@ interface OpenLoad {
 
 function openLoad(port: number, kind: string): OpenLoad {
   const head = `GET /limits/${kind === "logged" ? kind : "silent"} HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\nuser-agent: bench\r\nx-request-id: 0191e7a0-5d1c-7000-8000-000000000001\r\n\r\n`;
-  const sockets = Array.from({ length: connections }, () => connect(port, "127.0.0.1").setEncoding("latin1"));
+  const sockets = Array.from({ length: connections }, () =>
+    connect(port, "127.0.0.1").setEncoding("latin1"),
+  );
   return {
     send: async (requests) => {
       await Promise.all(sockets.map((socket) => talk(socket, head, requests / connections)));

@@ -6,13 +6,26 @@ const attempts = 15;
 
 /** Reading a body of a megabyte, beside what JSON.parse alone takes of its bytes: of the bodies that hold it up most, the worst. */
 export function jsonResults(): Result[] {
-  const measured = Object.entries(bodies()).map(([name, text]) => ({ name, ...timesOf(Buffer.from(text)) }));
+  const measured = Object.entries(bodies()).map(([name, text]) => ({
+    name,
+    ...timesOf(Buffer.from(text)),
+  }));
   for (const { name, ours, peer } of measured) {
     console.log(`${name.padEnd(30)} ${ours.toFixed(2)} ms, JSON.parse ${peer.toFixed(2)} ms`);
   }
-  const { ours, peer } = measured.reduce((one, other) => (other.ours / other.peer > one.ours / one.peer ? other : one));
+  const { ours, peer } = measured.reduce((one, other) =>
+    other.ours / other.peer > one.ours / one.peer ? other : one,
+  );
   const nanoseconds = (ms: number) => Math.round(ms * 1_000_000);
-  return [result({ id: "json-hostile", goal: "ratio <= 2", ours: nanoseconds(ours), peer: nanoseconds(peer), unit: "ns" })];
+  return [
+    result({
+      id: "json-hostile",
+      goal: "ratio <= 2",
+      ours: nanoseconds(ours),
+      peer: nanoseconds(peer),
+      unit: "ns",
+    }),
+  ];
 }
 
 /** The quickest of many, in turns: what is slower was held up by something else. */
@@ -44,7 +57,8 @@ function millisecondsOf(work: () => unknown): number {
 function bodies(): Readonly<Record<string, string>> {
   const list = (element: string) => filled("[", "]", () => element);
   const object = (member: (index: number) => string) => filled("{", "}", member);
-  const text = (piece: string) => `{"a":"${piece.repeat(Math.floor((megabyte - 8) / Buffer.byteLength(piece)))}"}`;
+  const text = (piece: string) =>
+    `{"a":"${piece.repeat(Math.floor((megabyte - 8) / Buffer.byteLength(piece)))}"}`;
   return {
     "a long text": text("x"),
     "a text of many bytes": text("é"),

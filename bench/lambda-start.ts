@@ -12,7 +12,9 @@ export interface LambdaRuntime {
 
 /** Installed where it is not there yet, as the tests of the package do. */
 export async function lambdaRuntime(): Promise<LambdaRuntime> {
-  const { installRuntime } = await import(new URL("../scripts/package-emulator.mjs", import.meta.url).href);
+  const { installRuntime } = await import(
+    new URL("../scripts/package-emulator.mjs", import.meta.url).href
+  );
   return installRuntime(console.log) as LambdaRuntime; // safe: it is what it says that it returns
 }
 
@@ -27,7 +29,12 @@ export async function millisecondsOf(
   const child = spawn(
     emulator,
     [
-      ...["--runtime-interface-emulator-address", `127.0.0.1:${port}`, "--runtime-api-address", `127.0.0.1:${runtimePort}`],
+      ...[
+        "--runtime-interface-emulator-address",
+        `127.0.0.1:${port}`,
+        "--runtime-api-address",
+        `127.0.0.1:${runtimePort}`,
+      ],
       ...[process.execPath, runtime, "app.handler"],
     ],
     {
@@ -63,10 +70,13 @@ export interface Asked {
 
 async function answered(port: number | undefined, asked: Asked): Promise<number> {
   const began = performance.now();
-  const response = await fetch(`http://127.0.0.1:${port}/2015-03-31/functions/function/invocations`, {
-    method: "POST",
-    body: JSON.stringify(asked.event),
-  });
+  const response = await fetch(
+    `http://127.0.0.1:${port}/2015-03-31/functions/function/invocations`,
+    {
+      method: "POST",
+      body: JSON.stringify(asked.event),
+    },
+  );
   const text = await response.text();
   const ms = performance.now() - began;
   const { statusCode, body } = JSON.parse(text) as { statusCode?: number; body?: string }; // safe: what is neither is not the answer

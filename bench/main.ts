@@ -39,7 +39,9 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((name) => !Object.hasOwn(groups, name));
 if (unknown.length > 0) {
-  console.error(`There is no ${unknown.join(", ")}; measure some of ${Object.keys(groups).join(", ")}, or all without a name`);
+  console.error(
+    `There is no ${unknown.join(", ")}; measure some of ${Object.keys(groups).join(", ")}, or all without a name`,
+  );
   process.exit(2);
 }
 

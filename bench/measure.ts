@@ -27,7 +27,13 @@ export interface Contest {
 const rounds = 15;
 
 /** Times both in turns, so that what else the machine does meets both. */
-export async function sideBySide({ id, goal, times = 200_000, ours, peer }: Contest): Promise<Result> {
+export async function sideBySide({
+  id,
+  goal,
+  times = 200_000,
+  ours,
+  peer,
+}: Contest): Promise<Result> {
   const taken: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
   await ours(times);
   await peer(times);
@@ -35,11 +41,21 @@ export async function sideBySide({ id, goal, times = 200_000, ours, peer }: Cont
     taken.ours.push(await nanosecondsOf(ours, times));
     taken.peer.push(await nanosecondsOf(peer, times));
   }
-  return result({ id, goal, ours: Math.round(median(taken.ours)), peer: Math.round(median(taken.peer)), unit: "ns" });
+  return result({
+    id,
+    goal,
+    ours: Math.round(median(taken.ours)),
+    peer: Math.round(median(taken.peer)),
+    unit: "ns",
+  });
 }
 
 /** A count of calls, and how many are the goal. */
-export function callsOf(id: string, { ours, peer }: { readonly ours: number; readonly peer: number }, goal = 1): Result {
+export function callsOf(
+  id: string,
+  { ours, peer }: { readonly ours: number; readonly peer: number },
+  goal = 1,
+): Result {
   return result({ id, goal: `ours = ${goal}`, ours, peer, unit: "calls" });
 }
 
@@ -61,18 +77,29 @@ export function resultOfRuns(
   const ratios = runs.map(({ ours, peer }) => ours / peer);
   // The times of the run whose ratio counts: medians of their own would have another.
   const { ours = Number.NaN, peer = Number.NaN } = runs[ratios.indexOf(median(ratios))] ?? {};
-  return result({ ...facts, ours: rounded(ours, decimals), peer: rounded(peer, decimals), spread: spreadOf(ratios) });
+  return result({
+    ...facts,
+    ours: rounded(ours, decimals),
+    peer: rounded(peer, decimals),
+    spread: spreadOf(ratios),
+  });
 }
 
 /** The lower and the upper quartile. */
 export function spreadOf(ratios: readonly number[]): readonly [number, number] {
   const sorted = [...ratios].sort((a, b) => a - b);
-  const at = (share: number) => rounded(sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN, 3);
+  const at = (share: number) =>
+    rounded(sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN, 3);
   return [at(0.25), at(0.75)];
 }
 
 /** A ratio as the tables have it, with that of the floor. */
-export function shownRatio({ ratio, spread, floor, peer }: Pick<Result, "ratio" | "spread" | "floor" | "peer">): string {
+export function shownRatio({
+  ratio,
+  spread,
+  floor,
+  peer,
+}: Pick<Result, "ratio" | "spread" | "floor" | "peer">): string {
   const shown = spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`;
   return floor === undefined ? shown : `${shown}, floor ${rounded(floor / peer, 3)}`;
 }
@@ -89,7 +116,10 @@ export function rounded(value: number, decimals: number): number {
 }
 
 /** How long it takes to do something once, in nanoseconds. */
-export async function nanosecondsOf(work: (times: number) => Promise<void>, times: number): Promise<number> {
+export async function nanosecondsOf(
+  work: (times: number) => Promise<void>,
+  times: number,
+): Promise<number> {
   const began = process.hrtime.bigint();
   await work(times);
   return Number(process.hrtime.bigint() - began) / times;

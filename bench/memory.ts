@@ -12,7 +12,15 @@ export async function memoryResults(env: Readonly<Record<string, string>>): Prom
     await load(server.port, "logged", few);
     const peer = await heapOf(server);
     await load(server.port, "logged", many - few);
-    return [result({ id: "http-memory", goal: "ratio <= 1.1", ours: await heapOf(server), peer, unit: "bytes" })];
+    return [
+      result({
+        id: "http-memory",
+        goal: "ratio <= 1.1",
+        ours: await heapOf(server),
+        peer,
+        unit: "bytes",
+      }),
+    ];
   } finally {
     server.child.disconnect();
   }

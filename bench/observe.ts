@@ -16,13 +16,26 @@ const warmUpTimes = 6_000;
 export async function observeResults(env: Env): Promise<Result[]> {
   // Of one process, and in rounds of half a millisecond: what is compared is smaller than the difference of two processes, and than
   // what else the machine does in a longer round.
-  const none = await runsOf({ runs: 12, rounds: 240, times: 250, processes: [["joining", "ignoring"]], spans: 0 }, env);
-  const traced = await runsOf(
-    { runs: 7, rounds: 30, times: 500, processes: [["spans"], ["xray"], ["instrumented"]], spans: 1 },
+  const none = await runsOf(
+    { runs: 12, rounds: 240, times: 250, processes: [["joining", "ignoring"]], spans: 0 },
     env,
   );
-  const measured = await runsOf({ runs: 7, rounds: 30, times: 500, processes: [["emf"], ["logMetrics"]], spans: 0 }, env);
-  const beside = (peer: number) => traced.map((run) => ({ ours: run[0] ?? 0, peer: run[peer] ?? 0 }));
+  const traced = await runsOf(
+    {
+      runs: 7,
+      rounds: 30,
+      times: 500,
+      processes: [["spans"], ["xray"], ["instrumented"]],
+      spans: 1,
+    },
+    env,
+  );
+  const measured = await runsOf(
+    { runs: 7, rounds: 30, times: 500, processes: [["emf"], ["logMetrics"]], spans: 0 },
+    env,
+  );
+  const beside = (peer: number) =>
+    traced.map((run) => ({ ours: run[0] ?? 0, peer: run[peer] ?? 0 }));
   return [
     resultOfRuns({ id: "trace-none", goal: "ratio <= 1.02", unit: "ns" }, none.map(pair)),
     resultOfRuns({ id: "trace-on", goal: "ratio <= 1", unit: "ns" }, beside(1)),
@@ -65,7 +78,8 @@ async function runOf({ rounds, times, processes, spans }: Contest, env: Env): Pr
         // Safe: it answers with nothing else.
         const [answer] = (await once(child, "message")) as [{ nanoseconds: number; spans: number }];
         if (round < warmUps) continue;
-        if (answer.spans !== spans * times) throw new Error(`${name} made ${answer.spans} spans of ${times} invocations`);
+        if (answer.spans !== spans * times)
+          throw new Error(`${name} made ${answer.spans} spans of ${times} invocations`);
         taken.push(answer.nanoseconds);
       }
     }
@@ -90,7 +104,9 @@ async function start(names: readonly string[], env: Env) {
   });
   await Promise.race([
     once(child, "message"),
-    once(child, "exit").then(([code]) => Promise.reject(new Error(`${names} exited with ${code} before it was ready`))),
+    once(child, "exit").then(([code]) =>
+      Promise.reject(new Error(`${names} exited with ${code} before it was ready`)),
+    ),
   ]);
   return child;
 }

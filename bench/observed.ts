@@ -32,7 +32,10 @@ const sides: Readonly<Record<string, () => Invocable | Promise<Invocable>>> = {
     const { AwsLambdaInstrumentation } = await import("@opentelemetry/instrumentation-aws-lambda");
     new AwsLambdaInstrumentation().setTracerProvider(provider);
     // Safe: these are its exports.
-    const traced = createRequire(import.meta.url)("./traced-peer.cjs") as { handler: Invocable; inner: Invocable };
+    const traced = createRequire(import.meta.url)("./traced-peer.cjs") as {
+      handler: Invocable;
+      inner: Invocable;
+    };
     traced.inner = peer();
     return (event, context) => traced.handler(event, context);
   },
@@ -41,7 +44,9 @@ const sides: Readonly<Record<string, () => Invocable | Promise<Invocable>>> = {
     const { captureLambdaHandler } = await import("@aws-lambda-powertools/tracer/middleware");
     const fromTracer = createRequire(import.meta.resolve("@aws-lambda-powertools/tracer"));
     // Safe: each closed segment is handed to it. It formats and sends them, which an exporter does elsewhere.
-    const emitter = fromTracer("aws-xray-sdk-core/dist/lib/segment_emitter.js") as { send: () => void };
+    const emitter = fromTracer("aws-xray-sdk-core/dist/lib/segment_emitter.js") as {
+      send: () => void;
+    };
     emitter.send = () => {
       spans += 1;
     };
@@ -94,11 +99,14 @@ for (const name of names) {
   const handler = await sides[name]?.();
   if (handler !== undefined) opened.set(name, invoking(handler, event));
 }
-process.on("message", async ({ name, times }: { readonly name: string; readonly times: number }) => {
-  const before = spans;
-  const work = opened.get(name);
-  const nanoseconds = work === undefined ? Number.NaN : await nanosecondsOf(work, times);
-  process.send?.({ nanoseconds, spans: spans - before });
-});
+process.on(
+  "message",
+  async ({ name, times }: { readonly name: string; readonly times: number }) => {
+    const before = spans;
+    const work = opened.get(name);
+    const nanoseconds = work === undefined ? Number.NaN : await nanosecondsOf(work, times);
+    process.send?.({ nanoseconds, spans: spans - before });
+  },
+);
 process.on("disconnect", () => process.exit());
 process.send?.("ready");

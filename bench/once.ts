@@ -1,6 +1,13 @@
-import { IdempotencyConfig, IdempotencyItemAlreadyExistsError, makeIdempotent } from "@aws-lambda-powertools/idempotency";
+import {
+  IdempotencyConfig,
+  IdempotencyItemAlreadyExistsError,
+  makeIdempotent,
+} from "@aws-lambda-powertools/idempotency";
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
-import { BasePersistenceLayer, type IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
+import {
+  BasePersistenceLayer,
+  type IdempotencyRecord,
+} from "@aws-lambda-powertools/idempotency/persistence";
 import { DynamoDBClient, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import { z } from "zod";
 import { access, buildServer, defineFeature } from "../src/index.ts";
@@ -16,7 +23,11 @@ let runs = 0;
 const orders = defineFeature("orders", (r) => {
   r.table("idempotency", { partitionKey: "id" });
   const table = r.table("orders", { partitionKey: "pk" });
-  r.write("order.note", { route: "POST /notes", access: access.authenticated, handler: async () => ({ run: ++runs }) });
+  r.write("order.note", {
+    route: "POST /notes",
+    access: access.authenticated,
+    handler: async () => ({ run: ++runs }),
+  });
   r.write("order.create", {
     route: "POST /orders",
     access: access.authenticated,
@@ -58,9 +69,17 @@ export async function onceResults(): Promise<Result[]> {
     };
     const duplicates = {
       ours: await callsOfOurs(app, () => duplicatesOf(app)),
-      peer: await peer.callsOf(() => Promise.allSettled(Array.from({ length: 50 }, () => peer.note({ id: "duplicates" })))),
+      peer: await peer.callsOf(() =>
+        Promise.allSettled(Array.from({ length: 50 }, () => peer.note({ id: "duplicates" }))),
+      ),
     };
-    const placed = { kind: "shared", type: "order.placed", payload: { id: "o1" }, causedBy: "r1", origRequestId: "r1" } as const;
+    const placed = {
+      kind: "shared",
+      type: "order.placed",
+      payload: { id: "o1" },
+      causedBy: "r1",
+      origRequestId: "r1",
+    } as const;
     const event = {
       ours: await callsOfOurs(app, () => app.deliver({ ...placed, eventId: "fresh" })),
       peer: await peer.callsOf(() => peer.note({ id: "fresh" })),
@@ -84,7 +103,11 @@ export async function onceResults(): Promise<Result[]> {
 }
 
 async function send(app: TestApp, path: string, key: string): Promise<string> {
-  const response = await app.fetch(path, { body: {}, as: ann, headers: { "idempotency-key": key } });
+  const response = await app.fetch(path, {
+    body: {},
+    as: ann,
+    headers: { "idempotency-key": key },
+  });
   if (response.status !== 200) throw new Error(`${path} was answered with ${response.status}`);
   return response.text();
 }
@@ -92,7 +115,9 @@ async function send(app: TestApp, path: string, key: string): Promise<string> {
 /** Fifty callers at once, who get the answer of one run. */
 async function duplicatesOf(app: TestApp): Promise<void> {
   const before = runs;
-  const answers = await Promise.all(Array.from({ length: 50 }, () => send(app, "/notes", "duplicates")));
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, () => send(app, "/notes", "duplicates")),
+  );
   if (new Set(answers).size !== 1 || runs !== before + 1)
     throw new Error(`${new Set(answers).size} answers of ${runs - before} runs`);
 }
@@ -117,7 +142,10 @@ function openPeer({ env }: TestApp) {
   const client = new DynamoDBClient({
     endpoint: env["AWS_ENDPOINT_URL"] ?? "",
     region: env["AWS_REGION"] ?? "",
-    credentials: { accessKeyId: env["AWS_ACCESS_KEY_ID"] ?? "", secretAccessKey: env["AWS_SECRET_ACCESS_KEY"] ?? "" },
+    credentials: {
+      accessKeyId: env["AWS_ACCESS_KEY_ID"] ?? "",
+      secretAccessKey: env["AWS_SECRET_ACCESS_KEY"] ?? "",
+    },
   });
   let calls = 0;
   client.middlewareStack.add(
@@ -129,10 +157,15 @@ function openPeer({ env }: TestApp) {
   );
   const config = new IdempotencyConfig({ eventKeyJmesPath: "id" });
   config.registerLambdaContext({ getRemainingTimeInMillis: () => 30_000 } as never); // the part of it that is read
-  const persistenceStore = new DynamoDBPersistenceLayer({ tableName: "keelson-idempotency", awsSdkV3Client: client });
+  const persistenceStore = new DynamoDBPersistenceLayer({
+    tableName: "keelson-idempotency",
+    awsSdkV3Client: client,
+  });
   const note = async (_event: { id: string }) => ({ run: ++runs });
   const create = async (_event: { id: string }) => {
-    await client.send(new PutItemCommand({ TableName: "keelson-orders", Item: { pk: { S: `${++runs}` } } }));
+    await client.send(
+      new PutItemCommand({ TableName: "keelson-orders", Item: { pk: { S: `${++runs}` } } }),
+    );
     return { run: runs };
   };
   return {
@@ -150,20 +183,31 @@ function openPeer({ env }: TestApp) {
 /** What claiming and completing costs of the processor, with the records in memory. */
 function cpu(): Promise<Result> {
   const event = { id: "order-1", tenantId: "acme", item: "a", lines: [{ sku: "s1", count: 2 }] };
-  const config = new IdempotencyConfig({ eventKeyJmesPath: "[tenantId, id]", payloadValidationJmesPath: "[item, lines]" });
+  const config = new IdempotencyConfig({
+    eventKeyJmesPath: "[tenantId, id]",
+    payloadValidationJmesPath: "[item, lines]",
+  });
   config.registerLambdaContext({ getRemainingTimeInMillis: () => 30_000 } as never); // as above
   return sideBySide({
     id: "write-cpu",
     goal: "ratio <= 0.45",
     times: 10_000,
     ours: async (times) => {
-      const once = createOnce({ store: memoryStore(), clock: systemClock, waitMs: 0, draining: new AbortController().signal });
+      const once = createOnce({
+        store: memoryStore(),
+        clock: systemClock,
+        waitMs: 0,
+        draining: new AbortController().signal,
+      });
       for (let i = 0; i < times; i++) {
         const input = { ...event, id: `order-${i}` };
         await once.run({
           claim: {
             kind: "write",
-            key: claimKey(["write", "idempotency-key", "user", input.tenantId, "ann", "orders.order.create"], input.id),
+            key: claimKey(
+              ["write", "idempotency-key", "user", input.tenantId, "ann", "orders.order.create"],
+              input.id,
+            ),
             fingerprint: fingerprintOf("orders.order.create", input),
             comparesFingerprint: true,
             replayedHeaders: [],
@@ -174,21 +218,35 @@ function cpu(): Promise<Result> {
           logPrefix: "once",
           log: silent,
           signal: undefined,
-          work: async () => ({ status: 200, headers: {}, cookies: [], body: JSON.stringify({ id: input.id }) }),
+          work: async () => ({
+            status: 200,
+            headers: {},
+            cookies: [],
+            body: JSON.stringify({ id: input.id }),
+          }),
           answerOf: (answer) => answer,
         });
       }
     },
     peer: async (times) => {
       const persistenceStore = new MemoryLayer();
-      const run = makeIdempotent(async ({ id }: typeof event) => ({ id }), { persistenceStore, config });
+      const run = makeIdempotent(async ({ id }: typeof event) => ({ id }), {
+        persistenceStore,
+        config,
+      });
       for (let i = 0; i < times; i++) await run({ ...event, id: `order-${i}` });
     },
   });
 }
 
 const nothing = () => undefined;
-const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => silent };
+const silent = {
+  debug: nothing,
+  info: nothing,
+  warn: nothing,
+  error: nothing,
+  child: () => silent,
+};
 
 /** Records in memory, for the peer. */
 class MemoryLayer extends BasePersistenceLayer {

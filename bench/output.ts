@@ -5,8 +5,14 @@ import { lambdaHandler } from "../src/lambda/index.ts";
 import { type Result, sideBySide } from "./measure.ts";
 import { context, eventOf } from "./wrapped.ts";
 
-const items = Array.from({ length: 20 }, (_, index) => ({ id: `file-${index}`, name: `report ${index}.pdf`, sizeMb: index }));
-const output = z.object({ items: z.array(z.object({ id: z.string(), name: z.string(), sizeMb: z.number() })) });
+const items = Array.from({ length: 20 }, (_, index) => ({
+  id: `file-${index}`,
+  name: `report ${index}.pdf`,
+  sizeMb: index,
+}));
+const output = z.object({
+  items: z.array(z.object({ id: z.string(), name: z.string(), sizeMb: z.number() })),
+});
 
 /** A page of twenty files, checked or not: the same handler on two servers. */
 const files = defineFeature("files", (r) => {
@@ -22,7 +28,10 @@ function invoking(name: string) {
   const expected = JSON.stringify({ items });
   return async (times: number) => {
     for (let i = 0; i < times; i++) {
-      const answer = (await handler({ ...template, headers: { ...template.headers } }, context)) as { body?: string };
+      const answer = (await handler(
+        { ...template, headers: { ...template.headers } },
+        context,
+      )) as { body?: string };
       if (answer.body !== expected) throw new Error(`not the answer: ${JSON.stringify(answer)}`);
     }
   };

@@ -49,8 +49,18 @@ export async function typecheckResults(): Promise<Result[]> {
 type Checks = Readonly<Record<(typeof kinds)[number], Check[]>>;
 
 /** Checks each project once to warm the disk, then in turns. */
-function inTurns(compiler: keyof typeof compilers, folder: string, projects: readonly (typeof kinds)[number][]): Checks {
-  const checks: Checks = { openapi: [], inferred: [], hono: [], "inferred-declared": [], "hono-declared": [] };
+function inTurns(
+  compiler: keyof typeof compilers,
+  folder: string,
+  projects: readonly (typeof kinds)[number][],
+): Checks {
+  const checks: Checks = {
+    openapi: [],
+    inferred: [],
+    hono: [],
+    "inferred-declared": [],
+    "hono-declared": [],
+  };
   for (let round = -1; round < rounds[compiler]; round++) {
     for (const project of projects) {
       const check = checked(compilers[compiler], join(folder, project));
@@ -67,7 +77,13 @@ async function writeProjects(folder: string): Promise<Result> {
     const directory = join(folder, name);
     mkdirSync(directory, { recursive: true });
     for (const [path, text] of Object.entries(files)) writeFileSync(join(directory, path), text);
-    const options = { noEmit: true, strict: true, skipLibCheck: true, allowImportingTsExtensions: true, types: [] };
+    const options = {
+      noEmit: true,
+      strict: true,
+      skipLibCheck: true,
+      allowImportingTsExtensions: true,
+      types: [],
+    };
     const compilerOptions = {
       ...options,
       target: "es2022",
@@ -75,7 +91,10 @@ async function writeProjects(folder: string): Promise<Result> {
       module: "esnext",
       moduleResolution: "bundler",
     };
-    writeFileSync(join(directory, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["client.ts"] }));
+    writeFileSync(
+      join(directory, "tsconfig.json"),
+      JSON.stringify({ compilerOptions, files: ["client.ts"] }),
+    );
     return directory;
   };
   const clients = { inferred: routes.inferredClient(), hono: routes.honoClient() };
@@ -84,15 +103,32 @@ async function writeProjects(folder: string): Promise<Result> {
     "server.ts": routes.inferredServer(),
     "client.ts": clients.inferred,
   });
-  const hono = project("hono", { "schemas.ts": schemas, "server.ts": routes.honoServer(), "client.ts": clients.hono });
+  const hono = project("hono", {
+    "schemas.ts": schemas,
+    "server.ts": routes.honoServer(),
+    "client.ts": clients.hono,
+  });
   const schemasOf = await import(join(inferred, "schemas.ts"));
   const types = async () => {
     const document = JSON.stringify(routes.documentOf(schemasOf));
-    project("openapi", { "api.d.ts": astToString(await openapiTS(document)), "client.ts": routes.openapiClient() }); // throws what is wrong
+    project("openapi", {
+      "api.d.ts": astToString(await openapiTS(document)),
+      "client.ts": routes.openapiClient(),
+    }); // throws what is wrong
   };
   const declarations = async (name: "inferred" | "hono", source: string) => {
-    const declared = project(`${name}-declared`, { "client.ts": clients[name].replace("./server.ts", "./server.js") });
-    const emit = ["--singleThreaded", "--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--outDir", declared];
+    const declared = project(`${name}-declared`, {
+      "client.ts": clients[name].replace("./server.ts", "./server.js"),
+    });
+    const emit = [
+      "--singleThreaded",
+      "--noEmit",
+      "false",
+      "--declaration",
+      "--emitDeclarationOnly",
+      "--outDir",
+      declared,
+    ];
     execFileSync(process.execPath, [compilers.ts7, "-p", source, ...emit], { stdio: "inherit" });
   };
   const made = { types: [] as number[], hono: [] as number[] };
@@ -101,7 +137,13 @@ async function writeProjects(folder: string): Promise<Result> {
     made.hono.push(await duration(() => declarations("hono", hono)));
   }
   await declarations("inferred", inferred);
-  return result({ id: "client-types-made", goal: "ratio <= 1", ours: fastest(made.types), peer: fastest(made.hono), unit: "ms" });
+  return result({
+    id: "client-types-made",
+    goal: "ratio <= 1",
+    ours: fastest(made.types),
+    peer: fastest(made.hono),
+    unit: "ms",
+  });
 }
 
 async function duration(work: () => Promise<void>): Promise<number> {
@@ -118,12 +160,23 @@ function fastest(taken: readonly number[]): number {
 /** Checks a project in a process of its own. TypeScript 7 in one thread: how many there are differs from machine to machine. */
 function checked(tsc: string, project: string): Check {
   const threads = tsc === compilers.ts7 ? ["--singleThreaded"] : [];
-  const output = execFileSync(process.execPath, [tsc, "-p", project, "--extendedDiagnostics", ...threads], { encoding: "utf8" });
-  const figure = (name: string) => Number(new RegExp(`^${name}: +([\\d.]+)`, "m").exec(output)?.[1]);
+  const output = execFileSync(
+    process.execPath,
+    [tsc, "-p", project, "--extendedDiagnostics", ...threads],
+    { encoding: "utf8" },
+  );
+  const figure = (name: string) =>
+    Number(new RegExp(`^${name}: +([\\d.]+)`, "m").exec(output)?.[1]);
   return { ms: figure("Total time") * 1_000, instantiations: figure("Instantiations") };
 }
 
-function contest(id: string, unit: "ms" | "instantiations", ours: readonly Check[], peer: readonly Check[], goal = 1): Result {
+function contest(
+  id: string,
+  unit: "ms" | "instantiations",
+  ours: readonly Check[],
+  peer: readonly Check[],
+  goal = 1,
+): Result {
   const of = (checks: readonly Check[]) => fastest(checks.map((check) => check[unit]));
   return result({ id, goal: `ratio <= ${goal}`, ours: of(ours), peer: of(peer), unit });
 }

@@ -56,8 +56,16 @@ export function documentOf(schemas: Readonly<Record<string, Schemas>>): object {
       [
         `/${name}`,
         {
-          get: operation(`${name}.list`, { parameters: parametersOf(query, "query"), answer: list }),
-          post: operation(`${name}.create`, { body, answer: item, status: 201, errors: { 409: [`${name}_full`] } }),
+          get: operation(`${name}.list`, {
+            parameters: parametersOf(query, "query"),
+            answer: list,
+          }),
+          post: operation(`${name}.create`, {
+            body,
+            answer: item,
+            status: 201,
+            errors: { 409: [`${name}_full`] },
+          }),
         },
       ],
       [
@@ -78,7 +86,12 @@ export function documentOf(schemas: Readonly<Record<string, Schemas>>): object {
   const bodies = { Error: errorSchema, Problem: problemSchema };
   const answers = sharedErrors.map((codes) => [codes.join("."), errorAnswer(codes)]);
   const components = { schemas: bodies, responses: Object.fromEntries(answers) };
-  return { openapi: "3.1.0", info: { title: "routes", version: "1" }, paths: Object.fromEntries(paths), components };
+  return {
+    openapi: "3.1.0",
+    info: { title: "routes", version: "1" },
+    paths: Object.fromEntries(paths),
+    components,
+  };
 }
 
 interface Operation {
@@ -118,23 +131,36 @@ const everywhere: Readonly<Record<number, readonly string[]>> = {
 };
 const sharedErrors = [...Object.values(everywhere), ["not_found"]];
 
-function operation(operationId: string, { parameters = [], body, answer, status = 200, errors = {} }: Operation): object {
+function operation(
+  operationId: string,
+  { parameters = [], body, answer, status = 200, errors = {} }: Operation,
+): object {
   const failures = Object.entries({ ...everywhere, ...errors }).map(([status, codes]) => {
     const isShared = sharedErrors.some((shared) => shared.join() === codes.join());
-    return [status, isShared ? { $ref: `#/components/responses/${codes.join(".")}` } : errorAnswer(codes)];
+    return [
+      status,
+      isShared ? { $ref: `#/components/responses/${codes.join(".")}` } : errorAnswer(codes),
+    ];
   });
   return {
     operationId,
     parameters,
-    ...(body === undefined ? {} : { requestBody: { required: true, ...json(z.toJSONSchema(body, { io: "input" })) } }),
-    responses: { [status]: { description: "done", ...json(z.toJSONSchema(answer)) }, ...Object.fromEntries(failures) },
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, ...json(z.toJSONSchema(body, { io: "input" })) } }),
+    responses: {
+      [status]: { description: "done", ...json(z.toJSONSchema(answer)) },
+      ...Object.fromEntries(failures),
+    },
   };
 }
 
 /** The one error body, with the codes that it can have. */
 function errorAnswer(codes: readonly string[]): object {
   const narrowed = { type: "object", properties: { error: { enum: codes } }, required: ["error"] };
-  const body = (name: string) => ({ schema: { allOf: [{ $ref: `#/components/schemas/${name}` }, narrowed] } });
+  const body = (name: string) => ({
+    schema: { allOf: [{ $ref: `#/components/schemas/${name}` }, narrowed] },
+  });
   return {
     description: codes.join(),
     content: { "application/json": body("Error"), "application/problem+json": body("Problem") },
@@ -147,7 +173,12 @@ function json(schema: object): object {
 
 function parametersOf(schema: z.ZodType, place: "path" | "query"): object[] {
   const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: "input" });
-  return Object.entries(properties).map(([name, schema]) => ({ name, in: place, required: required.includes(name), schema }));
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    schema,
+  }));
 }
 
 /** Thirty calls through `openapi-fetch`. */

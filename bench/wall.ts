@@ -29,9 +29,17 @@ const commands: readonly (readonly [commandName: string, input: object])[] = [
   ["DeleteItemCommand", { TableName, Key }],
   [
     "QueryCommand",
-    { TableName, ...byOwner, Limit: 20, ExclusiveStartKey: { ...Key, owner: { S: "acme/ann" }, createdAt: { S: "2026" } } },
+    {
+      TableName,
+      ...byOwner,
+      Limit: 20,
+      ExclusiveStartKey: { ...Key, owner: { S: "acme/ann" }, createdAt: { S: "2026" } },
+    },
   ],
-  ["TransactWriteItemsCommand", { TransactItems: [{ Put: { TableName, Item } }], ClientRequestToken: "t" }],
+  [
+    "TransactWriteItemsCommand",
+    { TransactItems: [{ Put: { TableName, Item } }], ClientRequestToken: "t" },
+  ],
 ];
 
 /** The check of a command, beside what anything has to do that knows tables by name: look the table up. */
@@ -39,7 +47,9 @@ export async function wallResults(): Promise<Result[]> {
   const indexes = [{ name: "byOwner", partitionKey: "owner" }];
   const wall = createWall([{ name: "files", tableName: TableName, partitionKey: "pk", indexes }]);
   const log = { error: () => undefined };
-  const handlers = commands.map(([commandName]) => checking(wall.stackFor(bareStack(), { tenantId: "acme", log }), commandName));
+  const handlers = commands.map(([commandName]) =>
+    checking(wall.stackFor(bareStack(), { tenantId: "acme", log }), commandName),
+  );
   const tables = new Map([[TableName, "pk"]]);
   let passed = 0;
   return [
@@ -50,7 +60,8 @@ export async function wallResults(): Promise<Result[]> {
       ours: async (times) => {
         for (let i = 0; i < times; i++) {
           const at = i % commands.length;
-          if (handlers[at]?.({ input: commands[at]?.[1] }) !== true) throw new Error("a command of the tenant's own was refused");
+          if (handlers[at]?.({ input: commands[at]?.[1] }) !== true)
+            throw new Error("a command of the tenant's own was refused");
         }
       },
       peer: async (times) => {

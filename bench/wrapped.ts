@@ -4,7 +4,11 @@ import { injectLambdaContext } from "@aws-lambda-powertools/logger/middleware";
 import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
 import middy, { type MiddlewareObj } from "@middy/core";
 import httpErrorHandler from "@middy/http-error-handler";
-import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from "aws-lambda";
+import type {
+  APIGatewayProxyEventV2,
+  APIGatewayProxyStructuredResultV2,
+  Context,
+} from "aws-lambda";
 import { lambdaHandler } from "../src/lambda/index.ts";
 import { server } from "./feature.ts";
 import { type Result, sideBySide } from "./measure.ts";
@@ -39,8 +43,12 @@ export type Invocable = (event: APIGatewayProxyEventV2, context: Context) => unk
 export function invoking(handler: Invocable, template: APIGatewayProxyEventV2) {
   return async (times: number) => {
     for (let i = 0; i < times; i++) {
-      const answer = (await handler({ ...template, headers: { ...template.headers } }, context)) as { body?: string };
-      if (answer.body !== '{"maxMb":77}') throw new Error(`not the answer: ${JSON.stringify(answer)}`);
+      const answer = (await handler(
+        { ...template, headers: { ...template.headers } },
+        context,
+      )) as { body?: string };
+      if (answer.body !== '{"maxMb":77}')
+        throw new Error(`not the answer: ${JSON.stringify(answer)}`);
     }
   };
 }
@@ -64,7 +72,9 @@ export function peer({ isLogged = false, middlewares = [], onRead }: PeerOptions
   const parameters = new DynamoDBProvider({ tableName: "keelson-parameters" });
   const stack = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2>();
   stack
-    .use(injectLambdaContext(logger, { correlationIdPath: 'headers."x-request-id"', resetKeys: true }))
+    .use(
+      injectLambdaContext(logger, { correlationIdPath: 'headers."x-request-id"', resetKeys: true }),
+    )
     .use(httpErrorHandler({ logger: (error) => logger.error("request.failed", error as Error) }));
   for (const middleware of middlewares) stack.use(middleware);
   const handler = async (event: APIGatewayProxyEventV2) => {
@@ -73,7 +83,10 @@ export function peer({ isLogged = false, middlewares = [], onRead }: PeerOptions
     onRead?.();
     return {
       statusCode: 200,
-      headers: { "content-type": "application/json", "x-request-id": event.headers["x-request-id"] ?? "" },
+      headers: {
+        "content-type": "application/json",
+        "x-request-id": event.headers["x-request-id"] ?? "",
+      },
       body: JSON.stringify({ maxMb }),
     };
   };
@@ -110,7 +123,13 @@ export function eventOf(path: string): APIGatewayProxyEventV2 {
       apiId: "abcdefghij",
       domainName: "abcdefghij.execute-api.eu-central-1.amazonaws.com",
       domainPrefix: "abcdefghij",
-      http: { method: "GET", path, protocol: "HTTP/1.1", sourceIp: "192.0.2.1", userAgent: "curl/8.5.0" },
+      http: {
+        method: "GET",
+        path,
+        protocol: "HTTP/1.1",
+        sourceIp: "192.0.2.1",
+        userAgent: "curl/8.5.0",
+      },
       requestId: "JKJaXmPLvHcESHA=",
       routeKey: `GET ${path}`,
       stage: "$default",

@@ -13,4 +13,7 @@ const files = defineFeature("files", (r) => {
 });
 
 /** The Lambda function. */
-export const handler = lambdaHandler(buildServer({ features: [files], log: { requests: false } }), "files.file.rename");
+export const handler = lambdaHandler(
+  buildServer({ features: [files], log: { requests: false } }),
+  "files.file.rename",
+);

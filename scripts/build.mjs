@@ -19,7 +19,11 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 const root = join(import.meta.dirname, "..");
-const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
+const tsc = join(
+  dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
+  "bin",
+  "tsc",
+);
 const prefix = ".dist-";
 /** Of a build that was killed. */
 const leftOverMs = 600_000;
@@ -52,10 +56,13 @@ function removeUnreached(folder) {
   const reach = (file) => {
     if (reached.has(file)) return;
     reached.add(file);
-    const imports = readFileSync(file, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)\.ts"/g);
+    const imports = readFileSync(file, "utf8").matchAll(
+      /\b(?:from|import)\s*\(?\s*"(\.[^"]+)\.ts"/g,
+    );
     for (const [, path] of imports) reach(join(dirname(file), `${path}.d.ts`));
   };
-  for (const { types } of Object.values(exports)) if (types !== undefined) reach(join(folder, types.replace("./dist/", "")));
+  for (const { types } of Object.values(exports))
+    if (types !== undefined) reach(join(folder, types.replace("./dist/", "")));
   for (const name of filesOf(folder)) {
     if (name.endsWith(".d.ts") && !reached.has(join(folder, name))) rmSync(join(folder, name));
   }
@@ -65,7 +72,10 @@ function removeUnreached(folder) {
 function removeDocumentation(folder) {
   for (const name of filesOf(folder).filter((file) => file.endsWith(".js"))) {
     const path = join(folder, name);
-    writeFileSync(path, readFileSync(path, "utf8").replace(/^[ \t]*\/\*\*[\s\S]*?\*\/[ \t]*\n/gm, ""));
+    writeFileSync(
+      path,
+      readFileSync(path, "utf8").replace(/^[ \t]*\/\*\*[\s\S]*?\*\/[ \t]*\n/gm, ""),
+    );
   }
 }
 
@@ -73,12 +83,20 @@ function removeDocumentation(folder) {
 function removeCodeOfTypes(folder) {
   const { exports = {} } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const code = filesOf(folder).filter((file) => file.endsWith(".js"));
-  const texts = new Map(code.map((name) => [join(folder, name), readFileSync(join(folder, name), "utf8")]));
-  const asked = new Set(Object.values(exports).map(({ default: file = "" }) => join(folder, file.replace("./dist/", ""))));
+  const texts = new Map(
+    code.map((name) => [join(folder, name), readFileSync(join(folder, name), "utf8")]),
+  );
+  const asked = new Set(
+    Object.values(exports).map(({ default: file = "" }) =>
+      join(folder, file.replace("./dist/", "")),
+    ),
+  );
   for (const [path, text] of texts) {
-    for (const [, name] of text.matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)) asked.add(join(dirname(path), name));
+    for (const [, name] of text.matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g))
+      asked.add(join(dirname(path), name));
   }
-  for (const [path, text] of texts) if (text.trim() === "export {};" && !asked.has(path)) rmSync(path);
+  for (const [path, text] of texts)
+    if (text.trim() === "export {};" && !asked.has(path)) rmSync(path);
 }
 
 /**
@@ -89,7 +107,10 @@ function markOptional(folder) {
   for (const name of filesOf(folder).filter((file) => /^claim-layer.*\.d\.ts$/.test(file))) {
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
-    const marked = text.replace(/^(?=import .* from "@aws-lambda-powertools\/idempotency)/gm, "// @ts-ignore -- optional\n");
+    const marked = text.replace(
+      /^(?=import .* from "@aws-lambda-powertools\/idempotency)/gm,
+      "// @ts-ignore -- optional\n",
+    );
     if (marked !== text) writeFileSync(path, marked);
   }
 }
@@ -99,7 +120,9 @@ async function replace(folder, fresh) {
   mkdirSync(folder, { recursive: true });
   const names = filesOf(fresh);
   const before = new Set(filesOf(folder));
-  const changed = names.filter((name) => before.has(name) && !isSame(join(folder, name), join(fresh, name)));
+  const changed = names.filter(
+    (name) => before.has(name) && !isSame(join(folder, name), join(fresh, name)),
+  );
   for (const name of [...names.filter((name) => !before.has(name)), ...changed]) {
     await move(join(fresh, name), join(folder, name));
   }
@@ -135,7 +158,8 @@ async function move(from, to) {
       renameSync(from, to);
       return;
     } catch (error) {
-      if (!["EPERM", "EACCES", "EBUSY", "ENOENT"].includes(error.code) || attempt === 50) throw error;
+      if (!["EPERM", "EACCES", "EBUSY", "ENOENT"].includes(error.code) || attempt === 50)
+        throw error;
     }
     await delay(100);
   }

@@ -16,7 +16,14 @@ try {
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
   step("contract of the sample", () =>
-    run("node", ["src/cli/main.ts", "contract", "check", "examples/files/server.ts", "--file", "examples/files/contract.json"]),
+    run("node", [
+      "src/cli/main.ts",
+      "contract",
+      "check",
+      "examples/files/server.ts",
+      "--file",
+      "examples/files/contract.json",
+    ]),
   );
   step("public types", () => run("node", ["scripts/api/main.mjs", "--check"]));
   const tarball = step("pack", pack);
@@ -55,14 +62,18 @@ function reasons() {
     readFileSync(join(root, file), "utf8")
       .split("\n")
       .flatMap((line, index) =>
-        /v8 ignore (?!stop)/.test(line) && !/v8 ignore [a-z0-9 ]+-- \S/.test(line) ? [`${file}:${index + 1}`] : [],
+        /v8 ignore (?!stop)/.test(line) && !/v8 ignore [a-z0-9 ]+-- \S/.test(line)
+          ? [`${file}:${index + 1}`]
+          : [],
       ),
   );
   if (bare.length > 0) fail(`ignored branches without a reason: ${bare.join(", ")}`);
 }
 
 function pack() {
-  const [{ filename }] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", packed]));
+  const [{ filename }] = JSON.parse(
+    run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", packed]),
+  );
   return join(packed, filename);
 }
 

@@ -19,17 +19,36 @@ export function makeCompileCache({ directory, node, architecture, user, say }) {
   const folder = join(directory, "compile-cache");
   rmSync(folder, { recursive: true, force: true });
   // They change what V8 compiles and keeps, for whoever packages.
-  const { NODE_OPTIONS: _options, NODE_V8_COVERAGE: _coverage, NODE_DISABLE_COMPILE_CACHE: _off, ...env } = process.env;
-  const { status, stdout, stderr, error } = spawnSync(node, [...flags, "--input-type=module", "--eval", load, directory], {
-    encoding: "utf8",
-    env: { ...env, NODE_ENV: "production", NODE_COMPILE_CACHE: folder, NODE_COMPILE_CACHE_PORTABLE: "1" },
-  });
-  if (status !== 0) throw new Error(`${node} does not load the bundle here: ${error?.message ?? stderr.slice(-2000)}`);
+  const {
+    NODE_OPTIONS: _options,
+    NODE_V8_COVERAGE: _coverage,
+    NODE_DISABLE_COMPILE_CACHE: _off,
+    ...env
+  } = process.env;
+  const { status, stdout, stderr, error } = spawnSync(
+    node,
+    [...flags, "--input-type=module", "--eval", load, directory],
+    {
+      encoding: "utf8",
+      env: {
+        ...env,
+        NODE_ENV: "production",
+        NODE_COMPILE_CACHE: folder,
+        NODE_COMPILE_CACHE_PORTABLE: "1",
+      },
+    },
+  );
+  if (status !== 0)
+    throw new Error(
+      `${node} does not load the bundle here: ${error?.message ?? stderr.slice(-2000)}`,
+    );
   const [made] = existsSync(folder) ? readdirSync(folder) : [];
   const [, version, arch, tag] = /^(v[\d.]+)-(\w+)-(\w+)-\d+$/.exec(made ?? "") ?? [];
   if (tag === undefined) throw new Error(`${node} makes no compile cache: ${stdout}${stderr}`);
   if (arch !== architecture) {
-    throw new Error(`${node} is for ${arch}, and the functions for ${architecture}: pass the Node of their runtime`);
+    throw new Error(
+      `${node} is for ${arch}, and the functions for ${architecture}: pass the Node of their runtime`,
+    );
   }
   renameSync(join(folder, made), join(folder, `${version}-${arch}-${tag}-${user}`));
   say(`compile cache of Node ${version} for ${arch} and user ${user}`);

@@ -8,7 +8,12 @@ const timeoutMs = 120_000;
 
 /** What an application is told to find its way into a LocalStack. */
 export function localStackVariables(endpoint) {
-  return { AWS_ENDPOINT_URL: endpoint, AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test" };
+  return {
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_REGION: "us-east-1",
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+  };
 }
 
 /** The template without the resources of types that LocalStack lacks, and without whatever refers to one of them. */
@@ -21,8 +26,13 @@ export function templateFor(template) {
       if (refersTo(resource, name) && !leftOut.includes(other)) leftOut.push(other); // walked as well, as it is
     }
   }
-  const outputs = Object.entries(template.Outputs).filter(([, output]) => !leftOut.some((name) => refersTo(output, name)));
-  return { template: { ...template, Resources: resources, Outputs: Object.fromEntries(outputs) }, leftOut };
+  const outputs = Object.entries(template.Outputs).filter(
+    ([, output]) => !leftOut.some((name) => refersTo(output, name)),
+  );
+  return {
+    template: { ...template, Resources: resources, Outputs: Object.fromEntries(outputs) },
+    leftOut,
+  };
 }
 
 /**
@@ -50,7 +60,9 @@ export async function deployToLocalStack(endpoint, { stage, file }, say) {
   const resources = await whenMade(stack);
   if (isNew) {
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
-    say(`${resources.size} resources made in ${seconds} s; left out, as LocalStack lacks them: ${leftOut.length} resources`);
+    say(
+      `${resources.size} resources made in ${seconds} s; left out, as LocalStack lacks them: ${leftOut.length} resources`,
+    );
   }
   return { ...localStackVariables(endpoint), ...variablesOf(packaged, resources, parameters) };
 }
@@ -81,12 +93,19 @@ async function whenMade(stack) {
     const [status = ""] = valuesOf(await cloudFormation(stack, "DescribeStacks"), "StackStatus");
     const isMade = /_COMPLETE$/.test(status) && !/ROLLBACK/.test(status);
     if (isMade || /FAILED|ROLLBACK/.test(status) || performance.now() > until) {
-      const resources = (await cloudFormation(stack, "DescribeStackResources")).split("<member>").slice(1);
+      const resources = (await cloudFormation(stack, "DescribeStackResources"))
+        .split("<member>")
+        .slice(1);
       const of = (text, name) => valuesOf(text, name)[0];
-      if (isMade) return new Map(resources.map((text) => [of(text, "LogicalResourceId"), of(text, "PhysicalResourceId")]));
+      if (isMade)
+        return new Map(
+          resources.map((text) => [of(text, "LogicalResourceId"), of(text, "PhysicalResourceId")]),
+        );
       const failed = resources.filter((text) => !/COMPLETE/.test(of(text, "ResourceStatus")));
       const reasons = failed.map((text) =>
-        ["LogicalResourceId", "ResourceStatus", "ResourceStatusReason"].map((name) => of(text, name)).join(" "),
+        ["LogicalResourceId", "ResourceStatus", "ResourceStatusReason"]
+          .map((name) => of(text, name))
+          .join(" "),
       );
       throw new Error(`the stack ${stack.stackName} is ${status}: ${reasons.join("; ")}`);
     }
@@ -96,11 +115,17 @@ async function whenMade(stack) {
 
 /** Calls CloudFormation by its own protocol: its SDK is not one of the repository's packages. */
 async function cloudFormation({ endpoint, stackName }, action, parameters = {}) {
-  const scope = "Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0";
+  const scope =
+    "Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0";
   const response = await fetch(endpoint, {
     method: "POST",
     headers: { authorization: `AWS4-HMAC-SHA256 ${scope}` },
-    body: new URLSearchParams({ Action: action, Version: "2010-05-15", StackName: stackName, ...parameters }),
+    body: new URLSearchParams({
+      Action: action,
+      Version: "2010-05-15",
+      StackName: stackName,
+      ...parameters,
+    }),
   });
   const text = await response.text();
   if (!response.ok) throw new Error(`${action}: ${response.status} ${text}`);
@@ -108,7 +133,9 @@ async function cloudFormation({ endpoint, stackName }, action, parameters = {}) 
 }
 
 function valuesOf(text, name) {
-  return [...text.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map(([, value]) => value);
+  return [...text.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map(
+    ([, value]) => value,
+  );
 }
 
 /** The environment of the functions, with the names of what was made; what only AWS can fill in is left out. */
@@ -122,7 +149,8 @@ function variablesOf({ Resources }, made, parameters) {
 }
 
 function refersTo(value, name) {
-  if (typeof value === "string") return value.includes(`\${${name}}`) || value.includes(`\${${name}.`);
+  if (typeof value === "string")
+    return value.includes(`\${${name}}`) || value.includes(`\${${name}.`);
   if (typeof value !== "object" || value === null) return false;
   if (value.Ref === name || value["Fn::GetAtt"]?.[0] === name) return true;
   return Object.values(value).some((member) => refersTo(member, name));

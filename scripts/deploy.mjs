@@ -4,14 +4,22 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { keelson, packageOptions, packageSample, parametersOf, prefixOf } from "./package-sample.mjs";
+import {
+  keelson,
+  packageOptions,
+  packageSample,
+  parametersOf,
+  prefixOf,
+} from "./package-sample.mjs";
 
 const root = join(import.meta.dirname, "..");
 const say = (line) => console.log(`deploy: ${line}`);
 const began = performance.now();
 try {
   const region = { type: "string", default: process.env.AWS_REGION || "us-east-1" };
-  const { values } = parseArgs({ options: { ...packageOptions, region, bucket: { type: "string" } } });
+  const { values } = parseArgs({
+    options: { ...packageOptions, region, bucket: { type: "string" } },
+  });
   process.env.AWS_REGION = values.region;
   process.env.AWS_DEFAULT_REGION = values.region; // the CLI's version 1 knows no other
   await deploy(values);
@@ -25,16 +33,45 @@ async function deploy({ bucket = bucketOfAccount(), ...values }) {
   const { stage, param } = values;
   const { code, template, key } = await packageSample(values, say);
   keyRing(`${parametersOf(stage)}/key-ring`);
-  if (aws(["s3api", "head-bucket", "--bucket", bucket]).status !== 0) run(["s3", "mb", `s3://${bucket}`]);
+  if (aws(["s3api", "head-bucket", "--bucket", bucket]).status !== 0)
+    run(["s3", "mb", `s3://${bucket}`]);
   run(["s3", "cp", "--no-progress", code, `s3://${bucket}/${key}`]);
   const stack = prefixOf(stage);
-  const names = { CodeBucket: bucket, CodeKey: key, NamePrefix: stack, ParametersPath: parametersOf(stage) };
-  const overrides = [...Object.entries({ ...parametersFor(stage), ...names }).map((pair) => pair.join("=")), ...param];
+  const names = {
+    CodeBucket: bucket,
+    CodeKey: key,
+    NamePrefix: stack,
+    ParametersPath: parametersOf(stage),
+  };
+  const overrides = [
+    ...Object.entries({ ...parametersFor(stage), ...names }).map((pair) => pair.join("=")),
+    ...param,
+  ];
   const place = ["--template-file", template, "--s3-bucket", bucket, "--s3-prefix", stack]; // more than a call takes
   const allowed = ["--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset"];
-  run(["cloudformation", "deploy", "--stack-name", stack, ...place, ...allowed, "--parameter-overrides", ...overrides]);
+  run([
+    "cloudformation",
+    "deploy",
+    "--stack-name",
+    stack,
+    ...place,
+    ...allowed,
+    "--parameter-overrides",
+    ...overrides,
+  ]);
   const url = "Stacks[0].Outputs[?OutputKey=='HttpApiUrl'].OutputValue";
-  say(run(["cloudformation", "describe-stacks", "--stack-name", stack, "--query", url, "--output", "text"]));
+  say(
+    run([
+      "cloudformation",
+      "describe-stacks",
+      "--stack-name",
+      stack,
+      "--query",
+      url,
+      "--output",
+      "text",
+    ]),
+  );
 }
 
 /** What infra/parameters.json has for every stage, and for this one. */
@@ -64,10 +101,17 @@ function keyRing(parameter) {
 
 function run(args) {
   const { status, stdout, stderr, error } = aws(args);
-  if (status !== 0) throw new Error(`aws ${args.slice(0, 2).join(" ")} failed: ${error?.message ?? `${stdout}${stderr}`.trim()}`);
+  if (status !== 0)
+    throw new Error(
+      `aws ${args.slice(0, 2).join(" ")} failed: ${error?.message ?? `${stdout}${stderr}`.trim()}`,
+    );
   return stdout.trim();
 }
 
 function aws(args) {
-  return spawnSync("aws", args, { cwd: root, encoding: "utf8", env: { ...process.env, AWS_PAGER: "" } });
+  return spawnSync("aws", args, {
+    cwd: root,
+    encoding: "utf8",
+    env: { ...process.env, AWS_PAGER: "" },
+  });
 }

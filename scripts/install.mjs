@@ -20,7 +20,11 @@ export function installPackage(folder, say) {
   const began = performance.now();
   // None of it needs an install script.
   const args = ["ci", "--prefix", path, "--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
-  const { status } = spawnSync("npm", args, { cwd: root, stdio: "inherit", shell: process.platform === "win32" });
+  const { status } = spawnSync("npm", args, {
+    cwd: root,
+    stdio: "inherit",
+    shell: process.platform === "win32",
+  });
   if (status !== 0) throw new Error(`npm ${args.join(" ")} failed`);
   say(`installed after ${((performance.now() - began) / 1000).toFixed(1)} s`);
 }

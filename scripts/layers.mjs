@@ -5,11 +5,18 @@ import { pathToFileURL } from "node:url";
 import { findings } from "./layers/findings.mjs";
 import { importsOf } from "./layers/imports.mjs";
 
-const [folder = join(import.meta.dirname, "..", "src"), plan = join(import.meta.dirname, "layers", "plan.mjs")] =
-  process.argv.slice(2);
+const [
+  folder = join(import.meta.dirname, "..", "src"),
+  plan = join(import.meta.dirname, "layers", "plan.mjs"),
+] = process.argv.slice(2);
 const { folders } = await import(pathToFileURL(resolve(plan)).href);
 const { files, imports } = importsOf(resolve(folder));
 const found = findings(files, imports, folders);
-for (const { title, lines } of found) console.log([title, ...lines.map((line) => `  ${line}`)].join("\n"));
-console.log(found.length === 0 ? "layers: clean" : `layers: ${found.length} finding${found.length === 1 ? "" : "s"}`);
+for (const { title, lines } of found)
+  console.log([title, ...lines.map((line) => `  ${line}`)].join("\n"));
+console.log(
+  found.length === 0
+    ? "layers: clean"
+    : `layers: ${found.length} finding${found.length === 1 ? "" : "s"}`,
+);
 process.exitCode = found.length === 0 ? 0 : 1;

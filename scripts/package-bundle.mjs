@@ -43,7 +43,10 @@ export async function bundle(say) {
   const start = new Set(readAtStart(files).flatMap(({ moduleIds }) => moduleIds));
   const { output: apart } = await build.generate({
     codeSplitting: {
-      groups: groups.map(({ name, pattern }) => ({ name, test: (id) => start.has(id) && pattern.test(id) })),
+      groups: groups.map(({ name, pattern }) => ({
+        name,
+        test: (id) => start.has(id) && pattern.test(id),
+      })),
       includeDependenciesRecursively: false,
     },
   });
@@ -52,7 +55,9 @@ export async function bundle(say) {
   for (const [name, size] of Object.entries(sizes)) say(`${name}: ${kilobytes(size)}`);
   const exceeded = Object.entries(budgets).filter(([name, budget]) => sizes[name] > budget);
   if (exceeded.length > 0) {
-    const reasons = exceeded.map(([name, budget]) => `${name}: ${kilobytes(sizes[name])}, more than ${kilobytes(budget)}`);
+    const reasons = exceeded.map(
+      ([name, budget]) => `${name}: ${kilobytes(sizes[name])}, more than ${kilobytes(budget)}`,
+    );
     throw new Error(
       `the bundle is larger than its budget: ${reasons.join("; ")}; look what has come in, or raise the budget in scripts/package-bundle.mjs`,
     );
@@ -61,7 +66,8 @@ export async function bundle(say) {
 }
 
 function sizesOf(files, apart) {
-  const of = (chunks) => chunks.reduce((total, { code = "" }) => total + Buffer.byteLength(code), 0);
+  const of = (chunks) =>
+    chunks.reduce((total, { code = "" }) => total + Buffer.byteLength(code), 0);
   const read = of(readAtStart(files));
   const [zod, sdk] = groups.map((group) => of(apart.filter(({ name }) => name === group.name)));
   return {
@@ -77,7 +83,8 @@ function sizesOf(files, apart) {
 function readAtStart(files) {
   const byName = new Map(files.map((file) => [file.fileName, file]));
   const read = new Set(files.filter(({ isEntry }) => isEntry));
-  for (const { imports } of read) for (const name of imports) if (byName.has(name)) read.add(byName.get(name));
+  for (const { imports } of read)
+    for (const name of imports) if (byName.has(name)) read.add(byName.get(name));
   return [...read];
 }
 

@@ -18,16 +18,34 @@ const locks = join(root, "infra", "emulator");
 export function installRuntime(say) {
   const program = `aws-lambda-rie-${process.arch === "arm64" ? "arm64" : "x86_64"}`;
   const what = "Lambda's runtime, which takes a compiler and a minute, once";
-  const directory = installed("runtime", ["runtime.lock", "package.json", "package-lock.json"], say, what, (run, place) => {
-    const wheels = join(place, "wheels");
-    const lock = join(locks, "runtime.lock");
-    run("python3", ["-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "-r", lock, "-d", wheels]);
-    run("python3", ["-c", unpack, wheels, `samcli/local/rapid/${program}`, join(place, program)]);
-    chmodSync(join(place, program), 0o755);
-    rmSync(wheels, { recursive: true });
-    for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(locks, name), join(place, name));
-    run("npm", ["ci", "--no-audit", "--no-fund", "--silent"]);
-  });
+  const directory = installed(
+    "runtime",
+    ["runtime.lock", "package.json", "package-lock.json"],
+    say,
+    what,
+    (run, place) => {
+      const wheels = join(place, "wheels");
+      const lock = join(locks, "runtime.lock");
+      run("python3", [
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        "-r",
+        lock,
+        "-d",
+        wheels,
+      ]);
+      run("python3", ["-c", unpack, wheels, `samcli/local/rapid/${program}`, join(place, program)]);
+      chmodSync(join(place, program), 0o755);
+      rmSync(wheels, { recursive: true });
+      for (const name of ["package.json", "package-lock.json"])
+        copyFileSync(join(locks, name), join(place, name));
+      run("npm", ["ci", "--no-audit", "--no-fund", "--silent"]);
+    },
+  );
   return {
     emulator: join(directory, program),
     runtime: join(directory, "node_modules", "aws-lambda-ric", "index.mjs"),
@@ -70,7 +88,16 @@ function installedProgram(name, what, say) {
   return installed(name, [lock], say, what, (run, place) => {
     run("python3", ["-m", "venv", place]);
     const python = join(place, "bin", "python");
-    run(python, ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", join(locks, lock)]);
+    run(python, [
+      "-m",
+      "pip",
+      "install",
+      "--quiet",
+      "--no-deps",
+      "--require-hashes",
+      "-r",
+      join(locks, lock),
+    ]);
   });
 }
 
@@ -86,7 +113,9 @@ function installed(name, lockNames, say, what, install) {
   const directory = join(root, ".keelson", name);
   const stamp = join(directory, "installed");
   const texts = lockNames.map((lock) => readFileSync(join(locks, lock)));
-  const wanted = texts.reduce((hash, text) => hash.update(text), createHash("sha256")).digest("hex");
+  const wanted = texts
+    .reduce((hash, text) => hash.update(text), createHash("sha256"))
+    .digest("hex");
   if (read(stamp) === wanted) return directory;
   const began = performance.now();
   say(`installing ${what}`);
@@ -99,8 +128,15 @@ function installed(name, lockNames, say, what, install) {
 }
 
 function run(command, args, cwd) {
-  const { status, stderr, error } = spawnSync(command, args, { cwd, encoding: "utf8", maxBuffer: 100_000_000 });
-  if (status !== 0) throw new Error(`${command} ${args.slice(0, 4).join(" ")} failed: ${error?.message ?? stderr.slice(-4000)}`);
+  const { status, stderr, error } = spawnSync(command, args, {
+    cwd,
+    encoding: "utf8",
+    maxBuffer: 100_000_000,
+  });
+  if (status !== 0)
+    throw new Error(
+      `${command} ${args.slice(0, 4).join(" ")} failed: ${error?.message ?? stderr.slice(-4000)}`,
+    );
 }
 
 function read(file) {

@@ -42,23 +42,41 @@ export async function packageSample({ stage, shape, param, package: directory, .
   const node = cache["compile-cache"];
   if (node !== undefined) {
     const architecture = param.includes("Architecture=x86_64") ? "x64" : "arm64";
-    makeCompileCache({ directory: bundleDirectory, node, architecture, user: cache["compile-cache-user"], say });
+    makeCompileCache({
+      directory: bundleDirectory,
+      node,
+      architecture,
+      user: cache["compile-cache-user"],
+      say,
+    });
   }
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const archive = zip(archived());
   say(`the archive: ${Math.round(archive.length / 1000)} KB`);
   if (archive.length > largestArchive) {
-    throw new Error(`the archive has ${archive.length} bytes, more than its budget of ${largestArchive}`);
+    throw new Error(
+      `the archive has ${archive.length} bytes, more than its budget of ${largestArchive}`,
+    );
   }
-  const made = { code: join(directory, "code.zip"), template: join(directory, `all-${stage}.json`) };
+  const made = {
+    code: join(directory, "code.zip"),
+    template: join(directory, `all-${stage}.json`),
+  };
   writeFileSync(made.code, archive);
   // The role of each function names the stage's parameters.
   const env = { FILES_PARAMETERS: parametersOf(stage) };
   const own = ["--with", "infra/own.json", "--with", `infra/own-${shape}.json`];
-  say(keelson(["infra", server, "--stage", stage, "--shape", shape, ...own, "--out", directory], env));
-  say(keelson(["infra", server, "--check", made.template, "--entry", "infra/dist/lambda.mjs"], env));
-  return { ...made, key: `${prefixOf(stage)}/${createHash("sha256").update(archive).digest("hex").slice(0, 16)}.zip` };
+  say(
+    keelson(["infra", server, "--stage", stage, "--shape", shape, ...own, "--out", directory], env),
+  );
+  say(
+    keelson(["infra", server, "--check", made.template, "--entry", "infra/dist/lambda.mjs"], env),
+  );
+  return {
+    ...made,
+    key: `${prefixOf(stage)}/${createHash("sha256").update(archive).digest("hex").slice(0, 16)}.zip`,
+  };
 }
 
 /**
@@ -69,7 +87,11 @@ export async function packageSample({ stage, shape, param, package: directory, .
  */
 export function keelson(args, env = {}) {
   const options = { cwd: root, encoding: "utf8", env: { ...process.env, ...env } };
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join("src", "cli", "main.ts"), ...args], options);
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join("src", "cli", "main.ts"), ...args],
+    options,
+  );
   if (status !== 0) throw new Error(stderr.trim());
   return `${stdout}${stderr}`.trim();
 }

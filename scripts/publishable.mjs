@@ -3,11 +3,21 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-const { GITHUB_REF_NAME: tag, GITHUB_REPOSITORY: name, GITHUB_SERVER_URL: server = "https://github.com" } = process.env;
-const { version, repository } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "package.json"), "utf8"));
+const {
+  GITHUB_REF_NAME: tag,
+  GITHUB_REPOSITORY: name,
+  GITHUB_SERVER_URL: server = "https://github.com",
+} = process.env;
+const { version, repository } = JSON.parse(
+  readFileSync(join(import.meta.dirname, "..", "package.json"), "utf8"),
+);
 const url = `git+${server}/${name}.git`;
 const problems = [
-  ...(tag === `v${version}` ? [] : [`the tag ${tag} is not v${version}, the version in package.json; tag with: npm run release`]),
+  ...(tag === `v${version}`
+    ? []
+    : [
+        `the tag ${tag} is not v${version}, the version in package.json; tag with: npm run release`,
+      ]),
   ...(repository?.url === url
     ? []
     : [

@@ -49,7 +49,11 @@ function release(wanted, isDry) {
     );
   }
   try {
-    run("npm", ["version", version, "--no-git-tag-version", "--allow-same-version", "--ignore-scripts"], "npm version failed");
+    run(
+      "npm",
+      ["version", version, "--no-git-tag-version", "--allow-same-version", "--ignore-scripts"],
+      "npm version failed",
+    );
     writeFileSync(join(root, "CHANGELOG.md"), changelog);
     if (existsSync(join(root, kept))) say(`${kept} is there already, and stays as it is`);
     else keep(kept);
@@ -61,12 +65,15 @@ function release(wanted, isDry) {
     git("clean", "--quiet", "--force", "-d"); // it was clean: what is untracked now is from here
     throw new Error(`${error.message}\nrelease: everything is as it was before`);
   }
-  say(`${tag} is committed and tagged; publish it with:\n\n  git push --atomic origin main ${tag}\n`);
+  say(
+    `${tag} is committed and tagged; publish it with:\n\n  git push --atomic origin main ${tag}\n`,
+  );
 }
 
 function nextVersion(current, wanted) {
   const [step, ...others] = wanted;
-  if (step === undefined || others.length > 0) throw new Error(`say which version, and nothing else\n\n${usage}`);
+  if (step === undefined || others.length > 0)
+    throw new Error(`say which version, and nothing else\n\n${usage}`);
   const [major, minor, patch] = numbersOf(current);
   const steps = {
     major: [major + 1, 0, 0],
@@ -83,7 +90,9 @@ function nextVersion(current, wanted) {
 
 function numbersOf(version) {
   if (!/^(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}$/.test(version)) {
-    throw new Error(`${version} is no version; say patch, minor, major, or three numbers such as 1.2.3`);
+    throw new Error(
+      `${version} is no version; say patch, minor, major, or three numbers such as 1.2.3`,
+    );
   }
   return version.split(".").map(Number);
 }
@@ -91,9 +100,13 @@ function numbersOf(version) {
 /** The commit that it begins at. */
 function refuseUnready(tag) {
   const branch = git("branch", "--show-current");
-  if (branch !== "main") throw new Error(`a release is made on main, and this is ${branch || "no branch"}; git switch main`);
+  if (branch !== "main")
+    throw new Error(
+      `a release is made on main, and this is ${branch || "no branch"}; git switch main`,
+    );
   refuseDirty("there are changes that are not committed");
-  if (git("tag", "--list", tag) !== "") throw new Error(`${tag} is tagged already; choose a later version`);
+  if (git("tag", "--list", tag) !== "")
+    throw new Error(`${tag} is tagged already; choose a later version`);
   return git("rev-parse", "HEAD");
 }
 
@@ -105,11 +118,15 @@ function refuseDirty(what) {
 /** The changelog with the version's heading where that of unreleased changes was, which stays above it, empty. */
 function released(changelog, version) {
   const [heading, ...others] = changelog.match(/^## \[Unreleased\]$/gm) ?? [];
-  if (heading === undefined || others.length > 0) throw new Error("CHANGELOG.md has not one heading ## [Unreleased]");
+  if (heading === undefined || others.length > 0)
+    throw new Error("CHANGELOG.md has not one heading ## [Unreleased]");
   const [, text = ""] = changelog.split(heading);
   if (text.split(/^## /m)[0].trim() === "")
     throw new Error("CHANGELOG.md says nothing under [Unreleased]; write what users will notice");
-  return changelog.replace(heading, `${heading}\n\n## [${version}] - ${new Date().toISOString().slice(0, 10)}`);
+  return changelog.replace(
+    heading,
+    `${heading}\n\n## [${version}] - ${new Date().toISOString().slice(0, 10)}`,
+  );
 }
 
 /** Later versions are tested with what this one stores and sends. It is recorded by the package as npm will have it. */
@@ -117,9 +134,17 @@ function keep(folder) {
   say(`recording ${folder}`);
   const work = mkdtempSync(join(root, ".dist-release-")); // in the checkout, whose node_modules are the versions of package-lock.json
   try {
-    const packed = run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", work], "npm pack failed");
+    const packed = run(
+      "npm",
+      ["pack", "--json", "--ignore-scripts", "--pack-destination", work],
+      "npm pack failed",
+    );
     run("tar", ["-xzf", JSON.parse(packed)[0].filename], "the package could not be unpacked", work);
-    run(process.execPath, [join("test", "compatibility", "record.ts"), join(work, "package")], "recording the version failed");
+    run(
+      process.execPath,
+      [join("test", "compatibility", "record.ts"), join(work, "package")],
+      "recording the version failed",
+    );
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
@@ -136,5 +161,7 @@ function run(command, args, failure, cwd = root) {
     shell: process.platform === "win32" && command === "npm",
   });
   if (status === 0) return stdout;
-  throw new Error(`${failure}\n${[stdout, stderr, error?.message].filter(Boolean).join("\n").trim()}`);
+  throw new Error(
+    `${failure}\n${[stdout, stderr, error?.message].filter(Boolean).join("\n").trim()}`,
+  );
 }

@@ -26,7 +26,10 @@ try {
 
 async function main() {
   const stage = "dev";
-  const { template } = await packageSample({ stage, shape: "one", param: [], package: packageDirectory }, () => {});
+  const { template } = await packageSample(
+    { stage, shape: "one", param: [], package: packageDirectory },
+    () => {},
+  );
   interruption.signal.throwIfAborted();
   const localStack = await getLocalStack({ signal: interruption.signal }, say);
   try {

@@ -44,10 +44,13 @@ async function main() {
     });
     const unknown = given.list.filter((name) => !walks.some((walk) => walk.name === name));
     if (unknown.length > 0) {
-      console.error(`walks: there is no ${unknown.join(", ")}; there is ${walks.map(({ name }) => name).join(", ")}`);
+      console.error(
+        `walks: there is no ${unknown.join(", ")}; there is ${walks.map(({ name }) => name).join(", ")}`,
+      );
       return 2;
     }
-    if (given.json) console.log(JSON.stringify({ leftOut: ["embedded/", "testing/"], walks }, null, 2));
+    if (given.json)
+      console.log(JSON.stringify({ leftOut: ["embedded/", "testing/"], walks }, null, 2));
     else print(walks);
     return 0;
   } finally {
@@ -59,7 +62,11 @@ async function main() {
 function build(folder) {
   const [dist, instrumented] = [join(folder, "plain"), join(folder, "instrumented")];
   if (given.dist === undefined) {
-    const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
+    const tsc = join(
+      dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
+      "bin",
+      "tsc",
+    );
     const command = [tsc, "-p", join(root, "tsconfig.build.json"), "--outDir", dist];
     execFileSync(process.execPath, command, { stdio: ["ignore", 2, 2] });
   } else {
@@ -83,14 +90,18 @@ async function record(dist, instrumented) {
       { env: { ...process.env, KEELSON_AUTH_SECRET: secret }, encoding: "utf8" },
     ).trim();
     const entries = Object.keys(exports).filter((name) => name !== "./package.json");
-    const modules = Object.fromEntries(entries.map((name) => [name, at(instrumented, exports[name].default)]));
+    const modules = Object.fromEntries(
+      entries.map((name) => [name, at(instrumented, exports[name].default)]),
+    );
     const child = fork(join(import.meta.dirname, "walks", "walk.mjs"), {
       env: { ...environment(), ...stack.env, NODE_ENV: "production", KEELSON_AUTH_SECRET: secret },
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
     return await new Promise((done, failed) => {
       child.once("message", done);
-      child.once("exit", (code, signal) => failed(new Error(`walks: the process that walks ended with ${signal ?? code}`)));
+      child.once("exit", (code, signal) =>
+        failed(new Error(`walks: the process that walks ended with ${signal ?? code}`)),
+      );
       child.send({ modules, token });
     });
   } finally {
@@ -105,11 +116,20 @@ function environment() {
 }
 
 function print(walks) {
-  const rows = walks.map(({ name, files, changes, functions }) => [name, files, changes, functions]);
+  const rows = walks.map(({ name, files, changes, functions }) => [
+    name,
+    files,
+    changes,
+    functions,
+  ]);
   for (const [name, ...numbers] of [["walk", "files", "changes of folder", "entries"], ...rows]) {
-    console.log(`${name.padEnd(16)}${numbers.map((number) => String(number).padStart(20)).join("")}`);
+    console.log(
+      `${name.padEnd(16)}${numbers.map((number) => String(number).padStart(20)).join("")}`,
+    );
   }
-  console.log("\nFiles of dist/ without embedded/ and testing/, between the event and its answer, warm.");
+  console.log(
+    "\nFiles of dist/ without embedded/ and testing/, between the event and its answer, warm.",
+  );
   for (const { name, steps } of walks.filter(({ name }) => given.list.includes(name))) {
     console.log(`\n${name}`);
     for (const { file, functions } of steps) console.log(`  ${file}: ${functions.join(", ")}`);

@@ -1,6 +1,10 @@
 export type { CacheOptions } from "./config/cache/cache-options.ts";
 export { validateAppOverrides } from "./config/declare/app-overrides.ts";
-export { createSystemConfig, createTenantConfig, createUserConfig } from "./config/declare/declaration.ts";
+export {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "./config/declare/declaration.ts";
 export type {
   Bounds,
   ComputedContext,
@@ -15,12 +19,20 @@ export {
   validateConfigKeyBounds,
   validateConfigKeyComputed,
 } from "./config/declare/validators.ts";
-export type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./config/operate/change.ts";
+export type {
+  ConfigWriteResult,
+  ResetConfigOptions,
+  SetConfigOptions,
+} from "./config/operate/change.ts";
 export type { OperatorContext } from "./config/operate/operator-session.ts";
 export { resetConfig, setConfig } from "./config/operate/set-config.ts";
 export type { ConfigTarget } from "./config/operate/target.ts";
 export type { ConfigSource } from "./config/read/cascade.ts";
-export { type ClampData, type ParameterOptions, resolveConfigOrParam } from "./config/read/request-parameter.ts";
+export {
+  type ClampData,
+  type ParameterOptions,
+  resolveConfigOrParam,
+} from "./config/read/request-parameter.ts";
 export { type ConfigResolver, createConfigResolver } from "./config/read/resolver.ts";
 export { type AmbientContext, currentContext } from "./context/ambient.ts";
 export type { CommitItem, Database } from "./context/database.ts";
@@ -30,10 +42,21 @@ export type { RequestView } from "./context/request-view.ts";
 export type { IncomingTrace, Trace, TraceHeaders } from "./context/trace.ts";
 export type { Closer, ReadyCheck } from "./declare/declared-server.ts";
 export type { DeliveryOptions, WebhookOptions } from "./declare/delivery-options.ts";
-export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./declare/feature.ts";
+export {
+  type ConfigHandles,
+  defineFeature,
+  type Feature,
+  type FeatureBuilder,
+} from "./declare/feature.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
 export type { AfterHookContext, HookContext, HookOptions } from "./declare/hooks.ts";
-export type { ChannelOptions, EventOf, EventOptions, EventSchema, JobOptions } from "./declare/message-handlers.ts";
+export type {
+  ChannelOptions,
+  EventOf,
+  EventOptions,
+  EventSchema,
+  JobOptions,
+} from "./declare/message-handlers.ts";
 export type { MetricOptions } from "./declare/metric.ts";
 export type { MetricsOptions } from "./declare/metrics-options.ts";
 export type { ServerOptions } from "./declare/options.ts";

@@ -30,7 +30,9 @@ export const createBillingFeature = ({ charge }: BillingOptions) =>
     r.query("plan.current", {
       input: planInput,
       output: planOutput,
-      handler: async (ctx) => ({ plan: customers.some((one) => one === ctx.user.tenantId) ? "pro" : "free" }),
+      handler: async (ctx) => ({
+        plan: customers.some((one) => one === ctx.user.tenantId) ? "pro" : "free",
+      }),
     });
 
     r.schedule("plan.monthly", {
@@ -38,7 +40,8 @@ export const createBillingFeature = ({ charge }: BillingOptions) =>
       timeZone: "Europe/Paris",
       handler: async (ctx, { at }) => {
         const payload = { month: at.toISOString().slice(0, 7) };
-        for (const tenantId of customers) await ctx.enqueue("billing.plan.charge", payload, { tenantId });
+        for (const tenantId of customers)
+          await ctx.enqueue("billing.plan.charge", payload, { tenantId });
       },
     });
 
@@ -46,7 +49,8 @@ export const createBillingFeature = ({ charge }: BillingOptions) =>
       input: month,
       handler: async (ctx, payload) => {
         const { tenantId } = ctx.user;
-        if (tenantId === undefined) throw new PermanentError("a plan belongs to a tenant, and the charge has none");
+        if (tenantId === undefined)
+          throw new PermanentError("a plan belongs to a tenant, and the charge has none");
         // No transaction holds what a provider does: a job that dies and runs again charges with the same key.
         const { id } = await ctx.step("charge", { ifUnknown: "retry" }, (key) =>
           charge({ tenantId, cents: 4_900, ...payload }, key),

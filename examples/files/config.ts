@@ -1,4 +1,10 @@
-import { access, createSystemConfig, createTenantConfig, createUserConfig, type FeatureBuilder } from "keelson";
+import {
+  access,
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+  type FeatureBuilder,
+} from "keelson";
 
 /** Every configurable variable of the feature, declared once, each at the level of who changes it. */
 export function declareConfig(r: FeatureBuilder) {
@@ -16,11 +22,19 @@ export function declareConfig(r: FeatureBuilder) {
       }),
       // Money decides, so the value is computed from the plan; a stored row still wins.
       storageQuotaMb: createTenantConfig("number", {
-        computed: async (ctx) => ((await ctx.query("billing.plan.current", {})).plan === "pro" ? 5_000 : 100),
+        computed: async (ctx) =>
+          (await ctx.query("billing.plan.current", {})).plan === "pro" ? 5_000 : 100,
       }),
-      listOrder: createUserConfig("select", { options: ["newest", "name"], default: "newest", allowPerRequest: true }),
+      listOrder: createUserConfig("select", {
+        options: ["newest", "name"],
+        default: "newest",
+        allowPerRequest: true,
+      }),
       maintenanceMode: createSystemConfig("boolean", { default: false }),
-      webhookSecret: createTenantConfig("text", { encrypted: true, access: { read: access.admin, write: access.admin } }),
+      webhookSecret: createTenantConfig("text", {
+        encrypted: true,
+        access: { read: access.admin, write: access.admin },
+      }),
     },
   });
 }

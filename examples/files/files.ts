@@ -59,7 +59,8 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
     const table = r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
     const keyOf = (ctx: PipelineContext, id: string) => table.key(ctx, "files", id);
     // The same files in the order of their names.
-    const nameKeyOf = (ctx: PipelineContext, { name, id }: Pick<Row, "name" | "id">) => table.key(ctx, "names", `${name}#${id}`);
+    const nameKeyOf = (ctx: PipelineContext, { name, id }: Pick<Row, "name" | "id">) =>
+      table.key(ctx, "names", `${name}#${id}`);
     r.event("file.created", fileCreated, { keep: true });
     r.event("file.deleted", fileDeleted, { keep: true });
 
@@ -72,9 +73,12 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       errors,
       handler: async (ctx, { name, sizeMb }) => {
         const maxSizeMb = await ctx.config(config.maxUploadSizeMb);
-        if (sizeMb > maxSizeMb) throw new ValidationError([{ field: "sizeMb", error: `must be at most ${maxSizeMb}` }]);
+        if (sizeMb > maxSizeMb)
+          throw new ValidationError([{ field: "sizeMb", error: `must be at most ${maxSizeMb}` }]);
         if (!accept.some((ending) => ending === "*" || name.endsWith(ending))) {
-          throw new ValidationError([{ field: "name", error: `must end in ${accept.join(" or ")}` }]);
+          throw new ValidationError([
+            { field: "name", error: `must end in ${accept.join(" or ")}` },
+          ]);
         }
         const id = newFileId();
         const created: Row = { id, name, sizeMb, createdAt: new Date().toISOString() };
@@ -112,12 +116,16 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
             ScanIndexForward: chosen === "name",
             Limit: limit,
             // Of the caller's tenant, whatever the cursor says.
-            ...(cursor === undefined ? {} : { ExclusiveStartKey: await table.key(ctx, partition, placeOf(cursor)) }),
+            ...(cursor === undefined
+              ? {}
+              : { ExclusiveStartKey: await table.key(ctx, partition, placeOf(cursor)) }),
             ConsistentRead: true,
           }),
         );
         const items = Items.map((item) => toFile(row.parse(item)));
-        return LastEvaluatedKey === undefined ? { items } : { items, cursor: cursorOf(LastEvaluatedKey["sk"]) };
+        return LastEvaluatedKey === undefined
+          ? { items }
+          : { items, cursor: cursorOf(LastEvaluatedKey["sk"]) };
       },
     });
 
@@ -129,11 +137,21 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
         "file.deleted": (ctx, { payload }) => add(ctx, -payload.sizeMb),
       },
     });
-    const usageKeyOf = async (ctx: TenantOf) => table.key(ctx, await usage.key(ctx, "total"), "usage");
+    const usageKeyOf = async (ctx: TenantOf) =>
+      table.key(ctx, await usage.key(ctx, "total"), "usage");
     const add = async (ctx: TenantOf, sizeMb: number) => {
       const Key = await usageKeyOf(ctx);
       const UpdateExpression = "ADD usedMb :size";
-      return [{ Update: { TableName: table.name, Key, UpdateExpression, ExpressionAttributeValues: { ":size": sizeMb } } }];
+      return [
+        {
+          Update: {
+            TableName: table.name,
+            Key,
+            UpdateExpression,
+            ExpressionAttributeValues: { ":size": sizeMb },
+          },
+        },
+      ];
     };
 
     r.query("file.quota", {
@@ -141,8 +159,13 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       access: access.tenant,
       output: z.object({ storageQuotaMb: z.number(), usedMb: z.number() }),
       handler: async (ctx) => {
-        const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key: await usageKeyOf(ctx) }));
-        return { storageQuotaMb: await ctx.config(config.storageQuotaMb), usedMb: Number(Item?.["usedMb"] ?? 0) };
+        const { Item } = await ctx.db.send(
+          new GetCommand({ TableName: table.name, Key: await usageKeyOf(ctx) }),
+        );
+        return {
+          storageQuotaMb: await ctx.config(config.storageQuotaMb),
+          usedMb: Number(Item?.["usedMb"] ?? 0),
+        };
       },
     });
 
@@ -153,7 +176,11 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       output: file,
       handler: async (ctx, { id }) => {
         const { Item } = await ctx.db.send(
-          new GetCommand({ TableName: table.name, Key: await keyOf(ctx, id), ConsistentRead: true }),
+          new GetCommand({
+            TableName: table.name,
+            Key: await keyOf(ctx, id),
+            ConsistentRead: true,
+          }),
         );
         if (Item === undefined) throw new NotFoundError("file", id);
         return toFile(row.parse(Item));
@@ -166,10 +193,18 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       input: fileId.extend({ expiresSeconds: z.string().optional() }),
       output: z.object({ url: z.url(), expiresSeconds: z.number() }),
       handler: async (ctx, { id, expiresSeconds }) => {
-        const expires = await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, expiresSeconds, {
-          onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
-        });
-        return { url: await presignDownload(ctx.user.tenantId, id, expires), expiresSeconds: expires };
+        const expires = await resolveConfigOrParam(
+          ctx,
+          config.signedUrlExpirySeconds,
+          expiresSeconds,
+          {
+            onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
+          },
+        );
+        return {
+          url: await presignDownload(ctx.user.tenantId, id, expires),
+          expiresSeconds: expires,
+        };
       },
     });
 
@@ -181,7 +216,9 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       errors,
       handler: async (ctx, { id }) => {
         const Key = await keyOf(ctx, id);
-        const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true }));
+        const { Item } = await ctx.db.send(
+          new GetCommand({ TableName: table.name, Key, ConsistentRead: true }),
+        );
         if (Item === undefined) throw new NotFoundError("file", id);
         const found = row.parse(Item);
         await ctx.publish("file.deleted", { id, sizeMb: found.sizeMb });
@@ -199,7 +236,9 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       r.hook(write, {
         before: async (ctx) => {
           if (await ctx.config(config.maintenanceMode))
-            throw new PipelineError("Files cannot be changed during maintenance", 503, { code: "maintenance" });
+            throw new PipelineError("Files cannot be changed during maintenance", 503, {
+              code: "maintenance",
+            });
         },
       });
     }
@@ -211,7 +250,8 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
     r.job("file.scan", {
       input: scan,
       handler: async (ctx, { id }) => {
-        if (ctx.user.tenantId === undefined) throw new PermanentError("a file belongs to a tenant, and the scan has none");
+        if (ctx.user.tenantId === undefined)
+          throw new PermanentError("a file belongs to a tenant, and the scan has none");
         const scanned = {
           TableName: table.name,
           Key: await keyOf(ctx, id),

@@ -1,4 +1,11 @@
-import { lambdaHandler, lambdaHttp, lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "keelson/lambda";
+import {
+  lambdaHandler,
+  lambdaHttp,
+  lambdaQueue,
+  lambdaSchedule,
+  lambdaStream,
+  lambdaSweep,
+} from "keelson/lambda";
 import { server } from "./server.ts";
 
 /** One function for all routes. */

@@ -7,7 +7,12 @@ export interface Charge {
 }
 
 /** Charges, and once for equal keys, however often it is called. */
-export type ChargePlan = (charge: Charge, idempotencyKey: string) => Promise<{ readonly id: string }>;
+export type ChargePlan = (
+  charge: Charge,
+  idempotencyKey: string,
+) => Promise<{ readonly id: string }>;
 
 /** Stands in for a payment provider: nobody pays. */
-export const chargeNobody: ChargePlan = async (_charge, idempotencyKey) => ({ id: `nobody-${idempotencyKey}` });
+export const chargeNobody: ChargePlan = async (_charge, idempotencyKey) => ({
+  id: `nobody-${idempotencyKey}`,
+});

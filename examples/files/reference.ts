@@ -43,14 +43,19 @@ export const reference = defineFeature("reference", (r) => {
   r.query("page.show", {
     route: "GET /docs",
     access: access.everyone,
-    handler: () => reply(page, { headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": policy } }),
+    handler: () =>
+      reply(page, {
+        headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": policy },
+      }),
   });
   r.query("script.show", {
     route: "GET /docs/scalar.js",
     access: access.everyone,
     handler: async () => {
       const text = await readFile(bundle(), "utf8");
-      return reply(text, { headers: { "content-type": "text/javascript; charset=utf-8", "cache-control": "no-cache" } });
+      return reply(text, {
+        headers: { "content-type": "text/javascript; charset=utf-8", "cache-control": "no-cache" },
+      });
     },
   });
 });

@@ -17,7 +17,9 @@ export const createServer = (...more: readonly Feature[]) =>
     openapi: { title: "Files", version: "1.0.0" },
     // Webhooks are signed with the secret that the tenant has set.
     delivery: { webhook: { secret: files.config.webhookSecret } },
-    ...(parameters ? { ssm: { path: `${parameters}/config` }, keyRing: { parameter: `${parameters}/key-ring` } } : {}),
+    ...(parameters
+      ? { ssm: { path: `${parameters}/config` }, keyRing: { parameter: `${parameters}/key-ring` } }
+      : {}),
   });
 
 export const server = createServer();

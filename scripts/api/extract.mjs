@@ -16,7 +16,10 @@ export function extract(root, entries) {
   const [entryFile, tsconfig] = [join(folder, "entries.d.ts"), join(folder, "tsconfig.json")];
   try {
     writeFileSync(entryFile, `${entries.map(exportsOf).join("\n")}\n`);
-    writeFileSync(tsconfig, JSON.stringify({ compilerOptions: compilerOptions(root), files: [entryFile] }));
+    writeFileSync(
+      tsconfig,
+      JSON.stringify({ compilerOptions: compilerOptions(root), files: [entryFile] }),
+    );
     compile(root, tsconfig);
     const failed = [];
     Extractor.invoke(configuration(root, folder, entryFile, tsconfig), {
@@ -35,7 +38,9 @@ export function extract(root, entries) {
 
 function exportsOf({ namespace, types }) {
   const path = JSON.stringify(`../${types.replace(/^\.\//, "").replace(/\.d\.ts$/, ".js")}`);
-  return namespace === undefined ? `export * from ${path};` : `export * as ${namespace} from ${path};`;
+  return namespace === undefined
+    ? `export * from ${path};`
+    : `export * as ${namespace} from ${path};`;
 }
 
 function compilerOptions(root) {
@@ -56,9 +61,17 @@ function compilerOptions(root) {
 function compile(root, tsconfig) {
   const require = createRequire(join(root, "package.json"));
   const tsc = join(dirname(require.resolve("typescript/package.json")), "bin", "tsc");
-  const { stdout } = spawnSync(process.execPath, [tsc, "-p", tsconfig, "--pretty", "false"], { cwd: root, encoding: "utf8" });
-  const errors = stdout.split(/\n(?=\S)/).filter((text) => /error TS\d+/.test(text) && !/^[^(]*node_modules\//.test(text));
-  if (errors.length > 0) throw new Error(`the declarations do not compile with skipLibCheck: false:\n${errors.join("\n")}`);
+  const { stdout } = spawnSync(process.execPath, [tsc, "-p", tsconfig, "--pretty", "false"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  const errors = stdout
+    .split(/\n(?=\S)/)
+    .filter((text) => /error TS\d+/.test(text) && !/^[^(]*node_modules\//.test(text));
+  if (errors.length > 0)
+    throw new Error(
+      `the declarations do not compile with skipLibCheck: false:\n${errors.join("\n")}`,
+    );
 }
 
 function configuration(root, folder, entryFile, tsconfigFilePath) {

@@ -27,7 +27,8 @@ try {
 
 function write(reports) {
   mkdirSync(folder, { recursive: true });
-  for (const name of writtenReports().filter((name) => !reports.has(name))) rmSync(join(folder, name));
+  for (const name of writtenReports().filter((name) => !reports.has(name)))
+    rmSync(join(folder, name));
   for (const [name, text] of reports) writeFileSync(join(folder, name), text);
   console.log(`api: wrote ${reports.size} reports to test/api`);
 }

@@ -6,7 +6,12 @@ import { posix } from "node:path";
  * @param plan - the folders from the top to the bottom.
  */
 export function findings(files, imports, plan) {
-  return [...strangers(files, plan), ...circles(imports), ...twoWays(imports), ...upwards(imports, plan)];
+  return [
+    ...strangers(files, plan),
+    ...circles(imports),
+    ...twoWays(imports),
+    ...upwards(imports, plan),
+  ];
 }
 
 /** Folders that the plan does not have, and the other way round. */

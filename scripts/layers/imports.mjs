@@ -49,7 +49,11 @@ function namesOf({ type, specifiers, qualifier, importKind, exportKind }) {
   if (specifiers.length === 0) return ["nothing"];
   return specifiers.map((specifier) => {
     const { type, imported, local } = specifier;
-    const kind = [importKind, exportKind, specifier.importKind, specifier.exportKind].includes("type") ? "type" : "value";
+    const kind = [importKind, exportKind, specifier.importKind, specifier.exportKind].includes(
+      "type",
+    )
+      ? "type"
+      : "value";
     if (type === "ImportNamespaceSpecifier") return marked("*", kind);
     if (type === "ImportDefaultSpecifier") return marked("default", kind);
     return marked((imported ?? local).name ?? (imported ?? local).value, kind);

@@ -2,7 +2,15 @@
 // this file, DynamoDB Local from Maven Central, and what ties the two together.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 const lock = join(import.meta.dirname, "requirements.lock");
@@ -35,14 +43,18 @@ export function placesOf(directory) {
  */
 export async function install(directory, say, signal) {
   const places = placesOf(directory);
-  const wanted = createHash("sha256").update(readFileSync(lock)).update(JSON.stringify(dependencies)).digest("hex");
+  const wanted = createHash("sha256")
+    .update(readFileSync(lock))
+    .update(JSON.stringify(dependencies))
+    .digest("hex");
   if (read(places.stamp) === wanted) {
     say(`installed already in ${directory}`);
     return places;
   }
   const { python, javaHome } = prerequisites();
   // What is half there may be of another recipe.
-  for (const half of [places.stamp, places.venv, places.root]) rmSync(half, { recursive: true, force: true });
+  for (const half of [places.stamp, places.venv, places.root])
+    rmSync(half, { recursive: true, force: true });
   mkdirSync(places.jars, { recursive: true, mode: 0o700 }); // .keelson, where it is made here, holds secrets too
 
   const run = (command, args, cwd) => runCommand(command, args, { cwd, signal });
@@ -51,12 +63,26 @@ export async function install(directory, say, signal) {
     await run(places.python, ["-m", "pip", "install", "--quiet", "uv"]);
   });
   await step(say, "2/4 LocalStack, by its lock", () =>
-    run(join(places.venv, "bin", "uv"), ["pip", "sync", "--quiet", "--python", places.python, lock]),
+    run(join(places.venv, "bin", "uv"), [
+      "pip",
+      "sync",
+      "--quiet",
+      "--python",
+      places.python,
+      lock,
+    ]),
   );
   await step(say, "3/4 DynamoDB Local, from Maven Central", async () => {
     const pom = join(directory, "pom.xml");
     writeFileSync(pom, pomText());
-    await run("mvn", ["-q", "-B", "-f", pom, "dependency:copy-dependencies", `-DoutputDirectory=${places.jars}`]);
+    await run("mvn", [
+      "-q",
+      "-B",
+      "-f",
+      pom,
+      "dependency:copy-dependencies",
+      `-DoutputDirectory=${places.jars}`,
+    ]);
   });
   await step(say, "4/4 the link between the two", async () => {
     await writeLauncher(places, run);
@@ -71,13 +97,20 @@ export async function install(directory, say, signal) {
 function prerequisites() {
   const missing = [];
   const python = ["python3", "python3.13", "python3.12", "python3.11"].find((command) => {
-    const version = output(command, ["-c", "import sys, venv, ensurepip; print(sys.version_info >= (3, 11))"]);
+    const version = output(command, [
+      "-c",
+      "import sys, venv, ensurepip; print(sys.version_info >= (3, 11))",
+    ]);
     return version?.trim() === "True";
   });
-  if (python === undefined) missing.push("python3 of at least 3.11, with venv (Debian: apt install python3 python3-venv)");
+  if (python === undefined)
+    missing.push("python3 of at least 3.11, with venv (Debian: apt install python3 python3-venv)");
   // Its settings go to stderr.
-  const javaHome = /^\s*java\.home = (.+)$/m.exec(output("java", ["-XshowSettings:properties", "-version"]) ?? "")?.[1];
-  if (javaHome === undefined) missing.push("java of at least 17 (Debian: apt install openjdk-17-jre-headless)");
+  const javaHome = /^\s*java\.home = (.+)$/m.exec(
+    output("java", ["-XshowSettings:properties", "-version"]) ?? "",
+  )?.[1];
+  if (javaHome === undefined)
+    missing.push("java of at least 17 (Debian: apt install openjdk-17-jre-headless)");
   if (output("mvn", ["--version"]) === undefined) missing.push("mvn (Debian: apt install maven)");
   if (missing.length > 0) {
     throw new Error(
@@ -93,13 +126,20 @@ async function writeLauncher({ dynamoDb, jars, python, directory }, run) {
   const names = readdirSync(jars).filter((name) => name.endsWith(".jar"));
   const agent = names.find((name) => name.startsWith("byte-buddy-agent"));
   if (agent === undefined) throw new Error(`no byte-buddy-agent in ${jars}`);
-  for (const place of [dynamoDb, jars]) copyFileSync(join(jars, agent), join(place, "ddb-local-loader-0.1.jar"));
+  for (const place of [dynamoDb, jars])
+    copyFileSync(join(jars, agent), join(place, "ddb-local-loader-0.1.jar"));
   const classPath = names.map((name) => `DynamoDBLocal_lib/${name}`).join(" ");
-  const manifest = ["Manifest-Version: 1.0", `Main-Class: ${mainClass}`, `Class-Path: ${classPath}`].map(fold).join("\r\n");
+  const manifest = ["Manifest-Version: 1.0", `Main-Class: ${mainClass}`, `Class-Path: ${classPath}`]
+    .map(fold)
+    .join("\r\n");
   const folder = join(directory, "launcher");
   mkdirSync(join(folder, "META-INF"), { recursive: true });
   writeFileSync(join(folder, "META-INF", "MANIFEST.MF"), `${manifest}\r\n`);
-  await run(python, ["-m", "zipfile", "-c", join(dynamoDb, "DynamoDBLocal.jar"), "META-INF/"], folder);
+  await run(
+    python,
+    ["-m", "zipfile", "-c", join(dynamoDb, "DynamoDBLocal.jar"), "META-INF/"],
+    folder,
+  );
 }
 
 /** A line of a manifest has at most 72 bytes; what follows a break begins with a blank. */
@@ -142,7 +182,9 @@ function runCommand(command, args, options) {
     }
     child.once("error", reject);
     child.once("close", (code, signal) =>
-      code === 0 ? resolve() : reject(new Error(`${command} ended with ${signal ?? code}\n${said.trim()}`)),
+      code === 0
+        ? resolve()
+        : reject(new Error(`${command} ended with ${signal ?? code}\n${said.trim()}`)),
     );
   });
 }

@@ -61,18 +61,27 @@ async function test() {
   const began = performance.now();
   const localStack = await getLocalStack({ ...flags, signal: interruption.signal }, say);
   try {
-    const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
-    const child = spawn(process.execPath, [vitest, "run", "--config", "vitest.localstack.config.ts", ...others], {
-      stdio: "inherit",
-      env: { ...process.env, LOCALSTACK_ENDPOINT: localStack.endpoint },
-    });
+    const vitest = join(
+      dirname(createRequire(import.meta.url).resolve("vitest/package.json")),
+      "vitest.mjs",
+    );
+    const child = spawn(
+      process.execPath,
+      [vitest, "run", "--config", "vitest.localstack.config.ts", ...others],
+      {
+        stdio: "inherit",
+        env: { ...process.env, LOCALSTACK_ENDPOINT: localStack.endpoint },
+      },
+    );
     const ended = new Promise((resolve) => child.once("exit", (code) => resolve(code ?? 1)));
     const outcome = await Promise.race([ended, interrupted]);
     if (typeof outcome === "string") child.kill();
     return await ended;
   } finally {
     await localStack.stop();
-    say(`done in ${((performance.now() - began) / 1000).toFixed(1)} s, with installation and start`);
+    say(
+      `done in ${((performance.now() - began) / 1000).toFixed(1)} s, with installation and start`,
+    );
   }
 }
 

@@ -44,10 +44,14 @@ export async function prepareLocalStack(say, signal) {
 
 async function useGiven(given, say) {
   if (!URL.canParse(given))
-    throw new Error(`LOCALSTACK_ENDPOINT or AWS_ENDPOINT_URL is ${JSON.stringify(given)}, which is no URL`);
+    throw new Error(
+      `LOCALSTACK_ENDPOINT or AWS_ENDPOINT_URL is ${JSON.stringify(given)}, which is no URL`,
+    );
   const endpoint = new URL(given).origin;
   if (!(await isReady(endpoint))) {
-    throw new Error(`no LocalStack answers at ${endpoint}; start it, or unset LOCALSTACK_ENDPOINT and AWS_ENDPOINT_URL`);
+    throw new Error(
+      `no LocalStack answers at ${endpoint}; start it, or unset LOCALSTACK_ENDPOINT and AWS_ENDPOINT_URL`,
+    );
   }
   say(`using the one at ${endpoint}`);
   return { endpoint, stopped: new Promise(() => {}), stop: async () => {} };
@@ -56,11 +60,17 @@ async function useGiven(given, say) {
 async function startContainer(port, say, signal) {
   const name = `keelson-localstack-${process.pid}`;
   say(`starting ${image} in a container`);
-  const child = spawn("docker", ["run", "--rm", "--name", name, "-p", `127.0.0.1:${port}:4566`, image], {
-    stdio: ["ignore", "pipe", "pipe"],
-    detached: true,
-  });
-  return whenReady(child, { port, signal }, say, () => spawnSync("docker", ["stop", name], { stdio: "ignore" }));
+  const child = spawn(
+    "docker",
+    ["run", "--rm", "--name", name, "-p", `127.0.0.1:${port}:4566`, image],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    },
+  );
+  return whenReady(child, { port, signal }, say, () =>
+    spawnSync("docker", ["stop", name], { stdio: "ignore" }),
+  );
 }
 
 async function startHere(port, say, signal) {
@@ -136,7 +146,8 @@ async function whenReady(child, { port, signal }, say, askToStop) {
 
 async function isReady(endpoint) {
   try {
-    return (await fetch(`${endpoint}/_localstack/health`, { signal: AbortSignal.timeout(5000) })).ok;
+    return (await fetch(`${endpoint}/_localstack/health`, { signal: AbortSignal.timeout(5000) }))
+      .ok;
   } catch {
     return false;
   }

@@ -45,7 +45,8 @@ export function instrumentText(text, number) {
   return result + text.slice(at);
 }
 
-const isFunction = ({ type }) => /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(type);
+const isFunction = ({ type }) =>
+  /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(type);
 
 function visit(node, found, name) {
   if (isFunction(node)) found(node, node.id?.name ?? name);

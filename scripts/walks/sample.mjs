@@ -17,7 +17,11 @@ export function sampleServer(
     });
     const table = r.table("notes", { partitionKey: "pk" });
     const put = (id) => [{ Put: { TableName: table.name, Item: { pk: id } } }];
-    r.query("note.hello", { route: "GET /hello", access: access.everyone, handler: () => ({ hello: "world" }) });
+    r.query("note.hello", {
+      route: "GET /hello",
+      access: access.everyone,
+      handler: () => ({ hello: "world" }),
+    });
     r.query("limit.show", {
       route: "GET /limit",
       access: access.everyone,
@@ -34,7 +38,9 @@ export function sampleServer(
       },
     });
     if (withMessages) {
-      r.on("note.added", "count", async (ctx, { payload }) => ctx.commit(put(`${payload.id}-counted`), undefined));
+      r.on("note.added", "count", async (ctx, { payload }) =>
+        ctx.commit(put(`${payload.id}-counted`), undefined),
+      );
     }
   });
   return buildServer({

@@ -40,7 +40,11 @@ for (const clock of [Date, performance]) {
 
 const [{ modules, token }] = await once(process, "message");
 const load = (name) => import(pathToFileURL(modules[name]).href);
-const [keelson, lambda, { runContainer }] = await Promise.all([load("."), load("./lambda"), load("./container")]);
+const [keelson, lambda, { runContainer }] = await Promise.all([
+  load("."),
+  load("./lambda"),
+  load("./container"),
+]);
 const headers = { accept: "application/json" };
 const operator = { authorization: `Bearer ${token}` };
 const limit = "/config/sample:config:limit";
@@ -95,7 +99,8 @@ async function walkLambda() {
   const send = sender(lambda.lambdaHttp(server));
   let n = 0;
   await walk("lambda get", () => send("GET", "/hello"));
-  const change = () => send("PUT", limit, { headers: operator, body: { value: ++n, scope: "tenant" } });
+  const change = () =>
+    send("PUT", limit, { headers: operator, body: { value: ++n, scope: "tenant" } });
   await change();
   const show = () => send("GET", "/limit", { headers: operator });
   for (let time = 0; time < 5; time += 1) await show();
@@ -106,7 +111,8 @@ async function walkLambda() {
   };
   await show();
   await walk("put config", change);
-  const note = (key) => send("POST", "/notes", { headers: { "idempotency-key": key }, body: { id: key } });
+  const note = (key) =>
+    send("POST", "/notes", { headers: { "idempotency-key": key }, body: { id: key } });
   await walk("claimed write", note, { prepare: async () => `key-${++n}` });
   await walk("repeat", note, { prepare: async () => `key-${n}` });
 }
@@ -116,7 +122,8 @@ function sender(handler) {
   return async (method, path, { body, headers: more } = {}) => {
     const event = httpEvent(method, path, { body, headers: { ...headers, ...more } });
     const { statusCode, body: answer } = await handler(event, context);
-    if (statusCode !== 200) throw new Error(`${method} ${path} was answered with ${statusCode}: ${answer}`);
+    if (statusCode !== 200)
+      throw new Error(`${method} ${path} was answered with ${statusCode}: ${answer}`);
   };
 }
 
@@ -148,7 +155,12 @@ async function walkMessage() {
   const queue = lambda.lambdaQueue(server);
   const sqs = new SQSClient({});
   const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: "keelson-events" }));
-  const asked = { QueueUrl, WaitTimeSeconds: 1, MaxNumberOfMessages: 1, MessageSystemAttributeNames: ["All"] };
+  const asked = {
+    QueueUrl,
+    WaitTimeSeconds: 1,
+    MaxNumberOfMessages: 1,
+    MessageSystemAttributeNames: ["All"],
+  };
   const receive = async () => {
     for (;;) {
       const { Messages: [message] = [] } = await sqs.send(new ReceiveMessageCommand(asked));
@@ -181,7 +193,8 @@ async function walkSignal() {
   };
   const prepare = async () => {
     // Of the one before, which has not ended its process.
-    for (const name of ["SIGTERM", "SIGINT", "uncaughtException", "unhandledRejection"]) process.removeAllListeners(name);
+    for (const name of ["SIGTERM", "SIGINT", "uncaughtException", "unhandledRejection"])
+      process.removeAllListeners(name);
     await start({ withMessages: true });
   };
   await walk("sigterm", drain, { prepare, warmUps: 1 }); // each waits for the last poll of the queues

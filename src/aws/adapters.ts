@@ -28,21 +28,36 @@ export async function openAwsAdapters(
   const account = accountOf(variables);
   const { metrics } = runtime;
   const measured = metrics && (await import("./measured-calls.ts"));
-  const measure = measured && ((client: Parameters<typeof measured.measureCalls>[0]) => measured.measureCalls(client, metrics));
-  const place = { endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account, measure };
+  const measure =
+    measured &&
+    ((client: Parameters<typeof measured.measureCalls>[0]) =>
+      measured.measureCalls(client, metrics));
+  const place = {
+    endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"),
+    ...account,
+    measure,
+  };
   const light = isLight ? openLightDatabase(variables, place) : undefined;
   const database = light?.database ?? (await openDatabase(place));
   const needsParameters = ssm !== undefined || keyRing !== undefined;
-  const parameters = needsParameters ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account }) : undefined;
+  const parameters = needsParameters
+    ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account })
+    : undefined;
   const sqsEndpoint = endpointOf(variables, "SQS");
   const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
   // Only what is an emulator itself gets what is missing: a table on this machine says nothing of the queues.
-  const isEmulated = mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
+  const isEmulated =
+    mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
   const messaging = lazy(async () => {
     const { messagingNames, openMessaging } = await import("./messaging.ts");
     const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
     const endpoints = { sqsEndpoint, eventBridgeEndpoint };
-    return openMessaging(runtime, { ...account, ...endpoints, names, mode: isEmulated ? "create" : "check" });
+    return openMessaging(runtime, {
+      ...account,
+      ...endpoints,
+      names,
+      mode: isEmulated ? "create" : "check",
+    });
   });
   const tables = walledTables(runtime);
   const sessions =
@@ -53,19 +68,29 @@ export async function openAwsAdapters(
           ...{ endpoint: endpointOf(variables, "STS"), region: account.region },
         });
   // Loaded where there is anything behind it.
-  const tenantWall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions, metrics);
+  const tenantWall =
+    tables.length === 0
+      ? undefined
+      : (await import("../wall/wall.ts")).createWall(tables, sessions, metrics);
   const inAccount = tenantWall?.account;
   // Production has the roles themselves.
-  const uses = runtime.environment === "production" ? undefined : await import("../run/table-uses.ts");
+  const uses =
+    runtime.environment === "production" ? undefined : await import("../run/table-uses.ts");
   const wall = uses?.withUses(runtime, tenantWall) ?? tenantWall;
   const across = inAccount && { stackFor: inAccount.stackAcross };
-  const committing = inAccount && ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
+  const committing =
+    inAccount &&
+    ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
   const configName = runtime.tableName(configTable.name);
   const lean = measured ? measured.measuredRows(light?.rows, metrics) : light?.rows;
   const rows = dynamoConfigRows(database, configName, { lean });
   const { registry } = runtime.server;
-  const isRenaming = [...registry.configKeys.values()].some(({ definition }) => definition.formerly !== undefined);
-  const former = isRenaming ? (await import("./former-rows.ts")).dynamoFormerRows(configName, registry) : undefined;
+  const isRenaming = [...registry.configKeys.values()].some(
+    ({ definition }) => definition.formerly !== undefined,
+  );
+  const former = isRenaming
+    ? (await import("./former-rows.ts")).dynamoFormerRows(configName, registry)
+    : undefined;
   return {
     database,
     databaseFor: requestDatabases(database, wall),
@@ -87,9 +112,13 @@ export async function openAwsAdapters(
       const { dynamoProjections } = await import("./projection-store.ts");
       return dynamoProjections(database, runtime.tableName(keptEventsTable.name), runtime.clock);
     }),
-    dueJobs: lazy(async () => (await import("./due-store.ts")).dynamoDueJobs(database, runtime.tableName(outboxTable.name))),
+    dueJobs: lazy(async () =>
+      (await import("./due-store.ts")).dynamoDueJobs(database, runtime.tableName(outboxTable.name)),
+    ),
     messaging,
-    steps: lazy(async () => (await import("./step-store.ts")).dynamoSteps(database, runtime.tableName(onceTable.name))),
+    steps: lazy(async () =>
+      (await import("./step-store.ts")).dynamoSteps(database, runtime.tableName(onceTable.name)),
+    ),
     parameters,
     ...(light === undefined ? {} : { load: light.load }),
     close: async () => {
@@ -112,7 +141,10 @@ function walledTables({ server, tableName }: Runtime) {
 
 /** Region and credentials of the environment. */
 export function accountOf(variables: Variables) {
-  return { region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined, ...credentialsOf(variables) };
+  return {
+    region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,
+    ...credentialsOf(variables),
+  };
 }
 
 /** The variables that name the endpoint of one service. */
@@ -125,7 +157,10 @@ const endpointVariables = {
 } as const;
 
 /** The endpoint of a service that the environment names, as the SDK reads it; `undefined` for AWS's own. */
-export function endpointOf(variables: Variables, service: keyof typeof endpointVariables): string | undefined {
+export function endpointOf(
+  variables: Variables,
+  service: keyof typeof endpointVariables,
+): string | undefined {
   return variables[endpointVariables[service]] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 

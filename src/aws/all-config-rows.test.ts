@@ -19,7 +19,15 @@ test("pages are read until there is no next one, and an answer without items is 
   const pages: unknown[] = [];
   for await (const page of allConfigRows({ send } as never, "config")) pages.push(page);
   expect(pages).toEqual([
-    { rows: [{ address: { partition: "config#system", key: "app:config:a" }, row: { value: 5, version: 1 } }], scanned: 3 },
+    {
+      rows: [
+        {
+          address: { partition: "config#system", key: "app:config:a" },
+          row: { value: 5, version: 1 },
+        },
+      ],
+      scanned: 3,
+    },
     { rows: [], scanned: 0 },
   ]);
   expect(asked).toEqual([undefined, { pk: "p", sk: "s" }]);

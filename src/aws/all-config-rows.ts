@@ -13,7 +13,10 @@ export interface ConfigRowPage {
  *
  * @throws Error that names the table.
  */
-export async function* allConfigRows(database: Database, tableName: string): AsyncGenerator<ConfigRowPage> {
+export async function* allConfigRows(
+  database: Database,
+  tableName: string,
+): AsyncGenerator<ConfigRowPage> {
   const { ScanCommand } = await import("./dynamodb-sdk.ts");
   let from: Record<string, unknown> | undefined;
   do {

@@ -26,7 +26,11 @@ export function outboxAttributes({ eventId, type, tenantId, text }: OutboxRow): 
 }
 
 /** The row as it was; `undefined` where nothing says which shard it came from. */
-export function itemBefore({ asideReason: _reason, asideAt: _at, ...item }: AsideItem): AsideItem | undefined {
+export function itemBefore({
+  asideReason: _reason,
+  asideAt: _at,
+  ...item
+}: AsideItem): AsideItem | undefined {
   const [, sort, shard] = asideSort.exec(String(item["sk"])) ?? [];
   return shard === undefined ? undefined : { ...item, pk: shard, sk: sort };
 }

@@ -33,13 +33,16 @@ export function dynamoAsideStore(database: Database, tableName: string): AsideSt
     },
     putBack: async (item) => {
       const before = itemBefore(item);
-      if (before === undefined) throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
+      if (before === undefined)
+        throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
       const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
       // Somebody else may be at it: it is put back by one of them.
       const Key = { pk: asidePartition, sk: item["sk"] };
       const away = { TableName: tableName, Key, ConditionExpression: "attribute_exists(pk)" };
       await database.send(
-        new TransactWriteCommand({ TransactItems: [{ Put: { TableName: tableName, Item: before } }, { Delete: away }] }),
+        new TransactWriteCommand({
+          TransactItems: [{ Put: { TableName: tableName, Item: before } }, { Delete: away }],
+        }),
       );
     },
     remove: async (item) => {

@@ -19,7 +19,10 @@ const log = { warn: vi.fn() };
 
 beforeEach(async () => {
   sts = await stubSts();
-  database = await openDatabase({ region: "eu-west-1", credentials: { accessKeyId: "AKIAPROCESS", secretAccessKey: secret } });
+  database = await openDatabase({
+    region: "eu-west-1",
+    credentials: { accessKeyId: "AKIAPROCESS", secretAccessKey: secret },
+  });
   roles = [];
   clock.nowMs = 1_000_000;
   log.warn.mockClear();
@@ -37,7 +40,10 @@ function open(region?: string): AssumedRole {
 }
 
 /** Whose signature a request gets. */
-async function signedBy(opened: AssumedRole, tag: Parameters<AssumedRole["open"]>[0]): Promise<string | undefined> {
+async function signedBy(
+  opened: AssumedRole,
+  tag: Parameters<AssumedRole["open"]>[0],
+): Promise<string | undefined> {
   const headers = {
     host: "h",
     "x-amz-date": "20261122T100000Z",
@@ -71,7 +77,10 @@ test("a session for every tenant has another tag, and a long name is cut to what
   const opened = open("eu-central-1");
   expect(await signedBy(opened, acrossTag)).toBe(accessKeyOf("across", "true"));
   await signedBy(opened, { key: "tenant", value: "x".repeat(256) });
-  expect(sts.asked.map(({ RoleSessionName }) => RoleSessionName)).toEqual(["across-true", `tenant-${"x".repeat(57)}`]);
+  expect(sts.asked.map(({ RoleSessionName }) => RoleSessionName)).toEqual([
+    "across-true",
+    `tenant-${"x".repeat(57)}`,
+  ]);
   expect(sts.asked[0]?.["authorization"]).toContain("/eu-central-1/sts/");
 });
 
@@ -118,7 +127,12 @@ test("a session that cannot be renewed serves on, and the log says so without it
   expect(await signedBy(opened, acme)).toBe(accessKeyOf("tenant", "acme"));
   await expect
     .poll(() => log.warn.mock.calls)
-    .toEqual([["tenant.session_stale", { error: "AccessDenied: not authorized to perform: sts:AssumeRole" }]]);
+    .toEqual([
+      [
+        "tenant.session_stale",
+        { error: "AccessDenied: not authorized to perform: sts:AssumeRole" },
+      ],
+    ]);
 });
 
 test("one that was never asked closes too", () => {

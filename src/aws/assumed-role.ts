@@ -5,7 +5,12 @@ import type { Logger } from "../log/logger.ts";
 import type { Clock } from "../process/clock.ts";
 import { lazy } from "../process/lazy.ts";
 import type { Isolation } from "../wall/isolation.ts";
-import { createSessions, type SessionCredentials, type SessionTag, sessionSeconds } from "../wall/session-credentials.ts";
+import {
+  createSessions,
+  type SessionCredentials,
+  type SessionTag,
+  sessionSeconds,
+} from "../wall/session-credentials.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 import { signAs } from "./signed-again.ts";
 
@@ -28,14 +33,24 @@ export interface AssumedRole extends Isolation {
 const attemptMs = 2_000;
 
 /** Opens sessions by `AssumeRole`. The SDK of STS is loaded with the first. */
-export function openAssumedRole({ role, database, clock, log, ...place }: AssumedRoleOptions): AssumedRole {
+export function openAssumedRole({
+  role,
+  database,
+  clock,
+  log,
+  ...place
+}: AssumedRoleOptions): AssumedRole {
   const sts = lazy(async () => {
     const { AssumeRoleCommand, STSClient } = await loadSts();
     const client = new STSClient({
       ...clientOptions(place),
       region: place.region ?? database.config.region,
       credentials: database.config.credentials,
-      requestHandler: { connectionTimeout: attemptMs, requestTimeout: attemptMs, throwOnRequestTimeout: true },
+      requestHandler: {
+        connectionTimeout: attemptMs,
+        requestTimeout: attemptMs,
+        throwOnRequestTimeout: true,
+      },
     });
     return { client, AssumeRoleCommand };
   });
@@ -46,14 +61,19 @@ export function openAssumedRole({ role, database, clock, log, ...place }: Assume
         const { client, AssumeRoleCommand } = await sts.open();
         return soundCredentials(await client.send(new AssumeRoleCommand(assumption(role, tag))));
       } catch (error) {
-        throw new FrameworkError("isolation_unavailable", "The tenant's data cannot be reached at the moment", {
-          cause: error,
-          headers: { "retry-after": "1" },
-        });
+        throw new FrameworkError(
+          "isolation_unavailable",
+          "The tenant's data cannot be reached at the moment",
+          {
+            cause: error,
+            headers: { "retry-after": "1" },
+          },
+        );
       }
     },
     // Safe: `assume` throws errors with a cause.
-    onStale: (_tag, error) => log.warn("tenant.session_stale", { error: String((error as Error).cause) }),
+    onStale: (_tag, error) =>
+      log.warn("tenant.session_stale", { error: String((error as Error).cause) }),
   });
   return {
     open: async (tag) => {
@@ -80,7 +100,10 @@ export async function loadSts() {
   try {
     return await import("@aws-sdk/client-sts");
   } catch (error) {
-    throw new Error("isolation: @aws-sdk/client-sts cannot be loaded; npm install @aws-sdk/client-sts", { cause: error });
+    throw new Error(
+      "isolation: @aws-sdk/client-sts cannot be loaded; npm install @aws-sdk/client-sts",
+      { cause: error },
+    );
   }
 }
 
@@ -90,6 +113,7 @@ function soundCredentials({ Credentials: given }: AssumeRoleCommandOutput): Sess
     SecretAccessKey: secretAccessKey,
     SessionToken: sessionToken,
   }: Partial<Credentials> = given ?? {};
-  if (!accessKeyId || !secretAccessKey || !sessionToken) throw new Error("AssumeRole answered without credentials");
+  if (!accessKeyId || !secretAccessKey || !sessionToken)
+    throw new Error("AssumeRole answered without credentials");
   return { accessKeyId, secretAccessKey, sessionToken };
 }

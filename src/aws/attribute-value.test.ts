@@ -23,7 +23,9 @@ const scalar = fc.oneof(
   fc.uint8Array(),
   fc.uniqueArray(fc.string(), { minLength: 1 }).map((texts) => new Set(texts)),
   fc.uniqueArray(fc.integer(), { minLength: 1 }).map((numbers) => new Set(numbers)),
-  fc.uniqueArray(fc.uint8Array({ minLength: 1 }), { minLength: 1, maxLength: 3 }).map((bytes) => new Set(bytes)),
+  fc
+    .uniqueArray(fc.uint8Array({ minLength: 1 }), { minLength: 1, maxLength: 3 })
+    .map((bytes) => new Set(bytes)),
 );
 const { value } = fc.letrec((tie) => ({
   value: fc.oneof(
@@ -43,12 +45,19 @@ test("an item is read as the SDK reads it, whatever is in it", () => {
   );
 });
 
-test.each(["0", "-0", "1e2", "1.5E-7", "9007199254740991", "9007199254740993", "-9007199254740993", "1".repeat(38), "1e400"])(
-  "the number %s is read as the SDK reads it",
-  (text) => {
-    expect(readItem({ number: { N: text } })).toEqual(unmarshall({ number: { N: text } }));
-  },
-);
+test.each([
+  "0",
+  "-0",
+  "1e2",
+  "1.5E-7",
+  "9007199254740991",
+  "9007199254740993",
+  "-9007199254740993",
+  "1".repeat(38),
+  "1e400",
+])("the number %s is read as the SDK reads it", (text) => {
+  expect(readItem({ number: { N: text } })).toEqual(unmarshall({ number: { N: text } }));
+});
 
 test("what is no value is refused", () => {
   expect(() => readItem({ odd: { X: 1 } })).toThrow("no attribute value: X");

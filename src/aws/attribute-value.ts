@@ -35,7 +35,9 @@ const readers: Readonly<Record<string, (given: never) => unknown>> = {
 /** A whole number that a `number` does not hold exactly is a bigint. */
 function readNumber(text: string): number | bigint {
   const number = Number(text);
-  return Math.abs(number) > Number.MAX_SAFE_INTEGER && Number.isFinite(number) ? BigInt(text) : number;
+  return Math.abs(number) > Number.MAX_SAFE_INTEGER && Number.isFinite(number)
+    ? BigInt(text)
+    : number;
 }
 
 function readBytes(text: string): Uint8Array {

@@ -55,7 +55,9 @@ export const ownForm: ClaimForm = {
 };
 
 /** Texts, numbers and bytes as DynamoDB takes them: a claim has nothing else. */
-export function marshalled(attributes: Readonly<Record<string, string | number | Uint8Array>>): Item {
+export function marshalled(
+  attributes: Readonly<Record<string, string | number | Uint8Array>>,
+): Item {
   return Object.fromEntries(
     Object.entries(attributes).map(([name, value]): [string, AttributeValue] => {
       if (typeof value === "string") return [name, { S: value }];
@@ -81,8 +83,15 @@ export function claimOf(item: Item): ClaimRecord {
   }
   const data = item["data"]?.B;
   const parts = item["parts"]?.N;
-  const result = { ...(data === undefined ? {} : { data }), ...(parts === undefined ? {} : { parts: Number(parts) }) };
-  return { status: "COMPLETED", ...common, ...(Object.keys(result).length === 0 ? {} : { result }) };
+  const result = {
+    ...(data === undefined ? {} : { data }),
+    ...(parts === undefined ? {} : { parts: Number(parts) }),
+  };
+  return {
+    status: "COMPLETED",
+    ...common,
+    ...(Object.keys(result).length === 0 ? {} : { result }),
+  };
 }
 
 /** Checks that `owner` holds a claim in progress, for a transaction. */

@@ -31,7 +31,11 @@ beforeAll(async () => {
   const { AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" } = app.env;
   tableName = app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once";
   const credentials = { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
-  database = await openDatabase({ endpoint: app.env["AWS_ENDPOINT_URL"], region: app.env["AWS_REGION"], credentials });
+  database = await openDatabase({
+    endpoint: app.env["AWS_ENDPOINT_URL"],
+    region: app.env["AWS_REGION"],
+    credentials,
+  });
   store = dynamoClaimStore(database, tableName);
 });
 afterAll(async () => {
@@ -61,16 +65,20 @@ test("the store's conditions are what judge says, whatever the record, the owner
     2 * defaultRetentionMs,
   );
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom("INPROGRESS", "COMPLETED", "none"), times, async (status, elapsedMs) => {
-      const key = newKey();
-      if (status !== "none") await store.take(key, takenClaim("ann", nowMs), nowMs);
-      if (status === "COMPLETED") await store.complete(key, completedClaim("ann", nowMs));
-      const record = await store.read(key);
-      const atMs = nowMs + elapsedMs;
-      const inTheWay = await store.take(key, takenClaim("bob", atMs), atMs);
-      expect(inTheWay === undefined).toBe(judge(record, "bob", atMs) === "free");
-      if (inTheWay !== undefined) expect(inTheWay).toEqual(record);
-    }),
+    fc.asyncProperty(
+      fc.constantFrom("INPROGRESS", "COMPLETED", "none"),
+      times,
+      async (status, elapsedMs) => {
+        const key = newKey();
+        if (status !== "none") await store.take(key, takenClaim("ann", nowMs), nowMs);
+        if (status === "COMPLETED") await store.complete(key, completedClaim("ann", nowMs));
+        const record = await store.read(key);
+        const atMs = nowMs + elapsedMs;
+        const inTheWay = await store.take(key, takenClaim("bob", atMs), atMs);
+        expect(inTheWay === undefined).toBe(judge(record, "bob", atMs) === "free");
+        if (inTheWay !== undefined) expect(inTheWay).toEqual(record);
+      },
+    ),
     { numRuns: 60 },
   );
 });
@@ -82,11 +90,21 @@ test("only its owner renews, completes and releases a claim; completing twice is
   expect(await store.complete(key, completedClaim("bob", nowMs))).toBe(false);
   await store.release(key, "bob");
   expect(await store.renew(key, "ann", nowMs + 99, 1_800_000_000)).toBe(true);
-  expect(await store.read(key)).toMatchObject({ owner: "ann", leaseUntilMs: nowMs + 99, expiresAt: 1_800_000_000 });
-  const done = completedClaim("ann", nowMs, { fingerprint: "f", result: { data: new Uint8Array([1, 2]) } });
+  expect(await store.read(key)).toMatchObject({
+    owner: "ann",
+    leaseUntilMs: nowMs + 99,
+    expiresAt: 1_800_000_000,
+  });
+  const done = completedClaim("ann", nowMs, {
+    fingerprint: "f",
+    result: { data: new Uint8Array([1, 2]) },
+  });
   for (let n = 0; n < 2; n++) expect(await store.complete(key, done)).toBe(true);
   const stored = (await store.read(key)) as Extract<ClaimRecord, { status: "COMPLETED" }>;
-  expect({ ...stored, result: { data: [...(stored.result?.data ?? [])] } }).toEqual({ ...done, result: { data: [1, 2] } });
+  expect({ ...stored, result: { data: [...(stored.result?.data ?? [])] } }).toEqual({
+    ...done,
+    result: { data: [1, 2] },
+  });
   expect(await store.renew(key, "ann", 1, 1)).toBe(false);
   await store.release(key, "ann");
   expect(await store.read(key)).toMatchObject({ status: "COMPLETED" });
@@ -103,7 +121,9 @@ test("a claim whose lease is over gives way to its own generation alone", async 
   await store.take(key, takenClaim("ann", nowMs, { generation: "ann" }), nowMs);
   const found = await store.take(key, takenClaim("bob", laterMs, { generation: "bob" }), laterMs);
   expect(found).toMatchObject({ owner: "ann", generation: "ann" });
-  expect(await store.take(key, takenClaim("bob", laterMs), laterMs)).toMatchObject({ owner: "ann" });
+  expect(await store.take(key, takenClaim("bob", laterMs), laterMs)).toMatchObject({
+    owner: "ann",
+  });
   const inherited = takenClaim("bob", laterMs, { generation: "ann" });
   expect(await store.take(key, inherited, laterMs)).toBeUndefined();
   expect(await store.read(key)).toEqual(inherited);
@@ -116,17 +136,27 @@ test("a claim that is vacated is over at once, keeps its generation, and is nobo
   expect(await store.read(key)).toMatchObject({ owner: "ann" });
   await store.vacate(key, "ann", 1_900_000_000);
   const vacant = await store.read(key);
-  expect(vacant).toMatchObject({ status: "INPROGRESS", owner: "", generation: "ann", expiresAt: 1_900_000_000 });
+  expect(vacant).toMatchObject({
+    status: "INPROGRESS",
+    owner: "",
+    generation: "ann",
+    expiresAt: 1_900_000_000,
+  });
   expect(judge(vacant, "bob", nowMs)).toBe("free");
   expect(await store.renew(key, "ann", nowMs, 1)).toBe(false);
-  expect(await store.take(key, takenClaim("bob", nowMs, { generation: "ann" }), nowMs)).toBeUndefined();
+  expect(
+    await store.take(key, takenClaim("bob", nowMs, { generation: "ann" }), nowMs),
+  ).toBeUndefined();
 });
 
 test("a completed claim is extended, never shortened, and only while it is the one that was seen", async () => {
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   await store.extend(key, "ann", 1_900_000_000);
-  expect(await store.read(key)).toMatchObject({ status: "INPROGRESS", expiresAt: takenClaim("ann", nowMs).expiresAt });
+  expect(await store.read(key)).toMatchObject({
+    status: "INPROGRESS",
+    expiresAt: takenClaim("ann", nowMs).expiresAt,
+  });
   await store.complete(key, completedClaim("ann", nowMs));
   for (const expiresAt of [1_900_000_000, 1_800_000_000]) await store.extend(key, "ann", expiresAt);
   await store.extend(key, "bob", 2_000_000_000);
@@ -138,11 +168,22 @@ test("a commit that does not complete its claim is refused once somebody else ho
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   const put = (pk: string) => ({ Put: { TableName: tableName, Item: { pk, sk: "held" } } });
   const held = (owner: string) => ({ key, owner });
-  expect(await store.commit({ items: [put("h1")], token: "h1", completed: undefined, held: held("bob") })).toMatchObject([
-    { code: "None" },
-    { code: "ConditionalCheckFailed" },
-  ]);
-  expect(await store.commit({ items: [put("h2")], token: "h2", completed: undefined, held: held("ann") })).toBeUndefined();
+  expect(
+    await store.commit({
+      items: [put("h1")],
+      token: "h1",
+      completed: undefined,
+      held: held("bob"),
+    }),
+  ).toMatchObject([{ code: "None" }, { code: "ConditionalCheckFailed" }]);
+  expect(
+    await store.commit({
+      items: [put("h2")],
+      token: "h2",
+      completed: undefined,
+      held: held("ann"),
+    }),
+  ).toBeUndefined();
   expect(await store.read(key)).toMatchObject({ status: "INPROGRESS", owner: "ann" });
 });
 
@@ -150,7 +191,9 @@ test("a large result lies in parts of its owner, in their order", async () => {
   const key = newKey();
   const parts = Array.from({ length: 30 }, (_, n) => new Uint8Array([n]));
   await store.putParts(key, "ann", parts, 1_800_000_000);
-  expect((await store.readParts(key, "ann", 30))?.map(([byte]) => byte)).toEqual(parts.map(([byte]) => byte));
+  expect((await store.readParts(key, "ann", 30))?.map(([byte]) => byte)).toEqual(
+    parts.map(([byte]) => byte),
+  );
   expect(await store.readParts(key, "ann", 31)).toBeUndefined();
   expect(await store.readParts(key, "bob", 1)).toBeUndefined();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
@@ -162,32 +205,50 @@ test("a commit writes items and completed claim together, or neither, and says w
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   const put = (pk: string) => ({
-    Put: { TableName: tableName, Item: { pk, sk: "item" }, ConditionExpression: "attribute_not_exists(pk)" },
+    Put: {
+      TableName: tableName,
+      Item: { pk, sk: "item" },
+      ConditionExpression: "attribute_not_exists(pk)",
+    },
   });
   const completed = (owner: string) => ({ key, claim: completedClaim(owner, nowMs) });
-  expect(await store.commit({ items: [put("a")], token: "t1", completed: completed("bob") })).toMatchObject([
-    { code: "None" },
-    { code: "ConditionalCheckFailed" },
-  ]);
-  expect(await store.commit({ items: [put("a")], token: "t2", completed: completed("ann") })).toBeUndefined();
+  expect(
+    await store.commit({ items: [put("a")], token: "t1", completed: completed("bob") }),
+  ).toMatchObject([{ code: "None" }, { code: "ConditionalCheckFailed" }]);
+  expect(
+    await store.commit({ items: [put("a")], token: "t2", completed: completed("ann") }),
+  ).toBeUndefined();
   expect(await store.read(key)).toMatchObject({ status: "COMPLETED", owner: "ann" });
-  expect(await store.commit({ items: [put("a")], token: "t3", completed: undefined })).toMatchObject([
-    { code: "ConditionalCheckFailed" },
-  ]);
+  expect(
+    await store.commit({ items: [put("a")], token: "t3", completed: undefined }),
+  ).toMatchObject([{ code: "ConditionalCheckFailed" }]);
   await expect(
-    store.commit({ items: [{ Put: { TableName: "nowhere", Item: {} } }], token: "t4", completed: undefined }),
+    store.commit({
+      items: [{ Put: { TableName: "nowhere", Item: {} } }],
+      token: "t4",
+      completed: undefined,
+    }),
   ).rejects.toThrow();
 });
 
 /** A store whose one call fails as DynamoDB would. */
 const failing = (name: string, more: object = {}) =>
-  dynamoClaimStore({ send: () => Promise.reject(Object.assign(new Error(name), { name, ...more })) } as never, "once");
+  dynamoClaimStore(
+    { send: () => Promise.reject(Object.assign(new Error(name), { name, ...more })) } as never,
+    "once",
+  );
 
 test("in the middle of a duplicate's commit its claim is read, and errors of the store are passed on", async () => {
   const key = newKey();
-  const send = vi.fn(async (_command: object) => ({ Item: { status: { S: "INPROGRESS" }, owner: { S: "ann" } } }));
-  send.mockRejectedValueOnce(Object.assign(new Error("busy"), { name: "TransactionConflictException" }));
-  expect(await dynamoClaimStore({ send } as never, "once").take(key, takenClaim("bob", nowMs), nowMs)).toEqual({
+  const send = vi.fn(async (_command: object) => ({
+    Item: { status: { S: "INPROGRESS" }, owner: { S: "ann" } },
+  }));
+  send.mockRejectedValueOnce(
+    Object.assign(new Error("busy"), { name: "TransactionConflictException" }),
+  );
+  expect(
+    await dynamoClaimStore({ send } as never, "once").take(key, takenClaim("bob", nowMs), nowMs),
+  ).toEqual({
     status: "INPROGRESS",
     owner: "ann",
     expiresAt: 0,
@@ -196,11 +257,25 @@ test("in the middle of a duplicate's commit its claim is read, and errors of the
   for (const name of ["ThrottlingException", "InternalServerError"]) {
     await expect(failing(name).take(key, takenClaim("bob", nowMs), nowMs)).rejects.toThrow(name);
     await expect(failing(name).renew(key, "bob", 1, 1)).rejects.toThrow(name);
-    await expect(failing(name).commit({ items: [], token: "t", completed: undefined })).rejects.toThrow(name);
+    await expect(
+      failing(name).commit({ items: [], token: "t", completed: undefined }),
+    ).rejects.toThrow(name);
   }
-  expect(await failing("TransactionCanceledException").commit({ items: [], token: "t", completed: undefined })).toEqual([]);
+  expect(
+    await failing("TransactionCanceledException").commit({
+      items: [],
+      token: "t",
+      completed: undefined,
+    }),
+  ).toEqual([]);
   const reasons = { CancellationReasons: [{}, { Code: "TransactionConflict", Message: "busy" }] };
-  expect(await failing("TransactionCanceledException", reasons).commit({ items: [], token: "t", completed: undefined })).toEqual([
+  expect(
+    await failing("TransactionCanceledException", reasons).commit({
+      items: [],
+      token: "t",
+      completed: undefined,
+    }),
+  ).toEqual([
     { code: "None", message: "" },
     { code: "TransactionConflict", message: "busy" },
   ]);
@@ -213,7 +288,9 @@ test("a store that does not give the item with its refusal is asked for it", asy
     Item: { status: { S: "COMPLETED" }, owner: { S: "ann" }, expiration: { N: "9" } },
   }));
   send.mockRejectedValueOnce(refused);
-  expect(await dynamoClaimStore({ send } as never, "once").take(key, takenClaim("bob", nowMs), nowMs)).toEqual({
+  expect(
+    await dynamoClaimStore({ send } as never, "once").take(key, takenClaim("bob", nowMs), nowMs),
+  ).toEqual({
     status: "COMPLETED",
     owner: "ann",
     expiresAt: 9,

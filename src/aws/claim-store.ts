@@ -2,7 +2,16 @@ import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../context/database.ts";
 import { type ClaimInProgress, type ClaimKey, skewMs } from "../once/claim.ts";
 import type { ClaimCommit, ClaimStore } from "../once/claim-store.ts";
-import { type ClaimForm, claimAttributes, heldBy, holding, type Item, marshalled, ownedNames, ownForm } from "./claim-form.ts";
+import {
+  type ClaimForm,
+  claimAttributes,
+  heldBy,
+  holding,
+  type Item,
+  marshalled,
+  ownedNames,
+  ownForm,
+} from "./claim-form.ts";
 
 /** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
 const partsPerRead = 25;
@@ -16,7 +25,8 @@ const names = { "#status": "status" };
 
 /** The condition under which a claim of a generation is put. */
 function isFree(generation: string | undefined): string {
-  const isOurs = generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
+  const isOurs =
+    generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
   return [
     "attribute_not_exists(#status)",
     "(#status = :completed AND expiration <= :nowSeconds)",
@@ -47,7 +57,11 @@ export function dynamoClaimStore(
   const itemKey = form.key;
   const read: ClaimStore["read"] = async (key) => {
     const { GetItemCommand } = await sdk();
-    const command = new GetItemCommand({ TableName: tableName, Key: marshalled(itemKey(key)), ConsistentRead: true });
+    const command = new GetItemCommand({
+      TableName: tableName,
+      Key: marshalled(itemKey(key)),
+      ConsistentRead: true,
+    });
     const { Item } = await database.send(command);
     return Item === undefined ? undefined : form.read(Item);
   };
@@ -115,7 +129,10 @@ export function dynamoClaimStore(
         Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
         ConditionExpression: `${isOwned ? "#owner = :from" : "attribute_not_exists(#owner)"} AND #status = :inProgress`,
         ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({ ":inProgress": "INPROGRESS", ...(isOwned ? { ":from": from } : {}) }),
+        ExpressionAttributeValues: marshalled({
+          ":inProgress": "INPROGRESS",
+          ...(isOwned ? { ":from": from } : {}),
+        }),
       });
       return holds(() => database.send(command));
     },
@@ -137,7 +154,8 @@ export function dynamoClaimStore(
         TableName: tableName,
         Key: marshalled(itemKey(key)),
         // An older version of keelson takes this for a lease that is over, too.
-        UpdateExpression: "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
+        UpdateExpression:
+          "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
         ConditionExpression: "#owner = :owner AND #status = :inProgress",
         ExpressionAttributeNames: ownedNames,
         ExpressionAttributeValues: marshalled({
@@ -155,9 +173,14 @@ export function dynamoClaimStore(
         TableName: tableName,
         Key: marshalled(itemKey(key)),
         UpdateExpression: "SET expiration = :expiration",
-        ConditionExpression: "#owner = :owner AND #status = :completed AND expiration < :expiration",
+        ConditionExpression:
+          "#owner = :owner AND #status = :completed AND expiration < :expiration",
         ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({ ":expiration": expiresAt, ":owner": owner, ":completed": "COMPLETED" }),
+        ExpressionAttributeValues: marshalled({
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":completed": "COMPLETED",
+        }),
       });
       await holds(() => database.send(command));
     },
@@ -165,26 +188,39 @@ export function dynamoClaimStore(
       const { TransactWriteCommand } = await sdk();
       const own = [
         ...(completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }]),
-        ...(held === undefined ? [] : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
+        ...(held === undefined
+          ? []
+          : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
       ];
       // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
-      const TransactItems = [...items, ...own] as NonNullable<TransactWriteCommandInput["TransactItems"]>;
+      const TransactItems = [...items, ...own] as NonNullable<
+        TransactWriteCommandInput["TransactItems"]
+      >;
       try {
         const committer = tenantId === undefined ? database : committing(tenantId);
-        await committer.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
+        await committer.send(
+          new TransactWriteCommand({ TransactItems, ClientRequestToken: token }),
+        );
         return undefined;
       } catch (error) {
         if (!isNamed(error, "TransactionCanceledException")) throw error;
         const { CancellationReasons = [] } = error as {
           readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];
         };
-        return CancellationReasons.map(({ Code = "None", Message = "" }) => ({ code: Code, message: Message }));
+        return CancellationReasons.map(({ Code = "None", Message = "" }) => ({
+          code: Code,
+          message: Message,
+        }));
       }
     },
     putParts: async (key, owner, parts, expiresAt) => {
       const { PutItemCommand } = await sdk();
       for (const [index, data] of parts.entries()) {
-        const item = { ...ownedKey(itemKey, partKey(key, owner, index)), data, expiration: expiresAt };
+        const item = {
+          ...ownedKey(itemKey, partKey(key, owner, index)),
+          data,
+          expiration: expiresAt,
+        };
         await database.send(new PutItemCommand({ TableName: tableName, Item: marshalled(item) }));
       }
     },
@@ -192,11 +228,16 @@ export function dynamoClaimStore(
       const { GetItemCommand } = await sdk();
       const parts: Uint8Array[] = [];
       for (let start = 0; start < count; start += partsPerRead) {
-        const indexes = Array.from({ length: Math.min(partsPerRead, count - start) }, (_, offset) => start + offset);
+        const indexes = Array.from(
+          { length: Math.min(partsPerRead, count - start) },
+          (_, offset) => start + offset,
+        );
         const items = await Promise.all(
           indexes.map((index) => {
             const Key = marshalled(itemKey(partKey(key, owner, index)));
-            return database.send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }));
+            return database.send(
+              new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }),
+            );
           }),
         );
         for (const { Item } of items) {
@@ -215,7 +256,11 @@ function sdk() {
 }
 
 /** The record once it is completed, conditional on its owner. */
-function completion(tableName: string, itemKey: ClaimForm["key"], { key, claim }: NonNullable<ClaimCommit["completed"]>) {
+function completion(
+  tableName: string,
+  itemKey: ClaimForm["key"],
+  { key, claim }: NonNullable<ClaimCommit["completed"]>,
+) {
   return {
     TableName: tableName,
     Item: { ...ownedKey(itemKey, key), ...claimAttributes(claim) },

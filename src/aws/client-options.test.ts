@@ -13,15 +13,24 @@ async function itemFrom(answer: (response: ServerResponse, bytes: Buffer) => voi
   const http = createServer((_request, response) => {
     calls += 1;
     const bytes = Buffer.from(body);
-    response.writeHead(200, { "content-type": "application/x-amz-json-1.0", "content-length": bytes.length });
+    response.writeHead(200, {
+      "content-type": "application/x-amz-json-1.0",
+      "content-length": bytes.length,
+    });
     answer(response, bytes);
   }).listen(0, "127.0.0.1");
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe: it listens on a port
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  const database = await openDatabase({ endpoint: `http://127.0.0.1:${port}`, region: "us-east-1", credentials });
+  const database = await openDatabase({
+    endpoint: `http://127.0.0.1:${port}`,
+    region: "us-east-1",
+    credentials,
+  });
   try {
-    const { Item } = await database.send(new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } }));
+    const { Item } = await database.send(
+      new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } }),
+    );
     return { Item, calls };
   } catch (error) {
     return { error, calls };

@@ -5,7 +5,9 @@ import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 export interface ClientOptions {
   readonly endpoint?: string | undefined;
   readonly region?: string | undefined;
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  readonly credentials?:
+    | { readonly accessKeyId: string; readonly secretAccessKey: string }
+    | undefined;
   /** Is given a client of DynamoDB before its first call. Default: nobody is. */
   readonly measure?: ((client: Pick<DynamoDBClient, "middlewareStack">) => void) | undefined;
 }

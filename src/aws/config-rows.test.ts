@@ -23,7 +23,11 @@ function database(answer: (keys: Key[], call: number) => unknown) {
 
 test("rows come back in the order they were asked for, absent ones as undefined", async () => {
   const store = database(() => ({ Responses: { config: [item("b"), item("a")] } }));
-  const rows = await dynamoConfigRows(store.database, "config").read([address("a"), address("x"), address("b")]);
+  const rows = await dynamoConfigRows(store.database, "config").read([
+    address("a"),
+    address("x"),
+    address("b"),
+  ]);
 
   expect(rows.map((row) => row?.value)).toEqual(["a", undefined, "b"]);
 });
@@ -35,37 +39,51 @@ test("more than a hundred keys are asked for in chunks", async () => {
   );
 
   expect(store.asked).toEqual([100, 100, 50]);
-  expect(rows.map((row) => row?.value)).toEqual(Array.from({ length: 250 }, (_, index) => `k${index}`));
+  expect(rows.map((row) => row?.value)).toEqual(
+    Array.from({ length: 250 }, (_, index) => `k${index}`),
+  );
 });
 
 test("keys that were left unprocessed are asked for again, after a pause, and never taken for absent", async () => {
   const waits: number[] = [];
   const store = database((keys, call) =>
-    call < 3 ? { UnprocessedKeys: { config: { Keys: keys } } } : { Responses: { config: keys.map(({ sk }) => item(sk.S)) } },
+    call < 3
+      ? { UnprocessedKeys: { config: { Keys: keys } } }
+      : { Responses: { config: keys.map(({ sk }) => item(sk.S)) } },
   );
-  const reader = dynamoConfigRows(store.database, "config", { wait: async (attempt) => void waits.push(attempt) });
+  const reader = dynamoConfigRows(store.database, "config", {
+    wait: async (attempt) => void waits.push(attempt),
+  });
 
   expect((await reader.read([address("a")]))[0]?.value).toBe("a");
   expect(waits).toEqual([1, 2]);
 });
 
 test("the pause is there where none is given", async () => {
-  const store = database((keys, call) => (call === 1 ? { UnprocessedKeys: { config: { Keys: keys } } } : {}));
+  const store = database((keys, call) =>
+    call === 1 ? { UnprocessedKeys: { config: { Keys: keys } } } : {},
+  );
 
-  expect(await dynamoConfigRows(store.database, "config").read([address("a")])).toEqual([undefined]);
+  expect(await dynamoConfigRows(store.database, "config").read([address("a")])).toEqual([
+    undefined,
+  ]);
 });
 
 test("keys that stay unprocessed are an error, not absent rows", async () => {
   const store = database((keys) => ({ UnprocessedKeys: { config: { Keys: keys } } }));
 
-  await expect(dynamoConfigRows(store.database, "config", { wait: async () => {} }).read([address("a")])).rejects.toThrow(
-    /1 configuration rows unprocessed after 8 attempts/,
-  );
+  await expect(
+    dynamoConfigRows(store.database, "config", { wait: async () => {} }).read([address("a")]),
+  ).rejects.toThrow(/1 configuration rows unprocessed after 8 attempts/);
 });
 
 test("reads are consistent unless they are asked not to be", async () => {
   const asked: unknown[] = [];
-  const send = async ({ input }: { input: { RequestItems: { config: { ConsistentRead: boolean } } } }) => {
+  const send = async ({
+    input,
+  }: {
+    input: { RequestItems: { config: { ConsistentRead: boolean } } };
+  }) => {
     asked.push(input.RequestItems.config.ConsistentRead);
     return {};
   };

@@ -14,13 +14,20 @@ const maxAttempts = 8;
 export function dynamoConfigRows(
   database: Database,
   tableName: string,
-  { wait = backOff, lean }: { readonly wait?: Wait; readonly lean?: Pick<LeanRows, "read"> | undefined } = {},
+  {
+    wait = backOff,
+    lean,
+  }: { readonly wait?: Wait; readonly lean?: Pick<LeanRows, "read"> | undefined } = {},
 ): ConfigRowReader {
   return {
     read: async (addresses, { consistent = true } = {}) => {
       const rows = new Map<string, ConfigRow>();
       for (let start = 0; start < addresses.length; start += maxKeysPerCall) {
-        await readChunk({ database, tableName, wait, lean, consistent }, addresses.slice(start, start + maxKeysPerCall), rows);
+        await readChunk(
+          { database, tableName, wait, lean, consistent },
+          addresses.slice(start, start + maxKeysPerCall),
+          rows,
+        );
       }
       return addresses.map((address) => rows.get(identity(address.partition, address.key)));
     },
@@ -47,7 +54,10 @@ async function readChunk(
   const items = await lean?.read(tableName, addresses, consistent);
   if (items !== undefined) return keep(items, rows);
   const { BatchGetItemCommand, unmarshall } = await import("./dynamodb-sdk.ts");
-  let keys: Record<string, AttributeValue>[] = addresses.map(({ partition, key }) => ({ pk: { S: partition }, sk: { S: key } }));
+  let keys: Record<string, AttributeValue>[] = addresses.map(({ partition, key }) => ({
+    pk: { S: partition },
+    sk: { S: key },
+  }));
   for (let attempt = 0; keys.length > 0; attempt++) {
     if (attempt === maxAttempts) {
       throw new Error(
@@ -56,7 +66,9 @@ async function readChunk(
     }
     if (attempt > 0) await wait(attempt);
     const { Responses = {}, UnprocessedKeys = {} } = await database.send(
-      new BatchGetItemCommand({ RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } } }),
+      new BatchGetItemCommand({
+        RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } },
+      }),
     );
     keep(
       (Responses[tableName] ?? []).map((stored) => unmarshall(stored)),

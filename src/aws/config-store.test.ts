@@ -25,8 +25,16 @@ afterAll(async () => {
   await stack.close();
 });
 
-const at = (tenant: string, key = "files:config:limit"): RowAddress => ({ partition: `config#tenant#${tenant}`, key });
-const write = (address: RowAddress, row: ConfigRow, seenVersion?: number, action: WriteAction = "set") =>
+const at = (tenant: string, key = "files:config:limit"): RowAddress => ({
+  partition: `config#tenant#${tenant}`,
+  key,
+});
+const write = (
+  address: RowAddress,
+  row: ConfigRow,
+  seenVersion?: number,
+  action: WriteAction = "set",
+) =>
   dynamoConfigStore(database, "rows", { wait: async () => {} }).write({
     address,
     row,
@@ -40,7 +48,9 @@ test("a row and its entry in the history are written together", async () => {
 
   expect(await write(address, { value: 5, version: 1, updatedBy: "ann" })).toBe(true);
   expect(await store.read([address])).toMatchObject([{ value: 5, version: 1, updatedBy: "ann" }]);
-  expect(await store.history(address, { limit: 10 })).toMatchObject([{ value: 5, version: 1, action: "set" }]);
+  expect(await store.history(address, { limit: 10 })).toMatchObject([
+    { value: 5, version: 1, action: "set" },
+  ]);
 });
 
 test("a write on another version than it saw changes nothing, neither row nor history", async () => {
@@ -79,12 +89,17 @@ test("a page of the largest values is whole, though one answer of the store does
   }
 
   const entries = await store.history(address, { limit: 69 });
-  expect(entries.map(({ version }) => version)).toEqual(Array.from({ length: 69 }, (_, index) => 70 - index));
+  expect(entries.map(({ version }) => version)).toEqual(
+    Array.from({ length: 69 }, (_, index) => 70 - index),
+  );
 });
 
 test("the longest partition has room for its history", async () => {
   const store = dynamoConfigStore(database, "rows");
-  const address = { partition: userPartition("t".repeat(1_000), "ü".repeat(500)), key: "k".repeat(256) };
+  const address = {
+    partition: userPartition("t".repeat(1_000), "ü".repeat(500)),
+    key: "k".repeat(256),
+  };
 
   expect(await write(address, { value: 1, version: 1 })).toBe(true);
   expect(await store.history(address, { limit: 1 })).toMatchObject([{ value: 1 }]);
@@ -92,13 +107,22 @@ test("the longest partition has room for its history", async () => {
 
 test("histories of keys and tenants that begin alike stay apart, and none is a row", async () => {
   const store = dynamoConfigStore(database, "rows");
-  const addresses = [at("a"), at("a", "files:config:limit-2"), at("ab"), at("a", "files:config:limi")];
+  const addresses = [
+    at("a"),
+    at("a", "files:config:limit-2"),
+    at("ab"),
+    at("a", "files:config:limi"),
+  ];
   for (const [value, address] of addresses.entries()) await write(address, { value, version: 1 });
 
   for (const [value, address] of addresses.entries()) {
-    expect((await store.history(address, { limit: 10 })).map((entry) => entry.value)).toEqual([value]);
+    expect((await store.history(address, { limit: 10 })).map((entry) => entry.value)).toEqual([
+      value,
+    ]);
   }
-  expect(await store.read([{ partition: "history#config#tenant#a", key: "files:config:limit" }])).toEqual([undefined]);
+  expect(
+    await store.read([{ partition: "history#config#tenant#a", key: "files:config:limit" }]),
+  ).toEqual([undefined]);
 });
 
 test("a tombstone keeps its version and has no value", async () => {
@@ -116,22 +140,25 @@ test.each([
   ["ThrottlingError", [{ Code: "ThrottlingError" }], false],
   ["no reasons", undefined, false],
   ["reasons that are none", "TransactionConflict", false],
-])("a transaction that is cancelled by %s is another write's or an error", async (_case, reasons, isConflict) => {
-  const cancelled = Object.assign(new Error("cancelled"), {
-    name: "TransactionCanceledException",
-    ...(reasons === undefined ? {} : { CancellationReasons: reasons }),
-  });
-  const send = vi.fn(() => Promise.reject(cancelled));
-  const writing = dynamoConfigStore({ send } as never, "rows").write({
-    address: at("x"),
-    row: { value: 1, version: 1 },
-    entry: { value: 1, version: 1, action: "set" },
-    seen: undefined,
-  });
+])(
+  "a transaction that is cancelled by %s is another write's or an error",
+  async (_case, reasons, isConflict) => {
+    const cancelled = Object.assign(new Error("cancelled"), {
+      name: "TransactionCanceledException",
+      ...(reasons === undefined ? {} : { CancellationReasons: reasons }),
+    });
+    const send = vi.fn(() => Promise.reject(cancelled));
+    const writing = dynamoConfigStore({ send } as never, "rows").write({
+      address: at("x"),
+      row: { value: 1, version: 1 },
+      entry: { value: 1, version: 1, action: "set" },
+      seen: undefined,
+    });
 
-  if (isConflict) await expect(writing).resolves.toBe(false);
-  else await expect(writing).rejects.toBe(cancelled);
-});
+    if (isConflict) await expect(writing).resolves.toBe(false);
+    else await expect(writing).rejects.toBe(cancelled);
+  },
+);
 
 test("an answer without items is an empty history, and any other error is passed on", async () => {
   const silent = dynamoConfigStore({ send: async () => ({}) } as never, "rows");
@@ -139,5 +166,7 @@ test("an answer without items is an empty history, and any other error is passed
   const row = { value: 1, version: 1 };
 
   expect(await silent.history(at("x"), { limit: 1 })).toEqual([]);
-  await expect(broken.write({ address: at("x"), row, entry: { ...row, action: "set" }, seen: undefined })).rejects.toBe("down");
+  await expect(
+    broken.write({ address: at("x"), row, entry: { ...row, action: "set" }, seen: undefined }),
+  ).rejects.toBe("down");
 });

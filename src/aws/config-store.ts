@@ -22,7 +22,10 @@ export function dynamoConfigStore(
 ): ConfigStore {
   const rows = dynamoConfigRows(database, tableName);
   const history = historyOf(database, tableName);
-  const itemsOf = (write: RowWrite) => [...itemsOfRow(tableName, write), ...(former?.itemsOf(write) ?? [])];
+  const itemsOf = (write: RowWrite) => [
+    ...itemsOfRow(tableName, write),
+    ...(former?.itemsOf(write) ?? []),
+  ];
   return {
     read: (former?.reader(rows) ?? rows).read,
     ...dynamoSealedRows(database, tableName),
@@ -34,7 +37,8 @@ export function dynamoConfigStore(
         return true;
       } catch (error) {
         const codes = cancellations(error);
-        if (!codes.includes("ConditionalCheckFailed") && !codes.includes("TransactionConflict")) throw error;
+        if (!codes.includes("ConditionalCheckFailed") && !codes.includes("TransactionConflict"))
+          throw error;
         await wait();
         return false;
       }
@@ -96,11 +100,22 @@ function itemsOfRow(
       : { ConditionExpression: "version = :seen", ExpressionAttributeValues: { ":seen": version } };
   const owner = tenantId === undefined ? {} : { tenantId };
   return [
-    { Put: { TableName: tableName, Item: { pk: address.partition, sk: address.key, ...owner, ...row }, ...condition } },
     {
       Put: {
         TableName: tableName,
-        Item: { pk: historyPartition(address.partition), sk: historyKey(address, row.version), ...owner, ...entry },
+        Item: { pk: address.partition, sk: address.key, ...owner, ...row },
+        ...condition,
+      },
+    },
+    {
+      Put: {
+        TableName: tableName,
+        Item: {
+          pk: historyPartition(address.partition),
+          sk: historyKey(address, row.version),
+          ...owner,
+          ...entry,
+        },
       },
     },
   ];
@@ -114,7 +129,12 @@ function historyKey({ key }: RowAddress, version: number): string {
 /** Why a transaction was cancelled, one code an item; empty for any other error. */
 function cancellations(error: unknown): readonly unknown[] {
   const isCancelled = error instanceof Error && error.name === "TransactionCanceledException";
-  if (!isCancelled || !("CancellationReasons" in error) || !Array.isArray(error.CancellationReasons)) return [];
+  if (
+    !isCancelled ||
+    !("CancellationReasons" in error) ||
+    !Array.isArray(error.CancellationReasons)
+  )
+    return [];
   return error.CancellationReasons.map((reason: { readonly Code?: unknown }) => reason.Code);
 }
 

@@ -4,6 +4,8 @@ import { expect, test } from "vitest";
 import { crc32 } from "./crc32.ts";
 
 test("the sum of any bytes is Node's", () => {
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => crc32(bytes) === ofNode(bytes)));
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => crc32(bytes) === ofNode(bytes)),
+  );
   expect(crc32(Buffer.from("123456789"))).toBe(0xcbf43926);
 });

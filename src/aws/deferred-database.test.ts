@@ -1,5 +1,10 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import { DynamoDBDocument, DynamoDBDocumentClient, GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
+import {
+  DynamoDBDocument,
+  DynamoDBDocumentClient,
+  GetCommand,
+  paginateQuery,
+} from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
 import { requestDatabases } from "../run/request-database.ts";
 import { deferDatabase } from "./deferred-database.ts";
@@ -12,7 +17,9 @@ function deferred({ later }: { readonly later?: () => Promise<void> } = {}) {
   const sent: unknown[][] = [];
   client.send = ((...given: unknown[]) => {
     sent.push(given);
-    const callback = given.find((argument) => typeof argument === "function") as ((...given: unknown[]) => void) | undefined;
+    const callback = given.find((argument) => typeof argument === "function") as
+      | ((...given: unknown[]) => void)
+      | undefined;
     if (callback === undefined) return Promise.resolve({ Items: [1] });
     callback(null, { Items: [1] });
     return undefined;
@@ -55,11 +62,16 @@ test("a call with a callback returns nothing and calls it", async () => {
 });
 
 test("a client that cannot be made fails the call, and is tried again with the next", async () => {
-  const later = vi.fn().mockRejectedValueOnce(new Error("no file")).mockRejectedValueOnce(new Error("no file again"));
+  const later = vi
+    .fn()
+    .mockRejectedValueOnce(new Error("no file"))
+    .mockRejectedValueOnce(new Error("no file again"));
   const { database, made } = deferred({ later });
 
   await expect(database.send(command)).rejects.toThrow("no file");
-  expect(await new Promise((resolve) => void database.send(command, {}, resolve))).toMatchObject({ message: "no file again" });
+  expect(await new Promise((resolve) => void database.send(command, {}, resolve))).toMatchObject({
+    message: "no file again",
+  });
   expect(await database.send(command)).toEqual({ Items: [1] });
   expect(made).toEqual(["later"]);
 });
@@ -75,11 +87,16 @@ test("whoever looks at more than `send` finds a client at once, and it stays the
 
 test("the paginators and the full client of the SDK take a request's database before there is a client", async () => {
   const pages = [];
-  for await (const page of paginateQuery({ client: requestDatabases(deferred().database)({} as never) }, { TableName: "t" })) {
+  for await (const page of paginateQuery(
+    { client: requestDatabases(deferred().database)({} as never) },
+    { TableName: "t" },
+  )) {
     pages.push(page);
   }
   expect(pages).toEqual([{ Items: [1] }]);
-  expect(DynamoDBDocument.from(requestDatabases(deferred().database)({} as never))).toBeInstanceOf(DynamoDBDocument);
+  expect(DynamoDBDocument.from(requestDatabases(deferred().database)({} as never))).toBeInstanceOf(
+    DynamoDBDocument,
+  );
 });
 
 test("making requests' databases, giving them members and awaiting them make no client", async () => {

@@ -44,7 +44,10 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
   };
 
   // As the SDK's: a promise, or nothing where the last argument is a callback. What inherits from it sends with its own middlewares.
-  const send = function (this: unknown, ...given: [command: unknown, first?: unknown, second?: unknown]): unknown {
+  const send = function (
+    this: unknown,
+    ...given: [command: unknown, first?: unknown, second?: unknown]
+  ): unknown {
     const sendTo = (made: Database) =>
       (made.send as (...given: unknown[]) => unknown).apply(this === database ? made : this, given);
     if (client !== undefined) return sendTo(client);
@@ -64,7 +67,12 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
     set: (_target, name, value, receiver) => {
       if (receiver === database) return Reflect.set(made(), name, value);
       // What inherits from it keeps what it is given to itself.
-      return Reflect.defineProperty(receiver, name, { value, writable: true, enumerable: true, configurable: true });
+      return Reflect.defineProperty(receiver, name, {
+        value,
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      });
     },
     has: (_target, name) => Reflect.has(made(), name),
     getPrototypeOf: () => Reflect.getPrototypeOf(made()),

@@ -20,12 +20,15 @@ export function dynamoDueJobs(database: Database, tableName: string): DueStore {
     },
     takeBack: async (place, tenantId) => {
       const { DeleteItemCommand } = await import("./dynamodb-sdk.ts");
-      const isOurs = tenantId === undefined ? "attribute_not_exists(tenantId)" : "tenantId = :tenant";
+      const isOurs =
+        tenantId === undefined ? "attribute_not_exists(tenantId)" : "tenantId = :tenant";
       const command = new DeleteItemCommand({
         TableName: tableName,
         Key: keyOf(place),
         ConditionExpression: `attribute_exists(pk) AND attribute_not_exists(isSending) AND ${isOurs}`,
-        ...(tenantId === undefined ? {} : { ExpressionAttributeValues: { ":tenant": { S: tenantId } } }),
+        ...(tenantId === undefined
+          ? {}
+          : { ExpressionAttributeValues: { ":tenant": { S: tenantId } } }),
       });
       return holds(() => database.send(command));
     },

@@ -8,7 +8,10 @@ export async function openDatabase(options: ClientOptions): Promise<Database> {
 }
 
 /** Creates a DynamoDB document client. */
-export function createDatabase({ DynamoDBClient, DynamoDBDocumentClient }: DynamoDbSdk, options: ClientOptions): Database {
+export function createDatabase(
+  { DynamoDBClient, DynamoDBDocumentClient }: DynamoDbSdk,
+  options: ClientOptions,
+): Database {
   const client = new DynamoDBClient(clientOptions(options));
   options.measure?.(client);
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });

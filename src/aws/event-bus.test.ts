@@ -1,4 +1,8 @@
-import type { EventBridgeClient, PutEventsCommandInput, PutEventsCommandOutput } from "@aws-sdk/client-eventbridge";
+import type {
+  EventBridgeClient,
+  PutEventsCommandInput,
+  PutEventsCommandOutput,
+} from "@aws-sdk/client-eventbridge";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { eventBridgeBus } from "./event-bus.ts";
@@ -25,7 +29,12 @@ function busOf(said: Said) {
     source: "keelson.test",
     pause: async (attempt) => void pauses.push(attempt),
   });
-  return { bus, calls, pauses, texts: () => calls.map((entries) => entries.map(({ Detail }) => Detail)) };
+  return {
+    bus,
+    calls,
+    pauses,
+    texts: () => calls.map((entries) => entries.map(({ Detail }) => Detail)),
+  };
 }
 
 const numbered = (count: number) =>
@@ -37,7 +46,16 @@ const nothing = (count: number) => Array.from({ length: count }, () => undefined
 test("an event is put under its type, with the source and the bus that rules look for", async () => {
   const { bus, calls, pauses } = busOf(taken);
   expect(await bus.put([{ type: "file.created", text: '{"n":1}' }])).toEqual([undefined]);
-  expect(calls).toEqual([[{ EventBusName: "main", Source: "keelson.test", DetailType: "file.created", Detail: '{"n":1}' }]]);
+  expect(calls).toEqual([
+    [
+      {
+        EventBusName: "main",
+        Source: "keelson.test",
+        DetailType: "file.created",
+        Detail: '{"n":1}',
+      },
+    ],
+  ]);
   expect(pauses).toEqual([]);
 });
 
@@ -60,15 +78,24 @@ test.each([
 });
 
 test("a call has at most 262,144 bytes, and each event that fits by itself goes", async () => {
-  const sizes = fc.array(fc.oneof(fc.integer({ min: 2, max: 300 }), fc.integer({ min: 2, max: 130_000 })), { maxLength: 40 });
+  const sizes = fc.array(
+    fc.oneof(fc.integer({ min: 2, max: 300 }), fc.integer({ min: 2, max: 130_000 })),
+    { maxLength: 40 },
+  );
   await fc.assert(
     fc.asyncProperty(sizes, async (lengths) => {
       const { bus, calls, texts } = busOf(taken);
-      const events = lengths.map((length, index) => ({ type: "file.created", text: `${index}${"ä".repeat(length)}` }));
+      const events = lengths.map((length, index) => ({
+        type: "file.created",
+        text: `${index}${"ä".repeat(length)}`,
+      }));
       await bus.put(events);
       expect(texts().flat()).toEqual(events.map(({ text }) => text));
       for (const entries of calls) {
-        const bytes = entries.reduce((sum, { Detail = "" }) => sum + Buffer.byteLength(Detail) + 512, 0);
+        const bytes = entries.reduce(
+          (sum, { Detail = "" }) => sum + Buffer.byteLength(Detail) + 512,
+          0,
+        );
         expect(bytes).toBeLessThanOrEqual(262_144);
         expect(entries.length).toBeGreaterThan(0);
       }
@@ -90,7 +117,11 @@ test("two events that fill a call go in one, and one byte more makes it two", as
 
 test("only the events that failed are put again, after a pause", async () => {
   const { bus, texts, pauses } = busOf((entries, call) =>
-    entries.map(({ Detail }) => (call === 1 && Detail?.includes("1") ? { ErrorCode: "ThrottlingException" } : { EventId: "b1" })),
+    entries.map(({ Detail }) =>
+      call === 1 && Detail?.includes("1")
+        ? { ErrorCode: "ThrottlingException" }
+        : { EventId: "b1" },
+    ),
   );
   expect(await bus.put(numbered(3))).toEqual(nothing(3));
   expect(texts()).toEqual([['{"n":0}', '{"n":1}', '{"n":2}'], ['{"n":1}']]);
@@ -99,7 +130,9 @@ test("only the events that failed are put again, after a pause", async () => {
 
 test("what failed in several calls is put again together", async () => {
   const { bus, texts } = busOf((entries, call) =>
-    entries.map((_, index) => (call <= 3 && index === 0 ? { ErrorCode: "InternalFailure" } : { EventId: "b1" })),
+    entries.map((_, index) =>
+      call <= 3 && index === 0 ? { ErrorCode: "InternalFailure" } : { EventId: "b1" },
+    ),
   );
   expect(await bus.put(numbered(25))).toEqual(nothing(25));
   expect(texts().at(-1)).toEqual(['{"n":0}', '{"n":10}', '{"n":20}']);
@@ -109,10 +142,16 @@ test("what failed in several calls is put again together", async () => {
 test("an event that fails four times is given up with the reason of the last time, in its place", async () => {
   const { bus, texts, pauses } = busOf((entries, call) =>
     entries.map(({ Detail }) =>
-      Detail === '{"n":1}' ? { ErrorCode: "InternalFailure", ErrorMessage: `attempt ${call}` } : { EventId: "b1" },
+      Detail === '{"n":1}'
+        ? { ErrorCode: "InternalFailure", ErrorMessage: `attempt ${call}` }
+        : { EventId: "b1" },
     ),
   );
-  expect(await bus.put(numbered(3))).toEqual([undefined, passing("InternalFailure attempt 4"), undefined]);
+  expect(await bus.put(numbered(3))).toEqual([
+    undefined,
+    passing("InternalFailure attempt 4"),
+    undefined,
+  ]);
   expect(texts().map(({ length }) => length)).toEqual([3, 1, 1, 1]);
   expect(pauses).toEqual([1, 2, 3]);
 });
@@ -121,7 +160,11 @@ test.each<[string, Answered | undefined, (string | undefined)[]]>([
   ["no entries", undefined, ["no answer", "no answer"]],
   ["fewer entries", [{ EventId: "b1" }], [undefined, "no answer"]],
   ["entries that say nothing", [{}, { ErrorMessage: "odd" }], ["no answer", "no answer odd"]],
-  ["a code alone", [{ EventId: "b1" }, { ErrorCode: "InternalFailure" }], [undefined, "InternalFailure"]],
+  [
+    "a code alone",
+    [{ EventId: "b1" }, { ErrorCode: "InternalFailure" }],
+    [undefined, "InternalFailure"],
+  ],
 ])("an answer with %s is no success", async (_what, answered, reasons) => {
   let isFirst = true;
   const { bus } = busOf((entries) => {
@@ -134,13 +177,22 @@ test.each<[string, Answered | undefined, (string | undefined)[]]>([
 });
 
 describe("an entry that is refused for good", () => {
-  test.each(["MalformedDetail", "InvalidArgument", "RedactionFailure"])("with %s is not put again", async (ErrorCode) => {
-    const { bus, calls } = busOf((entries) =>
-      entries.map((_, index) => (index === 1 ? { ErrorCode, ErrorMessage: "Detail is malformed." } : { EventId: "b1" })),
-    );
-    expect(await bus.put(numbered(3))).toEqual([undefined, final(`${ErrorCode} Detail is malformed.`), undefined]);
-    expect(calls).toHaveLength(1);
-  });
+  test.each(["MalformedDetail", "InvalidArgument", "RedactionFailure"])(
+    "with %s is not put again",
+    async (ErrorCode) => {
+      const { bus, calls } = busOf((entries) =>
+        entries.map((_, index) =>
+          index === 1 ? { ErrorCode, ErrorMessage: "Detail is malformed." } : { EventId: "b1" },
+        ),
+      );
+      expect(await bus.put(numbered(3))).toEqual([
+        undefined,
+        final(`${ErrorCode} Detail is malformed.`),
+        undefined,
+      ]);
+      expect(calls).toHaveLength(1);
+    },
+  );
 
   test.each([
     ["AccessDeniedException", "no"],
@@ -149,59 +201,86 @@ describe("an entry that is refused for good", () => {
     ["InvalidAccountIdException", "no"],
     ["InvalidArgument", "Parameter EventBusName is not valid. Reason: it is of another account"],
     ["InvalidArgument", "Parameter Source is not valid. Reason: it may not begin with aws."],
-  ])("is none with %s, %s: the deployment is to blame, and the same entry may go tomorrow", async (ErrorCode, ErrorMessage) => {
-    const { bus } = busOf((entries) => entries.map(() => ({ ErrorCode, ErrorMessage })));
-    expect(await bus.put(numbered(1))).toEqual([passing(`${ErrorCode} ${ErrorMessage}`)]);
-  });
+  ])(
+    "is none with %s, %s: the deployment is to blame, and the same entry may go tomorrow",
+    async (ErrorCode, ErrorMessage) => {
+      const { bus } = busOf((entries) => entries.map(() => ({ ErrorCode, ErrorMessage })));
+      expect(await bus.put(numbered(1))).toEqual([passing(`${ErrorCode} ${ErrorMessage}`)]);
+    },
+  );
 
   test("says why in 500 characters at the most", async () => {
-    const { bus } = busOf((entries) => entries.map(() => ({ ErrorCode: "MalformedDetail", ErrorMessage: "x".repeat(2_000) })));
+    const { bus } = busOf((entries) =>
+      entries.map(() => ({ ErrorCode: "MalformedDetail", ErrorMessage: "x".repeat(2_000) })),
+    );
     expect((await bus.put(numbered(1)))[0]?.reason).toHaveLength(500);
   });
 });
 
 describe("a call that is refused as a whole", () => {
-  const failure = (name: string, message: string, more: object = {}) => Object.assign(new Error(message), { name, ...more });
+  const failure = (name: string, message: string, more: object = {}) =>
+    Object.assign(new Error(message), { name, ...more });
   const isBad = ({ Detail = "" }: Sent[number]) => Detail.includes("bad");
-  const given = (...kinds: ("good" | "bad")[]) => kinds.map((kind, n) => ({ type: "file.created", text: `{"${kind}":${n}}` }));
+  const given = (...kinds: ("good" | "bad")[]) =>
+    kinds.map((kind, n) => ({ type: "file.created", text: `{"${kind}":${n}}` }));
 
   test.each([
-    ["ValidationException", failure("ValidationException", "Total size of the entries in the request is over the limit.")],
+    [
+      "ValidationException",
+      failure("ValidationException", "Total size of the entries in the request is over the limit."),
+    ],
     ["SerializationException", failure("SerializationException", "a text cannot be read")],
     ["413", failure("UnknownError", "too large", { $metadata: { httpStatusCode: 413 } })],
     ["RequestEntityTooLarge", failure("RequestEntityTooLarge", "too large")],
-  ])("with %s is put one by one: the good ones go once each, in their order, the bad one never will", async (_what, error) => {
-    const { bus, texts, pauses } = busOf((entries, call) => {
-      if (entries.some(isBad)) throw error;
-      return taken(entries, call);
-    });
-    const events = given("good", "bad", "good", "good");
-    expect(await bus.put(events)).toEqual([undefined, final(String(error)), undefined, undefined]);
-    expect(texts()).toEqual([events.map(({ text }) => text), ...events.map(({ text }) => [text])]);
-    expect(pauses).toEqual([]);
-  });
+  ])(
+    "with %s is put one by one: the good ones go once each, in their order, the bad one never will",
+    async (_what, error) => {
+      const { bus, texts, pauses } = busOf((entries, call) => {
+        if (entries.some(isBad)) throw error;
+        return taken(entries, call);
+      });
+      const events = given("good", "bad", "good", "good");
+      expect(await bus.put(events)).toEqual([
+        undefined,
+        final(String(error)),
+        undefined,
+        undefined,
+      ]);
+      expect(texts()).toEqual([
+        events.map(({ text }) => text),
+        ...events.map(({ text }) => [text]),
+      ]);
+      expect(pauses).toEqual([]);
+    },
+  );
 
   test("of which another entry throttles is put again without the bad one", async () => {
     const { bus, texts } = busOf((entries, call) => {
       if (entries.some(isBad)) throw failure("ValidationException", "no");
       return call === 2 ? [{ ErrorCode: "ThrottlingException" }] : taken(entries, call);
     });
-    expect(await bus.put(given("good", "bad"))).toEqual([undefined, final("ValidationException: no")]);
+    expect(await bus.put(given("good", "bad"))).toEqual([
+      undefined,
+      final("ValidationException: no"),
+    ]);
     expect(texts().at(-1)).toEqual(['{"good":0}']);
   });
 
   test("however many entries are bad keeps none of the good ones", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.constantFrom("good", "bad"), { maxLength: 40 }), async (kinds) => {
-        const { bus, texts } = busOf((entries, call) => {
-          if (entries.some(isBad)) throw failure("ValidationException", "no");
-          return taken(entries, call);
-        });
-        const outcome = await bus.put(given(...kinds));
-        expect(outcome.map((refusal) => (refusal === undefined ? "good" : "bad"))).toEqual(kinds);
-        const went = texts().filter((batch) => !batch.some((text) => text?.includes("bad")));
-        expect(went.flat().length).toBe(kinds.filter((kind) => kind === "good").length);
-      }),
+      fc.asyncProperty(
+        fc.array(fc.constantFrom("good", "bad"), { maxLength: 40 }),
+        async (kinds) => {
+          const { bus, texts } = busOf((entries, call) => {
+            if (entries.some(isBad)) throw failure("ValidationException", "no");
+            return taken(entries, call);
+          });
+          const outcome = await bus.put(given(...kinds));
+          expect(outcome.map((refusal) => (refusal === undefined ? "good" : "bad"))).toEqual(kinds);
+          const went = texts().filter((batch) => !batch.some((text) => text?.includes("bad")));
+          expect(went.flat().length).toBe(kinds.filter((kind) => kind === "good").length);
+        },
+      ),
     );
   });
 
@@ -219,24 +298,38 @@ describe("a call that is refused as a whole", () => {
 
   test("is not quoted: the value that was refused may be a payload", async () => {
     const { bus } = busOf(() => {
-      const value = '[PutEventsRequestEntry(detail={"card":"4111\' at \'home"}, eventBusName=main)]';
-      throw failure("ValidationException", `1 validation error detected: Value '${value}' at 'entries.1.member.detail' failed`);
+      const value =
+        '[PutEventsRequestEntry(detail={"card":"4111\' at \'home"}, eventBusName=main)]';
+      throw failure(
+        "ValidationException",
+        `1 validation error detected: Value '${value}' at 'entries.1.member.detail' failed`,
+      );
     });
-    const reason = "ValidationException: 1 validation error detected: Value at 'entries.1.member.detail' failed";
+    const reason =
+      "ValidationException: 1 validation error detected: Value at 'entries.1.member.detail' failed";
     expect(await bus.put(numbered(1))).toEqual([final(reason)]);
   });
 
   test.each([
     ["InternalException", { $fault: "server" }],
     ["InternalFailure", { $metadata: { httpStatusCode: 500 } }],
-  ])("with %s goes without the event that the service stumbles over, which stays", async (name, more) => {
-    const { bus } = busOf((entries, call) => {
-      if (entries.some(isBad)) throw failure(name, "no", more);
-      return taken(entries, call);
-    });
-    const stays = passing(`${name}: no`);
-    expect(await bus.put(given("bad", "good", "good", "bad", "good"))).toEqual([stays, undefined, undefined, stays, undefined]);
-  });
+  ])(
+    "with %s goes without the event that the service stumbles over, which stays",
+    async (name, more) => {
+      const { bus } = busOf((entries, call) => {
+        if (entries.some(isBad)) throw failure(name, "no", more);
+        return taken(entries, call);
+      });
+      const stays = passing(`${name}: no`);
+      expect(await bus.put(given("bad", "good", "good", "bad", "good"))).toEqual([
+        stays,
+        undefined,
+        undefined,
+        stays,
+        undefined,
+      ]);
+    },
+  );
 
   test("by a service that is down is tried three times, and the rest is left", async () => {
     const { bus, calls, pauses } = busOf((entries, call) => {
@@ -244,7 +337,10 @@ describe("a call that is refused as a whole", () => {
       return taken(entries, call);
     });
     const left = passing("InternalException: no");
-    expect(await bus.put(numbered(30))).toEqual([...nothing(10), ...Array.from({ length: 20 }, () => left)]);
+    expect(await bus.put(numbered(30))).toEqual([
+      ...nothing(10),
+      ...Array.from({ length: 20 }, () => left),
+    ]);
     expect([calls.length, pauses]).toEqual([4, []]);
   });
 
@@ -252,9 +348,18 @@ describe("a call that is refused as a whole", () => {
     ["no connection", new Error("connect ECONNREFUSED")],
     [
       "ThrottlingException",
-      failure("ThrottlingException", "slow down", { $fault: "client", $metadata: { httpStatusCode: 400 } }),
+      failure("ThrottlingException", "slow down", {
+        $fault: "client",
+        $metadata: { httpStatusCode: 400 },
+      }),
     ],
-    ["AccessDeniedException", failure("AccessDeniedException", "no", { $fault: "client", $metadata: { httpStatusCode: 400 } })],
+    [
+      "AccessDeniedException",
+      failure("AccessDeniedException", "no", {
+        $fault: "client",
+        $metadata: { httpStatusCode: 400 },
+      }),
+    ],
   ])("for %s leaves what was not taken before, and is not tried again", async (_what, error) => {
     for (const failing of [1, 2]) {
       const { bus, calls } = busOf((entries, call) => {

@@ -27,12 +27,20 @@ export interface EventBusOptions {
  * A bus of EventBridge: events go ten at a time, and of those that failed these alone are put again. Where a call is refused
  * as a whole, which one of its entries may be to blame for, they are put one by one.
  */
-export function eventBridgeBus(client: EventBridgeClient, { busName, source, pause }: EventBusOptions): EventBus {
+export function eventBridgeBus(
+  client: EventBridgeClient,
+  { busName, source, pause }: EventBusOptions,
+): EventBus {
   const send = async (batch: readonly Entry[]): Promise<readonly (Refusal | undefined)[]> => {
     const { PutEventsCommand } = await import("./eventbridge-sdk.ts");
     const { Entries = [] } = await client.send(
       new PutEventsCommand({
-        Entries: batch.map(({ type, text }) => ({ EventBusName: busName, Source: source, DetailType: type, Detail: text })),
+        Entries: batch.map(({ type, text }) => ({
+          EventBusName: busName,
+          Source: source,
+          DetailType: type,
+          Detail: text,
+        })),
       }),
     );
     return batch.map((_, index) => entryRefusal(Entries[index]));
@@ -62,7 +70,11 @@ export function eventBridgeBus(client: EventBridgeClient, { busName, source, pau
         }
       };
       let left = events.map((_, index) => index);
-      for (let attempt = 0; left.length > 0 && down === undefined && attempt < maxAttempts; attempt += 1) {
+      for (
+        let attempt = 0;
+        left.length > 0 && down === undefined && attempt < maxAttempts;
+        attempt += 1
+      ) {
         if (attempt > 0) await pause(attempt);
         for (const batch of batches(events, left)) await putThem(batch);
         left = left.filter((index) => refusals[index]?.isFinal === false);

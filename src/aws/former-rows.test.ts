@@ -8,7 +8,11 @@ import { undoConfig } from "../config/operate/change.ts";
 import { configHistory } from "../config/operate/config-history.ts";
 import type { ConfigStore } from "../config/operate/config-store.ts";
 import { explainConfig } from "../config/operate/explain-config.ts";
-import { type OperatorContext, type OperatorSession, operatorSession } from "../config/operate/operator-session.ts";
+import {
+  type OperatorContext,
+  type OperatorSession,
+  operatorSession,
+} from "../config/operate/operator-session.ts";
 import { rotateRows } from "../config/operate/rotation.ts";
 import { resetConfig, setConfig } from "../config/operate/set-config.ts";
 import { createComputedValues } from "../config/read/computed-values.ts";
@@ -59,11 +63,17 @@ const limit = (formerly?: string | readonly string[]) =>
 /** What a deployment declares: some keys, under the identifiers that they have there. */
 function deployment(declared: Readonly<Record<string, KeyDeclaration<unknown>>>) {
   const configKeys = new Map<string, RegisteredConfigKey>(
-    Object.entries(declared).map(([id, { definition }]) => [id, { id, feature: "files", name: id, definition }]),
+    Object.entries(declared).map(([id, { definition }]) => [
+      id,
+      { id, feature: "files", name: id, definition },
+    ]),
   );
   const store = (before: () => Promise<void> = async () => {}): ConfigStore => {
     const wait = async () => {};
-    const found = dynamoConfigStore(database, "rows", { wait, former: dynamoFormerRows("rows", { configKeys }) });
+    const found = dynamoConfigStore(database, "rows", {
+      wait,
+      former: dynamoFormerRows("rows", { configKeys }),
+    });
     return {
       ...found,
       write: async (write) => {
@@ -72,11 +82,20 @@ function deployment(declared: Readonly<Record<string, KeyDeclaration<unknown>>>)
       },
     };
   };
-  const handle = (id: string) => ({ id, definition: (declared[id] as KeyDeclaration<unknown>).definition });
+  const handle = (id: string) => ({
+    id,
+    definition: (declared[id] as KeyDeclaration<unknown>).definition,
+  });
   return { store, handle };
 }
 
-const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
+const log: Logger = {
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  debug: () => {},
+  child: () => log,
+};
 
 function context(tenantId: string, store: ConfigStore): OperatorContext {
   const open = (owner: RowOwner): OperatorSession => ({
@@ -92,14 +111,22 @@ function context(tenantId: string, store: ConfigStore): OperatorContext {
     cipher,
     contextFor: () => ({}) as never,
   });
-  return { user: { id: "ann", tenantId, roles: ["systemAdmin"] }, log, db: { [operatorSession]: open } as never };
+  return {
+    user: { id: "ann", tenantId, roles: ["systemAdmin"] },
+    log,
+    db: { [operatorSession]: open } as never,
+  };
 }
 
 const [was, is, first] = ["files:config:max-mb", "files:config:limit", "files:config:maximum"];
 const before = deployment({ [was]: limit() });
 const after = deployment({ [is]: limit(was) });
-const at = (tenantId: string, key: string): RowAddress => ({ partition: `config#tenant#${tenantId}`, key });
-const stored = async (tenantId: string, key: string) => (await dynamoConfigRows(database, "rows").read([at(tenantId, key)]))[0];
+const at = (tenantId: string, key: string): RowAddress => ({
+  partition: `config#tenant#${tenantId}`,
+  key,
+});
+const stored = async (tenantId: string, key: string) =>
+  (await dynamoConfigRows(database, "rows").read([at(tenantId, key)]))[0];
 const remove = ({ partition, key }: RowAddress) =>
   database.send(new DeleteCommand({ TableName: "rows", Key: { pk: partition, sk: key } }));
 
@@ -139,7 +166,10 @@ test("whoever writes in whatever order and in between: the row under the key cou
       const seenBy = ({ by }: Operation) => (by === "old" ? model.old : counts());
       const apply = (given: Operation) => {
         const current = seenBy(given);
-        const row = { value: given.kind === "set" ? given.value : undefined, version: (current?.version ?? 0) + 1 };
+        const row = {
+          value: given.kind === "set" ? given.value : undefined,
+          version: (current?.version ?? 0) + 1,
+        };
         const isNothing = given.kind === "reset" && current?.value === undefined;
         if (given.kind === "expire") model = model.old === undefined ? {} : { old: model.old };
         else if (isNothing) return;
@@ -147,7 +177,11 @@ test("whoever writes in whatever order and in between: the row under the key cou
         else if (model.new !== undefined || model.old === undefined) model = { ...model, new: row };
         else model = { old: { ...model.old, isSuperseded: true }, new: row };
       };
-      const carryOut = async (given: Operation, between: readonly Operation[], expectedVersion?: number) => {
+      const carryOut = async (
+        given: Operation,
+        between: readonly Operation[],
+        expectedVersion?: number,
+      ) => {
         const left = between.values();
         const { store, handle } = given.by === "old" ? before : after;
         const ctx = context(
@@ -163,20 +197,28 @@ test("whoever writes in whatever order and in between: the row under the key cou
         const expected = expectedVersion === undefined ? {} : { expectedVersion };
         // As DynamoDB's time to live does.
         if (given.kind === "expire") return remove(at(tenant, is));
-        return given.kind === "set" ? setConfig(ctx, key, given.value as never, expected) : resetConfig(ctx, key, expected);
+        return given.kind === "set"
+          ? setConfig(ctx, key, given.value as never, expected)
+          : resetConfig(ctx, key, expected);
       };
       for (const { operation: given, expects, between } of steps) {
         const versionBefore = seenBy(given)?.version ?? 0;
-        const outcome = await outcomeOf(carryOut(given, between, expects ? versionBefore : undefined));
+        const outcome = await outcomeOf(
+          carryOut(given, between, expects ? versionBefore : undefined),
+        );
         // What came in between has been applied; an expectation that it broke is a conflict.
-        const isOvertaken = expects && given.kind !== "expire" && (seenBy(given)?.version ?? 0) !== versionBefore;
+        const isOvertaken =
+          expects && given.kind !== "expire" && (seenBy(given)?.version ?? 0) !== versionBefore;
         expect(outcome).toBe(isOvertaken ? "version_conflict" : "done");
         if (!isOvertaken) apply(given);
         for (const [deployed, id, row] of [
           [before, was, model.old],
           [after, is, counts()],
         ] as const) {
-          const { value, levels } = await explainConfig(context(tenant, deployed.store()), deployed.handle(id));
+          const { value, levels } = await explainConfig(
+            context(tenant, deployed.store()),
+            deployed.handle(id),
+          );
           expect([value, levels[0]?.version]).toEqual([row?.value ?? -1, row?.version]);
         }
       }
@@ -190,9 +232,18 @@ test("a value at its former place is read, explained as such, and superseded by 
   await setConfig(old, before.handle(was), 5 as never);
   await setConfig(old, before.handle(was), 6 as never, { reason: "more" });
 
-  expect((await explainConfig(now, after.handle(is))).levels[0]).toMatchObject({ formerKey: was, value: 6, version: 2 });
-  expect(await outcomeOf(setConfig(now, after.handle(is), 7 as never, { expectedVersion: 1 }))).toBe("version_conflict");
-  expect(await setConfig(now, after.handle(is), 7 as never, { expectedVersion: 2 })).toMatchObject({ value: 7, version: 3 });
+  expect((await explainConfig(now, after.handle(is))).levels[0]).toMatchObject({
+    formerKey: was,
+    value: 6,
+    version: 2,
+  });
+  expect(
+    await outcomeOf(setConfig(now, after.handle(is), 7 as never, { expectedVersion: 1 })),
+  ).toBe("version_conflict");
+  expect(await setConfig(now, after.handle(is), 7 as never, { expectedVersion: 2 })).toMatchObject({
+    value: 7,
+    version: 3,
+  });
   expect((await explainConfig(now, after.handle(is))).levels[0]).not.toHaveProperty("formerKey");
   expect(await stored("goes-on", was)).toMatchObject({ value: 6, version: 2, renamedTo: is });
   // A deployment that is rolled back reads what was there before the rename.
@@ -215,10 +266,15 @@ test("history goes on over the rename, page by page, and an undo reaches behind 
   expect(await page({ limit: 2 })).toEqual({ values: [5, 4], next: 4 });
   expect(await page({ limit: 2, before: 4 })).toEqual({ values: [3, 2], next: 2 });
   expect(await page({ limit: 3, before: 5 })).toEqual({ values: [4, 3, 2], next: 2 });
-  expect(await undoConfig(now, after.handle(is), { version: 2 })).toMatchObject({ value: 2, version: 6 });
-  expect(await undoConfig(context("history-2", after.store()), after.handle(is)).catch(({ code }) => code)).toBe(
-    "nothing_to_undo",
-  );
+  expect(await undoConfig(now, after.handle(is), { version: 2 })).toMatchObject({
+    value: 2,
+    version: 6,
+  });
+  expect(
+    await undoConfig(context("history-2", after.store()), after.handle(is)).catch(
+      ({ code }) => code,
+    ),
+  ).toBe("nothing_to_undo");
 });
 
 test.each(["reset", "undo to nothing", "expire"])(
@@ -234,28 +290,44 @@ test.each(["reset", "undo to nothing", "expire"])(
       await remove(at(tenant, is));
     }
 
-    expect(await explainConfig(now, after.handle(is))).toMatchObject({ value: -1, source: "default" });
+    expect(await explainConfig(now, after.handle(is))).toMatchObject({
+      value: -1,
+      source: "default",
+    });
     expect(await setConfig(now, after.handle(is), 7 as never)).toMatchObject({ value: 7 });
   },
 );
 
 test("a secret opens at its former place, is sealed anew by a rotation, and is gone from there once it is replaced", async () => {
-  const secret = (formerly?: string) => createTenantConfig("text", { encrypted: true, ...(formerly && { formerly }) });
+  const secret = (formerly?: string) =>
+    createTenantConfig("text", { encrypted: true, ...(formerly && { formerly }) });
   const [old, now] = [deployment({ [was]: secret() }), deployment({ [is]: secret(was) })];
   const ctx = context("secrets", now.store());
   await setConfig(context("secrets", old.store()), old.handle(was), "hunter2-hunter2" as never);
 
-  expect(await explainConfig(ctx, now.handle(is))).toMatchObject({ isSet: true, source: "tenant-row", version: 1 });
+  expect(await explainConfig(ctx, now.handle(is))).toMatchObject({
+    isSet: true,
+    source: "tenant-row",
+    version: 1,
+  });
   const [row] = await now.store().read([at("secrets", is)]);
   const open = () => row && cipher.openRow(row, { encrypted: true }, at("secrets", is));
   expect(open()).toMatchObject({ value: "hunter2-hunter2" });
 
   secrets.begin(ringOf("two"), nowMs);
-  expect(await rotateRows({ store: now.store(), cipher: { ...cipher, refresh: async () => {} }, log }, {})).toMatchObject({
+  expect(
+    await rotateRows(
+      { store: now.store(), cipher: { ...cipher, refresh: async () => {} }, log },
+      {},
+    ),
+  ).toMatchObject({
     locked: 0,
     resealed: 1,
   });
-  expect(await explainConfig(ctx, now.handle(is))).toMatchObject({ isSet: true, source: "tenant-row" });
+  expect(await explainConfig(ctx, now.handle(is))).toMatchObject({
+    isSet: true,
+    source: "tenant-row",
+  });
 
   await setConfig(ctx, now.handle(is), "hunter3-hunter3" as never);
   const left = await stored("secrets", was);
@@ -272,7 +344,9 @@ test("a value in plain text goes as well where the key has become a secret", asy
     "hunter2" as never,
   );
 
-  expect(await explainConfig(context("plain", now.store()), now.handle(is))).toMatchObject({ source: "missing" });
+  expect(await explainConfig(context("plain", now.store()), now.handle(is))).toMatchObject({
+    source: "missing",
+  });
   await setConfig(context("plain", now.store()), now.handle(is), "hunter3" as never);
   expect(await stored("plain", was)).not.toHaveProperty("value");
 });
@@ -299,7 +373,10 @@ test("a key that gets its name back is read where it was meanwhile, and written 
   await setConfig(now, after.handle(is), 2 as never);
 
   expect(await explainConfig(ctx, back.handle(was))).toMatchObject({ value: 2, version: 2 });
-  expect(await setConfig(ctx, back.handle(was), 3 as never)).toMatchObject({ value: 3, version: 3 });
+  expect(await setConfig(ctx, back.handle(was), 3 as never)).toMatchObject({
+    value: 3,
+    version: 3,
+  });
   expect(await stored("back", was)).not.toHaveProperty("renamedTo");
   expect(await stored("back", is)).toMatchObject({ value: 2, renamedTo: was });
 
@@ -313,11 +390,16 @@ test("a key that gets its name back is read where it was meanwhile, and written 
 });
 
 test("a row that was put by hand has no version, and is superseded all the same", async () => {
-  await database.send(new PutCommand({ TableName: "rows", Item: { pk: "config#tenant#hand", sk: was, value: 4 } }));
+  await database.send(
+    new PutCommand({ TableName: "rows", Item: { pk: "config#tenant#hand", sk: was, value: 4 } }),
+  );
   const ctx = context("hand", after.store());
 
   expect(await explainConfig(ctx, after.handle(is))).toMatchObject({ value: 4 });
-  expect(await setConfig(ctx, after.handle(is), 5 as never)).toMatchObject({ value: 5, version: 1 });
+  expect(await setConfig(ctx, after.handle(is), 5 as never)).toMatchObject({
+    value: 5,
+    version: 1,
+  });
   expect(await stored("hand", was)).toMatchObject({ value: 4, renamedTo: is });
 });
 
@@ -325,7 +407,10 @@ test("keys without a former name are read and written as ever", async () => {
   const other = deployment({ [is]: limit(was), [first]: limit() });
   const ctx = context("other", other.store());
 
-  expect(await setConfig(ctx, other.handle(first), 5 as never)).toMatchObject({ value: 5, version: 1 });
+  expect(await setConfig(ctx, other.handle(first), 5 as never)).toMatchObject({
+    value: 5,
+    version: 1,
+  });
   expect((await configHistory(ctx, other.handle(first))).items).toHaveLength(1);
   expect(await stored("other", is)).toBeUndefined();
   // Nor is anything else done with what nobody declares.

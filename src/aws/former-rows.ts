@@ -26,7 +26,10 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
         // Versions go on over a rename, so what is older lies there.
         for (const key of registry.configKeys.get(address.key)?.definition.formerly ?? []) {
           if (entries.length >= limit) break;
-          const range = { before: entries.at(-1)?.version ?? before, limit: limit - entries.length };
+          const range = {
+            before: entries.at(-1)?.version ?? before,
+            limit: limit - entries.length,
+          };
           entries.push(...(await history({ ...address, key }, range)));
         }
         return entries;
@@ -38,7 +41,9 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
       return (definition?.formerly ?? []).map((key): CommitItem => {
         const former = { TableName: tableName, Key: { pk: address.partition, sk: key } };
         const found = place?.rows.find((one) => one.key === key);
-        return found === undefined ? nothing(former) : superseded(former, address.key, found.row, definition?.encrypted === true);
+        return found === undefined
+          ? nothing(former)
+          : superseded(former, address.key, found.row, definition?.encrypted === true);
       });
     },
   };
@@ -64,7 +69,12 @@ function nothing(former: FormerItem): CommitItem {
  * Marks a row as superseded. Its value stays for processes that know the former key only, while they are replaced or after a
  * rollback. A secret goes: whoever replaces it or takes it back counts on that.
  */
-function superseded(former: FormerItem, key: string, { version, value }: ConfigRow, encrypted: boolean): CommitItem {
+function superseded(
+  former: FormerItem,
+  key: string,
+  { version, value }: ConfigRow,
+  encrypted: boolean,
+): CommitItem {
   const isSecret = encrypted || isSealed(value);
   const seen = version === undefined ? "attribute_not_exists(version)" : "version = :seen";
   return {
@@ -72,7 +82,10 @@ function superseded(former: FormerItem, key: string, { version, value }: ConfigR
       ...former,
       UpdateExpression: isSecret ? "SET #to = :to, #deleted = :yes REMOVE #value" : "SET #to = :to",
       ConditionExpression: `attribute_exists(pk) AND attribute_not_exists(#to) AND ${seen}`,
-      ExpressionAttributeNames: { "#to": "renamedTo", ...(isSecret ? { "#deleted": "deleted", "#value": "value" } : {}) },
+      ExpressionAttributeNames: {
+        "#to": "renamedTo",
+        ...(isSecret ? { "#deleted": "deleted", "#value": "value" } : {}),
+      },
       ExpressionAttributeValues: {
         ":to": key,
         ...(isSecret ? { ":yes": true } : {}),

@@ -15,9 +15,13 @@ interface Put {
 function table(rows: readonly object[] | undefined, answer: (put: Put) => unknown = () => ({})) {
   const calls: string[] = [];
   const puts: Put[] = [];
-  const send = async (command: { readonly constructor: { readonly name: string }; readonly input: object }) => {
+  const send = async (command: {
+    readonly constructor: { readonly name: string };
+    readonly input: object;
+  }) => {
     calls.push(command.constructor.name);
-    if (command.constructor.name === "BatchGetItemCommand") return rows === undefined ? {} : { Responses: { kept: rows } };
+    if (command.constructor.name === "BatchGetItemCommand")
+      return rows === undefined ? {} : { Responses: { kept: rows } };
     puts.push(command.input as Put);
     return answer(command.input as Put);
   };
@@ -87,15 +91,21 @@ describe("noting a day", () => {
   });
 
   test("takes a row that another process has put meanwhile for its own, and throws everything else", async () => {
-    const failing = (name: string) => () => Promise.reject(Object.assign(new Error(name), { name }));
+    const failing = (name: string) => () =>
+      Promise.reject(Object.assign(new Error(name), { name }));
     await table([], failing("ConditionalCheckFailedException")).days.note(stream, noon, 3);
-    await expect(table([], failing("InternalServerError")).days.note(stream, noon, 3)).rejects.toThrow("InternalServerError");
-    await expect(table([], () => Promise.reject("odd")).days.note(stream, noon, 3)).rejects.toBe("odd");
+    await expect(
+      table([], failing("InternalServerError")).days.note(stream, noon, 3),
+    ).rejects.toThrow("InternalServerError");
+    await expect(table([], () => Promise.reject("odd")).days.note(stream, noon, 3)).rejects.toBe(
+      "odd",
+    );
   });
 
   test("remembers so many days and no more", async () => {
     const { days, calls } = table([first, day()]);
-    for (let n = 0; n < 10_000; n += 1) await days.note({ tenantId: `t${n}`, type: "file.created" }, noon, 3);
+    for (let n = 0; n < 10_000; n += 1)
+      await days.note({ tenantId: `t${n}`, type: "file.created" }, noon, 3);
     const before = calls.length;
     await days.note({ tenantId: "t0", type: "file.created" }, noon, 3);
     expect(calls).toHaveLength(before);

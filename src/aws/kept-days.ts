@@ -35,11 +35,15 @@ export function keptDays(database: Database, tableName: string): KeptDays {
   /** Puts a row, unless another process has put one that lasts as long. */
   const put = async (Item: Item, ConditionExpression: string, values?: Item) => {
     const { PutItemCommand } = await import("./dynamodb-sdk.ts");
-    const condition = { ConditionExpression, ...(values === undefined ? {} : { ExpressionAttributeValues: values }) };
+    const condition = {
+      ConditionExpression,
+      ...(values === undefined ? {} : { ExpressionAttributeValues: values }),
+    };
     try {
       await database.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
     } catch (error) {
-      if (!(error instanceof Error && error.name === "ConditionalCheckFailedException")) throw error;
+      if (!(error instanceof Error && error.name === "ConditionalCheckFailedException"))
+        throw error;
     }
   };
 
@@ -57,12 +61,18 @@ export function keptDays(database: Database, tableName: string): KeptDays {
       if (found(firstSort) === undefined) {
         const keptUntil = expiry(nowMs, days);
         const until = keptUntil === undefined ? {} : { keptUntil };
-        await put(marshalled({ pk, sk: firstSort, ...whose, type, ...until }), "attribute_not_exists(pk)");
+        await put(
+          marshalled({ pk, sk: firstSort, ...whose, type, ...until }),
+          "attribute_not_exists(pk)",
+        );
       }
       const expiration = expiry((Math.floor(nowMs / dayMs) + 1) * dayMs, days);
       if (!lasts(found(day), expiration)) {
         await (expiration === undefined
-          ? put(marshalled({ pk, sk: day, ...whose }), "attribute_not_exists(pk) OR attribute_exists(expiration)")
+          ? put(
+              marshalled({ pk, sk: day, ...whose }),
+              "attribute_not_exists(pk) OR attribute_exists(expiration)",
+            )
           : put(
               marshalled({ pk, sk: day, ...whose, expiration }),
               "attribute_not_exists(pk) OR expiration < :expiration",

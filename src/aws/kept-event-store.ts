@@ -1,6 +1,12 @@
 import type { Database } from "../context/database.ts";
 import { envelopeText } from "../events/envelope.ts";
-import { dayOf, type KeptEventReader, type KeptEventStore, timeOf, timeText } from "../events/kept-events.ts";
+import {
+  dayOf,
+  type KeptEventReader,
+  type KeptEventStore,
+  timeOf,
+  timeText,
+} from "../events/kept-events.ts";
 import type { Clock } from "../process/clock.ts";
 import { keptDays } from "./kept-days.ts";
 import { dayPartition, daysPartition, expiry } from "./kept-event-keys.ts";
@@ -9,7 +15,11 @@ import { dayPartition, daysPartition, expiry } from "./kept-event-keys.ts";
  * Kept events in DynamoDB. A row's partition is its tenant, type and day, and its sort key the time and the event's ID. A partition beside
  * lists the days that have events.
  */
-export function dynamoKeptEvents(database: Database, tableName: string, clock: Clock): KeptEventStore {
+export function dynamoKeptEvents(
+  database: Database,
+  tableName: string,
+  clock: Clock,
+): KeptEventStore {
   const days = keptDays(database, tableName);
   return {
     ...createReader(database, tableName),
@@ -26,7 +36,12 @@ export function dynamoKeptEvents(database: Database, tableName: string, clock: C
         ...(expiration === undefined ? {} : { expiration }),
       };
       // Without a proof, which is for the way over the bus: it would not outlive the keys of the ring.
-      return { Put: { TableName: tableName, Item: { ...key, ...facts, event: envelopeText(event, { trace }) } } };
+      return {
+        Put: {
+          TableName: tableName,
+          Item: { ...key, ...facts, event: envelopeText(event, { trace }) },
+        },
+      };
     },
   };
 }
@@ -46,7 +61,10 @@ function createReader(database: Database, tableName: string): KeptEventReader {
       }),
     );
     // Safe: a Query always has items, and a sort key is a text.
-    return { items: Items as NonNullable<typeof Items>, last: LastEvaluatedKey?.["sk"] as string | undefined };
+    return {
+      items: Items as NonNullable<typeof Items>,
+      last: LastEvaluatedKey?.["sk"] as string | undefined,
+    };
   };
   return {
     days: async (stream, from, until) => {

@@ -33,8 +33,12 @@ interface ReadParameter {
 }
 
 /** Opens the parameter `name`, a SecureString. */
-export async function openKeyRingParameter(name: string, options: ClientOptions): Promise<KeyRingParameter> {
-  const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } = await import("@aws-sdk/client-ssm");
+export async function openKeyRingParameter(
+  name: string,
+  options: ClientOptions,
+): Promise<KeyRingParameter> {
+  const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } =
+    await import("@aws-sdk/client-ssm");
   const client = new SSMClient(clientOptions(options));
   /** Without its name SSM would take the account's own key for the new version. */
   const kmsKey = async () => {
@@ -47,23 +51,36 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
   return {
     read: async () => {
       try {
-        const { Parameter } = await client.send(new GetParameterCommand({ Name: name, WithDecryption: true }));
+        const { Parameter } = await client.send(
+          new GetParameterCommand({ Name: name, WithDecryption: true }),
+        );
         // Safe: SSM answers all of them, or with an error.
         const { Type, Value, Version, LastModifiedDate } = Parameter as ReadParameter;
-        if (Type === "SecureString") return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };
+        if (Type === "SecureString")
+          return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };
       } catch (error) {
         if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
         throw error;
       }
-      throw new Error(`the parameter ${name} is no SecureString; delete it, and make a ring with new keys`);
+      throw new Error(
+        `the parameter ${name} is no SecureString; delete it, and make a ring with new keys`,
+      );
     },
     create: async (text, key) => {
       const given = key === undefined ? {} : { KeyId: key };
-      await client.send(new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", ...given }));
+      await client.send(
+        new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", ...given }),
+      );
     },
     replace: async (text) => {
       const KeyId = await kmsKey();
-      const command = new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", Overwrite: true, KeyId });
+      const command = new PutParameterCommand({
+        Name: name,
+        Value: text,
+        Type: "SecureString",
+        Overwrite: true,
+        KeyId,
+      });
       return Number((await client.send(command)).Version);
     },
     close: () => client.destroy(),

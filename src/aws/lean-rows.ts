@@ -11,7 +11,11 @@ export interface LeanRows {
    * @returns the items that are there; `undefined` for any answer but a plain and whole one. From then on it asks no more:
    * the SDK does, which knows what to do about it.
    */
-  read(tableName: string, addresses: readonly RowAddress[], consistent: boolean): Promise<Record<string, unknown>[] | undefined>;
+  read(
+    tableName: string,
+    addresses: readonly RowAddress[],
+    consistent: boolean,
+  ): Promise<Record<string, unknown>[] | undefined>;
   close(): void;
 }
 
@@ -23,9 +27,14 @@ export interface LeanRowsOptions {
 }
 
 /** Creates {@link LeanRows}. */
-export function createLeanRows(settings: LeanSettings, { timeoutMs = 500, now = Date.now }: LeanRowsOptions = {}): LeanRows {
+export function createLeanRows(
+  settings: LeanSettings,
+  { timeoutMs = 500, now = Date.now }: LeanRowsOptions = {},
+): LeanRows {
   const { endpoint, region, credentials } = settings;
-  const http = process.getBuiltinModule(endpoint.protocol === "https:" ? "node:https" : "node:http");
+  const http = process.getBuiltinModule(
+    endpoint.protocol === "https:" ? "node:https" : "node:http",
+  );
   const agent = new http.Agent({ keepAlive: true });
   let isOver = false;
 
@@ -54,11 +63,24 @@ export function createLeanRows(settings: LeanSettings, { timeoutMs = 500, now = 
   return {
     read: async (tableName, addresses, consistent) => {
       if (isOver) return undefined;
-      const Keys = addresses.map(({ partition, key }) => ({ pk: { S: partition }, sk: { S: key } }));
-      const body = JSON.stringify({ RequestItems: { [tableName]: { Keys, ConsistentRead: consistent } } });
-      const headers = { ...asked, host: endpoint.host, "content-length": String(Buffer.byteLength(body)) };
+      const Keys = addresses.map(({ partition, key }) => ({
+        pk: { S: partition },
+        sk: { S: key },
+      }));
+      const body = JSON.stringify({
+        RequestItems: { [tableName]: { Keys, ConsistentRead: consistent } },
+      });
+      const headers = {
+        ...asked,
+        host: endpoint.host,
+        "content-length": String(Buffer.byteLength(body)),
+      };
       try {
-        const signed = signedHeaders({ headers, body, region, service: "dynamodb" }, credentials, now());
+        const signed = signedHeaders(
+          { headers, body, region, service: "dynamodb" },
+          credentials,
+          now(),
+        );
         return itemsOf(await post(signed, body), tableName);
       } catch {
         // The SDK meets it too, and tells it where it stays.
@@ -70,21 +92,31 @@ export function createLeanRows(settings: LeanSettings, { timeoutMs = 500, now = 
   };
 }
 
-const asked = { "content-type": "application/x-amz-json-1.0", "x-amz-target": "DynamoDB_20120810.BatchGetItem" };
+const asked = {
+  "content-type": "application/x-amz-json-1.0",
+  "x-amz-target": "DynamoDB_20120810.BatchGetItem",
+};
 
 /** Whether an answer is a success of DynamoDB's, as it was sent. */
 function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boolean {
   const sum = headers["x-amz-crc32"];
-  return statusCode === 200 && headers["content-encoding"] === undefined && (sum === undefined || Number(sum) === crc32(bytes));
+  return (
+    statusCode === 200 &&
+    headers["content-encoding"] === undefined &&
+    (sum === undefined || Number(sum) === crc32(bytes))
+  );
 }
 
 /** @throws Error where anything is left over. */
 function itemsOf(bytes: Buffer, tableName: string): Record<string, unknown>[] {
   // Safe: what is not of this form throws, here or where it is read.
   const { Responses, UnprocessedKeys } = JSON.parse(bytes.toString()) as {
-    readonly Responses: Readonly<Record<string, readonly Readonly<Record<string, AttributeValue>>[]>>;
+    readonly Responses: Readonly<
+      Record<string, readonly Readonly<Record<string, AttributeValue>>[]>
+    >;
     readonly UnprocessedKeys?: object;
   };
-  if (Object.keys(UnprocessedKeys ?? {}).length > 0) throw new Error("DynamoDB left keys unprocessed");
+  if (Object.keys(UnprocessedKeys ?? {}).length > 0)
+    throw new Error("DynamoDB left keys unprocessed");
   return (Responses[tableName] ?? []).map(readItem);
 }

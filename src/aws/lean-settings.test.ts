@@ -23,21 +23,27 @@ test("Lambda's environment says who asks, and AWS's endpoint of the region is as
 });
 
 test("what Powertools leaves in the environment changes nothing: it names the SDK's caller to AWS", () => {
-  expect(leanSettings({ ...lambda, AWS_SDK_UA_APP_ID: "PT/NO-OP/2.35.0/PTEnv/NA" }, none)).toEqual(leanSettings(lambda, none));
+  expect(leanSettings({ ...lambda, AWS_SDK_UA_APP_ID: "PT/NO-OP/2.35.0/PTEnv/NA" }, none)).toEqual(
+    leanSettings(lambda, none),
+  );
 });
 
 test("an endpoint of the environment is asked, DynamoDB's own first", () => {
   const everything = { ...lambda, AWS_ENDPOINT_URL: "http://127.0.0.1:4566" };
   expect(leanSettings(everything, none)?.endpoint.href).toBe("http://127.0.0.1:4566/");
-  expect(leanSettings({ ...everything, AWS_ENDPOINT_URL_DYNAMODB: "https://db:8000/" }, none)?.endpoint.href).toBe(
-    "https://db:8000/",
-  );
+  expect(
+    leanSettings({ ...everything, AWS_ENDPOINT_URL_DYNAMODB: "https://db:8000/" }, none)?.endpoint
+      .href,
+  ).toBe("https://db:8000/");
 });
 
 test("long-term keys have no token, and the older variable names a region too", () => {
   const { AWS_REGION, AWS_SESSION_TOKEN: _token, ...rest } = lambda;
   const settings = leanSettings({ ...rest, AWS_DEFAULT_REGION: AWS_REGION }, none);
-  expect(settings).toMatchObject({ region: "eu-central-1", credentials: { sessionToken: undefined } });
+  expect(settings).toMatchObject({
+    region: "eu-central-1",
+    credentials: { sessionToken: undefined },
+  });
 });
 
 test.each<[string, Variables]>([
@@ -58,13 +64,18 @@ test.each<[string, Variables]>([
 });
 
 test.each(["config", "credentials"])("where the AWS CLI has its file %s, the SDK asks", (name) => {
-  expect(leanSettings({ ...lambda, HOME: "/home/ann" }, (path) => path === `/home/ann/.aws/${name}`)).toBeUndefined();
+  expect(
+    leanSettings({ ...lambda, HOME: "/home/ann" }, (path) => path === `/home/ann/.aws/${name}`),
+  ).toBeUndefined();
 });
 
 test("without a home of its own the user's is looked at", () => {
   const seen: string[] = [];
   leanSettings(lambda, (path) => seen.push(path) === 0);
-  expect(seen).toEqual([expect.stringMatching(/^\/.*\/\.aws\/config$/), expect.stringMatching(/\.aws\/credentials$/)]);
+  expect(seen).toEqual([
+    expect.stringMatching(/^\/.*\/\.aws\/config$/),
+    expect.stringMatching(/\.aws\/credentials$/),
+  ]);
   expect(leanSettings({ ...lambda, HOME: "/nonexistent" })).toBeDefined();
 });
 
@@ -81,7 +92,9 @@ test("every variable that the installed SDK reads is known here: a newer one may
   const texts = folders.filter((folder) => !left.test(folder)).flatMap(scripts);
   const names = new Set(texts.flatMap((text) => text.match(/\bAWS_[A-Z0-9_]+\b/g) ?? []));
   expect(names).toContain("AWS_PROFILE");
-  expect([...names].filter((name) => !harmless.test(name) && !onlyForSdk.includes(name))).toEqual([]);
+  expect([...names].filter((name) => !harmless.test(name) && !onlyForSdk.includes(name))).toEqual(
+    [],
+  );
 });
 
 function scripts(folder: string): string[] {

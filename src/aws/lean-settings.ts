@@ -38,22 +38,34 @@ const plainRegion = /^(?:us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-\d+$/;
  * files, other partitions, credentials from elsewhere.
  */
 export function leanSettings(variables: Variables, hasFile = fileExists): LeanSettings | undefined {
-  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = variables;
+  const {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_SESSION_TOKEN,
+  } = variables;
   const region = variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || "";
   if (!accessKeyId || !secretAccessKey || !plainRegion.test(region)) return undefined;
   if (onlyForSdk.some((name) => variables[name])) return undefined;
   const home = variables["HOME"] || process.getBuiltinModule("node:os").homedir();
   if (hasFile(`${home}/.aws/config`) || hasFile(`${home}/.aws/credentials`)) return undefined;
   const given = variables["AWS_ENDPOINT_URL_DYNAMODB"] || variables["AWS_ENDPOINT_URL"];
-  const endpoint = given ? plainEndpoint(given) : new URL(`https://dynamodb.${region}.amazonaws.com`);
+  const endpoint = given
+    ? plainEndpoint(given)
+    : new URL(`https://dynamodb.${region}.amazonaws.com`);
   if (endpoint === undefined) return undefined;
-  return { endpoint, region, credentials: { accessKeyId, secretAccessKey, sessionToken: AWS_SESSION_TOKEN || undefined } };
+  return {
+    endpoint,
+    region,
+    credentials: { accessKeyId, secretAccessKey, sessionToken: AWS_SESSION_TOKEN || undefined },
+  };
 }
 
 /** A URL of a host and its port, and nothing more. */
 function plainEndpoint(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`
+    ? url
+    : undefined;
 }
 
 function fileExists(path: string): boolean {

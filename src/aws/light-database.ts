@@ -12,7 +12,10 @@ export interface LightDatabase extends DeferredDatabase {
 }
 
 /** Opens a {@link LightDatabase}; `undefined` where only the SDK knows how to reach DynamoDB, or cannot be had at once. */
-export function openLightDatabase(variables: Variables, options: ClientOptions): LightDatabase | undefined {
+export function openLightDatabase(
+  variables: Variables,
+  options: ClientOptions,
+): LightDatabase | undefined {
   const settings = leanSettings(variables);
   const loadNow = findSdk();
   if (settings === undefined || loadNow === undefined) return undefined;

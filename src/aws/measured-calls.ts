@@ -25,7 +25,10 @@ export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
 }
 
 /** The same of rows that are read without the SDK, where they are. What the SDK has to ask again is measured there. */
-export function measuredRows(rows: Pick<LeanRows, "read"> | undefined, metrics: Metrics): Pick<LeanRows, "read"> | undefined {
+export function measuredRows(
+  rows: Pick<LeanRows, "read"> | undefined,
+  metrics: Metrics,
+): Pick<LeanRows, "read"> | undefined {
   return (
     rows && {
       read: async (...given) => {
@@ -43,7 +46,12 @@ function operationOf(commandName: string): string {
   return commandName.replace(/Command$/, "");
 }
 
-function note(metrics: Metrics, operation: string, startMs: number, ...failed: readonly unknown[]): void {
+function note(
+  metrics: Metrics,
+  operation: string,
+  startMs: number,
+  ...failed: readonly unknown[]
+): void {
   metrics.record("db.client.operation.duration", (performance.now() - startMs) / 1_000, {
     "db.system.name": "aws.dynamodb",
     "db.operation.name": operation,

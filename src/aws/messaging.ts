@@ -43,15 +43,27 @@ export const maxReceives = 5;
 
 /** The rule of the bus that puts a server's events into their queue. */
 export function eventRule(source: string) {
-  return { name: `${source.replaceAll(".", "-")}-events`, pattern: { source: [source] }, targetId: "events" };
+  return {
+    name: `${source.replaceAll(".", "-")}-events`,
+    pattern: { source: [source] },
+    targetId: "events",
+  };
 }
 
 /** Opens the bus and the queues. Their SDK is loaded here, and only here. */
-export async function openMessaging(runtime: Runtime, options: MessagingOptions): Promise<Messaging> {
+export async function openMessaging(
+  runtime: Runtime,
+  options: MessagingOptions,
+): Promise<Messaging> {
   const { sqsEndpoint, eventBridgeEndpoint, names, mode, ...account } = options;
-  const [{ SQSClient }, { EventBridgeClient }] = await Promise.all([import("./sqs-sdk.ts"), import("./eventbridge-sdk.ts")]);
+  const [{ SQSClient }, { EventBridgeClient }] = await Promise.all([
+    import("./sqs-sdk.ts"),
+    import("./eventbridge-sdk.ts"),
+  ]);
   const sqs = new SQSClient(clientOptions({ ...account, endpoint: sqsEndpoint }));
-  const eventBridge = new EventBridgeClient(clientOptions({ ...account, endpoint: eventBridgeEndpoint }));
+  const eventBridge = new EventBridgeClient(
+    clientOptions({ ...account, endpoint: eventBridgeEndpoint }),
+  );
   const close = () => {
     sqs.destroy();
     eventBridge.destroy();
@@ -82,9 +94,19 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
 type Pause = (attempt: number) => Promise<void>;
 
 /** Makes what is missing: two queues with their dead-letter queues, the bus, and the rule that puts its events into a queue. */
-async function create(sqs: SQSClient, eventBridge: EventBridgeClient, names: MessagingNames, pause: Pause): Promise<void> {
-  const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import("./eventbridge-sdk.ts");
-  const [events] = await Promise.all([createQueue(sqs, names.events), createQueue(sqs, names.jobs)]);
+async function create(
+  sqs: SQSClient,
+  eventBridge: EventBridgeClient,
+  names: MessagingNames,
+  pause: Pause,
+): Promise<void> {
+  const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import(
+    "./eventbridge-sdk.ts"
+  );
+  const [events] = await Promise.all([
+    createQueue(sqs, names.events),
+    createQueue(sqs, names.jobs),
+  ]);
   try {
     await alone(() => eventBridge.send(new CreateEventBusCommand({ Name: names.bus })), pause);
   } catch (error) {
@@ -94,10 +116,15 @@ async function create(sqs: SQSClient, eventBridge: EventBridgeClient, names: Mes
   const rule = { EventBusName: names.bus, Name: name, EventPattern: JSON.stringify(pattern) };
   await alone(() => eventBridge.send(new PutRuleCommand(rule)), pause);
   const targets = { EventBusName: names.bus, Rule: name, Targets: [{ Id: targetId, Arn: events }] };
-  const { FailedEntries = [] } = await alone(() => eventBridge.send(new PutTargetsCommand(targets)), pause);
+  const { FailedEntries = [] } = await alone(
+    () => eventBridge.send(new PutTargetsCommand(targets)),
+    pause,
+  );
   const [failed] = FailedEntries;
   if (failed !== undefined)
-    throw new Error(`EventBridge does not put the events of the bus ${names.bus} into ${events}: ${failed.ErrorMessage}`);
+    throw new Error(
+      `EventBridge does not put the events of the bus ${names.bus} into ${events}: ${failed.ErrorMessage}`,
+    );
 }
 
 /** How often a change is tried that EventBridge refuses because another process makes one at the same time. */
@@ -108,7 +135,8 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
     try {
       return await change();
     } catch (error) {
-      const isOvertaken = error instanceof Error && error.name === "ConcurrentModificationException";
+      const isOvertaken =
+        error instanceof Error && error.name === "ConcurrentModificationException";
       if (!isOvertaken || attempt === mostChanges) throw error;
     }
     await pause(attempt);
@@ -128,15 +156,25 @@ async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
 }
 
 /** One that is there with other attributes is left as it is. */
-async function createOne(sqs: SQSClient, name: string, attributes: Record<string, string>): Promise<string> {
-  const { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand } = await import("./sqs-sdk.ts");
+async function createOne(
+  sqs: SQSClient,
+  name: string,
+  attributes: Record<string, string>,
+): Promise<string> {
+  const { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand } = await import(
+    "./sqs-sdk.ts"
+  );
   let url: string | undefined;
   try {
-    ({ QueueUrl: url } = await sqs.send(new CreateQueueCommand({ QueueName: name, Attributes: attributes })));
+    ({ QueueUrl: url } = await sqs.send(
+      new CreateQueueCommand({ QueueName: name, Attributes: attributes }),
+    ));
   } catch (error) {
     if (!(error instanceof Error) || !error.name.startsWith("QueueNameExists")) throw error;
     ({ QueueUrl: url } = await sqs.send(new GetQueueUrlCommand({ QueueName: name })));
   }
-  const { Attributes = {} } = await sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["QueueArn"] }));
+  const { Attributes = {} } = await sqs.send(
+    new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["QueueArn"] }),
+  );
   return String(Attributes["QueueArn"]);
 }

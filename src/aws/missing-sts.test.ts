@@ -6,5 +6,7 @@ vi.mock("@aws-sdk/client-sts", () => {
 });
 
 test("where STS's client is not installed, the error says how to install it", async () => {
-  await expect(loadSts()).rejects.toThrow("isolation: @aws-sdk/client-sts cannot be loaded; npm install @aws-sdk/client-sts");
+  await expect(loadSts()).rejects.toThrow(
+    "isolation: @aws-sdk/client-sts cannot be loaded; npm install @aws-sdk/client-sts",
+  );
 });

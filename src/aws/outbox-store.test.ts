@@ -19,7 +19,11 @@ const row = (number: number): OutboxRow => ({
 test("What waits is read in its order, from before a time and behind a row, and goes away once it is removed", async () => {
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  const database = await openDatabase({ endpoint: stack.endpoint, region: "us-east-1", credentials });
+  const database = await openDatabase({
+    endpoint: stack.endpoint,
+    region: "us-east-1",
+    credentials,
+  });
   try {
     await ensureTables(
       database,
@@ -41,7 +45,12 @@ test("What waits is read in its order, from before a time and behind a row, and 
 
     // What is set aside is in no shard, has all that it had, and can be put back.
     const { GetCommand, PutCommand } = await import("@aws-sdk/lib-dynamodb");
-    const odd = { pk: "shard#1", sk: "000000000000003#odd", envelope: { not: "a text" }, tags: new Set(["a"]) };
+    const odd = {
+      pk: "shard#1",
+      sk: "000000000000003#odd",
+      envelope: { not: "a text" },
+      tags: new Set(["a"]),
+    };
     await database.send(new PutCommand({ TableName: "outbox", Item: odd }));
     const [, , unreadable] = await outbox.pending("shard#1", row(4).sort, 10);
     expect(unreadable).toEqual({
@@ -60,11 +69,31 @@ test("What waits is read in its order, from before a time and behind a row, and 
     expect(await outbox.setAside(row(2), "never", 7)).toBe(true);
     expect(await outbox.setAside(row(2), "again", 8)).toBe(false);
     const { eventId, type, tenantId, text: envelope } = row(2);
-    const aside = { pk: "aside", sk: `${row(2).sort}#shard#1`, eventId, type, tenantId, envelope, ...since };
+    const aside = {
+      pk: "aside",
+      sk: `${row(2).sort}#shard#1`,
+      eventId,
+      type,
+      tenantId,
+      envelope,
+      ...since,
+    };
     expect(await asideOf(row(2).sort)).toEqual(aside);
-    expect(itemBefore(aside)).toEqual({ pk: "shard#1", sk: row(2).sort, eventId, type, tenantId, envelope });
+    expect(itemBefore(aside)).toEqual({
+      pk: "shard#1",
+      sk: row(2).sort,
+      eventId,
+      type,
+      tenantId,
+      envelope,
+    });
     expect(await outbox.setAside(unreadable as OutboxRow, "never", 7)).toBe(true); // safe: it was looked at
-    expect(await asideOf(odd.sk)).toEqual({ ...odd, pk: "aside", sk: `${odd.sk}#shard#1`, ...since });
+    expect(await asideOf(odd.sk)).toEqual({
+      ...odd,
+      pk: "aside",
+      sk: `${odd.sk}#shard#1`,
+      ...since,
+    });
     expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(3)]);
 
     // A job that is due later is its tenant's to take back, until it is being sent.
@@ -72,7 +101,11 @@ test("What waits is read in its order, from before a time and behind a row, and 
       { ...row(5), shard: "due#2", tenantId: "acme" },
       { ...row(6), shard: "due#2", tenantId: undefined },
     ];
-    await database.send(new TransactWriteCommand({ TransactItems: [due, other].map((job) => outbox.item(job) as never) }));
+    await database.send(
+      new TransactWriteCommand({
+        TransactItems: [due, other].map((job) => outbox.item(job) as never),
+      }),
+    );
     const jobs = dynamoDueJobs(database, "outbox");
     expect(await jobs.takeBack(due, "evil")).toBe(false);
     expect(await jobs.takeBack(due, undefined)).toBe(false);
@@ -84,8 +117,14 @@ test("What waits is read in its order, from before a time and behind a row, and 
     await expect(dynamoDueJobs(database, "elsewhere").begin(due)).rejects.toThrow("not found");
     expect(await outbox.setAside(due, "never", 7)).toBe(true);
     const { shard: pk, sort: sk } = due;
-    expect(itemBefore({ pk: "aside", sk: `${sk}#${pk}`, ...since, envelope: due.text })).toEqual({ pk, sk, envelope: due.text });
-    await expect(dynamoOutbox(database, "elsewhere").setAside(row(3), "never", 7)).rejects.toThrow("not found");
+    expect(itemBefore({ pk: "aside", sk: `${sk}#${pk}`, ...since, envelope: due.text })).toEqual({
+      pk,
+      sk,
+      envelope: due.text,
+    });
+    await expect(dynamoOutbox(database, "elsewhere").setAside(row(3), "never", 7)).rejects.toThrow(
+      "not found",
+    );
   } finally {
     database.destroy();
     await stack.close();

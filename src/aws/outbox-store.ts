@@ -9,21 +9,39 @@ import { type Item, marshalled } from "./claim-form.ts";
  */
 export function dynamoOutbox(database: Database, tableName: string): OutboxStore {
   return {
-    item: (row) => ({ Put: { TableName: tableName, Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) } } }),
+    item: (row) => ({
+      Put: {
+        TableName: tableName,
+        Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) },
+      },
+    }),
     remove: async ({ shard, sort }) => {
       const { DeleteItemCommand } = await import("./dynamodb-sdk.ts");
-      await database.send(new DeleteItemCommand({ TableName: tableName, Key: marshalled({ pk: shard, sk: sort }) as Item }));
+      await database.send(
+        new DeleteItemCommand({
+          TableName: tableName,
+          Key: marshalled({ pk: shard, sk: sort }) as Item,
+        }),
+      );
     },
     setAside: async (row, reason, nowMs) => {
       const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
       const aside = { TableName: tableName, Item: asideItem(row, reason, nowMs) };
       // The process that removed it meanwhile has dispatched it or set it aside.
-      const own = { TableName: tableName, Key: { pk: row.shard, sk: row.sort }, ConditionExpression: "attribute_exists(pk)" };
+      const own = {
+        TableName: tableName,
+        Key: { pk: row.shard, sk: row.sort },
+        ConditionExpression: "attribute_exists(pk)",
+      };
       try {
-        await database.send(new TransactWriteCommand({ TransactItems: [{ Put: aside }, { Delete: own }] }));
+        await database.send(
+          new TransactWriteCommand({ TransactItems: [{ Put: aside }, { Delete: own }] }),
+        );
         return true;
       } catch (error) {
-        const { CancellationReasons: reasons = [] } = error as { readonly CancellationReasons?: { Code?: string }[] }; // safe: an error has them, or not
+        const { CancellationReasons: reasons = [] } = error as {
+          readonly CancellationReasons?: { Code?: string }[];
+        }; // safe: an error has them, or not
         if (reasons.some(({ Code }) => Code === "ConditionalCheckFailed")) return false;
         throw error;
       }
@@ -49,7 +67,21 @@ function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
   const { pk, sk, eventId, type, tenantId, envelope } = item;
   const [shard, sort] = [String(pk), String(sk)];
   if (typeof eventId === "string" && typeof type === "string" && typeof envelope === "string") {
-    return { shard, sort, eventId, type, text: envelope, ...(typeof tenantId === "string" ? { tenantId } : {}) };
+    return {
+      shard,
+      sort,
+      eventId,
+      type,
+      text: envelope,
+      ...(typeof tenantId === "string" ? { tenantId } : {}),
+    };
   }
-  return { shard, sort, eventId: sort.slice(sort.indexOf("#") + 1), type: "unknown", text: "", unreadable: item };
+  return {
+    shard,
+    sort,
+    eventId: sort.slice(sort.indexOf("#") + 1),
+    type: "unknown",
+    text: "",
+    unreadable: item,
+  };
 }

@@ -5,10 +5,16 @@ import { dynamoProjections } from "./projection-store.ts";
 test("a switch that fails is no switch that somebody else has made", async () => {
   const failing = (error: unknown) =>
     // Safe: it is asked for nothing else.
-    dynamoProjections({ send: () => Promise.reject(error) } as unknown as Database, "kept", { now: () => 0 });
+    dynamoProjections({ send: () => Promise.reject(error) } as unknown as Database, "kept", {
+      now: () => 0,
+    });
   const next = { version: 1, revision: "r" };
-  await expect(failing(new Error("no answer")).activate("files.usage", undefined, next, undefined)).rejects.toThrow("no answer");
-  await expect(failing("odd").activate("files.usage", undefined, next, undefined)).rejects.toBe("odd");
+  await expect(
+    failing(new Error("no answer")).activate("files.usage", undefined, next, undefined),
+  ).rejects.toThrow("no answer");
+  await expect(failing("odd").activate("files.usage", undefined, next, undefined)).rejects.toBe(
+    "odd",
+  );
   const lost = Object.assign(new Error(), { name: "ConditionalCheckFailedException" });
   expect(await failing(lost).activate("files.usage", undefined, next, undefined)).toBe(false);
 });
@@ -19,7 +25,12 @@ test("a mark lives 14 days longer than its event, as long as a dead letter that 
   expect(store.mark("files.usage", 2, event, 30)).toEqual({
     Put: {
       TableName: "kept",
-      Item: { pk: "acme/mark/files.usage@2/e1", sk: "mark", tenantId: "acme", expiration: 1 + 44 * 86_400 },
+      Item: {
+        pk: "acme/mark/files.usage@2/e1",
+        sk: "mark",
+        tenantId: "acme",
+        expiration: 1 + 44 * 86_400,
+      },
       ConditionExpression: "attribute_not_exists(pk)",
     },
   });

@@ -1,5 +1,11 @@
 import type { Database } from "../context/database.ts";
-import type { ActiveVersion, FirstEvent, Marked, ProjectionStore, RebuildState } from "../events/projection-store.ts";
+import type {
+  ActiveVersion,
+  FirstEvent,
+  Marked,
+  ProjectionStore,
+  RebuildState,
+} from "../events/projection-store.ts";
 import type { Clock } from "../process/clock.ts";
 import { marshalled } from "./claim-form.ts";
 import { firstSort } from "./kept-days.ts";
@@ -11,17 +17,27 @@ import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
 const moreDays = 14;
 
 /** What is known of projections, in the table of kept events: rows of a tenant begin with it, and those of all begin as no tenant does. */
-export function dynamoProjections(database: Database, tableName: string, clock: Clock): ProjectionStore {
+export function dynamoProjections(
+  database: Database,
+  tableName: string,
+  clock: Clock,
+): ProjectionStore {
   const read = async (pk: string, sk: string) => {
     const { GetCommand } = await import("./dynamodb-sdk.ts");
-    const { Item } = await database.send(new GetCommand({ TableName: tableName, Key: { pk, sk }, ConsistentRead: true }));
+    const { Item } = await database.send(
+      new GetCommand({ TableName: tableName, Key: { pk, sk }, ConsistentRead: true }),
+    );
     return Item;
   };
   const readActive = async (pk: string): Promise<ActiveVersion | undefined> => {
     const item = await read(pk, activeSort);
     if (item === undefined) return undefined;
     const { version, revision, over } = item;
-    return { version: Number(version), revision: String(revision), ...(over === undefined ? {} : { over: String(over) }) };
+    return {
+      version: Number(version),
+      revision: String(revision),
+      ...(over === undefined ? {} : { over: String(over) }),
+    };
   };
   return {
     active: async (name, tenantId) => {
@@ -33,7 +49,12 @@ export function dynamoProjections(database: Database, tableName: string, clock: 
     },
     activate: async (name, tenantId, { version, revision, over }, before) => {
       const { PutItemCommand } = await import("./dynamodb-sdk.ts");
-      const facts = { version, revision, ...(over === undefined ? {} : { over }), ...whose(tenantId) };
+      const facts = {
+        version,
+        revision,
+        ...(over === undefined ? {} : { over }),
+        ...whose(tenantId),
+      };
       const isSame = { ConditionExpression: "revision = :before" };
       const command = new PutItemCommand({
         TableName: tableName,
@@ -46,7 +67,8 @@ export function dynamoProjections(database: Database, tableName: string, clock: 
         await database.send(command);
         return true;
       } catch (error) {
-        if (error instanceof Error && error.name === "ConditionalCheckFailedException") return false;
+        if (error instanceof Error && error.name === "ConditionalCheckFailedException")
+          return false;
         throw error;
       }
     },
@@ -61,7 +83,9 @@ export function dynamoProjections(database: Database, tableName: string, clock: 
         ...whose(event.tenantId),
         ...(expiration === undefined ? {} : { expiration }),
       };
-      return { Put: { TableName: tableName, Item, ConditionExpression: "attribute_not_exists(pk)" } };
+      return {
+        Put: { TableName: tableName, Item, ConditionExpression: "attribute_not_exists(pk)" },
+      };
     },
     rebuild: async (name, tenantId) => {
       const item = await read(partitionOf(name, tenantId), rebuildSort);
@@ -112,7 +136,11 @@ function whose(tenantId: string | undefined): Readonly<Record<string, string>> {
 
 const [activeSort, rebuildSort] = ["active", "rebuild"];
 
-function markKey(name: string, version: number, { tenantId, eventId }: Marked): { readonly pk: string; readonly sk: string } {
+function markKey(
+  name: string,
+  version: number,
+  { tenantId, eventId }: Marked,
+): { readonly pk: string; readonly sk: string } {
   return { pk: `${prefixOf(tenantId)}mark/${name}@${version}/${eventId}`, sk: "mark" };
 }
 

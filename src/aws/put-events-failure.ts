@@ -51,7 +51,8 @@ export function callFailure(error: unknown): CallFailure {
   const { name, $fault, $metadata } = error as ServiceError; // safe: whatever it is, members of it may be asked for
   const status = $metadata?.httpStatusCode ?? 0;
   const reason = bounded(withoutValues(String(error)));
-  const isFinal = (finalErrors.includes(String(name)) || status === tooLarge) && !ofDeployment.test(reason);
+  const isFinal =
+    (finalErrors.includes(String(name)) || status === tooLarge) && !ofDeployment.test(reason);
   return { reason, isFinal, mayBeOneEntrys: isFinal || $fault === "server" || status >= 500 };
 }
 

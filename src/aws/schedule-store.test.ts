@@ -15,7 +15,11 @@ let tests = 0;
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [defineFeature("none", () => undefined)] }));
   const { AWS_ENDPOINT_URL: endpoint, AWS_REGION: region = "" } = app.env;
-  database = await openDatabase({ endpoint, region, credentials: { accessKeyId: "a", secretAccessKey: "s" } });
+  database = await openDatabase({
+    endpoint,
+    region,
+    credentials: { accessKeyId: "a", secretAccessKey: "s" },
+  });
   store = dynamoSchedules(database, app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once");
 });
 afterAll(async () => {
@@ -38,7 +42,10 @@ test("a fire is begun as often as it is tried, and no other before it is done", 
   expect(await store.begin(key, 20)).toBe(1);
   expect(await store.begin(key, 20)).toBe(2);
   expect(await store.begin(key, 30)).toBeUndefined();
-  expect(await store.read(key)).toEqual({ lastMs: 10, begun: { atMs: 20, attempts: 2, retryMs: 0 } });
+  expect(await store.read(key)).toEqual({
+    lastMs: 10,
+    begun: { atMs: 20, attempts: 2, retryMs: 0 },
+  });
 });
 
 test("what is done is not begun, nor what was before it", async () => {

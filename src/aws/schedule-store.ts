@@ -36,12 +36,17 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
   const read: ScheduleStore["read"] = async ({ partition, sort }) => {
     const { GetItemCommand } = await import("./dynamodb-sdk.ts");
     const Key = marshalled({ pk: partition, sk: sort });
-    const { Item } = await database.send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }));
+    const { Item } = await database.send(
+      new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }),
+    );
     if (Item === undefined) return undefined;
     const number = (name: string) => Number(Item[name]?.N ?? 0);
     const lastMs = number("lastMs");
     if (Item["begunMs"] === undefined) return { lastMs };
-    return { lastMs, begun: { atMs: number("begunMs"), attempts: number("attempts"), retryMs: number("retryMs") } };
+    return {
+      lastMs,
+      begun: { atMs: number("begunMs"), attempts: number("attempts"), retryMs: number("retryMs") },
+    };
   };
   return {
     read,
@@ -49,7 +54,10 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
       await update(key, "SET lastMs = :last", "attribute_not_exists(lastMs)", { ":last": lastMs });
     },
     begin: async (key, atMs) => {
-      const begun = await update(key, "SET begunMs = :at ADD attempts :one", isFree, { ":at": atMs, ":one": 1 });
+      const begun = await update(key, "SET begunMs = :at ADD attempts :one", isFree, {
+        ":at": atMs,
+        ":one": 1,
+      });
       return begun === undefined ? undefined : Number(begun["attempts"]?.N);
     },
     postpone: async (key, { atMs, attempts, retryMs }) => {
@@ -58,11 +66,16 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
     },
     giveUp: async (key, { atMs, attempts }) => {
       const values = { ":at": atMs, ":attempts": attempts };
-      return (await update(key, settled, "begunMs = :at AND attempts = :attempts", values)) !== undefined;
+      return (
+        (await update(key, settled, "begunMs = :at AND attempts = :attempts", values)) !== undefined
+      );
     },
     pass: async (key, lastMs, atMs) => {
       const isAsRead = "lastMs = :last AND attribute_not_exists(begunMs)";
-      return (await update(key, "SET lastMs = :at", isAsRead, { ":last": lastMs, ":at": atMs })) !== undefined;
+      return (
+        (await update(key, "SET lastMs = :at", isAsRead, { ":last": lastMs, ":at": atMs })) !==
+        undefined
+      );
     },
     skip: async (key, atMs) => {
       await update(key, settled, isFree, { ":at": atMs });

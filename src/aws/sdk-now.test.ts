@@ -14,19 +14,22 @@ test("the SDK is found beside the file that asks for it, and is the one that eve
 function foundAmong(...names: string[]): unknown {
   const folder = mkdtempSync(join(tmpdir(), "keelson-sdk-"));
   try {
-    for (const name of names) writeFileSync(join(folder, name), `export const name = ${JSON.stringify(name)};\n`);
+    for (const name of names)
+      writeFileSync(join(folder, name), `export const name = ${JSON.stringify(name)};\n`);
     return { ...findSdk(pathToFileURL(join(folder, "first.mjs")).href)?.() };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-test.each(["dynamodb-sdk.mjs", "dynamodb-sdk-BJ6GiPP1.mjs", "dynamodb-sdk-OFLJ2K3A.mjs", "dynamodb-sdk.3f2a9c01.mjs"])(
-  "a bundler may call its file %s",
-  (name) => {
-    expect(foundAmong("first.mjs", name, `${name}.map`, "sqs-sdk.mjs")).toEqual({ name });
-  },
-);
+test.each([
+  "dynamodb-sdk.mjs",
+  "dynamodb-sdk-BJ6GiPP1.mjs",
+  "dynamodb-sdk-OFLJ2K3A.mjs",
+  "dynamodb-sdk.3f2a9c01.mjs",
+])("a bundler may call its file %s", (name) => {
+  expect(foundAmong("first.mjs", name, `${name}.map`, "sqs-sdk.mjs")).toEqual({ name });
+});
 
 test("files of two builds, and none, are not it", () => {
   expect(foundAmong("dynamodb-sdk-AAAAAAAA.mjs", "dynamodb-sdk-BBBBBBBB.mjs")).toEqual({});

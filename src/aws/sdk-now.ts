@@ -9,7 +9,9 @@ export type DynamoDbSdk = typeof Sdk;
  *
  * @returns what loads it at once; `undefined` where there is no such file, or more than one.
  */
-export function findSdk(here: string | undefined = import.meta.url): (() => DynamoDbSdk) | undefined {
+export function findSdk(
+  here: string | undefined = import.meta.url,
+): (() => DynamoDbSdk) | undefined {
   // A bundle in CommonJS has no URL.
   const extension = /^file:.*\.([mt]?[jt]s)$/.exec(String(here))?.[1];
   if (extension === undefined) return undefined;
@@ -21,5 +23,6 @@ export function findSdk(here: string | undefined = import.meta.url): (() => Dyna
     .filter((file) => name.test(file));
   if (found.length !== 1) return undefined;
   // Safe: it is that module.
-  return () => process.getBuiltinModule("node:module").createRequire(from)(`./${found[0]}`) as DynamoDbSdk;
+  return () =>
+    process.getBuiltinModule("node:module").createRequire(from)(`./${found[0]}`) as DynamoDbSdk;
 }

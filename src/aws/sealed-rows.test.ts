@@ -2,7 +2,11 @@ import { expect, test, vi } from "vitest";
 import { dynamoSealedRows } from "./sealed-rows.ts";
 
 const value = { sealed: 1, key: "k1", data: new Uint8Array(40) } as const;
-const row = { address: { partition: "config#tenant#acme", key: "files:config:secret" }, version: 3, value };
+const row = {
+  address: { partition: "config#tenant#acme", key: "files:config:secret" },
+  version: 3,
+  value,
+};
 const over = (send: () => Promise<unknown>) => dynamoSealedRows({ send } as never, "rows");
 
 test("a row is replaced only where it still has the version and the key that were seen", async () => {
@@ -16,7 +20,10 @@ test("a row is replaced only where it still has the version and the key that wer
       ConditionExpression: "#value.#key = :key AND #value.#data = :data AND version = :version",
       ExpressionAttributeValues: { ":version": 3, ":key": "k1", ":data": value.data },
     },
-    { ConditionExpression: "#value.#key = :key AND #value.#data = :data AND NOT attribute_type(version, :number)" },
+    {
+      ConditionExpression:
+        "#value.#key = :key AND #value.#data = :data AND NOT attribute_type(version, :number)",
+    },
   ]);
 });
 
@@ -37,16 +44,23 @@ test("what only looks sealed is passed over, a row without a sound version is ta
     { pk: "config#system", sk: "b", value, version: "1" },
     { pk: "config#system", sk: "c", value: { sealed: 7 }, version: 1 },
   ];
-  expect((await over(async () => ({ Items, ScannedCount: 9 })).sealedRows(undefined)).rows).toMatchObject([
+  expect(
+    (await over(async () => ({ Items, ScannedCount: 9 })).sealedRows(undefined)).rows,
+  ).toMatchObject([
     { address: { key: "a" }, version: 1 },
     { address: { key: "b" }, version: undefined },
   ]);
   expect(await over(async () => ({})).sealedRows(undefined)).toEqual({ rows: [], scanned: 0 });
 });
 
-test.each(["", "%", "W10", Buffer.from("[1,2]").toString("base64url"), Buffer.from('["a"]').toString("base64url")])(
-  "the cursor %j is refused",
-  async (cursor) => {
-    await expect(over(async () => ({})).sealedRows(cursor)).rejects.toMatchObject({ fields: [{ field: "from" }] });
-  },
-);
+test.each([
+  "",
+  "%",
+  "W10",
+  Buffer.from("[1,2]").toString("base64url"),
+  Buffer.from('["a"]').toString("base64url"),
+])("the cursor %j is refused", async (cursor) => {
+  await expect(over(async () => ({})).sealedRows(cursor)).rejects.toMatchObject({
+    fields: [{ field: "from" }],
+  });
+});

@@ -8,7 +8,10 @@ import { isSealed } from "../secrets/sealed.ts";
 const pageSize = 100;
 
 /** The sealed rows of the config table: found by a scan, replaced one by one. */
-export function dynamoSealedRows(database: Database, tableName: string): Pick<ConfigStore, "sealedRows" | "reseal"> {
+export function dynamoSealedRows(
+  database: Database,
+  tableName: string,
+): Pick<ConfigStore, "sealedRows" | "reseal"> {
   return {
     sealedRows: async (from) => {
       const { ScanCommand } = await import("./dynamodb-sdk.ts");
@@ -58,7 +61,8 @@ export function dynamoSealedRows(database: Database, tableName: string): Pick<Co
         return true;
       } catch (error) {
         const isOvertaken =
-          error instanceof Error && ["ConditionalCheckFailedException", "TransactionConflictException"].includes(error.name);
+          error instanceof Error &&
+          ["ConditionalCheckFailedException", "TransactionConflictException"].includes(error.name);
         if (!isOvertaken) throw error;
         return false;
       }

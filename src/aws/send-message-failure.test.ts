@@ -2,8 +2,13 @@ import { expect, test } from "vitest";
 import { isFinalSendError } from "./send-message-failure.ts";
 
 const failure = (name: string, message = "no", status = 400) =>
-  Object.assign(new Error(message), { name, $fault: "client", $metadata: { httpStatusCode: status } });
-const tooLong = "One or more parameters are invalid. Reason: Message must be shorter than 262144 bytes.";
+  Object.assign(new Error(message), {
+    name,
+    $fault: "client",
+    $metadata: { httpStatusCode: status },
+  });
+const tooLong =
+  "One or more parameters are invalid. Reason: Message must be shorter than 262144 bytes.";
 
 test.each([
   ["characters", failure("InvalidMessageContents")],
@@ -16,7 +21,10 @@ test.each([
 });
 
 test.each([
-  ["the parameters that the queue's kind takes", failure("InvalidParameterValue", "not valid for this queue type")],
+  [
+    "the parameters that the queue's kind takes",
+    failure("InvalidParameterValue", "not valid for this queue type"),
+  ],
   ["a queue that is gone", failure("QueueDoesNotExist")],
   ["permissions", failure("AccessDenied", "no", 403)],
   ["a throttle", failure("RequestThrottled")],

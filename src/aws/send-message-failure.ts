@@ -1,5 +1,9 @@
 /** Names of errors of a message that SQS will never take. */
-const finalErrors: readonly string[] = ["InvalidMessageContents", "RequestEntityTooLarge", "RequestEntityTooLargeException"];
+const finalErrors: readonly string[] = [
+  "InvalidMessageContents",
+  "RequestEntityTooLarge",
+  "RequestEntityTooLargeException",
+];
 const tooLarge = 413;
 /** SQS gives a message that is too large the same error name as one with parameters for another kind of queue. */
 const tooLong = /must be shorter than \d+ bytes/;
@@ -11,7 +15,11 @@ const tooLong = /must be shorter than \d+ bytes/;
  */
 export function isFinalSendError(error: unknown): boolean {
   const { name, message, $metadata } = Object(error) as SendError; // safe: any member of an object may be read
-  return finalErrors.includes(String(name)) || $metadata?.httpStatusCode === tooLarge || tooLong.test(String(message));
+  return (
+    finalErrors.includes(String(name)) ||
+    $metadata?.httpStatusCode === tooLarge ||
+    tooLong.test(String(message))
+  );
 }
 
 interface SendError {

@@ -4,7 +4,10 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { signedHeaders } from "./signature.ts";
 
-const example = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" };
+const example = {
+  accessKeyId: "AKIDEXAMPLE",
+  secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+};
 const place = { region: "us-east-1", service: "service" };
 const nowMs = Date.UTC(2015, 7, 30, 12, 36, 0);
 
@@ -17,10 +20,17 @@ test.each([
     "Param1=value1",
     "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a",
   ],
-  ["post-header-key-sort", { "my-header1": "value1" }, "", "c5410059b04c1ee005303aed430f6e6645f61f4dc9e1461ec8f8916fdf18852c"],
+  [
+    "post-header-key-sort",
+    { "my-header1": "value1" },
+    "",
+    "c5410059b04c1ee005303aed430f6e6645f61f4dc9e1461ec8f8916fdf18852c",
+  ],
 ])("%s is signed as AWS's test suite has it", (_name, headers, body, signature) => {
   const request = { headers: { host: "example.amazonaws.com", ...headers }, body, ...place };
-  expect(signedHeaders(request, example, nowMs)["authorization"]).toMatch(new RegExp(`, Signature=${signature}$`));
+  expect(signedHeaders(request, example, nowMs)["authorization"]).toMatch(
+    new RegExp(`, Signature=${signature}$`),
+  );
 });
 
 /** Node's hashes, as the SDK's signer takes them. */
@@ -28,7 +38,8 @@ class Sha256 {
   readonly #hash;
 
   constructor(key?: string | ArrayBuffer | ArrayBufferView) {
-    const given = typeof key === "string" || key === undefined ? key : Buffer.from(key as Uint8Array);
+    const given =
+      typeof key === "string" || key === undefined ? key : Buffer.from(key as Uint8Array);
     this.#hash = given === undefined ? createHash("sha256") : createHmac("sha256", given);
   }
 
@@ -55,13 +66,25 @@ test("any request is signed as the SDK signs it", async () => {
         body: fc.string({ unit: "grapheme" }),
         target: text,
         region: fc.constantFrom("us-east-1", "eu-central-1", "ap-southeast-2"),
-        at: fc.date({ min: new Date("2001-01-01"), max: new Date("2099-12-31"), noInvalidDate: true }),
+        at: fc.date({
+          min: new Date("2001-01-01"),
+          max: new Date("2099-12-31"),
+          noInvalidDate: true,
+        }),
       }),
       async ({ accessKeyId, secretAccessKey, sessionToken, body, target, region, at }) => {
         const service = "dynamodb";
         const hostname = `dynamodb.${region}.amazonaws.com`;
-        const headers = { host: hostname, "content-type": "application/x-amz-json-1.0", "x-amz-target": target };
-        const credentials = { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) };
+        const headers = {
+          host: hostname,
+          "content-type": "application/x-amz-json-1.0",
+          "x-amz-target": target,
+        };
+        const credentials = {
+          accessKeyId,
+          secretAccessKey,
+          ...(sessionToken === undefined ? {} : { sessionToken }),
+        };
         const signer = new SignatureV4({ service, region, credentials, sha256: Sha256 });
         const wanted = await signer.sign(
           { method: "POST", protocol: "https:", hostname, path: "/", query: {}, headers, body },
@@ -69,7 +92,11 @@ test("any request is signed as the SDK signs it", async () => {
         );
         // The SDK's sends the hash of the body along, and signs it.
         const hash = { "x-amz-content-sha256": createHash("sha256").update(body).digest("hex") };
-        const signed = signedHeaders({ headers: { ...headers, ...hash }, body, region, service }, credentials, at.getTime());
+        const signed = signedHeaders(
+          { headers: { ...headers, ...hash }, body, region, service },
+          credentials,
+          at.getTime(),
+        );
         expect(signed).toEqual(wanted.headers);
       },
     ),

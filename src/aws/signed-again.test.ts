@@ -14,7 +14,10 @@ interface Sent {
 }
 
 /** The request that a client sends, signed with `credentials` at a time of its own. */
-async function sentBy(credentials: typeof own, before?: Readonly<Record<string, string>>): Promise<Sent> {
+async function sentBy(
+  credentials: typeof own,
+  before?: Readonly<Record<string, string>>,
+): Promise<Sent> {
   let sent: Sent | undefined;
   const client = new DynamoDBClient({
     region: "eu-west-1",
@@ -28,12 +31,17 @@ async function sentBy(credentials: typeof own, before?: Readonly<Record<string, 
   });
   if (before !== undefined) {
     // Each request has its own: this one gets that of another, right before it is signed.
-    const take = (next: (given: { readonly request: Sent }) => unknown) => (given: { readonly request: Sent }) => {
-      given.request.headers["amz-sdk-invocation-id"] = before["amz-sdk-invocation-id"] ?? "";
-      return next(given);
-    };
+    const take =
+      (next: (given: { readonly request: Sent }) => unknown) =>
+      (given: { readonly request: Sent }) => {
+        given.request.headers["amz-sdk-invocation-id"] = before["amz-sdk-invocation-id"] ?? "";
+        return next(given);
+      };
     // Safe: a middleware takes the next one; its type is a union of those of five steps.
-    client.middlewareStack.addRelativeTo(take as never, { relation: "before", toMiddleware: "httpSigningMiddleware" });
+    client.middlewareStack.addRelativeTo(take as never, {
+      relation: "before",
+      toMiddleware: "httpSigningMiddleware",
+    });
   }
   await client.send(new GetItemCommand({ TableName: "t", Key: { pk: { S: "acme/ä" } } }));
   return sent as Sent; // safe: it has been
@@ -63,14 +71,23 @@ test("a body that is a text is signed as its bytes are", async () => {
 });
 
 test.each<[string, (sent: Sent) => object]>([
-  ["not at all", ({ headers: { authorization: _, ...headers }, ...sent }) => ({ ...sent, headers })],
+  [
+    "not at all",
+    ({ headers: { authorization: _, ...headers }, ...sent }) => ({ ...sent, headers }),
+  ],
   [
     "for several Regions",
-    (sent) => ({ ...sent, headers: { ...sent.headers, authorization: "AWS4-ECDSA-P256-SHA256 Credential=a/b" } }),
+    (sent) => ({
+      ...sent,
+      headers: { ...sent.headers, authorization: "AWS4-ECDSA-P256-SHA256 Credential=a/b" },
+    }),
   ],
   ["by a token", (sent) => ({ ...sent, headers: { ...sent.headers, authorization: "Bearer x" } })],
   ["without a time", (sent) => ({ ...sent, headers: { ...sent.headers, "x-amz-date": "now" } })],
-  ["without any time", ({ headers: { "x-amz-date": _, ...headers }, ...sent }) => ({ ...sent, headers })],
+  [
+    "without any time",
+    ({ headers: { "x-amz-date": _, ...headers }, ...sent }) => ({ ...sent, headers }),
+  ],
   ["for another path", (sent) => ({ ...sent, path: "/base/" })],
 ])("a request that is signed %s is refused, so that it is not sent", async (_, change) => {
   const request = change(await sentBy(own));

@@ -21,7 +21,10 @@ let client: SQSClient;
 let asked: string[] = [];
 /** The operation that SQS refuses. */
 let refused: string | undefined;
-const account = { region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
+const account = {
+  region: "us-east-1",
+  credentials: { accessKeyId: "test", secretAccessKey: "test" },
+};
 
 beforeAll(async () => {
   stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
@@ -30,7 +33,8 @@ beforeAll(async () => {
     (next, { commandName }) =>
       (parameters) => {
         asked.push(String(commandName));
-        if (commandName === refused) throw Object.assign(new Error("not allowed"), { name: "AccessDenied" });
+        if (commandName === refused)
+          throw Object.assign(new Error("not allowed"), { name: "AccessDenied" });
         return next(parameters);
       },
     { step: "initialize" },
@@ -45,12 +49,16 @@ const fresh = () => `q-${crypto.randomUUID()}`;
 
 async function create(QueueName: string, Attributes: Record<string, string> = {}): Promise<string> {
   const ordered: Record<string, string> = QueueName.endsWith(".fifo") ? { FifoQueue: "true" } : {};
-  const { QueueUrl } = await client.send(new CreateQueueCommand({ QueueName, Attributes: { ...ordered, ...Attributes } }));
+  const { QueueUrl } = await client.send(
+    new CreateQueueCommand({ QueueName, Attributes: { ...ordered, ...Attributes } }),
+  );
   return String(QueueUrl);
 }
 
 async function arnOf(QueueUrl: string): Promise<string> {
-  const { Attributes } = await client.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["QueueArn"] }));
+  const { Attributes } = await client.send(
+    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["QueueArn"] }),
+  );
   return String(Attributes?.["QueueArn"]);
 }
 
@@ -58,11 +66,14 @@ async function arnOf(QueueUrl: string): Promise<string> {
 async function createWithDead(name: string, maxReceiveCount: number | string = 4) {
   const deadName = name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
   const deadLetterTargetArn = await arnOf(await create(deadName));
-  const url = await create(name, { RedrivePolicy: JSON.stringify({ deadLetterTargetArn, maxReceiveCount }) });
+  const url = await create(name, {
+    RedrivePolicy: JSON.stringify({ deadLetterTargetArn, maxReceiveCount }),
+  });
   return { url, queue: sqsQueue(client, name), dead: sqsQueue(client, deadName) };
 }
 
-const put = (QueueUrl: string, MessageBody: string) => client.send(new SendMessageCommand({ QueueUrl, MessageBody }));
+const put = (QueueUrl: string, MessageBody: string) =>
+  client.send(new SendMessageCommand({ QueueUrl, MessageBody }));
 
 async function receiveOne(queue: MessageQueue): Promise<QueueMessage> {
   const [message, ...more] = await queue.receive();
@@ -71,16 +82,19 @@ async function receiveOne(queue: MessageQueue): Promise<QueueMessage> {
 }
 
 describe("a queue of SQS", () => {
-  test.each(["", ".fifo"])("with the name q%s is found by its name, and its address is asked for once", async (ending) => {
-    const name = `${fresh()}${ending}`;
-    const url = await create(name);
-    const queue = sqsQueue(client, name);
-    asked = [];
-    expect(queue.name).toBe(name);
-    expect(await Promise.all([queue.url(), queue.url()])).toEqual([url, url]);
-    expect(await queue.receive()).toEqual([]);
-    expect(asked).toEqual(["GetQueueUrlCommand", "ReceiveMessageCommand"]);
-  });
+  test.each(["", ".fifo"])(
+    "with the name q%s is found by its name, and its address is asked for once",
+    async (ending) => {
+      const name = `${fresh()}${ending}`;
+      const url = await create(name);
+      const queue = sqsQueue(client, name);
+      asked = [];
+      expect(queue.name).toBe(name);
+      expect(await Promise.all([queue.url(), queue.url()])).toEqual([url, url]);
+      expect(await queue.receive()).toEqual([]);
+      expect(asked).toEqual(["GetQueueUrlCommand", "ReceiveMessageCommand"]);
+    },
+  );
 
   test("is found by its address, and nobody is asked where it is", async () => {
     const name = fresh();
@@ -113,11 +127,16 @@ describe("a queue of SQS", () => {
     let isDown = true;
     flaky.middlewareStack.add(
       (next) => (parameters) =>
-        isDown ? Promise.reject(Object.assign(new Error("down"), { name: "ServiceUnavailable" })) : next(parameters),
+        isDown
+          ? Promise.reject(Object.assign(new Error("down"), { name: "ServiceUnavailable" }))
+          : next(parameters),
       { step: "initialize" },
     );
     const queue = sqsQueue(flaky, name);
-    await expect(queue.url()).rejects.toMatchObject({ name: "ServiceUnavailable", message: "down" });
+    await expect(queue.url()).rejects.toMatchObject({
+      name: "ServiceUnavailable",
+      message: "down",
+    });
     await expect(queue.maxReceives()).rejects.toThrow("down");
     isDown = false;
     expect(await queue.url()).toBe(url);
@@ -211,9 +230,15 @@ describe("a queue of SQS", () => {
 
   test("takes the longest time where another kind of SQS does not say, and its own visibility", async () => {
     const saying = (Attributes: Record<string, string>) =>
-      sqsQueue({ send: async () => ({ Attributes }) } as unknown as SQSClient, "https://sqs.invalid/1/q"); // nothing else is asked
+      sqsQueue(
+        { send: async () => ({ Attributes }) } as unknown as SQSClient,
+        "https://sqs.invalid/1/q",
+      ); // nothing else is asked
     expect(await saying({}).redeliveryMs(120_000)).toBe(14 * 86_400_000);
-    const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: "arn:aws:sqs:::dead", maxReceiveCount: 3 });
+    const RedrivePolicy = JSON.stringify({
+      deadLetterTargetArn: "arn:aws:sqs:::dead",
+      maxReceiveCount: 3,
+    });
     expect(await saying({ RedrivePolicy }).redeliveryMs(0)).toBe(3 * 30_000);
   });
 
@@ -221,24 +246,34 @@ describe("a queue of SQS", () => {
     const { queue } = await createWithDead(fresh(), 4);
     refused = "GetQueueAttributesCommand";
     asked = [];
-    for (let times = 0; times < 2; times += 1) expect(await queue.redeliveryMs(120_000)).toBe(14 * 86_400_000);
+    for (let times = 0; times < 2; times += 1)
+      expect(await queue.redeliveryMs(120_000)).toBe(14 * 86_400_000);
     refused = undefined;
     expect(asked.filter((name) => name === "GetQueueAttributesCommand")).toHaveLength(1);
   });
 
-  test.each(["", ".fifo"])("with the name q%s buries a message in its dead-letter queue, and has it no more", async (ending) => {
-    const name = `${fresh()}${ending}`;
-    const { url, queue, dead } = await createWithDead(name);
-    if (ending === "") await put(url, "poison");
-    else await queue.send("poison", { group: "g", deduplicationId: "d" });
-    expect(await queue.deadLetter(await receiveOne(queue))).toBe(true);
-    expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
-    expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: ending === "" ? undefined : "g", receives: 1 });
-  });
+  test.each(["", ".fifo"])(
+    "with the name q%s buries a message in its dead-letter queue, and has it no more",
+    async (ending) => {
+      const name = `${fresh()}${ending}`;
+      const { url, queue, dead } = await createWithDead(name);
+      if (ending === "") await put(url, "poison");
+      else await queue.send("poison", { group: "g", deduplicationId: "d" });
+      expect(await queue.deadLetter(await receiveOne(queue))).toBe(true);
+      expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
+      expect(await receiveOne(dead)).toMatchObject({
+        body: "poison",
+        group: ending === "" ? undefined : "g",
+        receives: 1,
+      });
+    },
+  );
 
   test("that is fair and not ordered buries a message without an ID to deduplicate it by, and keeps its group", async () => {
     const { url, queue, dead } = await createWithDead(fresh());
-    await client.send(new SendMessageCommand({ QueueUrl: url, MessageBody: "poison", MessageGroupId: "acme" }));
+    await client.send(
+      new SendMessageCommand({ QueueUrl: url, MessageBody: "poison", MessageGroupId: "acme" }),
+    );
     const message = await receiveOne(queue);
     expect(message).toMatchObject({ group: "acme" });
     expect(await queue.deadLetter(message)).toBe(true);
@@ -272,7 +307,9 @@ describe("a queue of SQS", () => {
     const { DeleteQueueCommand } = await import("@aws-sdk/client-sqs");
     await client.send(new DeleteQueueCommand({ QueueUrl: await dead.url() }));
     const message = await receiveOne(queue);
-    await expect(queue.deadLetter(message)).rejects.toThrow(`the queue ${dead.name} does not exist`);
+    await expect(queue.deadLetter(message)).rejects.toThrow(
+      `the queue ${dead.name} does not exist`,
+    );
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
     await create(dead.name);
     expect(await queue.deadLetter(message)).toBe(true);
@@ -288,11 +325,31 @@ describe("a queue of SQS", () => {
 
 describe("the messaging of a server", () => {
   test("has the names of the tables' prefix, or those of the environment", () => {
-    const own = { bus: "my.app", source: "my.app", events: "my-app-events", jobs: "my-app-jobs.fifo" };
+    const own = {
+      bus: "my.app",
+      source: "my.app",
+      events: "my-app-events",
+      jobs: "my-app-jobs.fifo",
+    };
     expect(messagingNames("my.app", {})).toEqual(own);
-    expect(messagingNames("my.app", { KEELSON_EVENT_BUS: "", KEELSON_EVENT_QUEUE: "", KEELSON_JOB_QUEUE: "" })).toEqual(own);
-    const variables = { KEELSON_EVENT_BUS: "b", KEELSON_EVENT_QUEUE: "e", KEELSON_JOB_QUEUE: "j.fifo" };
-    expect(messagingNames("my.app", variables)).toEqual({ bus: "b", source: "my.app", events: "e", jobs: "j.fifo" });
+    expect(
+      messagingNames("my.app", {
+        KEELSON_EVENT_BUS: "",
+        KEELSON_EVENT_QUEUE: "",
+        KEELSON_JOB_QUEUE: "",
+      }),
+    ).toEqual(own);
+    const variables = {
+      KEELSON_EVENT_BUS: "b",
+      KEELSON_EVENT_QUEUE: "e",
+      KEELSON_JOB_QUEUE: "j.fifo",
+    };
+    expect(messagingNames("my.app", variables)).toEqual({
+      bus: "b",
+      source: "my.app",
+      events: "e",
+      jobs: "j.fifo",
+    });
   });
 
   const once = { pause: async () => undefined };
@@ -314,7 +371,9 @@ describe("the messaging of a server", () => {
   test("is made where it is missing: what is put on the bus comes to the queue of events, and what fails to a dead-letter queue", async () => {
     const prefix = fresh();
     const messaging = await openMessaging(runtime, options(prefix));
-    expect(await messaging.bus.put([{ type: "thing.made", text: '{"name":"x"}' }])).toEqual([undefined]);
+    expect(await messaging.bus.put([{ type: "thing.made", text: '{"name":"x"}' }])).toEqual([
+      undefined,
+    ]);
     const [message] = await messaging.events.receive();
     expect(JSON.parse(String(message?.body))).toMatchObject({
       "detail-type": "thing.made",
@@ -324,7 +383,10 @@ describe("the messaging of a server", () => {
     expect(await messaging.events.maxReceives()).toBe(5);
     expect(await messaging.jobs.maxReceives()).toBe(5);
     expect(await exists(`${prefix}-jobs-dead.fifo`)).toBe(true);
-    expect(await messaging.queue(`${prefix}-events-dead`).size()).toEqual({ visible: 0, hidden: 0 });
+    expect(await messaging.queue(`${prefix}-events-dead`).size()).toEqual({
+      visible: 0,
+      hidden: 0,
+    });
     messaging.close();
   });
 
@@ -357,10 +419,18 @@ describe("the messaging of a server", () => {
       return { error: "ConcurrentModificationException" };
     };
     const stub = await stubAws(
-      Object.fromEntries(["CreateEventBus", "PutRule", "PutTargets"].map((operation) => [operation, busy(operation)])),
+      Object.fromEntries(
+        ["CreateEventBus", "PutRule", "PutTargets"].map((operation) => [
+          operation,
+          busy(operation),
+        ]),
+      ),
       { target: stack.endpoint },
     );
-    const messaging = await openMessaging(runtime, options(fresh(), { eventBridgeEndpoint: stub.endpoint }));
+    const messaging = await openMessaging(
+      runtime,
+      options(fresh(), { eventBridgeEndpoint: stub.endpoint }),
+    );
     expect(refusals).toEqual([]);
     expect(await messaging.bus.put([{ type: "thing.made", text: "{}" }])).toEqual([undefined]);
     expect(await messaging.events.receive()).toHaveLength(1);
@@ -369,8 +439,13 @@ describe("the messaging of a server", () => {
   });
 
   test("fails where the bus is never left alone", async () => {
-    const stub = await stubAws({ PutRule: { error: "ConcurrentModificationException" } }, { target: stack.endpoint });
-    await expect(openMessaging(runtime, options(fresh(), { eventBridgeEndpoint: stub.endpoint }))).rejects.toMatchObject({
+    const stub = await stubAws(
+      { PutRule: { error: "ConcurrentModificationException" } },
+      { target: stack.endpoint },
+    );
+    await expect(
+      openMessaging(runtime, options(fresh(), { eventBridgeEndpoint: stub.endpoint })),
+    ).rejects.toMatchObject({
       name: "ConcurrentModificationException",
     });
     stub.close();
@@ -385,7 +460,10 @@ describe("the messaging of a server", () => {
 
   test("is made by the names in the addresses of its queues", async () => {
     const prefix = fresh();
-    const names = { ...messagingNames(prefix, {}), events: `${stack.endpoint}/000000000000/${prefix}-in` };
+    const names = {
+      ...messagingNames(prefix, {}),
+      events: `${stack.endpoint}/000000000000/${prefix}-in`,
+    };
     const messaging = await openMessaging(runtime, options(prefix, { names }));
     expect(await exists(`${prefix}-in`)).toBe(true);
     expect(await messaging.events.size()).toEqual({ visible: 0, hidden: 0 });
@@ -396,7 +474,9 @@ describe("the messaging of a server", () => {
     const prefix = fresh();
     const messaging = await openMessaging(runtime, options(prefix, { mode: "check" }));
     expect(await exists(`${prefix}-events`)).toBe(false);
-    await expect(messaging.events.receive()).rejects.toThrow(`the queue ${prefix}-events does not exist`);
+    await expect(messaging.events.receive()).rejects.toThrow(
+      `the queue ${prefix}-events does not exist`,
+    );
     messaging.close();
   });
 

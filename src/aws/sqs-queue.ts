@@ -10,7 +10,11 @@ export const visibilitySeconds = 30;
 const longestVisibilitySeconds = 43_200;
 
 /** A queue of SQS, by its name or its URL. What is asked of it is asked once. */
-export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQueue["holds"]): MessageQueue {
+export function sqsQueue(
+  client: SQSClient,
+  nameOrUrl: string,
+  holds?: MessageQueue["holds"],
+): MessageQueue {
   const name = queueName(nameOrUrl);
   const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
   const settings = once(async () => {
@@ -24,11 +28,15 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
     return Attributes;
   });
   const redrive = async () => {
-    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse((await settings())["RedrivePolicy"] ?? "{}") as {
+    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(
+      (await settings())["RedrivePolicy"] ?? "{}",
+    ) as {
       readonly deadLetterTargetArn?: string;
       readonly maxReceiveCount?: number | string;
     };
-    return deadLetterTargetArn === undefined ? undefined : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
+    return deadLetterTargetArn === undefined
+      ? undefined
+      : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
   };
   const redeliveryMs = once(async (pauseMs: number) => {
     try {
@@ -77,12 +85,20 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
     },
     remove: async (receipt) => {
       const { DeleteMessageCommand } = await sdk();
-      await client.send(new DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle: receipt }));
+      await client.send(
+        new DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle: receipt }),
+      );
     },
     changeVisibility: async (receipt, forMs) => {
       const { ChangeMessageVisibilityCommand } = await sdk();
       const VisibilityTimeout = Math.min(longestVisibilitySeconds, Math.ceil(forMs / 1000));
-      await client.send(new ChangeMessageVisibilityCommand({ QueueUrl: await url(), ReceiptHandle: receipt, VisibilityTimeout }));
+      await client.send(
+        new ChangeMessageVisibilityCommand({
+          QueueUrl: await url(),
+          ReceiptHandle: receipt,
+          VisibilityTimeout,
+        }),
+      );
     },
     maxReceives: async () => (await redrive())?.maxReceives,
     redeliveryMs,
@@ -114,17 +130,27 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
 }
 
 /** What is asked of SQS beside a message. */
-export const systemAttributes = Object.freeze(["ApproximateReceiveCount", "MessageGroupId", "SentTimestamp"] as const);
+export const systemAttributes = Object.freeze([
+  "ApproximateReceiveCount",
+  "MessageGroupId",
+  "SentTimestamp",
+] as const);
 
 /** A message of the SDK as keelson has it. */
-export function queueMessage({ MessageId, Body, ReceiptHandle, Attributes = {} }: Message): QueueMessage {
+export function queueMessage({
+  MessageId,
+  Body,
+  ReceiptHandle,
+  Attributes = {},
+}: Message): QueueMessage {
   return {
     id: String(MessageId),
     body: String(Body),
     receipt: String(ReceiptHandle),
     group: Attributes["MessageGroupId"],
     receives: Number(Attributes["ApproximateReceiveCount"] ?? 1),
-    sentMs: Attributes["SentTimestamp"] === undefined ? undefined : Number(Attributes["SentTimestamp"]),
+    sentMs:
+      Attributes["SentTimestamp"] === undefined ? undefined : Number(Attributes["SentTimestamp"]),
   };
 }
 
@@ -145,9 +171,12 @@ async function urlOf(client: SQSClient, name: string): Promise<string> {
     return String((await client.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "QueueDoesNotExist") throw error;
-    throw new Error(`the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`, {
-      cause: error,
-    });
+    throw new Error(
+      `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

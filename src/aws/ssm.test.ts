@@ -32,7 +32,11 @@ async function reader(
     ...times,
   });
   opened.push(parameters);
-  return { read: () => parameters.read("/app"), get: () => parameters.get("/ring"), calls: () => calls };
+  return {
+    read: () => parameters.read("/app"),
+    get: () => parameters.get("/ring"),
+    calls: () => calls,
+  };
 }
 
 const say = (response: ServerResponse, status: number, body: object | string) =>
@@ -60,10 +64,14 @@ test("every page is read, decrypted, and a SecureString is known as one", async 
 
 test("throttling is retried, and when it lasts it is named", async () => {
   const passing = await reader((response, call) =>
-    call === 1 ? say(response, 400, { __type: "ThrottlingException" }) : say(response, 200, { Parameters: [] }),
+    call === 1
+      ? say(response, 400, { __type: "ThrottlingException" })
+      : say(response, 200, { Parameters: [] }),
   );
   expect(await passing.read()).toEqual([]);
-  const lasting = await reader((response) => say(response, 400, { __type: "ThrottlingException", message: "Rate exceeded" }));
+  const lasting = await reader((response) =>
+    say(response, 400, { __type: "ThrottlingException", message: "Rate exceeded" }),
+  );
   await expect(lasting.read()).rejects.toThrow(
     "SSM parameters below /app cannot be read: ThrottlingException after the SDK's retries",
   );
@@ -85,13 +93,16 @@ test("an SSM that fails, answers rubbish, or holds a parameter without a value i
 
 test("what is not named, the SDK finds in the environment", async () => {
   const server = createServer((request, response) => {
-    request.resume().once("end", () => say(response, 200, { Parameters: [{ Name: "/app/a/b", Value: "1" }] }));
+    request
+      .resume()
+      .once("end", () => say(response, 200, { Parameters: [{ Name: "/app/a/b", Value: "1" }] }));
   }).listen(0, "127.0.0.1");
   opened.push(server);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo; // it listens on TCP, so its address is one
   vi.stubEnv("AWS_ENDPOINT_URL_SSM", `http://127.0.0.1:${port}`);
-  for (const name of ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]) vi.stubEnv(name, "us-east-1");
+  for (const name of ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+    vi.stubEnv(name, "us-east-1");
   const parameters = await openParameters({});
   opened.push(parameters);
   expect(await parameters.read("/app")).toEqual([{ name: "/app/a/b", value: "1", secure: false }]);
@@ -103,9 +114,12 @@ test("an SSM that never answers, and one whose pages never end, are given up in 
   await expect(silent.read()).rejects.toThrow("TimeoutError after the SDK's retries");
   const hanging = await reader(() => {}, { attemptMs: 60_000, totalMs: 100 });
   await expect(hanging.read()).rejects.toThrow("no complete answer within 100 ms");
-  const endless = await reader((response, call) => say(response, 200, { Parameters: [], NextToken: String(call) }), {
-    totalMs: 200,
-  });
+  const endless = await reader(
+    (response, call) => say(response, 200, { Parameters: [], NextToken: String(call) }),
+    {
+      totalMs: 200,
+    },
+  );
   await expect(endless.read()).rejects.toThrow("no complete answer within 200 ms");
 });
 
@@ -118,7 +132,9 @@ test("one parameter is read by its name; one that is not there is undefined, and
   expect(await odd.get()).toBeUndefined();
   const missing = await reader((response) => say(response, 400, { __type: "ParameterNotFound" }));
   expect(await missing.get()).toBeUndefined();
-  const denied = await reader((response) => say(response, 400, { __type: "AccessDeniedException" }));
+  const denied = await reader((response) =>
+    say(response, 400, { __type: "AccessDeniedException" }),
+  );
   await expect(denied.get()).rejects.toThrow(
     "The SSM parameter /ring cannot be read: AccessDeniedException after the SDK's retries",
   );

@@ -14,10 +14,16 @@ export interface SsmOptions extends ClientOptions {
 /** Opens a reader of SSM Parameter Store. The SDK is loaded here, and only here. */
 export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
   const { attemptMs = 2_000, totalMs = 10_000 } = options;
-  const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import("./ssm-sdk.ts");
+  const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import(
+    "./ssm-sdk.ts"
+  );
   const client = new SSMClient({
     ...clientOptions(options),
-    requestHandler: { connectionTimeout: attemptMs, requestTimeout: attemptMs, throwOnRequestTimeout: true },
+    requestHandler: {
+      connectionTimeout: attemptMs,
+      requestTimeout: attemptMs,
+      throwOnRequestTimeout: true,
+    },
   });
   const unreadable = (what: string, timeout: AbortSignal, error: unknown) => {
     // Safe: the SDK throws errors only.

@@ -20,7 +20,11 @@ beforeAll(async () => {
   const { AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" } = app.env;
   tableName = app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once";
   const credentials = { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
-  database = await openDatabase({ endpoint: app.env["AWS_ENDPOINT_URL"], region: app.env["AWS_REGION"], credentials });
+  database = await openDatabase({
+    endpoint: app.env["AWS_ENDPOINT_URL"],
+    region: app.env["AWS_REGION"],
+    credentials,
+  });
 }, 60_000);
 afterAll(async () => {
   database.destroy();
@@ -31,7 +35,14 @@ let runs = 0;
 /** One that no other run of this test has, where tables outlive it. */
 const keyOf = () => `${tableName}-${runs}`;
 const facts = (claim: StepFacts["claim"]): StepFacts => ({
-  ...{ name: "charge", handler: "a.b.c", requestId: "r1", startedAt: "2026-11-22T12:00:00.000Z", isSealed: false, keepMs },
+  ...{
+    name: "charge",
+    handler: "a.b.c",
+    requestId: "r1",
+    startedAt: "2026-11-22T12:00:00.000Z",
+    isSealed: false,
+    keepMs,
+  },
   claim,
 });
 
@@ -43,7 +54,8 @@ async function claimed(tenantId?: string) {
   const place = stepPlace(keyOf(), tenantId);
   const start = (owner: string, ifUnknown: IfUnknown = "refuse", atMs = nowMs) =>
     steps.start(place, startedStep(owner, atMs, keepMs), facts(key), ifUnknown, atMs);
-  const take = (owner: string) => dynamoClaimStore(database, tableName).adopt(key, takenClaim(owner, nowMs), "me");
+  const take = (owner: string) =>
+    dynamoClaimStore(database, tableName).adopt(key, takenClaim(owner, nowMs), "me");
   return { key, steps, place, start, take };
 }
 
@@ -68,9 +80,18 @@ test("an unknown step is begun again with retry, one that is done is not", async
   await start("me");
   await take("other");
   expect(await start("other", "retry")).toBe("started");
-  expect(await steps.end(place, doneStep("me", nowMs, keepMs, { data: Buffer.from("a") }), "me")).toBe(false);
-  const done = doneStep("other", nowMs, keepMs, { data: Uint8Array.of(1, 2), parts: 3, unkept: "why" });
-  expect([await steps.end(place, done, "other"), await steps.end(place, done, "other")]).toEqual([true, true]);
+  expect(
+    await steps.end(place, doneStep("me", nowMs, keepMs, { data: Buffer.from("a") }), "me"),
+  ).toBe(false);
+  const done = doneStep("other", nowMs, keepMs, {
+    data: Uint8Array.of(1, 2),
+    parts: 3,
+    unkept: "why",
+  });
+  expect([await steps.end(place, done, "other"), await steps.end(place, done, "other")]).toEqual([
+    true,
+    true,
+  ]);
   expect(await steps.read(place)).toEqual(done);
   expect([await start("other"), await start("other", "retry")]).toEqual(["taken", "taken"]);
   expect(await steps.end(place, undoneStep("other", nowMs, keepMs), "other")).toBe(false);
@@ -81,7 +102,12 @@ test("one that was not done is begun again, and a row says all that is known of 
   await start("me");
   expect(await steps.end(place, undoneStep("me", nowMs, keepMs), "me")).toBe(true);
   const record = undoneStep("me", nowMs, keepMs);
-  expect(await steps.find(keyOf())).toEqual({ ...facts(key), key: keyOf(), tenantId: "acme", record });
+  expect(await steps.find(keyOf())).toEqual({
+    ...facts(key),
+    key: keyOf(),
+    tenantId: "acme",
+    record,
+  });
   expect(await steps.find("other")).toBeUndefined();
   const listed: string[] = [];
   for await (const step of steps.list()) listed.push(step.key);
@@ -92,10 +118,19 @@ test("one that was not done is begun again, and a row says all that is known of 
 
 test("what is under way elsewhere is a conflict, and other failures are thrown", async () => {
   const answering = (error: object) =>
-    dynamoSteps({ send: () => Promise.reject(Object.assign(new Error("no"), error)) } as unknown as Database, "once"); // nothing else is asked of it
+    dynamoSteps(
+      { send: () => Promise.reject(Object.assign(new Error("no"), error)) } as unknown as Database,
+      "once",
+    ); // nothing else is asked of it
   const place = stepPlace("k", undefined);
   const start = (error: object) =>
-    answering(error).start(place, startedStep("me", nowMs, keepMs), facts(claimKey(["a"], "r")), "refuse", nowMs);
+    answering(error).start(
+      place,
+      startedStep("me", nowMs, keepMs),
+      facts(claimKey(["a"], "r")),
+      "refuse",
+      nowMs,
+    );
   const cancelled = (...codes: string[]) => ({
     name: "TransactionCanceledException",
     CancellationReasons: codes.map((Code) => ({ Code })),
@@ -106,6 +141,10 @@ test("what is under way elsewhere is a conflict, and other failures are thrown",
   expect(await start(cancelled("ConditionalCheckFailed", "ConditionalCheckFailed"))).toBe("fenced");
   expect(await start({ name: "TransactionCanceledException" })).toBe("conflict");
   await expect(start({ name: "ValidationException" })).rejects.toThrow("no");
-  const end = answering({ name: "ThrottlingException" }).end(place, undoneStep("me", nowMs, keepMs), "me");
+  const end = answering({ name: "ThrottlingException" }).end(
+    place,
+    undoneStep("me", nowMs, keepMs),
+    "me",
+  );
   await expect(end).rejects.toThrow("no");
 });

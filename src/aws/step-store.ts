@@ -12,7 +12,9 @@ type Attributes = Readonly<Record<string, unknown>>;
 export function dynamoSteps(database: Database, tableName: string): StepStore {
   const read = async (Key: Attributes) => {
     const { GetCommand } = await import("./dynamodb-sdk.ts");
-    return (await database.send(new GetCommand({ TableName: tableName, Key, ConsistentRead: true }))).Item;
+    return (
+      await database.send(new GetCommand({ TableName: tableName, Key, ConsistentRead: true }))
+    ).Item;
   };
   return {
     start: async (place, step, facts, ifUnknown, nowMs) => {
@@ -32,7 +34,9 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
           Put: {
             TableName: tableName,
             Item: { ...itemKey(place), ...factAttributes(facts), ...recordAttributes(step) },
-            ConditionExpression: [...free, ...isUnknownTaken].map((condition) => `(${condition})`).join(" OR "),
+            ConditionExpression: [...free, ...isUnknownTaken]
+              .map((condition) => `(${condition})`)
+              .join(" OR "),
             ExpressionAttributeNames: names,
             ExpressionAttributeValues: {
               ":owner": step.owner,
@@ -48,7 +52,9 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
         return "started";
       } catch (error) {
         if (!isNamed(error, "TransactionCanceledException")) throw error;
-        const { CancellationReasons: reasons = [] } = error as { readonly CancellationReasons?: readonly { Code?: string }[] }; // safe: an error has them, or not
+        const { CancellationReasons: reasons = [] } = error as {
+          readonly CancellationReasons?: readonly { Code?: string }[];
+        }; // safe: an error has them, or not
         const [claim, own] = reasons.map(({ Code }) => Code);
         if (claim === failed) return "fenced";
         return own === failed ? "taken" : "conflict";
@@ -72,8 +78,12 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
           ...parts.map((name) => `#${name} = :${name}`),
         ].join(", "),
         // The second: it has arrived before, and only the answer was lost.
-        ConditionExpression: "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
-        ExpressionAttributeNames: { ...names, ...Object.fromEntries(parts.map((name) => [`#${name}`, name])) },
+        ConditionExpression:
+          "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
+        ExpressionAttributeNames: {
+          ...names,
+          ...Object.fromEntries(parts.map((name) => [`#${name}`, name])),
+        },
         ExpressionAttributeValues: {
           ":status": status,
           ":next": owner,
@@ -130,11 +140,33 @@ function itemKey(place: ClaimKey): Attributes {
 
 function recordAttributes(record: StepRecord): Attributes {
   const { status, owner, expiresAt } = record;
-  return { status, owner, expiration: expiresAt, ...(record.status === "DONE" ? record.result : {}) };
+  return {
+    status,
+    owner,
+    expiration: expiresAt,
+    ...(record.status === "DONE" ? record.result : {}),
+  };
 }
 
-function factAttributes({ name, handler, requestId, startedAt, isSealed, keepMs, claim }: StepFacts): Attributes {
-  return { stepName: name, handler, requestId, startedAt, isSealed, keepMs, claimPk: claim.partition, claimSk: claim.sort };
+function factAttributes({
+  name,
+  handler,
+  requestId,
+  startedAt,
+  isSealed,
+  keepMs,
+  claim,
+}: StepFacts): Attributes {
+  return {
+    stepName: name,
+    handler,
+    requestId,
+    startedAt,
+    isSealed,
+    keepMs,
+    claimPk: claim.partition,
+    claimSk: claim.sort,
+  };
 }
 
 /** The facts of a row, as it has them. */
@@ -162,7 +194,18 @@ function listedOf(item: Attributes): ListedStep {
   const { handler, requestId, startedAt, isSealed, keepMs } = facts;
   const claim = { partition: claimPk, sort: claimSk, tenantId };
   const key = pk.slice(prefix.length);
-  return { key, tenantId, name, handler, requestId, startedAt, isSealed, keepMs, claim, record: recordOf(item) };
+  return {
+    key,
+    tenantId,
+    name,
+    handler,
+    requestId,
+    startedAt,
+    isSealed,
+    keepMs,
+    claim,
+    record: recordOf(item),
+  };
 }
 
 function isNamed(error: unknown, name: string): boolean {

@@ -1,5 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { GlobalSecondaryIndex, KeySchemaElement, TableDescription } from "@aws-sdk/client-dynamodb";
+import type {
+  GlobalSecondaryIndex,
+  KeySchemaElement,
+  TableDescription,
+} from "@aws-sdk/client-dynamodb";
 import type { Database } from "../context/database.ts";
 import type { IndexDeclaration } from "../declare/table.ts";
 import type { RequiredTable } from "./required-table.ts";
@@ -17,12 +21,20 @@ export interface IndexFault {
 }
 
 /** What is wrong with a declared index in the description of its table. */
-export function indexFault(index: IndexDeclaration, table: Keyed, found: TableDescription): IndexFault | undefined {
+export function indexFault(
+  index: IndexDeclaration,
+  table: Keyed,
+  found: TableDescription,
+): IndexFault | undefined {
   const { GlobalSecondaryIndexes: indexes = [], AttributeDefinitions: definitions = [] } = found;
   const has = indexes.find(({ IndexName }) => IndexName === index.name);
   if (has === undefined) return { kind: "missing", message: "it does not exist" };
-  const types = new Map(definitions.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]));
-  const keys = (has.KeySchema ?? []).map(({ AttributeName }) => `${AttributeName} (${types.get(AttributeName)})`).join(", ");
+  const types = new Map(
+    definitions.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]),
+  );
+  const keys = (has.KeySchema ?? [])
+    .map(({ AttributeName }) => `${AttributeName} (${types.get(AttributeName)})`)
+    .join(", ");
   const wanted = shownKeys(index);
   if (keys !== wanted) return { kind: "keys", message: `its keys are ${keys}, not ${wanted}` };
   const projection = projectionFault(index, table, has.Projection);
@@ -48,12 +60,20 @@ export function attributesOf({ partitionKey, sortKey }: Keyed): readonly string[
 
 /** The key schema of a table or an index. */
 export function keySchema(keyed: Keyed): KeySchemaElement[] {
-  return attributesOf(keyed).map((AttributeName, index) => ({ AttributeName, KeyType: index === 0 ? "HASH" : "RANGE" }));
+  return attributesOf(keyed).map((AttributeName, index) => ({
+    AttributeName,
+    KeyType: index === 0 ? "HASH" : "RANGE",
+  }));
 }
 
 /** The definitions of the key attributes of tables and indexes, each once. */
-export function attributeDefinitions(...keyed: readonly Keyed[]): { AttributeName: string; AttributeType: "S" }[] {
-  return [...new Set(keyed.flatMap(attributesOf))].map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
+export function attributeDefinitions(
+  ...keyed: readonly Keyed[]
+): { AttributeName: string; AttributeType: "S" }[] {
+  return [...new Set(keyed.flatMap(attributesOf))].map((AttributeName) => ({
+    AttributeName,
+    AttributeType: "S",
+  }));
 }
 
 /** An index as DynamoDB creates it. */
@@ -78,18 +98,24 @@ export async function createIndexes(
   while (performance.now() < endMs) {
     const missing = first("missing", now);
     if (missing === undefined && first("status", now) === undefined) break;
-    const failure = missing === undefined || isChanging(now) ? undefined : await create(database, table, missing);
+    const failure =
+      missing === undefined || isChanging(now) ? undefined : await create(database, table, missing);
     if (failure === undefined) await sleep(pauseMs);
     const next = await describe();
     if (next === undefined) return {}; // deleted meanwhile, and so it lacks every index
     now = next;
     // Where another process created it in between, or is at it, DynamoDB says so in several ways.
-    if (failure !== undefined && !isChanging(now) && first("missing", now) === missing) throw failure;
+    if (failure !== undefined && !isChanging(now) && first("missing", now) === missing)
+      throw failure;
   }
   return now;
 }
 
-async function create(database: Database, table: RequiredTable, index: IndexDeclaration): Promise<unknown> {
+async function create(
+  database: Database,
+  table: RequiredTable,
+  index: IndexDeclaration,
+): Promise<unknown> {
   const { UpdateTableCommand } = await import("@aws-sdk/client-dynamodb");
   const command = new UpdateTableCommand({
     TableName: table.tableName,
@@ -105,16 +131,27 @@ async function create(database: Database, table: RequiredTable, index: IndexDecl
 }
 
 /** DynamoDB changes one index of a table at a time. */
-function isChanging({ TableStatus, GlobalSecondaryIndexes: indexes = [] }: TableDescription): boolean {
+function isChanging({
+  TableStatus,
+  GlobalSecondaryIndexes: indexes = [],
+}: TableDescription): boolean {
   return TableStatus !== "ACTIVE" || indexes.some(({ IndexStatus }) => IndexStatus !== "ACTIVE");
 }
 
-function projectionOf({ project }: IndexDeclaration): NonNullable<GlobalSecondaryIndex["Projection"]> {
+function projectionOf({
+  project,
+}: IndexDeclaration): NonNullable<GlobalSecondaryIndex["Projection"]> {
   if (project === undefined) return { ProjectionType: "ALL" };
-  return project.length === 0 ? { ProjectionType: "KEYS_ONLY" } : { ProjectionType: "INCLUDE", NonKeyAttributes: [...project] };
+  return project.length === 0
+    ? { ProjectionType: "KEYS_ONLY" }
+    : { ProjectionType: "INCLUDE", NonKeyAttributes: [...project] };
 }
 
-function projectionFault(index: IndexDeclaration, table: Keyed, has: GlobalSecondaryIndex["Projection"]): IndexFault | undefined {
+function projectionFault(
+  index: IndexDeclaration,
+  table: Keyed,
+  has: GlobalSecondaryIndex["Projection"],
+): IndexFault | undefined {
   const keys = [...attributesOf(table), ...attributesOf(index)];
   const given = (has?.NonKeyAttributes ?? []).filter((attribute) => !keys.includes(attribute));
   const isAll = has?.ProjectionType === "ALL";
@@ -124,8 +161,12 @@ function projectionFault(index: IndexDeclaration, table: Keyed, has: GlobalSecon
     return { kind: "projection", message };
   }
   const lacks = isAll ? [] : index.project.filter((attribute) => !given.includes(attribute));
-  if (lacks.length > 0) return { kind: "projection", message: `it does not project ${lacks.join(", ")}` };
+  if (lacks.length > 0)
+    return { kind: "projection", message: `it does not project ${lacks.join(", ")}` };
   const more = given.filter((attribute) => !index.project?.includes(attribute));
   if (!isAll && more.length === 0) return undefined;
-  return { kind: "extra", message: `it projects ${isAll ? "all attributes" : more.join(", ")}, more than is declared` };
+  return {
+    kind: "extra",
+    message: `it projects ${isAll ? "all attributes" : more.join(", ")}, more than is declared`,
+  };
 }

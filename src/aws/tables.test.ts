@@ -34,7 +34,8 @@ afterAll(async () => {
 const active = { TableStatus: "ACTIVE", KeySchema: [{ AttributeName: "pk" }] };
 
 const timeToLiveOf = async (TableName: string) =>
-  (await database.send(new DescribeTimeToLiveCommand({ TableName }))).TimeToLiveDescription?.AttributeName;
+  (await database.send(new DescribeTimeToLiveCommand({ TableName }))).TimeToLiveDescription
+    ?.AttributeName;
 
 const table = (tableName: string, sortKey?: string) => ({
   name: "my-files",
@@ -68,9 +69,13 @@ test("a table whose maker died before its time to live was enabled gets it from 
 test("a time to live that another process enables in between is no failure", async () => {
   let asked = 0;
   const send = async (command: object) => {
-    if (command instanceof UpdateTimeToLiveCommand) throw new Error("TimeToLive is already enabled");
+    if (command instanceof UpdateTimeToLiveCommand)
+      throw new Error("TimeToLive is already enabled");
     if (!(command instanceof DescribeTimeToLiveCommand)) return { Table: active };
-    return { TimeToLiveDescription: ++asked === 1 ? {} : { TimeToLiveStatus: "ENABLED", AttributeName: "expiresAt" } };
+    return {
+      TimeToLiveDescription:
+        ++asked === 1 ? {} : { TimeToLiveStatus: "ENABLED", AttributeName: "expiresAt" },
+    };
   };
   const late = { ...database, config: database.config, send } as never; // safe: all that creating tables calls
   await ensureTables(late, [{ ...table("late"), timeToLive: "expiresAt" }], "create");
@@ -79,10 +84,13 @@ test("a time to live that another process enables in between is no failure", asy
 });
 
 test("a table with its time to live at another attribute is an error", async () => {
-  const expiring = (timeToLive: string) => ensureTables(database, [{ ...table("expiring"), timeToLive }], "create");
+  const expiring = (timeToLive: string) =>
+    ensureTables(database, [{ ...table("expiring"), timeToLive }], "create");
   await expiring("expires");
 
-  await expect(expiring("expiresAt")).rejects.toThrow(/table expiring has its time to live at expires, not at expiresAt/);
+  await expect(expiring("expiresAt")).rejects.toThrow(
+    /table expiring has its time to live at expires, not at expiresAt/,
+  );
 });
 
 test("a time to live that cannot be enabled is an error that says why", async () => {
@@ -91,9 +99,9 @@ test("a time to live that cannot be enabled is an error that says why", async ()
     return command instanceof DescribeTableCommand ? { Table: active } : {};
   };
 
-  await expect(ensureTables({ send } as never, [{ ...table("t"), timeToLive: "expiresAt" }], "create")).rejects.toThrow(
-    "not supported",
-  );
+  await expect(
+    ensureTables({ send } as never, [{ ...table("t"), timeToLive: "expiresAt" }], "create"),
+  ).rejects.toThrow("not supported");
 });
 
 test("a table that another process is just making is waited for", async () => {
@@ -127,11 +135,14 @@ test("a table that is gone again once it was made is an error", async () => {
   const states = ["CREATING", "ACTIVE"];
   const send = async () => {
     const TableStatus = states.shift();
-    if (TableStatus === undefined) throw new ResourceNotFoundException({ message: "", $metadata: {} });
+    if (TableStatus === undefined)
+      throw new ResourceNotFoundException({ message: "", $metadata: {} });
     return { Table: { ...active, TableStatus } };
   };
 
-  await expect(ensureTables({ send } as never, [table("t")], "create")).rejects.toThrow(/table t has the keys , not pk/);
+  await expect(ensureTables({ send } as never, [table("t")], "create")).rejects.toThrow(
+    /table t has the keys , not pk/,
+  );
 });
 
 test("a table that another process creates in between is not an error unless it has other keys, anything else is", async () => {
@@ -146,23 +157,49 @@ test("a table that another process creates in between is not an error unless it 
   };
 
   await expect(
-    ensureTables(losing(new ResourceInUseException({ message: "", $metadata: {} })), [table("t")], "create"),
+    ensureTables(
+      losing(new ResourceInUseException({ message: "", $metadata: {} })),
+      [table("t")],
+      "create",
+    ),
   ).resolves.toBeUndefined();
   await expect(
-    ensureTables(losing(new ResourceInUseException({ message: "", $metadata: {} })), [table("t", "sk")], "create"),
+    ensureTables(
+      losing(new ResourceInUseException({ message: "", $metadata: {} })),
+      [table("t", "sk")],
+      "create",
+    ),
   ).rejects.toThrow(/table t has the keys pk, not pk, sk/);
-  await expect(ensureTables(losing(new Error("denied")), [table("t")], "create")).rejects.toThrow("denied");
-  await expect(ensureTables({ send: () => Promise.reject(new Error("down")) } as never, [table("t")], "create")).rejects.toThrow(
-    "down",
+  await expect(ensureTables(losing(new Error("denied")), [table("t")], "create")).rejects.toThrow(
+    "denied",
   );
   await expect(
-    ensureTables({ send: async () => ({ Table: { TableStatus: "ACTIVE" } }) } as never, [table("t")], "create"),
+    ensureTables(
+      { send: () => Promise.reject(new Error("down")) } as never,
+      [table("t")],
+      "create",
+    ),
+  ).rejects.toThrow("down");
+  await expect(
+    ensureTables(
+      { send: async () => ({ Table: { TableStatus: "ACTIVE" } }) } as never,
+      [table("t")],
+      "create",
+    ),
   ).rejects.toThrow(/has the keys , not pk/);
 });
 
-const byOwner = { name: "byOwner", partitionKey: "owner", sortKey: "createdAt", project: undefined };
+const byOwner = {
+  name: "byOwner",
+  partitionKey: "owner",
+  sortKey: "createdAt",
+  project: undefined,
+};
 const bySize = { name: "bySize", partitionKey: "size", sortKey: undefined, project: ["name"] };
-const withIndexes = (tableName: string, ...indexes: IndexDeclaration[]) => ({ ...table(tableName, "sk"), indexes });
+const withIndexes = (tableName: string, ...indexes: IndexDeclaration[]) => ({
+  ...table(tableName, "sk"),
+  indexes,
+});
 const describedIndexes = async (TableName: string) =>
   (await database.send(new DescribeTableCommand({ TableName }))).Table?.GlobalSecondaryIndexes?.map(
     ({ IndexName, IndexStatus, Projection }) => ({ IndexName, IndexStatus, ...Projection }),
@@ -174,32 +211,49 @@ test("a table is created with its indexes", async () => {
 
   expect(await describedIndexes("indexed")).toEqual([
     { IndexName: "byOwner", IndexStatus: "ACTIVE", ProjectionType: "ALL" },
-    { IndexName: "bySize", IndexStatus: "ACTIVE", ProjectionType: "INCLUDE", NonKeyAttributes: ["name"] },
+    {
+      IndexName: "bySize",
+      IndexStatus: "ACTIVE",
+      ProjectionType: "INCLUDE",
+      NonKeyAttributes: ["name"],
+    },
     { IndexName: "keys", IndexStatus: "ACTIVE", ProjectionType: "KEYS_ONLY" },
   ]);
   for (const mode of ["create", "check"] as const) {
-    await expect(ensureTables(database, [withIndexes("indexed", byOwner, bySize, keys)], mode)).resolves.toBeUndefined();
+    await expect(
+      ensureTables(database, [withIndexes("indexed", byOwner, bySize, keys)], mode),
+    ).resolves.toBeUndefined();
   }
 });
 
 test("a table that is there gets the indexes that it lacks, whichever process is first", async () => {
   await ensureTables(database, [withIndexes("grown")], "create");
-  await Promise.all([1, 2, 3].map(() => ensureTables(database, [withIndexes("grown", byOwner, bySize)], "create")));
+  await Promise.all(
+    [1, 2, 3].map(() => ensureTables(database, [withIndexes("grown", byOwner, bySize)], "create")),
+  );
 
-  expect((await describedIndexes("grown"))?.map(({ IndexName }) => IndexName)).toEqual(["byOwner", "bySize"]);
+  expect((await describedIndexes("grown"))?.map(({ IndexName }) => IndexName)).toEqual([
+    "byOwner",
+    "bySize",
+  ]);
 });
 
 test("an index that nobody declares any more is left alone", async () => {
   await ensureTables(database, [withIndexes("kept", byOwner)], "create");
   await ensureTables(database, [withIndexes("kept", bySize)], "create");
 
-  expect((await describedIndexes("kept"))?.map(({ IndexName }) => IndexName)).toEqual(["byOwner", "bySize"]);
+  expect((await describedIndexes("kept"))?.map(({ IndexName }) => IndexName)).toEqual([
+    "byOwner",
+    "bySize",
+  ]);
 });
 
 test("on AWS a missing index is an error that names it, and nothing is created", async () => {
   await ensureTables(database, [withIndexes("unindexed")], "create");
 
-  await expect(ensureTables(database, [withIndexes("unindexed", byOwner, bySize)], "check")).rejects.toThrow(
+  await expect(
+    ensureTables(database, [withIndexes("unindexed", byOwner, bySize)], "check"),
+  ).rejects.toThrow(
     "table unindexed: index byOwner: it does not exist; deploy it, index bySize: it does not exist; deploy it",
   );
   expect(await describedIndexes("unindexed")).toBeUndefined();
@@ -211,7 +265,8 @@ test.each(["create", "check"] as const)(
     const changed = "an index cannot be changed, so declare it under another name";
     const tableName = `changed-${mode}`;
     await ensureTables(database, [withIndexes(tableName, byOwner, bySize)], "create");
-    const wanted = (...indexes: IndexDeclaration[]) => ensureTables(database, [withIndexes(tableName, ...indexes)], mode);
+    const wanted = (...indexes: IndexDeclaration[]) =>
+      ensureTables(database, [withIndexes(tableName, ...indexes)], mode);
 
     await expect(wanted({ ...byOwner, sortKey: undefined })).rejects.toThrow(
       `index byOwner: its keys are owner (S), createdAt (S), not owner (S); ${changed}`,
@@ -222,7 +277,9 @@ test.each(["create", "check"] as const)(
     await expect(wanted({ ...bySize, project: ["name", "kind"] })).rejects.toThrow(
       `index bySize: it does not project kind; ${changed}`,
     );
-    await expect(wanted({ ...byOwner, project: ["name"] }, { ...bySize, project: [] })).resolves.toBeUndefined();
+    await expect(
+      wanted({ ...byOwner, project: ["name"] }, { ...bySize, project: [] }),
+    ).resolves.toBeUndefined();
   },
 );
 
@@ -258,12 +315,12 @@ test("an index that is still being built is waited for in an emulator, and on AW
   await ensureTables(building.store, [withIndexes("t", bySize)], "create");
   expect(building.sent).not.toContain("UpdateTableCommand");
 
-  await expect(ensureTables(storeOf(["CREATING"]).store, [withIndexes("t", bySize)], "check")).rejects.toThrow(
-    "table t: index bySize: it is CREATING, so it cannot be queried yet",
-  );
-  await expect(ensureTables(storeOf(["DELETING"]).store, [withIndexes("t", bySize)], "check")).rejects.toThrow(
-    /it is DELETING, so it cannot be queried$/,
-  );
+  await expect(
+    ensureTables(storeOf(["CREATING"]).store, [withIndexes("t", bySize)], "check"),
+  ).rejects.toThrow("table t: index bySize: it is CREATING, so it cannot be queried yet");
+  await expect(
+    ensureTables(storeOf(["DELETING"]).store, [withIndexes("t", bySize)], "check"),
+  ).rejects.toThrow(/it is DELETING, so it cannot be queried$/);
 });
 
 test("an index that another process creates in between is not an error, anything else is", async () => {
@@ -274,16 +331,28 @@ test("an index that another process creates in between is not an error, anything
   await ensureTables(lost.store, [withIndexes("t", bySize)], "create");
   expect(lost.sent.filter((name) => name === "UpdateTableCommand")).toHaveLength(1);
   const late = storeOf([undefined, "ACTIVE"], refuse("it exists"));
-  await expect(ensureTables(late.store, [withIndexes("t", bySize)], "create")).resolves.toBeUndefined();
+  await expect(
+    ensureTables(late.store, [withIndexes("t", bySize)], "create"),
+  ).resolves.toBeUndefined();
 
   await expect(
-    ensureTables(storeOf([undefined], refuse("not supported")).store, [withIndexes("t", bySize)], "create"),
+    ensureTables(
+      storeOf([undefined], refuse("not supported")).store,
+      [withIndexes("t", bySize)],
+      "create",
+    ),
   ).rejects.toThrow("not supported");
 });
 
 test("an index that does not become ready in a minute, and one whose table is deleted meanwhile, are errors", async () => {
-  const now = vi.spyOn(performance, "now").mockReturnValueOnce(0).mockReturnValueOnce(1).mockReturnValue(60_001);
-  await expect(ensureTables(storeOf(["CREATING"]).store, [withIndexes("t", bySize)], "create")).rejects.toThrow("it is CREATING");
+  const now = vi
+    .spyOn(performance, "now")
+    .mockReturnValueOnce(0)
+    .mockReturnValueOnce(1)
+    .mockReturnValue(60_001);
+  await expect(
+    ensureTables(storeOf(["CREATING"]).store, [withIndexes("t", bySize)], "create"),
+  ).rejects.toThrow("it is CREATING");
   now.mockRestore();
 
   const { store } = storeOf(["CREATING"]);
@@ -292,13 +361,15 @@ test("an index that does not become ready in a minute, and one whose table is de
     if (++looks > 1) throw new ResourceNotFoundException({ message: "", $metadata: {} });
     return (store as Database).send(command);
   };
-  await expect(ensureTables({ send } as never, [withIndexes("t", bySize)], "create")).rejects.toThrow(
-    "table t: index bySize: it does not exist",
-  );
+  await expect(
+    ensureTables({ send } as never, [withIndexes("t", bySize)], "create"),
+  ).rejects.toThrow("table t: index bySize: it does not exist");
 });
 
 test("the endpoint is the one of DynamoDB, else the one of all services, else AWS's own", () => {
-  expect(endpointOf({ AWS_ENDPOINT_URL_DYNAMODB: "a", AWS_ENDPOINT_URL: "b" }, "DYNAMODB")).toBe("a");
+  expect(endpointOf({ AWS_ENDPOINT_URL_DYNAMODB: "a", AWS_ENDPOINT_URL: "b" }, "DYNAMODB")).toBe(
+    "a",
+  );
   expect(endpointOf({ AWS_ENDPOINT_URL: "b" }, "DYNAMODB")).toBe("b");
   expect(endpointOf({}, "DYNAMODB")).toBeUndefined();
 });

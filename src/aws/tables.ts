@@ -1,7 +1,14 @@
 import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../context/database.ts";
 import type { RequiredTable } from "./required-table.ts";
-import { attributeDefinitions, attributesOf, createIndexes, indexDescription, indexFault, keySchema } from "./table-indexes.ts";
+import {
+  attributeDefinitions,
+  attributesOf,
+  createIndexes,
+  indexDescription,
+  indexFault,
+  keySchema,
+} from "./table-indexes.ts";
 
 /** What mends an index, by what is wrong with it. */
 const remedies = {
@@ -27,8 +34,14 @@ export async function ensureTables(
   if (found.length > 0) throw new Error(`the store is not ready: ${found.join("; ")}`);
 }
 
-async function ensureTable(database: Database, table: RequiredTable, mode: "create" | "check"): Promise<string | undefined> {
-  const { DescribeTableCommand, ResourceNotFoundException } = await import("@aws-sdk/client-dynamodb");
+async function ensureTable(
+  database: Database,
+  table: RequiredTable,
+  mode: "create" | "check",
+): Promise<string | undefined> {
+  const { DescribeTableCommand, ResourceNotFoundException } = await import(
+    "@aws-sdk/client-dynamodb"
+  );
   const { tableName, timeToLive } = table;
   const describe = async () => {
     try {
@@ -54,15 +67,25 @@ async function ensureTable(database: Database, table: RequiredTable, mode: "crea
   if (mode === "create") description = await createIndexes(database, table, description, describe);
   const wrong = table.indexes.flatMap((index) => {
     const fault = indexFault(index, table, description);
-    return fault === undefined || fault.kind === "extra" ? [] : [`index ${index.name}: ${fault.message}${remedies[fault.kind]}`];
+    return fault === undefined || fault.kind === "extra"
+      ? []
+      : [`index ${index.name}: ${fault.message}${remedies[fault.kind]}`];
   });
   if (wrong.length > 0) return `table ${tableName}: ${wrong.join(", ")}`;
-  return mode === "create" && timeToLive !== undefined ? ensureTimeToLive(database, tableName, timeToLive) : undefined;
+  return mode === "create" && timeToLive !== undefined
+    ? ensureTimeToLive(database, tableName, timeToLive)
+    : undefined;
 }
 
 /** Creates a table if it is missing, and waits until it exists, even if another process creates it. */
-async function createTable(database: Database, table: RequiredTable, isMissing: boolean): Promise<void> {
-  const { CreateTableCommand, ResourceInUseException, waitUntilTableExists } = await import("@aws-sdk/client-dynamodb");
+async function createTable(
+  database: Database,
+  table: RequiredTable,
+  isMissing: boolean,
+): Promise<void> {
+  const { CreateTableCommand, ResourceInUseException, waitUntilTableExists } = await import(
+    "@aws-sdk/client-dynamodb"
+  );
   const indexes = table.indexes.map(indexDescription);
   const command = new CreateTableCommand({
     TableName: table.tableName,
@@ -77,22 +100,34 @@ async function createTable(database: Database, table: RequiredTable, isMissing: 
     // Another process created it in between.
     if (!(error instanceof ResourceInUseException)) throw error;
   }
-  await waitUntilTableExists({ client: database, maxWaitTime: 60, minDelay: 1, maxDelay: 2 }, { TableName: table.tableName });
+  await waitUntilTableExists(
+    { client: database, maxWaitTime: 60, minDelay: 1, maxDelay: 2 },
+    { TableName: table.tableName },
+  );
 }
 
 /** Enables the time to live of a table where it is not: a process that made the table may have died before it did. */
-async function ensureTimeToLive(database: Database, tableName: string, attribute: string): Promise<string | undefined> {
-  const { DescribeTimeToLiveCommand, UpdateTimeToLiveCommand } = await import("@aws-sdk/client-dynamodb");
+async function ensureTimeToLive(
+  database: Database,
+  tableName: string,
+  attribute: string,
+): Promise<string | undefined> {
+  const { DescribeTimeToLiveCommand, UpdateTimeToLiveCommand } = await import(
+    "@aws-sdk/client-dynamodb"
+  );
   const enabled = async () => {
     const command = new DescribeTimeToLiveCommand({ TableName: tableName });
-    const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } = await database.send(command);
+    const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
+      await database.send(command);
     return ["ENABLED", "ENABLING"].includes(TimeToLiveStatus) ? AttributeName : undefined;
   };
   let has = await enabled();
   if (has === undefined) {
     const TimeToLiveSpecification = { AttributeName: attribute, Enabled: true };
     try {
-      await database.send(new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }));
+      await database.send(
+        new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }),
+      );
       return undefined;
     } catch (error) {
       // Another process enabled it in between: DynamoDB says so with a ValidationException, as it does of everything.
@@ -100,5 +135,7 @@ async function ensureTimeToLive(database: Database, tableName: string, attribute
       if (has === undefined) throw error;
     }
   }
-  return has === attribute ? undefined : `table ${tableName} has its time to live at ${has}, not at ${attribute}`;
+  return has === attribute
+    ? undefined
+    : `table ${tableName} has its time to live at ${has}, not at ${attribute}`;
 }

@@ -15,7 +15,10 @@ export interface TenantRowsOptions {
 const maxAttempts = 10;
 
 /** The rows of tenants in DynamoDB, in any table. */
-export function dynamoTenantRows(database: Database, { pageSize, wait }: TenantRowsOptions): TenantRows {
+export function dynamoTenantRows(
+  database: Database,
+  { pageSize, wait }: TenantRowsOptions,
+): TenantRows {
   return {
     page: async (source, from, keysOnly) => {
       const { ScanCommand } = await import("@aws-sdk/client-dynamodb");
@@ -29,13 +32,19 @@ export function dynamoTenantRows(database: Database, { pageSize, wait }: TenantR
         ...(pageSize === undefined ? {} : { Limit: pageSize }),
         ...(from === undefined ? {} : { ExclusiveStartKey: { ...from } }),
       };
-      const { Items = [], ScannedCount = 0, LastEvaluatedKey } = await named(source, () => database.send(new ScanCommand(input)));
+      const {
+        Items = [],
+        ScannedCount = 0,
+        LastEvaluatedKey,
+      } = await named(source, () => database.send(new ScanCommand(input)));
       return { items: Items, scanned: ScannedCount, next: LastEvaluatedKey };
     },
     remove: async (source, rows) => {
       const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
       // Without a condition: the key is the tenant's, or made of a hash of its own, so nobody else has a row there.
-      let left: WriteRequest[] = rows.map((row) => ({ DeleteRequest: { Key: keyOf(source, row) } }));
+      let left: WriteRequest[] = rows.map((row) => ({
+        DeleteRequest: { Key: keyOf(source, row) },
+      }));
       for (let attempt = 0; left.length > 0; attempt += 1) {
         if (attempt === maxAttempts) {
           throw new Error(
@@ -61,12 +70,18 @@ function keyOf({ keys }: TenantSource, row: StoredItem): StoredItem {
 }
 
 /** @throws Error which says of what table DynamoDB speaks. */
-async function named<Answer>({ tableName }: TenantSource, call: () => Promise<Answer>): Promise<Answer> {
+async function named<Answer>(
+  { tableName }: TenantSource,
+  call: () => Promise<Answer>,
+): Promise<Answer> {
   try {
     return await call();
   } catch (error) {
-    throw new Error(`${tableName}: ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`, {
-      cause: error,
-    });
+    throw new Error(
+      `${tableName}: ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }

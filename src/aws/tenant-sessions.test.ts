@@ -9,7 +9,10 @@ const role = "arn:aws:iam::123456789012:role/tenants";
 /** The sessions of a server that asks for them, with nothing but what it is opened with. */
 function open(
   variables: Record<string, string>,
-  { environment = "production", isChecked = true }: { environment?: Environment; isChecked?: boolean } = {},
+  {
+    environment = "production",
+    isChecked = true,
+  }: { environment?: Environment; isChecked?: boolean } = {},
 ) {
   const runtime = { server: { options: { isolation: {} } }, environment } as unknown as Runtime; // safe: no session is taken
   return openTenantSessions(runtime, { database: {} as never, variables, isChecked });

@@ -19,11 +19,18 @@ export interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | 
  * @throws Error where no role is named in production. In Lambda that is an error of each session: a function that reaches no rows of
  * tenants is given no role.
  */
-export function openTenantSessions(runtime: Runtime, options: TenantSessionsOptions): AssumedRole | undefined {
+export function openTenantSessions(
+  runtime: Runtime,
+  options: TenantSessionsOptions,
+): AssumedRole | undefined {
   const { variables, isChecked, ...place } = options;
   const { server, environment, clock, log } = runtime;
   try {
-    const role = isolationRole(server.options, variables, isChecked && environment === "production");
+    const role = isolationRole(
+      server.options,
+      variables,
+      isChecked && environment === "production",
+    );
     return role === undefined ? undefined : openAssumedRole({ ...place, role, clock, log });
   } catch (error) {
     if (variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined) throw error;

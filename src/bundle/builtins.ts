@@ -17,11 +17,15 @@ export function isNodeModule(path: string): boolean {
  */
 export function builtinSource(path: string, kind: BuiltinKind): string {
   const all = `const all = /* @__PURE__ */ process.getBuiltinModule(${JSON.stringify(path)});\n`;
-  return kind === "whole" ? `${all}module.exports = all;` : `${all}${members(path)}export default all;`;
+  return kind === "whole"
+    ? `${all}module.exports = all;`
+    : `${all}${members(path)}export default all;`;
 }
 
 function members(path: string): string {
-  const names = Object.keys(Object(process.getBuiltinModule(path))).filter((name) => name !== "default");
+  const names = Object.keys(Object(process.getBuiltinModule(path))).filter(
+    (name) => name !== "default",
+  );
   const exported = names.map((name, index) => {
     const text = JSON.stringify(name);
     return `const member${index} = /* @__PURE__ */ member(${text}); export { member${index} as ${text} };\n`;

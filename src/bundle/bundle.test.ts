@@ -1,5 +1,13 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -54,7 +62,8 @@ import { shared } from "../../shared.ts";
 import { legacy } from "./legacy.cjs";
 export const client = () => \`\${shared("client")} \${legacy()}\`;
 `,
-  "src/aws/legacy.cjs": 'const { isIP } = require("net");\nexports.legacy = () => `legacy ${isIP("::1")}`;\n',
+  "src/aws/legacy.cjs":
+    'const { isIP } = require("net");\nexports.legacy = () => `legacy ${isIP("::1")}`;\n',
   "outside.ts": `
 import { outside } from "outside";
 import { required } from "./outside.cjs";
@@ -63,7 +72,8 @@ export const handler = async () => \`\${outside} \${required} \${small} \${(awai
 `,
   "outside.cjs": 'exports.required = require("outside").outside;\n',
   "node_modules/outside/index.js": 'exports.outside = "outside";\n',
-  "node_modules/small/package.json": '{ "type": "module", "main": "main.js", "module": "module.js" }',
+  "node_modules/small/package.json":
+    '{ "type": "module", "main": "main.js", "module": "module.js" }',
   "node_modules/small/module.js": 'export const small = "module";\n',
   "node_modules/small/main.js": 'export const small = "main";\n',
   "write.ts": `
@@ -90,18 +100,34 @@ interface Options {
 }
 
 /** What esbuild needs where CommonJS asks for something that stays outside. */
-const requires = 'import { createRequire as make } from "node:module"; const require = make(import.meta.url);';
+const requires =
+  'import { createRequire as make } from "node:module"; const require = make(import.meta.url);';
 
 const bundlers = {
-  rolldown: async (entries: readonly string[], outdir: string, { external = [], sourcemap = false, minify }: Options) => {
+  rolldown: async (
+    entries: readonly string[],
+    outdir: string,
+    { external = [], sourcemap = false, minify }: Options,
+  ) => {
     const input = Object.fromEntries(entries.map((name) => [name, join(folder, `${name}.ts`)]));
-    const bundle = await rolldown({ input, external, plugins: [rolldownPlugin()], logLevel: "warn" });
+    const bundle = await rolldown({
+      input,
+      external,
+      plugins: [rolldownPlugin()],
+      logLevel: "warn",
+    });
     await bundle.write({ dir: outdir, sourcemap, ...(minify === false ? { minify } : {}) });
     await bundle.close();
   },
   esbuild: async (entries: readonly string[], outdir: string, options: Options) => {
     const entryPoints = entries.map((name) => join(folder, `${name}.ts`));
-    await esbuild({ entryPoints, outdir, plugins: [esbuildPlugin()], logLevel: "warning", ...options });
+    await esbuild({
+      entryPoints,
+      outdir,
+      plugins: [esbuildPlugin()],
+      logLevel: "warning",
+      ...options,
+    });
   },
 };
 
@@ -131,7 +157,12 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     expect((await called(outdir, "one", "start")).read).toEqual(["one"]);
     // The SDK can be asked for by name (`aws/sdk-now.ts`); esbuild makes no other file of one module.
     const sdk = name === "rolldown" ? ["sdk"] : [];
-    expect((await called(outdir, "one", "first")).read).toEqual(["dynamodb-sdk", "first", "one", ...sdk]);
+    expect((await called(outdir, "one", "first")).read).toEqual([
+      "dynamodb-sdk",
+      "first",
+      "one",
+      ...sdk,
+    ]);
     expect((await called(outdir, "one", "text")).read).toContain("write");
   });
 
@@ -152,15 +183,23 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     const outdir = await bundle(["one"]);
     const text = scripts(outdir).map((file) => readFileSync(join(outdir, file), "utf8"));
 
-    expect(text.join("\n")).not.toMatch(/(?:from|import) ?\(?["'`](?:node:)?(?:crypto|zlib|net|http|path)/);
+    expect(text.join("\n")).not.toMatch(
+      /(?:from|import) ?\(?["'`](?:node:)?(?:crypto|zlib|net|http|path)/,
+    );
   });
 
-  test.each([true, "inline"] as const)("a stack trace names the source with sourcemap: %s", async (sourcemap) => {
-    const outdir = await bundle(["one"], { sourcemap });
-    const line = sources["write.ts"].split("\n").findIndex((text) => text.includes("of nothing")) + 1;
+  test.each([true, "inline"] as const)(
+    "a stack trace names the source with sourcemap: %s",
+    async (sourcemap) => {
+      const outdir = await bundle(["one"], { sourcemap });
+      const line =
+        sources["write.ts"].split("\n").findIndex((text) => text.includes("of nothing")) + 1;
 
-    expect((await called(outdir, "one", "fail")).result).toMatch(new RegExp(`write\\.ts:${line}:`));
-  });
+      expect((await called(outdir, "one", "fail")).result).toMatch(
+        new RegExp(`write\\.ts:${line}:`),
+      );
+    },
+  );
 
   test("what a build leaves outside stays there", async () => {
     const outdir = await bundle(["outside"], {
@@ -211,7 +250,10 @@ test("what Vite is told is not changed", async () => {
       outDir,
       minify: false,
       rolldownOptions: {
-        output: { entryFileNames: "index.mjs", codeSplitting: { groups: [{ name: "own", test: /errors\.ts$/ }] } },
+        output: {
+          entryFileNames: "index.mjs",
+          codeSplitting: { groups: [{ name: "own", test: /errors\.ts$/ }] },
+        },
       },
     },
     ssr: { noExternal: ["other"] },
@@ -228,7 +270,11 @@ test("several outputs of Vite are left as they are configured", async () => {
     root: folder,
     logLevel: "warn",
     plugins: [rolldownPlugin()],
-    build: { ssr: "one.ts", outDir, rolldownOptions: { output: [{ entryFileNames: "[name].a.mjs" }] } },
+    build: {
+      ssr: "one.ts",
+      outDir,
+      rolldownOptions: { output: [{ entryFileNames: "[name].a.mjs" }] },
+    },
   });
 
   expect(scripts(outDir)).toContain("one.a.mjs");
@@ -242,7 +288,9 @@ test("Rolldown's plugin refuses one file for all, which a start would read", asy
 
 test("Rolldown's plugin refuses Rollup, which has neither groups nor TypeScript", () => {
   // Safe: it is the plugin's own hook.
-  const { options } = rolldownPlugin() as unknown as { options: (this: object, options: object) => object };
+  const { options } = rolldownPlugin() as unknown as {
+    options: (this: object, options: object) => object;
+  };
 
   expect(() => options.call({ meta: { rollupVersion: "4.62.0" } }, {})).toThrow("not Rollup");
 });
@@ -258,7 +306,10 @@ test("an application of one file is one file", async () => {
 
 test("esbuild gives its files and what they consist of where it is asked to", async () => {
   writeFileSync(join(folder, "text.txt"), "text");
-  writeFileSync(join(folder, "asset.ts"), 'import path from "./text.txt";\nexport const handler = async () => path;\n');
+  writeFileSync(
+    join(folder, "asset.ts"),
+    'import path from "./text.txt";\nexport const handler = async () => path;\n',
+  );
   const { metafile, outputFiles } = await esbuild({
     absWorkingDir: folder,
     entryPoints: ["one.ts", "asset.ts"],
@@ -279,7 +330,10 @@ test("esbuild gives its files and what they consist of where it is asked to", as
 
 test("esbuild keeps names of its own, folders, and exports that look like ours", async () => {
   const outdir = join(folder, "named");
-  writeFileSync(join(folder, "dollar.ts"), 'export const $0 = 0;\nexport { handler } from "./one.ts";\n');
+  writeFileSync(
+    join(folder, "dollar.ts"),
+    'export const $0 = 0;\nexport { handler } from "./one.ts";\n',
+  );
   await esbuild({
     absWorkingDir: folder,
     entryPoints: { "functions/one": "dollar.ts" },
@@ -303,9 +357,9 @@ test("esbuild keeps names of its own, folders, and exports that look like ours",
 test("esbuild's errors are its own", async () => {
   const entryPoints = [join(folder, "nothing.ts")];
 
-  await expect(esbuild({ entryPoints, outdir: folder, plugins: [esbuildPlugin()], logLevel: "silent" })).rejects.toThrow(
-    "nothing.ts",
-  );
+  await expect(
+    esbuild({ entryPoints, outdir: folder, plugins: [esbuildPlugin()], logLevel: "silent" }),
+  ).rejects.toThrow("nothing.ts");
 });
 
 const script = `
@@ -324,7 +378,9 @@ registerHooks({ load: (url, context, next) => { if (url.endsWith(".mjs")) consol
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [
     ...["--enable-source-maps", "--import", data(hooks), join(folder, "call.mts"), entryUrl, step],
   ]);
-  const read = [...stderr.matchAll(/([^/]+)\.mjs$/gm)].map(([, file = ""]) => file.replace(/-[\w-]{8}$/, "")).sort();
+  const read = [...stderr.matchAll(/([^/]+)\.mjs$/gm)]
+    .map(([, file = ""]) => file.replace(/-[\w-]{8}$/, ""))
+    .sort();
   // Safe: it is what the script prints.
   return { ...(JSON.parse(stdout) as { result: string; startedTwo: boolean }), read };
 }
@@ -334,10 +390,14 @@ function scripts(outdir: string): readonly string[] {
 }
 
 test("every optional peer that code at run time may ask for may be missing in a bundle", () => {
-  const { peerDependenciesMeta } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+  const { peerDependenciesMeta } = JSON.parse(
+    readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"),
+  );
   const isType = (name: string) => name.startsWith("@types/");
 
-  expect(optionalPackages).toEqual(Object.keys(peerDependenciesMeta).filter((name) => !isType(name)));
+  expect(optionalPackages).toEqual(
+    Object.keys(peerDependenciesMeta).filter((name) => !isType(name)),
+  );
 });
 
 test("an optional package that is not installed stays outside, and one that is installed is bundled", async () => {

@@ -43,24 +43,40 @@ export function marked(names: string): string {
 }
 
 /** Finds the files that are read together. `folder` is that of the build; `textOf` gives a file's text. */
-export function groupChunks(outputs: Metafile["outputs"], folder: string, textOf: (path: string) => string): Grouped {
+export function groupChunks(
+  outputs: Metafile["outputs"],
+  folder: string,
+  textOf: (path: string) => string,
+): Grouped {
   const idOf = (path: string) => outputs[path]?.entryPoint ?? path;
   const facts = new Map(
     Object.entries(outputs).map(([path, { entryPoint, imports, exports }]) => {
-      const made = imports.filter((found) => found.external !== true && outputs[found.path] !== undefined);
+      const made = imports.filter(
+        (found) => found.external !== true && outputs[found.path] !== undefined,
+      );
       const idsOf = (isLazy: boolean) =>
-        made.filter(({ kind }) => (kind === "dynamic-import") === isLazy).map((found) => idOf(found.path));
+        made
+          .filter(({ kind }) => (kind === "dynamic-import") === isLazy)
+          .map((found) => idOf(found.path));
       const out = resolve(folder, dirname(path), basename(path).replace(mark, ""));
       const file: ChunkFile = { path: resolve(folder, path), out, exports, entryPoint };
       const isEntry = entryPoint !== undefined && !basename(path).startsWith(mark);
-      const facts: Facts = { file, isEntry, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
+      const facts: Facts = {
+        file,
+        isEntry,
+        importedIds: idsOf(false),
+        dynamicallyImportedIds: idsOf(true),
+      };
       return [idOf(path), facts];
     }),
   );
   const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
   // Safe: files import only one another, as `idsOf` has it.
   const factsOf = (id: string) => facts.get(id) as Facts;
-  const reached = reach(entries, (id) => [...factsOf(id).importedIds, ...factsOf(id).dynamicallyImportedIds]);
+  const reached = reach(entries, (id) => [
+    ...factsOf(id).importedIds,
+    ...factsOf(id).dynamicallyImportedIds,
+  ]);
   const used = new Map([...facts].filter(([id]) => reached.has(id)));
   const chunks = divide(used.keys(), factsOf);
   const files = [...used.values()].map(({ file }) => file);
@@ -79,8 +95,14 @@ interface Facts extends ModuleFacts {
   readonly file: ChunkFile;
 }
 
-function grouped(files: readonly ChunkFile[], out: string, imported: ReadonlySet<string>): ChunkGroup {
-  const taken = new Set(files.flatMap(({ entryPoint, exports }) => (entryPoint === undefined ? [] : exports)));
+function grouped(
+  files: readonly ChunkFile[],
+  out: string,
+  imported: ReadonlySet<string>,
+): ChunkGroup {
+  const taken = new Set(
+    files.flatMap(({ entryPoint, exports }) => (entryPoint === undefined ? [] : exports)),
+  );
   let count = 0;
   const short = (): string => {
     const name = `$${(count++).toString(36)}`;
@@ -88,8 +110,14 @@ function grouped(files: readonly ChunkFile[], out: string, imported: ReadonlySet
   };
   const names = new Map(
     files.map((file) => {
-      if (file.entryPoint !== undefined) return [file, file.exports.map((name) => [name, name] as const)];
-      return [file, file.exports.filter((name) => imported.has(`${file.path} ${name}`)).map((name) => [name, short()] as const)];
+      if (file.entryPoint !== undefined)
+        return [file, file.exports.map((name) => [name, name] as const)];
+      return [
+        file,
+        file.exports
+          .filter((name) => imported.has(`${file.path} ${name}`))
+          .map((name) => [name, short()] as const),
+      ];
     }),
   );
   // Safe: it is asked for these files alone.
@@ -97,11 +125,17 @@ function grouped(files: readonly ChunkFile[], out: string, imported: ReadonlySet
 }
 
 /** The names that files import, after the path of what they import them from: as esbuild writes it, where it writes no short text. */
-function importedBy(files: readonly ChunkFile[], textOf: (path: string) => string): ReadonlySet<string> {
+function importedBy(
+  files: readonly ChunkFile[],
+  textOf: (path: string) => string,
+): ReadonlySet<string> {
   return new Set(
     files.flatMap(({ path }) =>
-      [...textOf(path).matchAll(/^import \{([^}]*)\} from "(\.[^"]*)";$/gm)].flatMap(([, names = "", from = ""]) =>
-        names.split(",").map((name) => `${resolve(dirname(path), from)} ${name.trim().split(" as ")[0]}`),
+      [...textOf(path).matchAll(/^import \{([^}]*)\} from "(\.[^"]*)";$/gm)].flatMap(
+        ([, names = "", from = ""]) =>
+          names
+            .split(",")
+            .map((name) => `${resolve(dirname(path), from)} ${name.trim().split(" as ")[0]}`),
       ),
     ),
   );
@@ -110,7 +144,11 @@ function importedBy(files: readonly ChunkFile[], textOf: (path: string) => strin
 /** A name that changes with what the files hold, as theirs do. */
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();
-  const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8).toUpperCase();
+  const hash = createHash("sha256")
+    .update(names.join("\n"))
+    .digest("hex")
+    .slice(0, 8)
+    .toUpperCase();
   const { out } = files[0] as ChunkFile; // safe: a group has files
   return join(dirname(out), `${name}-${hash}${extname(out)}`);
 }

@@ -53,7 +53,8 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   const [http, sdk] = [reach(all.filter(isHttp), imports), reach(all.filter(isSdk), imports)];
   const isStart = (id: string) => reached.some(({ atStart }) => atStart.has(id));
   // Of the entries that ever read a module, all read it at their start.
-  const isOnlyStart = (id: string) => reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
+  const isOnlyStart = (id: string) =>
+    reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
   const names = new Map<string, string>();
   const used = new Set<string>();
   return {
@@ -77,7 +78,10 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
 /** What one gets to from some, with these. */
-export function reach(from: readonly string[], next: (id: string) => readonly string[]): ReadonlySet<string> {
+export function reach(
+  from: readonly string[],
+  next: (id: string) => readonly string[],
+): ReadonlySet<string> {
   const reached = new Set(from);
   for (const id of reached) for (const imported of next(id)) reached.add(imported);
   return reached;

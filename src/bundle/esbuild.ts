@@ -58,12 +58,39 @@ function setDefaults(options: BuildOptions): BuildOptions {
   options.mainFields ??= ["module", "main"]; // the packages' ES modules, of which what is not used is left out
   options.outExtension = { ".js": ".mjs", ...options.outExtension };
   options.chunkNames = marked(options.chunkNames ?? "[name]-[hash]");
-  const { banner = {}, footer = {}, metafile = false, minify = true, sourcemap = false, write = true } = options;
-  const { legalComments = "none", minifyIdentifiers = minify, minifySyntax = minify, minifyWhitespace = minify } = options;
+  const {
+    banner = {},
+    footer = {},
+    metafile = false,
+    minify = true,
+    sourcemap = false,
+    write = true,
+  } = options;
+  const {
+    legalComments = "none",
+    minifyIdentifiers = minify,
+    minifySyntax = minify,
+    minifyWhitespace = minify,
+  } = options;
   Object.assign(options, { banner: {}, footer: {}, metafile: true, minify: false, write: false });
-  Object.assign(options, { minifySyntax, minifyIdentifiers: false, minifyWhitespace: false, legalComments: "none" });
+  Object.assign(options, {
+    minifySyntax,
+    minifyIdentifiers: false,
+    minifyWhitespace: false,
+    legalComments: "none",
+  });
   options.sourcemap = sourcemap === false ? false : "external";
-  return { banner, footer, metafile, write, sourcemap, legalComments, minifyIdentifiers, minifySyntax, minifyWhitespace };
+  return {
+    banner,
+    footer,
+    metafile,
+    write,
+    sourcemap,
+    legalComments,
+    minifyIdentifiers,
+    minifySyntax,
+    minifyWhitespace,
+  };
 }
 
 /** What `import()` asks for is left to the second pass, which makes no file of it: the first would give `default` alone. */
@@ -71,10 +98,18 @@ function addBuiltins(build: PluginBuild): void {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {
     if (!isNodeModule(path)) return undefined;
     if (kind === "dynamic-import") return { path, external: true };
-    return { path, namespace: kind === "import-statement" ? "keelson-members" : "keelson-whole", sideEffects: false };
+    return {
+      path,
+      namespace: kind === "import-statement" ? "keelson-members" : "keelson-whole",
+      sideEffects: false,
+    };
   });
-  build.onLoad({ filter: /.*/, namespace: "keelson-members" }, ({ path }) => ({ contents: builtinSource(path, "members") }));
-  build.onLoad({ filter: /.*/, namespace: "keelson-whole" }, ({ path }) => ({ contents: builtinSource(path, "whole") }));
+  build.onLoad({ filter: /.*/, namespace: "keelson-members" }, ({ path }) => ({
+    contents: builtinSource(path, "members"),
+  }));
+  build.onLoad({ filter: /.*/, namespace: "keelson-whole" }, ({ path }) => ({
+    contents: builtinSource(path, "whole"),
+  }));
 }
 
 async function writeFiles(files: readonly OutputFile[]): Promise<void> {

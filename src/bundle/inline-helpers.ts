@@ -14,7 +14,8 @@ export function inlineHelpers(bundle: OutputBundle): void {
   if (/^import\b/m.test(body)) return; // it asks for more, as for a `require`
   const made = `function keelsonHelpers(){${body}\nreturn{${exported.replaceAll(/([\w$]+) as ([\w$]+)/g, "$2:$1")}}}`;
   for (const chunk of chunks) {
-    if (chunk.isEntry || chunk.name === "first" || chunk.name === "sdk") inline(chunk, basename(helpers.fileName), made);
+    if (chunk.isEntry || chunk.name === "first" || chunk.name === "sdk")
+      inline(chunk, basename(helpers.fileName), made);
   }
 }
 
@@ -23,7 +24,9 @@ function inline(chunk: OutputChunk, name: string, made: string): void {
   const found = imports.find(([, , path = ""]) => basename(path) === name);
   if (found === undefined) return;
   const { 0: statement, 1: names = "", index } = found;
-  const taken = `const{${names.replaceAll(" as ", ":")}}=keelsonHelpers();`.padEnd(statement.length);
+  const taken = `const{${names.replaceAll(" as ", ":")}}=keelsonHelpers();`.padEnd(
+    statement.length,
+  );
   const rest = chunk.code.slice(index + statement.length);
   const end = /\n\/\/# sourceMappingURL=[^\n]*\s*$/.exec(rest)?.index ?? rest.length;
   chunk.code = `${chunk.code.slice(0, index)}${taken}${rest.slice(0, end).trimEnd()}\n${made}${rest.slice(end)}`;

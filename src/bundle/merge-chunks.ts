@@ -1,5 +1,13 @@
 import { dirname, relative, resolve } from "node:path";
-import type { BuildOptions, Metafile, OnResolveArgs, OnResolveResult, OutputFile, Plugin, PluginBuild } from "esbuild";
+import type {
+  BuildOptions,
+  Metafile,
+  OnResolveArgs,
+  OnResolveResult,
+  OutputFile,
+  Plugin,
+  PluginBuild,
+} from "esbuild";
 import { builtinSource, isNodeModule } from "./builtins.ts";
 import { type ChunkFile, type ChunkGroup, groupChunks, type Names } from "./chunk-groups.ts";
 
@@ -16,8 +24,17 @@ export interface Bundled {
  *
  * @param options - those of the first pass that it left to the second.
  */
-export async function mergeChunks(build: PluginBuild, made: Bundled, options: BuildOptions): Promise<Bundled> {
-  const { absWorkingDir: folder = process.cwd(), outdir = "", outExtension = {}, ...given } = build.initialOptions;
+export async function mergeChunks(
+  build: PluginBuild,
+  made: Bundled,
+  options: BuildOptions,
+): Promise<Bundled> {
+  const {
+    absWorkingDir: folder = process.cwd(),
+    outdir = "",
+    outExtension = {},
+    ...given
+  } = build.initialOptions;
   const { charset, logLevel, platform, sourcesContent, supported, target } = given;
   const extension = outExtension[".js"] as string; // safe: there is a default
   const isScript = ([path]: readonly [string, unknown]) => path.endsWith(extension);
@@ -38,16 +55,25 @@ export async function mergeChunks(build: PluginBuild, made: Bundled, options: Bu
     metafile: true,
     entryPoints: [
       ...groups.map(({ out }) => ({ in: `group:${out}`, out: named(out) })),
-      ...files.flatMap((file) => (grouped.has(file) ? [] : [{ in: file.path, out: named(file.out) }])),
+      ...files.flatMap((file) =>
+        grouped.has(file) ? [] : [{ in: file.path, out: named(file.out) }],
+      ),
     ],
     plugins: [merging({ files, groups, textOf })],
   });
-  const assets = made.outputFiles.filter(({ path }) => !path.endsWith(extension) && !path.endsWith(`${extension}.map`));
-  return { metafile: metafileOf(metafile, made.metafile), outputFiles: [...outputFiles, ...assets] };
+  const assets = made.outputFiles.filter(
+    ({ path }) => !path.endsWith(extension) && !path.endsWith(`${extension}.map`),
+  );
+  return {
+    metafile: metafileOf(metafile, made.metafile),
+    outputFiles: [...outputFiles, ...assets],
+  };
 }
 
 /** esbuild takes no option that is `undefined`. */
-function set(options: { readonly [Name in keyof BuildOptions]: BuildOptions[Name] | undefined }): BuildOptions {
+function set(
+  options: { readonly [Name in keyof BuildOptions]: BuildOptions[Name] | undefined },
+): BuildOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
@@ -66,13 +92,22 @@ interface Chunks {
  */
 function merging({ files, groups, textOf }: Chunks): Plugin {
   const byPath = new Map(files.map((file) => [file.path, file]));
-  const groupOf = new Map(groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)));
+  const groupOf = new Map(
+    groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)),
+  );
   const byOut = new Map(groups.map((group) => [group.out, group]));
   // Safe: only files are asked for, and the groups that `find` has named.
   const outOf = (path: string) => (groupOf.get(path) ?? (byPath.get(path) as ChunkFile)).out;
   const groupAt = (out: string) => byOut.get(out) as ChunkGroup;
-  const find = ({ path, kind, importer, namespace, resolveDir }: OnResolveArgs): OnResolveResult => {
-    if (kind === "entry-point") return path.startsWith("group:") ? { path: path.slice(6), namespace: "group" } : { path };
+  const find = ({
+    path,
+    kind,
+    importer,
+    namespace,
+    resolveDir,
+  }: OnResolveArgs): OnResolveResult => {
+    if (kind === "entry-point")
+      return path.startsWith("group:") ? { path: path.slice(6), namespace: "group" } : { path };
     if (kind === "dynamic-import" && isNodeModule(path)) return { path, namespace: "builtin" };
     const file = byPath.get(resolve(resolveDir, path));
     if (file === undefined || namespace === "names") return { path, external: true };
@@ -81,19 +116,28 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
     if (isOwn && kind !== "dynamic-import") return { path: file.path };
     const target = importPath(outOf(importer), outOf(file.path));
     if (group === undefined || kind === "dynamic-import") return { path: target, external: true };
-    return { path: `${target} ${file.path}`, namespace: "names", pluginData: { target, file, group } satisfies Between };
+    return {
+      path: `${target} ${file.path}`,
+      namespace: "names",
+      pluginData: { target, file, group } satisfies Between,
+    };
   };
   return {
     name: "keelson-merge",
     setup: (build) => {
       build.onResolve({ filter: /.*/ }, find);
-      build.onLoad({ filter: /.*/, namespace: "file" }, ({ path }) => ({ contents: textOf(path), resolveDir: dirname(path) }));
+      build.onLoad({ filter: /.*/, namespace: "file" }, ({ path }) => ({
+        contents: textOf(path),
+        resolveDir: dirname(path),
+      }));
       build.onLoad({ filter: /.*/, namespace: "group" }, ({ path }) => {
         const group = groupAt(path);
         const all = group.files.map((file) => reexport(file.path, group.namesOf(file)));
         return { contents: all.join(""), resolveDir: dirname(path) };
       });
-      build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({ contents: builtinSource(path, "whole") }));
+      build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
+        contents: builtinSource(path, "whole"),
+      }));
       build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => {
         const { target, file, group } = pluginData as Between; // safe: `find` is what gives it
         return {
@@ -115,7 +159,9 @@ interface Between {
 }
 
 function reexport(path: string, names: Names): string {
-  const text = names.map(([name, given]) => `${JSON.stringify(name)} as ${JSON.stringify(given)}`).join(", ");
+  const text = names
+    .map(([name, given]) => `${JSON.stringify(name)} as ${JSON.stringify(given)}`)
+    .join(", ");
   return `import ${JSON.stringify(path)};\nexport { ${text} } from ${JSON.stringify(path)};\n`;
 }
 
@@ -142,7 +188,10 @@ function metafileOf({ outputs }: Metafile, made: Metafile): Metafile {
     const entryPoint = files.find((file) => file.entryPoint !== undefined)?.entryPoint;
     const { entryPoint: _, ...rest } = output;
     const inputs = Object.assign({}, ...files.map((file) => file.inputs));
-    return [path, { ...rest, inputs, ...(entryPoint === undefined ? {} : { entryPoint }) }] as const;
+    return [
+      path,
+      { ...rest, inputs, ...(entryPoint === undefined ? {} : { entryPoint }) },
+    ] as const;
   });
   return { inputs: made.inputs, outputs: Object.fromEntries(named) };
 }

@@ -44,7 +44,9 @@ export function rolldownPlugin(): RolldownPlugin {
     config: viteDefaults,
     options(options) {
       if ("rolldownVersion" in this.meta) return inputDefaults(options);
-      throw new Error("keelson/bundle: rolldownPlugin() needs Rolldown or Vite 8, not Rollup; esbuild has esbuildPlugin()");
+      throw new Error(
+        "keelson/bundle: rolldownPlugin() needs Rolldown or Vite 8, not Rollup; esbuild has esbuildPlugin()",
+      );
     },
     outputOptions: (options) => outputDefaults(options, () => chunks),
     resolveId: {
@@ -97,7 +99,11 @@ interface ViteConfig {
 function viteDefaults({ build = {}, ssr = {} }: ViteConfig): ViteConfig {
   const { target = "node22", minify = true, rolldownOptions: { output = {} } = {} } = build;
   return {
-    build: { target, minify, ...(Array.isArray(output) ? {} : { rolldownOptions: { output: { ...files, ...output } } }) },
+    build: {
+      target,
+      minify,
+      ...(Array.isArray(output) ? {} : { rolldownOptions: { output: { ...files, ...output } } }),
+    },
     ssr: { noExternal: ssr.noExternal ?? true },
   };
 }
@@ -124,7 +130,9 @@ const files = {
 function outputDefaults(options: OutputOptions, chunks: () => Chunks | undefined): OutputOptions {
   const { codeSplitting } = options;
   if (codeSplitting === false) {
-    throw new Error("keelson/bundle: codeSplitting is false, so a start would read all that is lazy; leave it out");
+    throw new Error(
+      "keelson/bundle: codeSplitting is false, so a start would read all that is lazy; leave it out",
+    );
   }
   const given = typeof codeSplitting === "object" ? codeSplitting : {};
   const groups: CodeSplittingGroup[] = [
@@ -139,7 +147,11 @@ function outputDefaults(options: OutputOptions, chunks: () => Chunks | undefined
       test: (id) => chunks()?.lazy(id) === "first" || id.startsWith("\0keelson-whole:"),
       includeDependenciesRecursively: false,
     },
-    { name: "sdk", test: (id) => chunks()?.lazy(id) === "sdk", includeDependenciesRecursively: false },
+    {
+      name: "sdk",
+      test: (id) => chunks()?.lazy(id) === "sdk",
+      includeDependenciesRecursively: false,
+    },
   ];
   return {
     minify: true,

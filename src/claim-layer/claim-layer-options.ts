@@ -17,20 +17,36 @@ export interface ClaimLayerOptions {
   readonly waitMs?: number;
 }
 
-const known = ["tableName", "keyAttr", "sortKeyAttr", "staticPkValue", "awsSdkV3Client", "clientConfig", "waitMs"];
+const known = [
+  "tableName",
+  "keyAttr",
+  "sortKeyAttr",
+  "staticPkValue",
+  "awsSdkV3Client",
+  "clientConfig",
+  "waitMs",
+];
 
 /** @throws TypeError for options that there are not; Error in production where `POWERTOOLS_IDEMPOTENCY_DISABLED` is set. */
 export function assertClaimLayerOptions(options: ClaimLayerOptions): void {
   const unknown = Object.keys(options).filter((name) => !known.includes(name));
-  if (unknown.length > 0) throw new TypeError(`ClaimLayer: there is no option ${unknown.join(", ")}; it has ${known.join(", ")}`);
+  if (unknown.length > 0)
+    throw new TypeError(
+      `ClaimLayer: there is no option ${unknown.join(", ")}; it has ${known.join(", ")}`,
+    );
   const { tableName, keyAttr = "id", sortKeyAttr, waitMs = 0, awsSdkV3Client } = options;
-  if (typeof tableName !== "string" || tableName === "") throw new TypeError("ClaimLayer: tableName is missing");
-  if (keyAttr === sortKeyAttr) throw new TypeError(`ClaimLayer: keyAttr and sortKeyAttr are both ${keyAttr}`);
+  if (typeof tableName !== "string" || tableName === "")
+    throw new TypeError("ClaimLayer: tableName is missing");
+  if (keyAttr === sortKeyAttr)
+    throw new TypeError(`ClaimLayer: keyAttr and sortKeyAttr are both ${keyAttr}`);
   if (!(waitMs >= 0)) throw new TypeError("ClaimLayer: waitMs is not a number of milliseconds");
   if (awsSdkV3Client !== undefined && typeof awsSdkV3Client.send !== "function")
     throw new TypeError("ClaimLayer: awsSdkV3Client is not a DynamoDBClient of the AWS SDK");
-  const isProduction = process.env["NODE_ENV"] !== "development" && process.env["NODE_ENV"] !== "test";
+  const isProduction =
+    process.env["NODE_ENV"] !== "development" && process.env["NODE_ENV"] !== "test";
   if (isProduction && process.env["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
-    throw new Error("POWERTOOLS_IDEMPOTENCY_DISABLED is set: calls would be done again; unset it in production");
+    throw new Error(
+      "POWERTOOLS_IDEMPOTENCY_DISABLED is set: calls would be done again; unset it in production",
+    );
   }
 }

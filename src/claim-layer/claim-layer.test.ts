@@ -15,7 +15,11 @@ import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { ClaimLayer } from "./claim-layer.ts";
 
 let stack: EmbeddedStack;
-let clientConfig: { endpoint: string; region: string; credentials: { accessKeyId: string; secretAccessKey: string } };
+let clientConfig: {
+  endpoint: string;
+  region: string;
+  credentials: { accessKeyId: string; secretAccessKey: string };
+};
 let client: DynamoDBClient;
 let ids = 0;
 
@@ -47,7 +51,8 @@ afterEach(() => {
 });
 
 /** The key that the engine makes: `<prefix>#<hash>`. */
-const keyOf = (selected: unknown) => `#${createHash("md5").update(JSON.stringify(selected)).digest("base64")}`;
+const keyOf = (selected: unknown) =>
+  `#${createHash("md5").update(JSON.stringify(selected)).digest("base64")}`;
 const newEvent = () => ({ id: `event-${++ids}` });
 const layer = (options: Partial<ConstructorParameters<typeof ClaimLayer>[0]> = {}) =>
   new ClaimLayer({ tableName: "calls", awsSdkV3Client: client, ...options });
@@ -77,7 +82,9 @@ test("where it fails, its duplicate runs", async () => {
     if (counter.runs === 1) throw new Error("the first fails");
     return "done";
   });
-  const once = makeIdempotent(run, { persistenceStore: layer({ awsSdkV3Client: undefined, clientConfig } as never) });
+  const once = makeIdempotent(run, {
+    persistenceStore: layer({ awsSdkV3Client: undefined, clientConfig } as never),
+  });
   const event = newEvent();
   await expect(once(event)).rejects.toThrow("the first fails");
   expect([await once(event), await once(event), counter.runs]).toEqual(["done", "done", 2]);
@@ -87,7 +94,10 @@ test("a function within another has a claim of its own, in the same layer", asyn
   const persistenceStore = layer();
   const { run: charge, counter: charges } = counted(async () => ({ charged: true }));
   const chargeOnce = makeIdempotent(charge, { persistenceStore, keyPrefix: "charge" });
-  const { run: order, counter: orders } = counted(async (event) => [await chargeOnce(event), await chargeOnce(event)]);
+  const { run: order, counter: orders } = counted(async (event) => [
+    await chargeOnce(event),
+    await chargeOnce(event),
+  ]);
   const orderOnce = makeIdempotent(order, { persistenceStore, keyPrefix: "order" });
   const event = newEvent();
   const answer = [{ charged: true }, { charged: true }];
@@ -103,18 +113,27 @@ test("what Powertools' own layer has stored is answered, until it expires", asyn
     persistenceStore: new DynamoDBPersistenceLayer({ tableName: "calls", awsSdkV3Client: client }),
     config,
   })(event);
-  expect(await makeIdempotent(run, { persistenceStore: layer(), config })(event)).toEqual({ nested: [1, "two"] });
+  expect(await makeIdempotent(run, { persistenceStore: layer(), config })(event)).toEqual({
+    nested: [1, "two"],
+  });
   expect(counter.runs).toBe(1);
 });
 
 test("a record of Powertools' own without a lease holds until it expires", async () => {
   const persistenceStore = layer({ waitMs: 0 });
   const { run } = counted();
-  const once = makeIdempotent(run, { persistenceStore, config: new IdempotencyConfig({ eventKeyJmesPath: "id" }) });
+  const once = makeIdempotent(run, {
+    persistenceStore,
+    config: new IdempotencyConfig({ eventKeyJmesPath: "id" }),
+  });
   const event = newEvent();
   await once(event);
   const key = keyOf(event.id);
-  const record = (expiration: number) => ({ id: { S: key }, status: { S: "INPROGRESS" }, expiration: { N: String(expiration) } });
+  const record = (expiration: number) => ({
+    id: { S: key },
+    status: { S: "INPROGRESS" },
+    expiration: { N: String(expiration) },
+  });
   const nowSeconds = Math.floor(Date.now() / 1000);
   await client.send(new PutItemCommand({ TableName: "calls", Item: record(nowSeconds + 60) }));
   await expect(once(event)).rejects.toMatchObject({ name: "IdempotencyAlreadyInProgressError" });
@@ -123,14 +142,21 @@ test("a record of Powertools' own without a lease holds until it expires", async
 });
 
 test("a record lives in a table with a sort key too, and as long as the configuration says", async () => {
-  const sorted = layer({ tableName: "sorted", keyAttr: "pk", sortKeyAttr: "sk", staticPkValue: "calls" });
+  const sorted = layer({
+    tableName: "sorted",
+    keyAttr: "pk",
+    sortKeyAttr: "sk",
+    staticPkValue: "calls",
+  });
   const config = new IdempotencyConfig({ eventKeyJmesPath: "id", expiresAfterSeconds: 60 });
   const { run, counter } = counted();
   const once = makeIdempotent(run, { persistenceStore: sorted, config });
   const event = newEvent();
   expect([await once(event), await once(event), counter.runs]).toEqual(["done", "done", 1]);
   const sk = keyOf(event.id);
-  const { Item } = await client.send(new GetItemCommand({ TableName: "sorted", Key: { pk: { S: "calls" }, sk: { S: sk } } }));
+  const { Item } = await client.send(
+    new GetItemCommand({ TableName: "sorted", Key: { pk: { S: "calls" }, sk: { S: sk } } }),
+  );
   expect(Number(Item?.["expiration"]?.N) - Date.now() / 1000).toBeLessThan(62);
 
   const unnamed = makeIdempotent(run, {
@@ -142,12 +168,20 @@ test("a record lives in a table with a sort key too, and as long as the configur
 
 test("the same key with another payload is refused, where payloads are validated", async () => {
   const { run } = counted();
-  const config = new IdempotencyConfig({ eventKeyJmesPath: "id", payloadValidationJmesPath: "amount" });
-  const once = makeIdempotent(run as (event: object) => Promise<string>, { persistenceStore: layer(), config });
+  const config = new IdempotencyConfig({
+    eventKeyJmesPath: "id",
+    payloadValidationJmesPath: "amount",
+  });
+  const once = makeIdempotent(run as (event: object) => Promise<string>, {
+    persistenceStore: layer(),
+    config,
+  });
   const event = newEvent();
   await once({ ...event, amount: 1 });
   expect(await once({ ...event, amount: 1 })).toBe("done");
-  await expect(once({ ...event, amount: 2 })).rejects.toMatchObject({ name: "IdempotencyValidationError" });
+  await expect(once({ ...event, amount: 2 })).rejects.toMatchObject({
+    name: "IdempotencyValidationError",
+  });
 });
 
 test("a layer is asked for a record", async () => {
@@ -161,26 +195,35 @@ test("a layer is asked for a record", async () => {
   gate.resolve("done");
   await running;
   expect((await persistenceStore.getRecord(event)).getResponse()).toBe("done");
-  await expect(persistenceStore.getRecord(newEvent())).rejects.toMatchObject({ name: "IdempotencyItemNotFoundError" });
+  await expect(persistenceStore.getRecord(newEvent())).rejects.toMatchObject({
+    name: "IdempotencyItemNotFoundError",
+  });
 });
 
 test("a success that nobody claimed is stored where nothing is in its way", async () => {
   const { run, counter } = counted();
-  const validating = new IdempotencyConfig({ eventKeyJmesPath: "id", payloadValidationJmesPath: "id" });
+  const validating = new IdempotencyConfig({
+    eventKeyJmesPath: "id",
+    payloadValidationJmesPath: "id",
+  });
   for (const config of [new IdempotencyConfig({}), validating]) {
     const persistenceStore = layer({ waitMs: 0 });
     persistenceStore.configure({ config });
     const event = newEvent();
     await persistenceStore.saveSuccess(event, "stored");
     expect(await makeIdempotent(run, { persistenceStore, config })(event)).toBe("stored");
-    expect((await persistenceStore.getRecord(event)).payloadHash === "").toBe(config !== validating);
+    expect((await persistenceStore.getRecord(event)).payloadHash === "").toBe(
+      config !== validating,
+    );
   }
   expect(counter.runs).toBe(0);
   const persistenceStore = layer({ waitMs: 0 });
   const event = newEvent();
   await persistenceStore.saveSuccess(event, "stored");
   await persistenceStore.deleteRecord(event); // nobody's claim: it is left
-  await expect(persistenceStore.saveSuccess(event, "again")).rejects.toThrow("is not claimed by this invocation");
+  await expect(persistenceStore.saveSuccess(event, "again")).rejects.toThrow(
+    "is not claimed by this invocation",
+  );
 });
 
 test("a result that cannot be stored for now leaves the claim, which ends by itself", async () => {
@@ -190,12 +233,17 @@ test("a result that cannot be stored for now leaves the claim, which ends by its
     disturbed.middlewareStack.add(
       (next) => async (parameters) => {
         const isCompletion = JSON.stringify(parameters.input).includes("completed_by = ");
-        if (isCompletion) throw Object.assign(new Error("slow down"), { name: "ProvisionedThroughputExceededException" });
+        if (isCompletion)
+          throw Object.assign(new Error("slow down"), {
+            name: "ProvisionedThroughputExceededException",
+          });
         return next(parameters);
       },
       { step: "initialize" },
     );
-    const once = makeIdempotent(run, { persistenceStore: layer({ awsSdkV3Client: disturbed, waitMs: 0 }) });
+    const once = makeIdempotent(run, {
+      persistenceStore: layer({ awsSdkV3Client: disturbed, waitMs: 0 }),
+    });
     await expect(once({ id })).rejects.toMatchObject({ cause: { message: "slow down" } });
     await expect(once({ id })).rejects.toMatchObject({ name: "IdempotencyAlreadyInProgressError" });
     disturbed.destroy();
@@ -205,12 +253,19 @@ test("a result that cannot be stored for now leaves the claim, which ends by its
 
 test("a result that cannot be stored is not written to a claim that was taken over", async () => {
   const { run } = counted(async (event) => {
-    const Item = { id: { S: keyOf(event) }, owner: { S: "somebody else" }, status: { S: "INPROGRESS" }, expiration: { N: "9" } };
+    const Item = {
+      id: { S: keyOf(event) },
+      owner: { S: "somebody else" },
+      status: { S: "INPROGRESS" },
+      expiration: { N: "9" },
+    };
     await client.send(new PutItemCommand({ TableName: "calls", Item }));
     return Number.NaN;
   });
   const once = makeIdempotent(run, { persistenceStore: layer() });
-  await expect(once(newEvent())).rejects.toMatchObject({ cause: { message: expect.stringContaining("taken over") } });
+  await expect(once(newEvent())).rejects.toMatchObject({
+    cause: { message: expect.stringContaining("taken over") },
+  });
 });
 
 test("a subclass may give records other keys, and claims with saveInProgress alone", async () => {
@@ -229,9 +284,15 @@ test("a subclass may give records other keys, and claims with saveInProgress alo
   });
   const once = makeIdempotent(run, { persistenceStore });
   const event = newEvent();
-  expect([await once({ ...event }), await once({ ...event }), counter.runs]).toEqual(["done", "done", 1]);
+  expect([await once({ ...event }), await once({ ...event }), counter.runs]).toEqual([
+    "done",
+    "done",
+    1,
+  ]);
   const Key = { id: { S: `ann#${keyOf(event)}` } };
-  expect((await client.send(new GetItemCommand({ TableName: "calls", Key }))).Item?.["status"]?.S).toBe("COMPLETED");
+  expect(
+    (await client.send(new GetItemCommand({ TableName: "calls", Key }))).Item?.["status"]?.S,
+  ).toBe("COMPLETED");
   await expect(persistenceStore.put("k")).rejects.toThrow("k is claimed by saveInProgress alone");
 });
 
@@ -241,7 +302,8 @@ test("a duplicate under Middy takes over from a call that fails", async () => {
   const handler = middy()
     .use(makeHandlerIdempotent({ persistenceStore: layer({ waitMs: 60_000 }) }))
     .handler((event) => run(event as { id: string })); // what it is called with
-  const call = (event: object) => handler(event, { getRemainingTimeInMillis: () => 60_000 } as Context); // the part that is read
+  const call = (event: object) =>
+    handler(event, { getRemainingTimeInMillis: () => 60_000 } as Context); // the part that is read
   const event = newEvent();
   const first = call(event);
   await waitFor(() => expect(counter.runs).toBe(1));
@@ -260,19 +322,28 @@ test("a claim that the engine does not come back for is released", async () => {
   const first = makeIdempotent(run, { persistenceStore })(event);
   await waitFor(() => expect(counter.runs).toBe(1));
   const duplicate = layer({ waitMs: 60_000 });
-  await expect(duplicate.saveInProgress(event)).rejects.toMatchObject({ name: "IdempotencyItemAlreadyExistsError" });
+  await expect(duplicate.saveInProgress(event)).rejects.toMatchObject({
+    name: "IdempotencyItemAlreadyExistsError",
+  });
   const waiting = duplicate.getRecord(event);
   gate.reject(new Error("the first fails"));
   await expect(first).rejects.toThrow("the first fails");
   await expect(waiting).rejects.toMatchObject({ name: "IdempotencyInconsistentStateError" });
   const asked = layer();
-  await waitFor(() => expect(asked.getRecord({ ...event })).rejects.toMatchObject({ name: "IdempotencyItemNotFoundError" }));
+  await waitFor(() =>
+    expect(asked.getRecord({ ...event })).rejects.toMatchObject({
+      name: "IdempotencyItemNotFoundError",
+    }),
+  );
 });
 
 test("a duplicate with another payload is not kept waiting", async () => {
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => gate.promise);
-  const config = new IdempotencyConfig({ eventKeyJmesPath: "id", payloadValidationJmesPath: "amount" });
+  const config = new IdempotencyConfig({
+    eventKeyJmesPath: "id",
+    payloadValidationJmesPath: "amount",
+  });
   const once = makeIdempotent(run as (event: object) => Promise<string>, {
     persistenceStore: layer({ waitMs: 600_000 }),
     config,
@@ -280,21 +351,38 @@ test("a duplicate with another payload is not kept waiting", async () => {
   const event = newEvent();
   const first = once({ ...event, amount: 1 });
   await waitFor(() => expect(counter.runs).toBe(1));
-  await expect(once({ ...event, amount: 2 })).rejects.toMatchObject({ name: "IdempotencyValidationError" });
+  await expect(once({ ...event, amount: 2 })).rejects.toMatchObject({
+    name: "IdempotencyValidationError",
+  });
   gate.resolve("done");
   await first;
 });
 
 describe("what IdempotencyConfig has", () => {
-  const once = (config: IdempotencyConfig, work: () => unknown = () => ({ charged: true }), own = layer({ waitMs: 0 })) => {
+  const once = (
+    config: IdempotencyConfig,
+    work: () => unknown = () => ({ charged: true }),
+    own = layer({ waitMs: 0 }),
+  ) => {
     const { run, counter } = counted(work);
-    return { call: makeIdempotent(run as (event: object) => Promise<unknown>, { persistenceStore: own, config }), counter };
+    return {
+      call: makeIdempotent(run as (event: object) => Promise<unknown>, {
+        persistenceStore: own,
+        config,
+      }),
+      counter,
+    };
   };
 
   test("responseHook changes what a repeat gets, also after waiting", async () => {
     const gate = Promise.withResolvers<object>();
-    const responseHook = (response: unknown, record: IdempotencyRecord) => ({ response, key: record.idempotencyKey }) as never; // any value is given
-    const { call, counter } = once(new IdempotencyConfig({ responseHook }), () => gate.promise, layer({ waitMs: 60_000 }));
+    const responseHook = (response: unknown, record: IdempotencyRecord) =>
+      ({ response, key: record.idempotencyKey }) as never; // any value is given
+    const { call, counter } = once(
+      new IdempotencyConfig({ responseHook }),
+      () => gate.promise,
+      layer({ waitMs: 60_000 }),
+    );
     const event = newEvent();
     const duplicates = [call(event), call({ ...event })];
     await waitFor(() => expect(counter.runs).toBe(1));
@@ -306,7 +394,9 @@ describe("what IdempotencyConfig has", () => {
 
   test("useLocalCache answers a repeat without a call, up to maxLocalCacheSize", async () => {
     const send = vi.spyOn(client, "send");
-    const { call, counter } = once(new IdempotencyConfig({ useLocalCache: true, maxLocalCacheSize: 1 }));
+    const { call, counter } = once(
+      new IdempotencyConfig({ useLocalCache: true, maxLocalCacheSize: 1 }),
+    );
     const [a, b] = [newEvent(), newEvent()];
     await call(a);
     const calls = send.mock.calls.length;
@@ -318,8 +408,12 @@ describe("what IdempotencyConfig has", () => {
   });
 
   test("throwOnNoIdempotencyKey refuses a call without a key; without it the call is not made idempotent", async () => {
-    const strict = once(new IdempotencyConfig({ eventKeyJmesPath: "missing", throwOnNoIdempotencyKey: true }));
-    await expect(strict.call(newEvent())).rejects.toMatchObject({ cause: { name: "IdempotencyKeyError" } });
+    const strict = once(
+      new IdempotencyConfig({ eventKeyJmesPath: "missing", throwOnNoIdempotencyKey: true }),
+    );
+    await expect(strict.call(newEvent())).rejects.toMatchObject({
+      cause: { name: "IdempotencyKeyError" },
+    });
     const lax = once(new IdempotencyConfig({ eventKeyJmesPath: "missing" }));
     const event = newEvent();
     await Promise.all([lax.call(event), lax.call(event)]);
@@ -328,7 +422,10 @@ describe("what IdempotencyConfig has", () => {
 
   test("hashFunction, keyPrefix and Powertools' functions of JMESPath make the key", async () => {
     const { run } = counted();
-    const config = new IdempotencyConfig({ eventKeyJmesPath: "powertools_json(body).id", hashFunction: "sha256" });
+    const config = new IdempotencyConfig({
+      eventKeyJmesPath: "powertools_json(body).id",
+      hashFunction: "sha256",
+    });
     const { id } = newEvent();
     const charge = makeIdempotent(run as (event: object) => Promise<unknown>, {
       persistenceStore: layer(),
@@ -336,8 +433,12 @@ describe("what IdempotencyConfig has", () => {
       keyPrefix: "p",
     });
     await charge({ body: JSON.stringify({ id }) });
-    const Key = { id: { S: `p#${createHash("sha256").update(JSON.stringify(id)).digest("base64")}` } };
-    expect((await client.send(new GetItemCommand({ TableName: "calls", Key }))).Item?.["status"]?.S).toBe("COMPLETED");
+    const Key = {
+      id: { S: `p#${createHash("sha256").update(JSON.stringify(id)).digest("base64")}` },
+    };
+    expect(
+      (await client.send(new GetItemCommand({ TableName: "calls", Key }))).Item?.["status"]?.S,
+    ).toBe("COMPLETED");
   });
 
   test("dataIndexArgument says which argument is hashed", async () => {
@@ -345,7 +446,10 @@ describe("what IdempotencyConfig has", () => {
     const fn = async (_note: string, order: { id: string }) => `${order.id}, run ${++runs}`;
     const call = makeIdempotent(fn, { persistenceStore: layer(), dataIndexArgument: 1 });
     const { id } = newEvent();
-    expect([await call("a", { id }), await call("b", { id })]).toEqual([`${id}, run 1`, `${id}, run 1`]);
+    expect([await call("a", { id }), await call("b", { id })]).toEqual([
+      `${id}, run 1`,
+      `${id}, run 1`,
+    ]);
   });
 });
 
@@ -354,7 +458,12 @@ test("a record of Powertools' own that expires before its lease is in progress s
   const now = Date.now();
   const expiration = { N: String(Math.floor(now / 1000) - 60) };
   const lease = { N: String(now + 60_000) };
-  const Item = { id: { S: keyOf(event) }, status: { S: "INPROGRESS" }, expiration, in_progress_expiration: lease };
+  const Item = {
+    id: { S: keyOf(event) },
+    status: { S: "INPROGRESS" },
+    expiration,
+    in_progress_expiration: lease,
+  };
   await client.send(new PutItemCommand({ TableName: "calls", Item }));
   const { run } = counted();
   const once = makeIdempotent(run, { persistenceStore: layer({ waitMs: 0 }) });

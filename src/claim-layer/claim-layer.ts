@@ -7,11 +7,25 @@ import {
   IdempotencyItemAlreadyExistsError,
   IdempotencyItemNotFoundError,
 } from "@aws-lambda-powertools/idempotency";
-import { BasePersistenceLayer, type IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
+import {
+  BasePersistenceLayer,
+  type IdempotencyRecord,
+} from "@aws-lambda-powertools/idempotency/persistence";
 import { leaseMs } from "../once/claim.ts";
-import { AnsweredElsewhere, type Invocation, isReplay, isUnanswered, settle } from "./claim-invocation.ts";
+import {
+  AnsweredElsewhere,
+  type Invocation,
+  isReplay,
+  isUnanswered,
+  settle,
+} from "./claim-invocation.ts";
 import { assertClaimLayerOptions, type ClaimLayerOptions } from "./claim-layer-options.ts";
-import { assertDurableContext, type DurableContextLike, type DurableInvocation, durableInvocation } from "./durable-execution.ts";
+import {
+  assertDurableContext,
+  type DurableContextLike,
+  type DurableInvocation,
+  durableInvocation,
+} from "./durable-execution.ts";
 import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts";
 
 /**
@@ -53,7 +67,9 @@ export class ClaimLayer extends BasePersistenceLayer {
     return async (event, context) => {
       assertDurableContext(context);
       try {
-        return await this.#durable.run(durableInvocation(event, context), async () => handler(event, context));
+        return await this.#durable.run(durableInvocation(event, context), async () =>
+          handler(event, context),
+        );
       } catch (error) {
         // The engine wraps what a layer throws.
         const cause = error instanceof Error ? error.cause : undefined;
@@ -75,9 +91,15 @@ export class ClaimLayer extends BasePersistenceLayer {
       outer.state = "running";
       return;
     }
-    while (outer !== undefined && outer.state !== "running" && !isUnanswered(outer)) outer = outer.outer;
-    const deadlineMs = remainingTimeInMillis === undefined ? undefined : Date.now() + remainingTimeInMillis;
-    const invocation = { ...this.#begin(data, super.getHashedIdempotencyKey(data)), outer, deadlineMs };
+    while (outer !== undefined && outer.state !== "running" && !isUnanswered(outer))
+      outer = outer.outer;
+    const deadlineMs =
+      remainingTimeInMillis === undefined ? undefined : Date.now() + remainingTimeInMillis;
+    const invocation = {
+      ...this.#begin(data, super.getHashedIdempotencyKey(data)),
+      outer,
+      deadlineMs,
+    };
     this.#invocations.enterWith(invocation);
     invocation.key = this.getHashedIdempotencyKey(data); // of a subclass, it may be
     try {
@@ -91,36 +113,53 @@ export class ClaimLayer extends BasePersistenceLayer {
 
   /** The engine calls it while a duplicate is running, though never in a replay: waits for the duplicate. */
   override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
-    const invocation = this.#current((candidate) => Object.is(candidate.data, data) && isUnanswered(candidate));
+    const invocation = this.#current(
+      (candidate) => Object.is(candidate.data, data) && isUnanswered(candidate),
+    );
     if (invocation?.found === undefined) return super.getRecord(data);
     // Another payload is none to wait for.
-    const seen = this.processExistingRecord(await this.#claims.recordOf(invocation.key, invocation.found), data);
+    const seen = this.processExistingRecord(
+      await this.#claims.recordOf(invocation.key, invocation.found),
+      data,
+    );
     if (this.#waitMs === 0) return seen;
     const found = await this.#claims.take(invocation, this.#waitMs);
-    if (found !== undefined) return this.processExistingRecord(await this.#claims.recordOf(invocation.key, found), data);
+    if (found !== undefined)
+      return this.processExistingRecord(await this.#claims.recordOf(invocation.key, found), data);
     invocation.state = "held";
     // It does so at once, unless it has tried too often.
     setImmediate(() => {
       if (invocation.state === "held") this.#claims.release(invocation);
     });
-    throw new IdempotencyInconsistentStateError(`The duplicate of ${invocation.key} has failed: the engine tries again`);
+    throw new IdempotencyInconsistentStateError(
+      `The duplicate of ${invocation.key} has failed: the engine tries again`,
+    );
   }
 
-  override processExistingRecord(record: IdempotencyRecord, data: JSONValue | IdempotencyRecord): IdempotencyRecord {
-    const invocation = this.#current((candidate) => Object.is(candidate.data, data) && isUnanswered(candidate));
+  override processExistingRecord(
+    record: IdempotencyRecord,
+    data: JSONValue | IdempotencyRecord,
+  ): IdempotencyRecord {
+    const invocation = this.#current(
+      (candidate) => Object.is(candidate.data, data) && isUnanswered(candidate),
+    );
     if (invocation !== undefined) invocation.isRefusalKnown = true;
     return super.processExistingRecord(record, data);
   }
 
   /** The hash that was claimed, whatever became of the event since. */
   protected override getHashedIdempotencyKey(data: JSONValue): string {
-    return this.#current((invocation) => Object.is(invocation.data, data))?.hash ?? super.getHashedIdempotencyKey(data);
+    return (
+      this.#current((invocation) => Object.is(invocation.data, data))?.hash ??
+      super.getHashedIdempotencyKey(data)
+    );
   }
 
   protected override async _putRecord(record: IdempotencyRecord): Promise<void> {
     const { idempotencyKey, payloadHash } = record;
     const invocation = this.#current(({ key }) => key === idempotencyKey);
-    if (invocation === undefined) throw new Error(`${idempotencyKey} is claimed by saveInProgress alone`);
+    if (invocation === undefined)
+      throw new Error(`${idempotencyKey} is claimed by saveInProgress alone`);
     invocation.fingerprint = payloadHash || undefined;
     const isReplayed = isReplay(invocation);
     const found = await this.#claims.take(invocation, isReplayed ? this.#waitMs : 0);
@@ -129,30 +168,48 @@ export class ClaimLayer extends BasePersistenceLayer {
     const message = `There is a record of ${idempotencyKey} already`;
     if (found.status === "INPROGRESS") {
       // In a replay the engine takes it for this execution's, and runs the function.
-      if (isReplayed) throw new IdempotencyAlreadyInProgressError(`${message}, in progress in another durable execution`);
+      if (isReplayed)
+        throw new IdempotencyAlreadyInProgressError(
+          `${message}, in progress in another durable execution`,
+        );
       throw new IdempotencyItemAlreadyExistsError(message);
     }
     const known = await this.#claims.recordOf(idempotencyKey, found);
-    if (isReplayed && found.execution !== undefined && found.execution !== invocation.durable?.execution) {
+    if (
+      isReplayed &&
+      found.execution !== undefined &&
+      found.execution !== invocation.durable?.execution
+    ) {
       this.processExistingRecord(known, invocation.data as JSONValue); // safe: what the engine gave
       const { responseHook: hook } = invocation;
-      throw new AnsweredElsewhere(hook === undefined ? known.getResponse() : hook(known.getResponse(), known));
+      throw new AnsweredElsewhere(
+        hook === undefined ? known.getResponse() : hook(known.getResponse(), known),
+      );
     }
     throw new IdempotencyItemAlreadyExistsError(message, known);
   }
 
-  protected override async _updateRecord({ idempotencyKey, responseData, payloadHash }: IdempotencyRecord): Promise<void> {
-    const fits = (one: Invocation) => one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
+  protected override async _updateRecord({
+    idempotencyKey,
+    responseData,
+    payloadHash,
+  }: IdempotencyRecord): Promise<void> {
+    const fits = (one: Invocation) =>
+      one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
     const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
     try {
       // A replay keeps what it finds stored: other callers have got it already.
-      if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done") return;
+      if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done")
+        return;
       // If no claim was asked for, or by another invocation, it may still be free.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;
         await this.#claims.take(invocation, 0);
       }
-      if (invocation.claim === undefined || !(await this.#claims.complete(invocation.claim, responseData))) {
+      if (
+        invocation.claim === undefined ||
+        !(await this.#claims.complete(invocation.claim, responseData))
+      ) {
         throw new Error(
           `${idempotencyKey} is not claimed by this invocation: it never was, or its lease was over and it was taken over`,
         );
@@ -193,7 +250,8 @@ export class ClaimLayer extends BasePersistenceLayer {
   /** The innermost unsettled invocation that fits. */
   #current(fits: (invocation: Invocation) => boolean): Invocation | undefined {
     let invocation = this.#invocations.getStore();
-    while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation))) invocation = invocation.outer;
+    while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation)))
+      invocation = invocation.outer;
     return invocation;
   }
 }

@@ -27,7 +27,8 @@ export function durableInvocation(event: unknown, context: DurableContextLike): 
 
 /** @throws TypeError where it is not the context of a durable function. */
 export function assertDurableContext(context: unknown): asserts context is DurableContextLike {
-  const arn = (context as Partial<DurableContextLike> | null | undefined)?.executionContext?.durableExecutionArn;
+  const arn = (context as Partial<DurableContextLike> | null | undefined)?.executionContext
+    ?.durableExecutionArn;
   if (typeof arn !== "string" || arn === "") {
     throw new TypeError(
       "ClaimLayer: the context has no executionContext.durableExecutionArn; put durable() between withDurableExecution and makeIdempotent",

@@ -30,12 +30,23 @@ export interface FunctionClaims {
 }
 
 /** Creates {@link FunctionClaims}; the client is made at first use. */
-export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: () => number): FunctionClaims {
-  const { tableName, keyAttr = "id", sortKeyAttr, staticPkValue, awsSdkV3Client, clientConfig = {} } = options;
+export function createFunctionClaims(
+  options: ClaimLayerOptions,
+  retentionMs: () => number,
+): FunctionClaims {
+  const {
+    tableName,
+    keyAttr = "id",
+    sortKeyAttr,
+    staticPkValue,
+    awsSdkV3Client,
+    clientConfig = {},
+  } = options;
   let opening: Promise<Opened> | undefined;
 
   const claimKey = (idempotencyKey: string): ClaimKey => {
-    const partition = staticPkValue ?? `idempotency#${process.env["AWS_LAMBDA_FUNCTION_NAME"] ?? ""}`;
+    const partition =
+      staticPkValue ?? `idempotency#${process.env["AWS_LAMBDA_FUNCTION_NAME"] ?? ""}`;
     return { partition: sortKeyAttr === undefined ? "" : partition, sort: idempotencyKey };
   };
   const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
@@ -88,12 +99,15 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
       const { store } = await open();
       const prepared = await storableResult(result);
       if (prepared.kind === "unstorable") {
-        if (await claim.complete({ unkept: prepared.reason })) throw unstorableError(prepared.reason);
+        if (await claim.complete({ unkept: prepared.reason }))
+          throw unstorableError(prepared.reason);
         return false;
       }
       const completeAsText = async () => {
         const expiresAt = expiry(Date.now(), retentionMs());
-        return claim.complete(await prepared.asText(store, { key: claim.key, owner: claim.owner, expiresAt }));
+        return claim.complete(
+          await prepared.asText(store, { key: claim.key, owner: claim.owner, expiresAt }),
+        );
       };
       if (prepared.inRecord === undefined) return completeAsText();
       return claim.complete(prepared.inRecord).catch(whereRefused(completeAsText));
@@ -104,7 +118,10 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
         // Without a claim it was refused: the record is its duplicate's.
         await invocation.claim?.release();
       } catch (error) {
-        console.warn(`The claim of ${invocation.key} could not be released; it ends by itself`, error);
+        console.warn(
+          `The claim of ${invocation.key} could not be released; it ends by itself`,
+          error,
+        );
       } finally {
         settle(invocation);
       }
@@ -126,7 +143,12 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
       }
       const { store } = await open();
       const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue; // as Powertools types it
-      return new IdempotencyRecord({ ...common, expiryTimestamp: found.expiresAt, status: "COMPLETED", responseData });
+      return new IdempotencyRecord({
+        ...common,
+        expiryTimestamp: found.expiresAt,
+        status: "COMPLETED",
+        responseData,
+      });
     },
   };
 }

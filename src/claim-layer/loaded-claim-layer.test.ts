@@ -14,7 +14,9 @@ test("the ClaimLayer of keelson/middy is that of keelson/claim-layer, and a clas
   expect(new Layer({ tableName: "claims" })).toMatchObject({ own: true });
   expect(new Layer({ tableName: "claims" })).toBeInstanceOf(FromMiddy);
   expect(() => new FromMiddy({ tableName: "" })).toThrow(TypeError);
-  expect(makeIdempotent(async () => 1, { persistenceStore: new FromMiddy({ tableName: "claims" }) })).toBeTypeOf("function");
+  expect(
+    makeIdempotent(async () => 1, { persistenceStore: new FromMiddy({ tableName: "claims" }) }),
+  ).toBeTypeOf("function");
 });
 
 test("is loaded with its first use", () => {

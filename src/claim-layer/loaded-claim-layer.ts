@@ -14,7 +14,11 @@ export function loadedClaimLayer(load: () => typeof Module = loadModule): Class 
   const proxy: Class = new Proxy(standIn, {
     get: (_, name) => Reflect.get(load().ClaimLayer, name),
     construct: (_, options: ConstructorParameters<Class>, derived) =>
-      Reflect.construct(load().ClaimLayer, options, derived === proxy ? load().ClaimLayer : derived),
+      Reflect.construct(
+        load().ClaimLayer,
+        options,
+        derived === proxy ? load().ClaimLayer : derived,
+      ),
   });
   return proxy;
 }
@@ -22,7 +26,9 @@ export function loadedClaimLayer(load: () => typeof Module = loadModule): Class 
 function loadModule(): typeof Module {
   try {
     // Safe: it is the entry point of this package.
-    return process.getBuiltinModule("node:module").createRequire(import.meta.url)("keelson/claim-layer") as typeof Module;
+    return process.getBuiltinModule("node:module").createRequire(import.meta.url)(
+      "keelson/claim-layer",
+    ) as typeof Module;
   } catch (cause) {
     throw new Error(
       "keelson/middy: ClaimLayer cannot be loaded; npm i @aws-lambda-powertools/idempotency, and in a bundle import it from keelson/claim-layer",

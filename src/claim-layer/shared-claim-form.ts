@@ -1,5 +1,12 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import { type ClaimForm, claimAttributes, claimOf, type Item, marshalled, ownedNames } from "../aws/claim-form.ts";
+import {
+  type ClaimForm,
+  claimAttributes,
+  claimOf,
+  type Item,
+  marshalled,
+  ownedNames,
+} from "../aws/claim-form.ts";
 import type { ClaimRecord } from "../once/claim.ts";
 
 /**
@@ -20,9 +27,11 @@ export function sharedForm(key: ClaimForm["key"]): ClaimForm {
     key,
     write: (claim) => {
       const { owner, ...others } = marshalled(claimAttributes(claim));
-      const execution: Item = claim.execution === undefined ? {} : { execution: { S: claim.execution } };
+      const execution: Item =
+        claim.execution === undefined ? {} : { execution: { S: claim.execution } };
       const common = { ...others, ...execution };
-      if (claim.status === "INPROGRESS") return { ...common, ...marshalled({ owner: claim.owner }) };
+      if (claim.status === "INPROGRESS")
+        return { ...common, ...marshalled({ owner: claim.owner }) };
       const { data, parts, value, unkept } = { ...claim.result };
       return {
         ...common,

@@ -11,7 +11,10 @@ export type StorableResult =
       /** What the record holds, where it can be a value of DynamoDB's. */
       readonly inRecord: StoredResult | undefined;
       /** Stores it as text, in parts if it is large. Only keelson can read it then. */
-      asText(store: ClaimStore, claim: Omit<AnswerToStore, "answer" | "cipher">): Promise<StoredResult>;
+      asText(
+        store: ClaimStore,
+        claim: Omit<AnswerToStore, "answer" | "cipher">,
+      ): Promise<StoredResult>;
     }
   | { readonly kind: "unstorable"; readonly reason: string };
 
@@ -35,8 +38,14 @@ export async function storableResult(result: unknown): Promise<StorableResult> {
     kind: "storable",
     inRecord: isInRecord ? { value: native } : undefined,
     asText: (store, claim) => {
-      const body = storable.isJson ? JSON.stringify(storable.value) : nativeText + JSON.stringify(native, bytesAsText);
-      return storeAnswer(store, { ...claim, answer: { status: 200, headers: {}, cookies: [], body }, cipher: undefined });
+      const body = storable.isJson
+        ? JSON.stringify(storable.value)
+        : nativeText + JSON.stringify(native, bytesAsText);
+      return storeAnswer(store, {
+        ...claim,
+        answer: { status: 200, headers: {}, cookies: [], body },
+        cipher: undefined,
+      });
     },
   };
 }
@@ -47,7 +56,11 @@ export async function storableResult(result: unknown): Promise<StorableResult> {
  *
  * @throws TypeError where it could not be stored; Error where a part of it is not there.
  */
-export async function resultOf(store: ClaimStore, key: ClaimKey, claim: CompletedClaim): Promise<unknown> {
+export async function resultOf(
+  store: ClaimStore,
+  key: ClaimKey,
+  claim: CompletedClaim,
+): Promise<unknown> {
   const { unkept, value, parts, data } = { ...claim.result };
   if (unkept !== undefined) throw unstorableError(unkept);
   if (value !== undefined) return unmarshalled(value as AttributeValue); // safe: read from an item
@@ -55,7 +68,9 @@ export async function resultOf(store: ClaimStore, key: ClaimKey, claim: Complete
   const text = (await loadAnswer(store, key, claim, undefined)).body;
   if (text === undefined) return null;
   const body = String(text);
-  return body.startsWith(nativeText) ? unmarshalled(JSON.parse(body.slice(nativeText.length), textAsBytes)) : JSON.parse(body);
+  return body.startsWith(nativeText)
+    ? unmarshalled(JSON.parse(body.slice(nativeText.length), textAsBytes))
+    : JSON.parse(body);
 }
 
 /** What the caller gets whose function ran, and everybody after it. */
@@ -102,7 +117,9 @@ const bytesName = "\u0000bytes";
 function bytesAsText(this: Record<string, unknown>, name: string, value: unknown): unknown {
   // A Buffer has a form of its own in JSON by the time it comes here.
   const given = this[name];
-  return given instanceof Uint8Array ? { [bytesName]: Buffer.from(given).toString("base64") } : value;
+  return given instanceof Uint8Array
+    ? { [bytesName]: Buffer.from(given).toString("base64") }
+    : value;
 }
 
 function textAsBytes(_name: string, value: unknown): unknown {

@@ -40,21 +40,27 @@ export function storableValue(result: unknown): StorableValue {
     if (above.includes(value)) refuse(path, "refers to itself");
     const within = [...above, value];
     if (Array.isArray(value)) {
-      return Array.from(value, (item: unknown, index) => walk(item, `${path}[${index}]`, within) ?? null);
+      return Array.from(
+        value,
+        (item: unknown, index) => walk(item, `${path}[${index}]`, within) ?? null,
+      );
     }
     if (value instanceof Set) {
       const items = [...value].map((item) => walk(item, `${path} (a Set)`, within));
       const kinds = new Set(items.map(kindOf));
-      if (kinds.size !== 1 || kinds.has(undefined)) refuse(path, "is a Set of other than only texts, only numbers or only bytes");
+      if (kinds.size !== 1 || kinds.has(undefined))
+        refuse(path, "is a Set of other than only texts, only numbers or only bytes");
       isJson = false;
       return new Set(items);
     }
     const isMap = value instanceof Map;
     const members = isMap ? value : Object.entries(value);
-    if (!isMap && Object.prototype.toString.call(value) !== "[object Object]") refuse(path, `is a ${nameOf(value)}`);
+    if (!isMap && Object.prototype.toString.call(value) !== "[object Object]")
+      refuse(path, `is a ${nameOf(value)}`);
     const copy: [string, unknown][] = [];
     for (const [key, member] of members) {
-      if (isMap && typeof key !== "string" && typeof key !== "number") refuse(path, "is a Map with keys other than texts");
+      if (isMap && typeof key !== "string" && typeof key !== "number")
+        refuse(path, "is a Map with keys other than texts");
       const name = String(key);
       // The SDK sets the prototype where a member has this name.
       if (!name.isWellFormed() || name === "__proto__") isNative = false;
@@ -64,7 +70,8 @@ export function storableValue(result: unknown): StorableValue {
     return Object.fromEntries(copy);
   };
 
-  if (typeof result === "function" || typeof result === "symbol") refuse("result", `is a ${typeof result}`);
+  if (typeof result === "function" || typeof result === "symbol")
+    refuse("result", `is a ${typeof result}`);
   const value = walk(result, "result", []) ?? null;
   return { value, isJson, isNative };
 }
@@ -75,7 +82,8 @@ function plain(value: unknown, path: string): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (value instanceof Date && Number.isNaN(value.getTime())) refuse(path, "is an invalid date");
   if ("toJSON" in value && typeof value.toJSON === "function") return value.toJSON("");
-  if (value instanceof String || value instanceof Number || value instanceof Boolean) return value.valueOf();
+  if (value instanceof String || value instanceof Number || value instanceof Boolean)
+    return value.valueOf();
   return value;
 }
 
@@ -84,7 +92,9 @@ function isBytes(value: unknown): value is ArrayBufferView | ArrayBuffer {
 }
 
 function bytesOf(value: ArrayBufferView | ArrayBuffer): Uint8Array {
-  return ArrayBuffer.isView(value) ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : new Uint8Array(value);
+  return ArrayBuffer.isView(value)
+    ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+    : new Uint8Array(value);
 }
 
 /** What sets of DynamoDB's are made of. */

@@ -5,15 +5,18 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { asyncApiUsage } from "./asyncapi-command.ts";
 import { runCommand } from "./command.ts";
 
-const [source, zod] = [new URL("../index.ts", import.meta.url).href, import.meta.resolve("zod")].map((url) =>
-  JSON.stringify(url),
-);
+const [source, zod] = [
+  new URL("../index.ts", import.meta.url).href,
+  import.meta.resolve("zod"),
+].map((url) => JSON.stringify(url));
 const moduleOf = (declarations: string) => `import { buildServer, defineFeature } from ${source};
 import * as z from ${zod};
 export const server = buildServer({ features: [defineFeature("mugs", (r) => { ${declarations} })] });`;
 const files = {
   "server.mjs": moduleOf(`r.event("mug.made", z.object({ id: z.string() }));`),
-  "unsaid.mjs": moduleOf(`r.job("mug.wash", { input: z.object({ at: z.custom(() => true) }), handler: async () => {} });`),
+  "unsaid.mjs": moduleOf(
+    `r.job("mug.wash", { input: z.object({ at: z.custom(() => true) }), handler: async () => {} });`,
+  ),
 };
 
 let folder: string;
@@ -43,17 +46,28 @@ describe("keelson asyncapi", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(JSON.parse(out)).toMatchObject({ asyncapi: "3.0.0", channels: { events: {} } });
     const file = at("made/asyncapi.json");
-    expect(await run(at("server.mjs"), "--out", file)).toEqual({ code: 0, out: `${file}: ${out.length + 1} bytes`, err: "" });
+    expect(await run(at("server.mjs"), "--out", file)).toEqual({
+      code: 0,
+      out: `${file}: ${out.length + 1} bytes`,
+      err: "",
+    });
     expect(await readFile(file, "utf8")).toBe(`${out}\n`);
   });
 
   test("is 1 and names the schema where none can be made", async () => {
     const { code, err } = await run(at("unsaid.mjs"));
-    expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/^keelson: job mugs\.mug\.wash: at \(zod\): /) });
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/^keelson: job mugs\.mug\.wash: at \(zod\): /),
+    });
   });
 
   test("is 2 where it is used wrongly", async () => {
-    expect(await run()).toEqual({ code: 2, out: "", err: expect.stringMatching(/^keelson: no module is given/) });
+    expect(await run()).toEqual({
+      code: 2,
+      out: "",
+      err: expect.stringMatching(/^keelson: no module is given/),
+    });
     expect(await run("--help")).toEqual({ code: 0, out: asyncApiUsage, err: "" });
   });
 });

@@ -21,7 +21,10 @@ Schemas that no JSON Schema can be made of are named on stderr, and stand in the
 Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`;
 
 /** Runs `keelson asyncapi` and returns its exit code: 0, 1 where it failed or a schema cannot say itself, 2 where it was used wrongly. */
-export function runAsyncApiCommand(args: readonly string[], context: CommandContext): Promise<number> {
+export function runAsyncApiCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   const make = async (server: DeclaredServer, directory: string) => {
     const { document, unsaid } = await asyncApiDocument(server, directory);
     return { text: documentText(document), unsaid };

@@ -13,8 +13,13 @@ const moduleOf = (declarations: string) =>
 export const server = buildServer({ features: [defineFeature("jugs", (r) => { ${declarations} })] });`;
 const jugs = `r.table("jugs", { partitionKey: "pk" });
 r.query("jug.show", { route: "GET /jugs/:id", access: access.everyone, handler: async () => undefined });`;
-const Environment = { Variables: { KEELSON_TABLE_CONFIG: "c", KEELSON_TABLE_ONCE: "o", KEELSON_TABLE_JUGS: "j" } };
-const functionOf = (Handler: string) => ({ Type: "AWS::Lambda::Function", Properties: { Handler, Environment } });
+const Environment = {
+  Variables: { KEELSON_TABLE_CONFIG: "c", KEELSON_TABLE_ONCE: "o", KEELSON_TABLE_JUGS: "j" },
+};
+const functionOf = (Handler: string) => ({
+  Type: "AWS::Lambda::Function",
+  Properties: { Handler, Environment },
+});
 const files = {
   "server.mjs": moduleOf(jugs),
   "more.mjs": moduleOf(`${jugs} r.table("lids", { partitionKey: "pk" });`),
@@ -28,7 +33,9 @@ export const http = lambdaHandler(server, "jugs.jug.show");`,
   "broken.mjs": `import { lambdaHandler } from ${lambda};
 import { server } from "./server.mjs";
 export const jugsJugShow = lambdaHandler(server, "jugs.jug.list");`,
-  "functions.json": JSON.stringify({ Resources: { Http: functionOf("lambda.http"), Show: functionOf("lambda.jugsJugShow") } }),
+  "functions.json": JSON.stringify({
+    Resources: { Http: functionOf("lambda.http"), Show: functionOf("lambda.jugsJugShow") },
+  }),
   "other.json": JSON.stringify({ Resources: { Http: functionOf("other.http") } }),
 };
 
@@ -58,7 +65,11 @@ describe("keelson infra --check", () => {
   test("says that a template fits, and writes nothing", async () => {
     const before = await readdir(folder);
     const file = at("data-dev.json");
-    expect(await run("server.mjs", "--check", file)).toEqual({ code: 0, out: [`${file}: fits the server`], err: "" });
+    expect(await run("server.mjs", "--check", file)).toEqual({
+      code: 0,
+      out: [`${file}: fits the server`],
+      err: "",
+    });
     const [functions, entry] = [at("functions.json"), at("lambda.mjs")];
     expect(await run("server.mjs", "--check", functions, "--entry", entry)).toEqual({
       code: 0,
@@ -78,13 +89,17 @@ describe("keelson infra --check", () => {
   });
 
   test("names an export that is another function, and says why an entry cannot be loaded", async () => {
-    expect(await run("server.mjs", "--check", at("other.json"), "--entry", at("other.mjs"))).toMatchObject({
+    expect(
+      await run("server.mjs", "--check", at("other.json"), "--entry", at("other.mjs")),
+    ).toMatchObject({
       code: 1,
       err: expect.stringContaining(
         'Http calls other.http, which has to be lambdaHttp(server) and is lambdaHandler(server, "jugs.jug.show")',
       ),
     });
-    expect(await run("server.mjs", "--check", at("functions.json"), "--entry", at("broken.mjs"))).toMatchObject({
+    expect(
+      await run("server.mjs", "--check", at("functions.json"), "--entry", at("broken.mjs")),
+    ).toMatchObject({
       code: 1,
       err: expect.stringMatching(
         /broken.mjs cannot be loaded: lambdaHandler: jugs.jug.list is no handler with a route; .* jugs.jug.show/,
@@ -103,6 +118,8 @@ describe("keelson infra --check", () => {
   });
 
   test("an entry that is not there is wrong usage", async () => {
-    expect(await run("server.mjs", "--check", at("functions.json"), "--entry", at("none.mjs"))).toMatchObject({ code: 2 });
+    expect(
+      await run("server.mjs", "--check", at("functions.json"), "--entry", at("none.mjs")),
+    ).toMatchObject({ code: 2 });
   });
 });

@@ -19,9 +19,11 @@ export async function checkTemplate(
   { file, template, entry }: Checked,
   { print, complain }: CommandContext,
 ): Promise<number> {
-  const module = entry === undefined ? undefined : { name: parse(entry).name, exports: await loadModule(entry) };
+  const module =
+    entry === undefined ? undefined : { name: parse(entry).name, exports: await loadModule(entry) };
   const found = mistakes(server, template, module);
   for (const mistake of found) complain(`keelson: ${file}: ${oneLine(mistake)}`);
-  if (found.length === 0) print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
+  if (found.length === 0)
+    print(`${file}: fits the server${entry === undefined ? "" : ` and ${entry}`}`);
   return found.length === 0 ? 0 : 1;
 }

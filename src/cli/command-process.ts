@@ -32,8 +32,9 @@ process.exitCode = await runCommand(process.argv.slice(2), {
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
 function endStarted(): void {
-  process.stderr.write("keelson: the module has started something that goes on; name one that only builds the server\n", () =>
-    process.exit(),
+  process.stderr.write(
+    "keelson: the module has started something that goes on; name one that only builds the server\n",
+    () => process.exit(),
   );
 }
 
@@ -45,7 +46,8 @@ function progress(text: string): void {
 /** From here on the first signal ends the command where it can go on another time, and the second at once. */
 function stopping(): AbortSignal {
   const controller = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => controller.abort(new Error(`stopped by ${name}`)));
+  for (const name of ["SIGINT", "SIGTERM"] as const)
+    process.once(name, () => controller.abort(new Error(`stopped by ${name}`)));
   return controller.signal;
 }
 

@@ -31,7 +31,15 @@ async function run(
 
 describe("keelson token", () => {
   test("prints one token that says what was asked for", async () => {
-    const { code, out, err } = await run(["token", "--tenant", "acme", "--user", "ann", "--roles", "admin, x,,admin"]);
+    const { code, out, err } = await run([
+      "token",
+      "--tenant",
+      "acme",
+      "--user",
+      "ann",
+      "--roles",
+      "admin, x,,admin",
+    ]);
     expect({ code, lines: out.length, err }).toEqual({ code: 0, lines: 1, err: "" });
     expect(decodeJwt(out[0] ?? "")).toEqual({
       sub: "ann",
@@ -43,7 +51,14 @@ describe("keelson token", () => {
   });
 
   test("leaves roles out where none are named, and takes the options in any order and form", async () => {
-    const { out } = await run(["--expires-in-seconds=60", "--user=ann", "token", "--tenant=acme", "--issuer=i", "--audience=a"]);
+    const { out } = await run([
+      "--expires-in-seconds=60",
+      "--user=ann",
+      "token",
+      "--tenant=acme",
+      "--issuer=i",
+      "--audience=a",
+    ]);
     expect(decodeJwt(out[0] ?? "")).toEqual({
       sub: "ann",
       tenantId: "acme",
@@ -60,9 +75,17 @@ describe("keelson token", () => {
     ["is empty", { KEELSON_AUTH_SECRET: "" }],
   ])("signs with the development secret where KEELSON_AUTH_SECRET %s", async (_, env) => {
     const developmentSecret = () => Promise.resolve("d".repeat(32));
-    const { out } = await run(["token", "--tenant", "acme", "--user", "ann"], { env, developmentSecret });
+    const { out } = await run(["token", "--tenant", "acme", "--user", "ann"], {
+      env,
+      developmentSecret,
+    });
     const authenticator = createAuthenticator({ auth: { secret: "d".repeat(32) }, clock });
-    expect(await authenticator.authenticate({ authorization: `Bearer ${out[0]}`, gatewayClaims: undefined })).toMatchObject({
+    expect(
+      await authenticator.authenticate({
+        authorization: `Bearer ${out[0]}`,
+        gatewayClaims: undefined,
+      }),
+    ).toMatchObject({
       user: { id: "ann" },
     });
   });
@@ -94,11 +117,23 @@ describe("keelson token", () => {
     [["token", "--tenant", "acme"], /--user is missing/],
     [["token", "--tenant", "", "--user", "ann"], /--tenant is missing/],
     [["token", "--tenant", "--user", "ann"], /--tenant/],
-    [["token", "--tenant", "acme", "--user", "ann", "--roles", "a", "b"], /unexpected argument "b"; separate roles by commas/],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--roles", "a", "b"],
+      /unexpected argument "b"; separate roles by commas/,
+    ],
     [["token", "--tenant", "acme", "--user", "ann", "--role", "a"], /--role/],
-    [["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "1h"], /"1h" is not a whole number/],
-    [["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "0"], /"0" is not a whole number/],
-    [["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "999999999"], /expiresInSeconds 999999999/],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "1h"],
+      /"1h" is not a whole number/,
+    ],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "0"],
+      /"0" is not a whole number/,
+    ],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "999999999"],
+      /expiresInSeconds 999999999/,
+    ],
     [["token", "--tenant", "a\nb", "--user", "ann"], /the tenantId claim is not valid/],
     [["token", "--tenant", "acme", "--user", "ann", "--issuer", ""], /auth\.issuer/],
   ])("exits with 2 and a hint for %j", async (args, message) => {
@@ -107,11 +142,14 @@ describe("keelson token", () => {
     expect(err).toMatch(message);
   });
 
-  test.each([[["--help"]], [["token", "--help"]], [["--help", "whatever"]]])("explains itself for %j", async (args) => {
-    const { code, out, err } = await run(args);
-    expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out.join("\n")).toMatch(/^Usage: keelson token --tenant/);
-  });
+  test.each([[["--help"]], [["token", "--help"]], [["--help", "whatever"]]])(
+    "explains itself for %j",
+    async (args) => {
+      const { code, out, err } = await run(args);
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      expect(out.join("\n")).toMatch(/^Usage: keelson token --tenant/);
+    },
+  );
 });
 
 describe("the program", () => {
@@ -125,9 +163,14 @@ describe("the program", () => {
   /** Runs in an empty folder, with nothing of this process's environment. */
   const execute = (args: readonly string[], env: Record<string, string> = {}) =>
     new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
-      execFile(process.execPath, [program, ...args], { cwd: folder, env }, (error, stdout, stderr) => {
-        resolve({ code: error === null ? 0 : error.code, stdout, stderr });
-      });
+      execFile(
+        process.execPath,
+        [program, ...args],
+        { cwd: folder, env },
+        (error, stdout, stderr) => {
+          resolve({ code: error === null ? 0 : error.code, stdout, stderr });
+        },
+      );
     });
   const ann = ["token", "--tenant", "acme", "--user", "ann", "--roles", "admin"];
 
@@ -138,7 +181,10 @@ describe("the program", () => {
     const clock = { now: () => Date.now() };
     const authorization = `Bearer ${stdout.trim()}`;
     expect(
-      await createAuthenticator({ auth: { secret }, clock }).authenticate({ authorization, gatewayClaims: undefined }),
+      await createAuthenticator({ auth: { secret }, clock }).authenticate({
+        authorization,
+        gatewayClaims: undefined,
+      }),
     ).toEqual({
       user: { id: "ann", tenantId: "acme", roles: ["admin"] },
     });
@@ -157,13 +203,22 @@ describe("the program", () => {
   });
 
   test("signs with one and the same secret of development, run after run", async () => {
-    const [one, two] = [await execute(ann, { NODE_ENV: "development" }), await execute(ann, { NODE_ENV: "development" })];
+    const [one, two] = [
+      await execute(ann, { NODE_ENV: "development" }),
+      await execute(ann, { NODE_ENV: "development" }),
+    ];
     const ofFolder = developmentSecret(join(folder, ".keelson"), { NODE_ENV: "development" });
-    const authenticator = createAuthenticator({ auth: { secret: ofFolder }, clock: { now: () => Date.now() } });
+    const authenticator = createAuthenticator({
+      auth: { secret: ofFolder },
+      clock: { now: () => Date.now() },
+    });
     for (const { code, stdout } of [one, two]) {
       expect(code).toBe(0);
       expect(
-        await authenticator.authenticate({ authorization: `Bearer ${stdout.trim()}`, gatewayClaims: undefined }),
+        await authenticator.authenticate({
+          authorization: `Bearer ${stdout.trim()}`,
+          gatewayClaims: undefined,
+        }),
       ).toMatchObject({
         user: { id: "ann" },
       });
@@ -184,7 +239,9 @@ describe("the program", () => {
   });
 
   test("a reader that has seen enough does not make the command fail", async () => {
-    const child = spawn(process.execPath, [program, "--help"], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, [program, "--help"], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     child.stdout.destroy();
     let complaints = "";
     child.stderr.on("data", (chunk: Buffer) => {

@@ -124,9 +124,12 @@ async function readSecret({ env, developmentSecret }: CommandContext): Promise<s
     try {
       return await developmentSecret();
     } catch (error) {
-      throw new Error(`KEELSON_AUTH_SECRET is not set, so the development secret is needed: ${messageOf(error)}`, {
-        cause: error,
-      });
+      throw new Error(
+        `KEELSON_AUTH_SECRET is not set, so the development secret is needed: ${messageOf(error)}`,
+        {
+          cause: error,
+        },
+      );
     }
   }
   const wrong = authProblems({ secret: configured })[0];
@@ -152,9 +155,12 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
   if (values.help) return undefined;
   const [command, ...more] = positionals;
   if (command === undefined) throw new TypeError(`no command is given; use ${commands}`);
-  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
+  if (command !== "token")
+    throw new TypeError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
   if (more.length > 0)
-    throw new TypeError(`unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`);
+    throw new TypeError(
+      `unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`,
+    );
   const { issuer, audience } = values;
   return {
     tenantId: required("--tenant", values.tenant),
@@ -167,13 +173,16 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
 }
 
 function required(option: string, value: string | undefined): string {
-  if (value === undefined || value === "") throw new TypeError(`${option} is missing; use ${option} <id>`);
+  if (value === undefined || value === "")
+    throw new TypeError(`${option} is missing; use ${option} <id>`);
   return value;
 }
 
 function wholeSeconds(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new TypeError(`--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; use --expires-in-seconds 3600`);
+  throw new TypeError(
+    `--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; use --expires-in-seconds 3600`,
+  );
 }
 
 function messageOf(error: unknown): string {

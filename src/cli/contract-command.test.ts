@@ -6,9 +6,10 @@ import { runCommand } from "./command.ts";
 import { contractUsage } from "./contract-command.ts";
 import { reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
 
-const [source, zod] = [new URL("../index.ts", import.meta.url).href, import.meta.resolve("zod")].map((url) =>
-  JSON.stringify(url),
-);
+const [source, zod] = [
+  new URL("../index.ts", import.meta.url).href,
+  import.meta.resolve("zod"),
+].map((url) => JSON.stringify(url));
 const moduleOf = (declarations: string, options = "") =>
   `import { access, buildServer, createTenantConfig, createUserConfig, defineFeature } from ${source};
 import * as z from ${zod};
@@ -26,7 +27,8 @@ const limit = (bounds: string) =>
   `r.config({ keys: { limit: createTenantConfig("number", { default: 5, bounds: ${bounds} }) } });`;
 const create = (input: string, more = "") =>
   `r.write("mug.create", { route: "POST /mugs", access: access.tenant, input: ${input}, handler: async () => ({}), ${more} });`;
-const all = (payload: string) => `${show(mug)} ${messages(payload, "0 3 * * *")} ${limit("{ min: 1, max: 10 }")} ${create(mug)}`;
+const all = (payload: string) =>
+  `${show(mug)} ${messages(payload, "0 3 * * *")} ${limit("{ min: 1, max: 10 }")} ${create(mug)}`;
 const files = {
   "server.mjs": moduleOf(all("z.object({ id: z.string() })"), ', basePath: "/api"'),
   "same.mjs": moduleOf(
@@ -44,10 +46,16 @@ const files = {
     `${all("z.object({ id: z.string() })")} r.query("mug.list", { route: "GET /mugs", access: access.tenant, handler: async () => ({}) });`,
     ', basePath: "/api"',
   ),
-  "renamed.mjs": moduleOf(all("z.object({ id: z.string() })").replace('"mug.show"', '"mug.look"'), ', basePath: "/api"'),
+  "renamed.mjs": moduleOf(
+    all("z.object({ id: z.string() })").replace('"mug.show"', '"mug.look"'),
+    ', basePath: "/api"',
+  ),
   "unsaid.mjs": moduleOf(create("z.object({ size: z.custom(() => true) })")),
   "bytes.mjs": moduleOf(
-    create("z.object({ body: z.instanceof(Uint8Array) })", 'body: "bytes", once: { required: true, keepSeconds: 600 }'),
+    create(
+      "z.object({ body: z.instanceof(Uint8Array) })",
+      'body: "bytes", once: { required: true, keepSeconds: 600 }',
+    ),
   ),
   "wrong.mjs": "throw new Error('no');",
   "none.json": "[]",
@@ -60,7 +68,9 @@ const files = {
   }),
   "odd.json": JSON.stringify({
     ...{ format: 1, events: [], jobs: [], channels: [], consumers: [], schedules: [], keys: [] },
-    routes: [{ method: "POST", path: "/mugs", handler: "x", access: "tenant", input: { allOf: 7 } }],
+    routes: [
+      { method: "POST", path: "/mugs", handler: "x", access: "tenant", input: { allOf: 7 } },
+    ],
   }),
 };
 
@@ -76,14 +86,23 @@ async function run(...args: readonly string[]) {
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommand(["contract", ...args], {
     // Nobody listens there.
-    env: { AWS_ENDPOINT_URL: "http://127.0.0.1:9", AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" },
+    env: {
+      AWS_ENDPOINT_URL: "http://127.0.0.1:9",
+      AWS_REGION: "eu-west-1",
+      AWS_ACCESS_KEY_ID: "a",
+      AWS_SECRET_ACCESS_KEY: "b",
+    },
     clock: { now: () => Date.now() },
     print: (line) => out.push(line),
     complain: (line) => err.push(line),
     wait: () => Promise.reject(new Error("nothing is waited for")),
     developmentSecret: () => Promise.reject(new Error("not to be asked for")),
   });
-  return { code, out: out.join("\n").replaceAll(`${folder}/`, ""), err: err.join("\n").replaceAll(`${folder}/`, "") };
+  return {
+    code,
+    out: out.join("\n").replaceAll(`${folder}/`, ""),
+    err: err.join("\n").replaceAll(`${folder}/`, ""),
+  };
 }
 const written = async (name: string) => {
   const file = at(`${name}.lock.json`);
@@ -104,8 +123,20 @@ describe("keelson contract write", () => {
     expect(JSON.parse(text)).toMatchObject({
       format: 1,
       routes: [
-        { method: "POST", path: "/api/mugs", handler: "mugs.mug.create", access: "tenant", body: "json", key: "either" },
-        { method: "GET", path: "/api/mugs/:id", input: { required: ["id"] }, output: { required: ["id", "size"] } },
+        {
+          method: "POST",
+          path: "/api/mugs",
+          handler: "mugs.mug.create",
+          access: "tenant",
+          body: "json",
+          key: "either",
+        },
+        {
+          method: "GET",
+          path: "/api/mugs/:id",
+          input: { required: ["id"] },
+          output: { required: ["id", "size"] },
+        },
       ],
       events: [{ type: "mug.made", kept: 30, payload: { type: "object" } }],
       jobs: [{ name: "mugs.mug.wash" }],
@@ -120,20 +151,36 @@ describe("keelson contract write", () => {
   test("writes the same bytes whatever the order of an enum, and of the rules that are asked for together", async () => {
     const of = (values: string, numbers: string, rule: string) =>
       moduleOf(
-        create(`z.object({ size: z.enum(${values}), count: z.literal(${numbers}) })`).replace("access.tenant", `access.${rule}`),
+        create(`z.object({ size: z.enum(${values}), count: z.literal(${numbers}) })`).replace(
+          "access.tenant",
+          `access.${rule}`,
+        ),
       );
-    await writeFile(at("ordered.mjs"), of('["s", "m"]', "[2, 10]", 'anyOf(access.admin, access.roles("editor"))'));
-    await writeFile(at("turned.mjs"), of('["m", "s"]', "[10, 2]", 'anyOf(access.roles("editor"), access.admin)'));
-    expect(await readFile(await written("turned.mjs"), "utf8")).toBe(await readFile(await written("ordered.mjs"), "utf8"));
+    await writeFile(
+      at("ordered.mjs"),
+      of('["s", "m"]', "[2, 10]", 'anyOf(access.admin, access.roles("editor"))'),
+    );
+    await writeFile(
+      at("turned.mjs"),
+      of('["m", "s"]', "[10, 2]", 'anyOf(access.roles("editor"), access.admin)'),
+    );
+    expect(await readFile(await written("turned.mjs"), "utf8")).toBe(
+      await readFile(await written("ordered.mjs"), "utf8"),
+    );
   });
 
   test("makes the directory that the lock is to be in, and says why it cannot be written", async () => {
-    expect(await run("write", at("server.mjs"), "--file", at("made/for/it.json"))).toMatchObject({ code: 0, err: "" });
+    expect(await run("write", at("server.mjs"), "--file", at("made/for/it.json"))).toMatchObject({
+      code: 0,
+      err: "",
+    });
     expect(await run("write", at("server.mjs"), "--file", at("made"))).toMatchObject({
       code: 2,
       err: 'keelson: "made" cannot be written: it is a directory; name a file in it',
     });
-    expect(await run("write", at("server.mjs"), "--file", at("made/for/it.json/contract.json"))).toMatchObject({
+    expect(
+      await run("write", at("server.mjs"), "--file", at("made/for/it.json/contract.json")),
+    ).toMatchObject({
       code: 2,
       err: 'keelson: "made/for/it.json/contract.json" cannot be written: what should be its directory is a file',
     });
@@ -147,7 +194,10 @@ describe("keelson contract write", () => {
     const { code, err } = await run("write", at("unsaid.mjs"), "--file", at("unsaid.json"));
     expect(code).toBe(0);
     expect(err).toMatch(/^keelson: not in the lock: POST \/mugs input: size: /);
-    expect(await run("write", at("bytes.mjs"), "--file", at("bytes.json"))).toMatchObject({ code: 0, err: "" });
+    expect(await run("write", at("bytes.mjs"), "--file", at("bytes.json"))).toMatchObject({
+      code: 0,
+      err: "",
+    });
     const { routes } = JSON.parse(await readFile(at("bytes.json"), "utf8"));
     expect(routes).toMatchObject([{ body: "bytes", key: "required", keptSeconds: 600 }]);
   });
@@ -156,9 +206,16 @@ describe("keelson contract write", () => {
 describe("keelson contract check", () => {
   test("says nothing but that where nothing has changed", async () => {
     const file = await written("server.mjs");
-    expect(await run("check", at("same.mjs"), "--file", file)).toEqual({ code: 0, out: "Nothing has changed.", err: "" });
+    expect(await run("check", at("same.mjs"), "--file", file)).toEqual({
+      code: 0,
+      out: "Nothing has changed.",
+      err: "",
+    });
     const { code, out } = await run("check", at("same.mjs"), "--file", file, "--json");
-    expect([code, JSON.parse(out)]).toEqual([0, { changes: [], stored: [], stale: false, unsaid: [] }]);
+    expect([code, JSON.parse(out)]).toEqual([
+      0,
+      { changes: [], stored: [], stale: false, unsaid: [] },
+    ]);
   });
 
   test("is 0 where nothing breaks, and says that the lock is older", async () => {
@@ -169,7 +226,10 @@ describe("keelson contract check", () => {
       `Breaks nobody:\n  GET /api/mugs: route-added\n\nNothing breaks. The lock is older than the declarations: keelson contract write more.mjs --file server.mjs.lock.json`,
     );
     const renamed = await run("check", at("renamed.mjs"), "--file", file);
-    expect(renamed).toMatchObject({ code: 0, out: expect.stringMatching(/^Nothing breaks. The lock is older/) });
+    expect(renamed).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^Nothing breaks. The lock is older/),
+    });
   });
 
   test("is 1 where something breaks, and says whom, where and what to do", async () => {
@@ -198,7 +258,13 @@ Breaks nobody:
   });
 
   test("as Markdown, for the comment of a pull request", async () => {
-    const { code, out } = await run("check", at("broken.mjs"), "--file", await written("server.mjs"), "--markdown");
+    const { code, out } = await run(
+      "check",
+      at("broken.mjs"),
+      "--file",
+      await written("server.mjs"),
+      "--markdown",
+    );
     expect(code).toBe(1);
     expect(out).toContain(
       "## Contract\n\n### Breaks clients\n\n| Where | Rule | Change |\n|---|---|---|\n| `GET /api/mugs/:id output.size` | `output-property-removed` | `required -> not there` |\n| `POST /api/mugs` | `route-removed` |  |\n\nTo keep it: ",
@@ -206,13 +272,30 @@ Breaks nobody:
     expect(out).toMatch(
       /6 changes break somebody. To release it all the same: `keelson contract write broken.mjs --file server.mjs.lock.json`$/,
     );
-    const unsaid = await run("check", at("unsaid.mjs"), "--file", await written("unsaid.mjs"), "--markdown");
-    expect(unsaid.out).toMatch(/### Not described, so that changes are not seen\n\n- `POST \/mugs input: size`: `/);
+    const unsaid = await run(
+      "check",
+      at("unsaid.mjs"),
+      "--file",
+      await written("unsaid.mjs"),
+      "--markdown",
+    );
+    expect(unsaid.out).toMatch(
+      /### Not described, so that changes are not seen\n\n- `POST \/mugs input: size`: `/,
+    );
   });
 
   test("as JSON, with what nobody can tell beside", async () => {
-    const { out, err } = await run("check", at("unsaid.mjs"), "--file", await written("unsaid.mjs"), "--json");
-    expect(JSON.parse(out)).toMatchObject({ changes: [], unsaid: [{ where: "POST /mugs input: size" }] });
+    const { out, err } = await run(
+      "check",
+      at("unsaid.mjs"),
+      "--file",
+      await written("unsaid.mjs"),
+      "--json",
+    );
+    expect(JSON.parse(out)).toMatchObject({
+      changes: [],
+      unsaid: [{ where: "POST /mugs input: size" }],
+    });
     expect(err).toMatch(/not in the lock/);
   });
 
@@ -222,7 +305,10 @@ Breaks nobody:
     ["newer.json", /its format is 2, and this keelson reads 1/],
     ["nowhere.json", /its routes are not a list/],
     ["short.json", /its events are not a list/],
-    ["missing.json", /there is no lock .*keelson contract write server.mjs --file missing.json makes it/],
+    [
+      "missing.json",
+      /there is no lock .*keelson contract write server.mjs --file missing.json makes it/,
+    ],
     [".", /the lock .* cannot be read: EISDIR/],
   ])("is 2 for a lock that cannot be read: %s", async (name, message) => {
     const { code, err } = await run("check", at("server.mjs"), "--file", at(name));
@@ -241,15 +327,25 @@ Breaks nobody:
     const { code, err } = await run("check", at("unsaid.mjs"), "--file", at("odd.json"));
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringMatching(/the lock "odd.json" is not taken: a part of it is not what keelson writes .*; write it anew/),
+      err: expect.stringMatching(
+        /the lock "odd.json" is not taken: a part of it is not what keelson writes .*; write it anew/,
+      ),
     });
   });
 
   test("is 2 where the tables cannot be read", async () => {
-    const { code, err } = await run("check", at("server.mjs"), "--file", await written("server.mjs"), "--stored");
+    const { code, err } = await run(
+      "check",
+      at("server.mjs"),
+      "--file",
+      await written("server.mjs"),
+      "--stored",
+    );
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringMatching(/the stored settings cannot be read: keelson-config: .*; keelson doctor server.mjs says what/),
+      err: expect.stringMatching(
+        /the stored settings cannot be read: keelson-config: .*; keelson doctor server.mjs says what/,
+      ),
     });
   });
 });
@@ -277,9 +373,18 @@ describe("keelson contract, used wrongly, is 2 and prints its usage:", () => {
 });
 
 describe("the report", () => {
-  const row = { key: "a:config:b", scope: "tenant", tenantId: "acme\u001b", verdict: "clamped", reads: 5 } as const;
+  const row = {
+    key: "a:config:b",
+    scope: "tenant",
+    tenantId: "acme\u001b",
+    verdict: "clamped",
+    reads: 5,
+  } as const;
   const stored = {
-    stored: [row, { ...row, scope: "system", tenantId: null, verdict: "ignored", reads: null } as const],
+    stored: [
+      row,
+      { ...row, scope: "system", tenantId: null, verdict: "ignored", reads: null } as const,
+    ],
     counts: { clamped: 1, fallback: 0, ignored: 2 },
     rows: 9,
     unlisted: 1,
@@ -316,21 +421,33 @@ describe("the report", () => {
       stale: false,
       unsaid: [],
     });
-    expect(reportLines({ ...nothing, stored: { ...stored, stored: [], unlisted: 0, unopened: 0 } }, "write")).toEqual([
-      lines[0],
-      "",
-      "Nothing has changed.",
-    ]);
+    expect(
+      reportLines(
+        { ...nothing, stored: { ...stored, stored: [], unlisted: 0, unopened: 0 } },
+        "write",
+      ),
+    ).toEqual([lines[0], "", "Nothing has changed."]);
   });
 
   test("commands no terminal and breaks no table", () => {
-    const changes = [{ breaks: "client", where: "GET /a\u001b[31m|`b`", rule: "r", detail: "x".repeat(300) } as const];
+    const changes = [
+      {
+        breaks: "client",
+        where: "GET /a\u001b[31m|`b`",
+        rule: "r",
+        detail: "x".repeat(300),
+      } as const,
+    ];
     const checked = { ...nothing, changes, stored: undefined };
     expect(reportLines(checked, "write").slice(0, 2)).toEqual([
       "Breaks clients:",
       `  GET /a [31m|\`b\`: r (${"x".repeat(157)}...)`,
     ]);
-    expect(reportLines(checked, "write").at(-1)).toBe("1 change breaks somebody. To release it all the same: write");
-    expect(reportMarkdown(checked, "write")[6]).toBe(`| \`GET /a [31m\\|'b'\` | \`r\` | \`${"x".repeat(157)}...\` |`);
+    expect(reportLines(checked, "write").at(-1)).toBe(
+      "1 change breaks somebody. To release it all the same: write",
+    );
+    expect(reportMarkdown(checked, "write")[6]).toBe(
+      `| \`GET /a [31m\\|'b'\` | \`r\` | \`${"x".repeat(157)}...\` |`,
+    );
   });
 });

@@ -37,12 +37,18 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
 type Values = ReturnType<typeof parse>["values"];
 
 /** Runs `keelson contract` and returns its exit code: 0, 1 where something breaks, 2 where it cannot be told. */
-export function runContractCommand(args: readonly string[], context: CommandContext): Promise<number> {
+export function runContractCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   const run = async (values: Values, action: string | undefined, [module]: readonly string[]) => {
     assertUsage(values, action);
-    if (module === undefined) throw new UsageError(`no module is given; use keelson contract ${action} <module>`);
+    if (module === undefined)
+      throw new UsageError(`no module is given; use keelson contract ${action} <module>`);
     try {
-      return action === "write" ? await write(module, values, context) : await check(module, values, context);
+      return action === "write"
+        ? await write(module, values, context)
+        : await check(module, values, context);
     } catch (error) {
       if (error instanceof UsageError) throw error;
       context.complain(`keelson: ${(error as Error).message}`); // safe: what a module has thrown is wrapped in one
@@ -59,20 +65,31 @@ function assertUsage({ json, markdown, stored }: Values, action: string | undefi
     );
   }
   if (json && markdown) throw new UsageError("--json and --markdown are given; use one of the two");
-  if (action === "write" && (json || markdown || stored)) throw new UsageError("--json, --markdown and --stored are of check");
+  if (action === "write" && (json || markdown || stored))
+    throw new UsageError("--json, --markdown and --stored are of check");
 }
 
-async function write(module: string, { file }: Values, { print, complain }: CommandContext): Promise<number> {
+async function write(
+  module: string,
+  { file }: Values,
+  { print, complain }: CommandContext,
+): Promise<number> {
   const { contract, unsaid } = await declared(await loadServer(module), module);
   await writeText(file, contractText(contract));
   nameUnsaid(unsaid, complain);
   const { routes, events, jobs, keys } = contract;
   const counts = Object.entries({ route: routes, event: events, job: jobs, key: keys });
-  print(`${file}: ${counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`).join(", ")}`);
+  print(
+    `${file}: ${counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`).join(", ")}`,
+  );
   return 0;
 }
 
-async function check(module: string, { file, json, markdown, stored }: Values, context: CommandContext): Promise<number> {
+async function check(
+  module: string,
+  { file, json, markdown, stored }: Values,
+  context: CommandContext,
+): Promise<number> {
   const before = await readLock(file, module);
   const server = await loadServer(module);
   const { contract, unsaid } = await declared(server, module);
@@ -85,7 +102,9 @@ async function check(module: string, { file, json, markdown, stored }: Values, c
   nameUnsaid(unsaid, context.complain);
   const anew = `keelson contract write ${module} --file ${file}`;
   if (json) context.print(reportJson(checked));
-  else for (const line of markdown ? reportMarkdown(checked, anew) : reportLines(checked, anew)) context.print(line);
+  else
+    for (const line of markdown ? reportMarkdown(checked, anew) : reportLines(checked, anew))
+      context.print(line);
   return checked.changes.some(({ breaks }) => breaks !== undefined) ? 1 : 0;
 }
 
@@ -107,7 +126,8 @@ function declared(server: ServerInternals, module: string): Promise<ReadContract
 
 /** What is not in the lock is not checked: nobody should believe otherwise. */
 function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]): void {
-  for (const { where, why } of unsaid) complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
+  for (const { where, why } of unsaid)
+    complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
 }
 
 /** @throws UsageError where there is none, or it cannot be read. */
@@ -117,7 +137,8 @@ async function readLock(file: string, module: string): Promise<Contract> {
     text = await readFile(file, "utf8");
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException; // safe: it throws errors only
-    if (code !== "ENOENT") throw new UsageError(`the lock ${JSON.stringify(file)} cannot be read: ${message}`);
+    if (code !== "ENOENT")
+      throw new UsageError(`the lock ${JSON.stringify(file)} cannot be read: ${message}`);
     throw new UsageError(
       `there is no lock ${JSON.stringify(file)}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`,
     );
@@ -125,7 +146,9 @@ async function readLock(file: string, module: string): Promise<Contract> {
   try {
     return readContract(text);
   } catch (error) {
-    throw new UsageError(`the lock ${JSON.stringify(file)} is not taken: ${(error as Error).message}`); // safe: it throws errors only
+    throw new UsageError(
+      `the lock ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
+    ); // safe: it throws errors only
   }
 }
 

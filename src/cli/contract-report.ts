@@ -16,11 +16,20 @@ export interface Checked {
 /** What was found, as one JSON document. */
 export function reportJson({ changes, isStale, unsaid, stored }: Checked): string {
   const document = {
-    changes: changes.map(({ breaks, where, rule }) => ({ ...(breaks === undefined ? {} : { breaks }), where, rule })),
+    changes: changes.map(({ breaks, where, rule }) => ({
+      ...(breaks === undefined ? {} : { breaks }),
+      where,
+      rule,
+    })),
     stored: stored?.stored ?? [],
     ...(stored === undefined
       ? {}
-      : { counts: stored.counts, rows: stored.rows, unlisted: stored.unlisted, unopened: stored.unopened }),
+      : {
+          counts: stored.counts,
+          rows: stored.rows,
+          unlisted: stored.unlisted,
+          unopened: stored.unopened,
+        }),
     stale: isStale,
     unsaid: unsaid.map(({ where, why }) => ({ where, why })),
   };
@@ -28,11 +37,15 @@ export function reportJson({ changes, isStale, unsaid, stored }: Checked): strin
 }
 
 /** What was found, for people at a terminal. */
-export function reportLines({ changes, isStale, stored }: Checked, write: string): readonly string[] {
+export function reportLines(
+  { changes, isStale, stored }: Checked,
+  write: string,
+): readonly string[] {
   const groups = groupsOf(changes).flatMap(({ title, advice, members }) => [
     `${title}:`,
     ...members.map(
-      ({ where, rule, detail }) => `  ${oneLine(where)}: ${rule}${detail === undefined ? "" : ` (${shown(detail)})`}`,
+      ({ where, rule, detail }) =>
+        `  ${oneLine(where)}: ${rule}${detail === undefined ? "" : ` (${shown(detail)})`}`,
     ),
     ...(advice === undefined ? [] : [`  To keep it: ${advice}.`]),
     "",
@@ -42,27 +55,35 @@ export function reportLines({ changes, isStale, stored }: Checked, write: string
 }
 
 /** What was found, for the comment of a pull request. */
-export function reportMarkdown({ changes, isStale, unsaid, stored }: Checked, write: string): readonly string[] {
+export function reportMarkdown(
+  { changes, isStale, unsaid, stored }: Checked,
+  write: string,
+): readonly string[] {
   const groups = groupsOf(changes).flatMap(({ title, advice, members }) => [
     `### ${title}`,
     "",
     "| Where | Rule | Change |",
     "|---|---|---|",
     ...members.map(
-      ({ where, rule, detail = "" }) => `| ${code(where)} | ${code(rule)} | ${detail === "" ? "" : code(shown(detail))} |`,
+      ({ where, rule, detail = "" }) =>
+        `| ${code(where)} | ${code(rule)} | ${detail === "" ? "" : code(shown(detail))} |`,
     ),
     "",
     ...(advice === undefined ? [] : [`To keep it: ${advice}.`, ""]),
   ]);
   const rows =
-    stored === undefined ? [] : ["### Stored settings", "", ...storedTexts(stored).map((line) => `- ${code(line)}`), ""];
+    stored === undefined
+      ? []
+      : ["### Stored settings", "", ...storedTexts(stored).map((line) => `- ${code(line)}`), ""];
   const unseen = unsaid.map(({ where, why }) => `- ${code(where)}: ${code(why)}`);
   return [
     "## Contract",
     "",
     ...groups,
     ...rows,
-    ...(unseen.length === 0 ? [] : ["### Not described, so that changes are not seen", "", ...unseen, ""]),
+    ...(unseen.length === 0
+      ? []
+      : ["### Not described, so that changes are not seen", "", ...unseen, ""]),
     ...summaryOf(changes, isStale, code(write)),
   ];
 }
@@ -75,18 +96,36 @@ interface Group {
 
 const groupTexts: readonly (readonly [Broken | undefined, string, string | undefined])[] = [
   ["client", "Breaks clients", "add a route or an optional property beside the old one"],
-  ["consumer", "Breaks consumers", "declare an event or a job beside it, and remove the old one once no message of it is left"],
-  ["row", "Breaks stored settings", "see with --stored which rows it is; a renamed key says its old name as `formerly`"],
+  [
+    "consumer",
+    "Breaks consumers",
+    "declare an event or a job beside it, and remove the old one once no message of it is left",
+  ],
+  [
+    "row",
+    "Breaks stored settings",
+    "see with --stored which rows it is; a renamed key says its old name as `formerly`",
+  ],
   [undefined, "Breaks nobody", undefined],
 ];
 
 function groupsOf(changes: readonly Change[]): readonly Group[] {
   return groupTexts
-    .map(([broken, title, advice]) => ({ title, advice, members: changes.filter(({ breaks }) => breaks === broken) }))
+    .map(([broken, title, advice]) => ({
+      title,
+      advice,
+      members: changes.filter(({ breaks }) => breaks === broken),
+    }))
     .filter(({ members }) => members.length > 0);
 }
 
-function storedTexts({ stored, counts, rows, unlisted, unopened }: StoredReport): readonly string[] {
+function storedTexts({
+  stored,
+  counts,
+  rows,
+  unlisted,
+  unopened,
+}: StoredReport): readonly string[] {
   const { clamped, fallback, ignored } = counts;
   return [
     `${rows} stored values: ${clamped} clamped, ${fallback} fall back, ${ignored} ignored`,
@@ -95,7 +134,9 @@ function storedTexts({ stored, counts, rows, unlisted, unopened }: StoredReport)
         `${oneLine(key)}, ${scope}${tenantId === null ? "" : ` of ${oneLine(tenantId)}`}: ${verdict}, reads ${shown(JSON.stringify(reads))}`,
     ),
     ...(unlisted > 0 ? [`${unlisted} more are counted and not listed`] : []),
-    ...(unopened > 0 ? [`${unopened} secrets could not be opened, so nobody knows whether they fit`] : []),
+    ...(unopened > 0
+      ? [`${unopened} secrets could not be opened, so nobody knows whether they fit`]
+      : []),
   ];
 }
 

@@ -26,10 +26,15 @@ let app: TestApp;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "keelson-doctor-"));
   for (const [name, text] of Object.entries(modules)) {
-    await writeFile(join(folder, name), `import { buildServer, defineFeature } from ${source};\n${text}\n`);
+    await writeFile(
+      join(folder, name),
+      `import { buildServer, defineFeature } from ${source};\n${text}\n`,
+    );
   }
   app = await startTestApp(
-    buildServer({ features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk" }))] }),
+    buildServer({
+      features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk" }))],
+    }),
   );
 }, 60_000);
 afterAll(async () => {
@@ -59,7 +64,9 @@ describe("keelson doctor", () => {
       expect({ code, err }).toEqual({ code: 0, err: "" });
       expect(out).toContain("ok    table keelson-mugs: active, with the keys pk (S)");
       expect(out.slice(0, -1).filter((line) => !/^(ok {2}|skip) {2}\S/.test(line))).toEqual([]);
-      expect(out.at(-1)).toBe(`${out.length - 1} checks: ${out.length - 5} ok, 0 warn, 0 fail, 4 not checked`);
+      expect(out.at(-1)).toBe(
+        `${out.length - 1} checks: ${out.length - 5} ok, 0 warn, 0 fail, 4 not checked`,
+      );
     },
   );
 
@@ -72,7 +79,9 @@ describe("keelson doctor", () => {
   });
 
   test("lets no name command the terminal", async () => {
-    const { code, out } = await run([at("server.mjs")], { KEELSON_TABLE_MUGS: "no-\u001b[31mmugs\nok" });
+    const { code, out } = await run([at("server.mjs")], {
+      KEELSON_TABLE_MUGS: "no-\u001b[31mmugs\nok",
+    });
     expect([code, out.find((line) => line.includes("mugs"))]).toEqual([
       1,
       expect.stringMatching(/^fail {2}table no- \[31mmugs ok: /),
@@ -81,7 +90,9 @@ describe("keelson doctor", () => {
   });
 
   test("prints one document for machines", async () => {
-    const { code, out } = await run([at("server.mjs"), "--json", "--timeout-seconds", "9"], { KEELSON_TABLE_MUGS: "no-mugs" });
+    const { code, out } = await run([at("server.mjs"), "--json", "--timeout-seconds", "9"], {
+      KEELSON_TABLE_MUGS: "no-mugs",
+    });
     expect([code, out.length]).toEqual([1, 1]);
     const { summary, checks } = JSON.parse(out[0] ?? "");
     expect(summary).toEqual({ ok: checks.length - 5, warn: 0, fail: 1, skip: 4 });
@@ -98,7 +109,10 @@ describe("keelson doctor", () => {
     [["a.ts", "b.ts"], /unexpected argument "b.ts"/],
     [["nowhere.ts"], /there is no module "nowhere.ts"/],
     [["a.ts", "--fast"], /--fast/],
-    [["a.ts", "--timeout-seconds", "0"], /--timeout-seconds "0" is not a whole number from 1 to 999/],
+    [
+      ["a.ts", "--timeout-seconds", "0"],
+      /--timeout-seconds "0" is not a whole number from 1 to 999/,
+    ],
   ])("exits with 2 and a hint for %j", async (args, message) => {
     const { code, out, err } = await run(args);
     expect({ code, out }).toEqual({ code: 2, out: [] });
@@ -108,21 +122,32 @@ describe("keelson doctor", () => {
 
   test("exits with 2 where the module has no server, and with 1 where it cannot be loaded, saying why", async () => {
     const none = await run([at("none.mjs")]);
-    expect([none.code, none.err]).toEqual([2, expect.stringContaining("exports no server; export the result of buildServer")]);
+    expect([none.code, none.err]).toEqual([
+      2,
+      expect.stringContaining("exports no server; export the result of buildServer"),
+    ]);
     const broken = await run([at("broken.mjs")]);
     expect([broken.code, broken.out]).toEqual([1, []]);
-    expect(broken.err).toMatch(/broken\.mjs cannot be loaded: 1 problem at boot\n {2}colour: unknown option "colour"/);
+    expect(broken.err).toMatch(
+      /broken\.mjs cannot be loaded: 1 problem at boot\n {2}colour: unknown option "colour"/,
+    );
     const odd = await run([at("odd.mjs")]);
-    expect([odd.code, odd.err]).toEqual([1, expect.stringMatching(/odd\.mjs cannot be loaded: odd$/)]);
+    expect([odd.code, odd.err]).toEqual([
+      1,
+      expect.stringMatching(/odd\.mjs cannot be loaded: odd$/),
+    ]);
   });
 
-  test.each(["nowhere", "localhost:4566"])("exits with 1 where an endpoint is no URL: %s", async (AWS_ENDPOINT_URL) => {
-    const { code, out, err } = await run([at("server.mjs")], { AWS_ENDPOINT_URL });
-    expect({ code, out }).toEqual({ code: 1, out: [] });
-    expect(err).toMatch(
-      /^keelson: the endpoint of dynamodb is no URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_DYNAMODB to http/,
-    );
-  });
+  test.each(["nowhere", "localhost:4566"])(
+    "exits with 1 where an endpoint is no URL: %s",
+    async (AWS_ENDPOINT_URL) => {
+      const { code, out, err } = await run([at("server.mjs")], { AWS_ENDPOINT_URL });
+      expect({ code, out }).toEqual({ code: 1, out: [] });
+      expect(err).toMatch(
+        /^keelson: the endpoint of dynamodb is no URL; set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_DYNAMODB to http/,
+      );
+    },
+  );
 
   test("explains itself", async () => {
     expect(await run(["--help"])).toEqual({ code: 0, out: [doctorUsage], err: "" });
@@ -138,6 +163,9 @@ describe("keelson doctor", () => {
         (error, stdout) => resolve({ code: error === null ? 0 : error.code, stdout }),
       );
     });
-    expect([code, stdout.trim().split("\n").at(-1)]).toEqual([0, expect.stringMatching(/, 0 fail, 4 not checked$/)]);
+    expect([code, stdout.trim().split("\n").at(-1)]).toEqual([
+      0,
+      expect.stringMatching(/, 0 fail, 4 not checked$/),
+    ]);
   });
 });

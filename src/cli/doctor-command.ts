@@ -24,8 +24,15 @@ Region, credentials, endpoints and names come from the environment: run it with 
 Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
 
 /** Runs `keelson doctor` and returns its exit code: 0, 1 where something is wrong, 2 where it was used wrongly. */
-export function runDoctorCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  return runCommand({ usage: doctorUsage, parse, run: (values, module) => examine(values, module, context) }, args, context);
+export function runDoctorCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
+  return runCommand(
+    { usage: doctorUsage, parse, run: (values, module) => examine(values, module, context) },
+    args,
+    context,
+  );
 }
 
 async function examine(
@@ -35,7 +42,9 @@ async function examine(
 ): Promise<number> {
   if (module === undefined) throw new UsageError("no module is given; use keelson doctor <module>");
   if (!/^[1-9]\d{0,2}$/.test(seconds)) {
-    throw new UsageError(`--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`);
+    throw new UsageError(
+      `--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`,
+    );
   }
   const server = await loadServer(module);
   // Loaded here: what is used wrongly needs nothing of AWS.
@@ -59,7 +68,12 @@ function parse(args: readonly string[]) {
   });
 }
 
-const shownStatus: Readonly<Record<Status, string>> = { ok: "ok  ", warn: "warn", fail: "fail", skip: "skip" };
+const shownStatus: Readonly<Record<Status, string>> = {
+  ok: "ok  ",
+  warn: "warn",
+  fail: "fail",
+  skip: "skip",
+};
 
 function asLines(findings: readonly Finding[]): string[] {
   const lines = findings.flatMap(({ name, status, message, fix }) => [
@@ -67,7 +81,10 @@ function asLines(findings: readonly Finding[]): string[] {
     ...fix.map((command) => `      $ ${oneLine(command)}`),
   ]);
   const { ok, warn, fail, skip } = count(findings);
-  return [...lines, `${findings.length} checks: ${ok} ok, ${warn} warn, ${fail} fail, ${skip} not checked`];
+  return [
+    ...lines,
+    `${findings.length} checks: ${ok} ok, ${warn} warn, ${fail} fail, ${skip} not checked`,
+  ];
 }
 
 function asJson(findings: readonly Finding[]): string {

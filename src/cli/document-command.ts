@@ -28,16 +28,22 @@ export function runDocumentCommand(
   context: CommandContext,
 ): Promise<number> {
   const run = async ({ out }: ReturnType<typeof parse>["values"], module: string | undefined) => {
-    if (module === undefined) throw new UsageError(`no module is given; use keelson ${name} <module>`);
+    if (module === undefined)
+      throw new UsageError(`no module is given; use keelson ${name} <module>`);
     const { text, unsaid } = await make(await loadServer(module), dirname(resolve(module)));
     await write(text, out, context);
-    for (const { where, vendor, why } of unsaid) context.complain(oneLine(`keelson: ${where} (${vendor}): ${why}`));
+    for (const { where, vendor, why } of unsaid)
+      context.complain(oneLine(`keelson: ${where} (${vendor}): ${why}`));
     return unsaid.length === 0 ? 0 : 1;
   };
   return runCommand({ usage, parse, run }, args, context);
 }
 
-async function write(text: string, out: string | undefined, { print }: CommandContext): Promise<void> {
+async function write(
+  text: string,
+  out: string | undefined,
+  { print }: CommandContext,
+): Promise<void> {
   if (out === undefined) return print(text.trimEnd());
   await writeText(out, text);
   print(`${out}: ${Buffer.byteLength(text)} bytes`);

@@ -26,7 +26,10 @@ const developing = () => ({ NODE_ENV: "development", KEELSON_DIRECTORY: director
 const variables = async ({ env }: CommandContext) => env;
 
 test("a command works on the stack that a server runs, whatever its region, with its secret, and lets it run", async () => {
-  const stack = await startEmbeddedStack({ directory, env: { NODE_ENV: "development", AWS_REGION: "eu-west-1" } });
+  const stack = await startEmbeddedStack({
+    directory,
+    env: { NODE_ENV: "development", AWS_REGION: "eu-west-1" },
+  });
   const env = developing();
   expect(await onItsStack(contextOf(env), undefined, variables)).toEqual({
     ...env,
@@ -42,14 +45,18 @@ test("a command works on the stack that a server runs, whatever its region, with
 test("without a server that runs it starts the stack of the directory, and ends it, also where the work fails", async () => {
   const stack = await startEmbeddedStack({ directory, env: developing() });
   await stack.close();
-  const { AWS_ENDPOINT_URL: endpoint } = await onItsStack(contextOf(developing()), undefined, async ({ env }) => {
-    expect((await fetch(String(env["AWS_ENDPOINT_URL"]))).status).toBe(200);
-    return env;
-  });
-  await expect(fetch(String(endpoint))).rejects.toThrow("fetch failed");
-  await expect(onItsStack(contextOf(developing()), undefined, () => Promise.reject(new Error("no luck")))).rejects.toThrow(
-    "no luck",
+  const { AWS_ENDPOINT_URL: endpoint } = await onItsStack(
+    contextOf(developing()),
+    undefined,
+    async ({ env }) => {
+      expect((await fetch(String(env["AWS_ENDPOINT_URL"]))).status).toBe(200);
+      return env;
+    },
   );
+  await expect(fetch(String(endpoint))).rejects.toThrow("fetch failed");
+  await expect(
+    onItsStack(contextOf(developing()), undefined, () => Promise.reject(new Error("no luck"))),
+  ).rejects.toThrow("no luck");
   expect(readHolder(directory)).toMatchObject({ isEnding: true });
 });
 
@@ -63,7 +70,11 @@ test.each([
   ["production", { NODE_ENV: "production" }, undefined],
   ["a function", { NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "files" }, undefined],
   ["an endpoint", { NODE_ENV: "development", AWS_ENDPOINT_URL: "http://127.0.0.1:1" }, undefined],
-  ["a server of production", { NODE_ENV: "development" }, { environment: "production", options: {} }],
+  [
+    "a server of production",
+    { NODE_ENV: "development" },
+    { environment: "production", options: {} },
+  ],
   [
     "a server that names an endpoint",
     { NODE_ENV: "development" },
@@ -71,5 +82,7 @@ test.each([
   ],
 ] as const)("%s is where its variables say", async (_, env, server) => {
   const own = { ...env, KEELSON_DIRECTORY: directory };
-  expect(await onItsStack(contextOf(own), server as Parameters<typeof onItsStack>[1], variables)).toBe(own); // safe: options are optional
+  expect(
+    await onItsStack(contextOf(own), server as Parameters<typeof onItsStack>[1], variables),
+  ).toBe(own); // safe: options are optional
 });

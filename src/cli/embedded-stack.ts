@@ -37,7 +37,10 @@ export async function onItsStack<Result>(
 }
 
 /** As the container chooses it: by the variables, and by the server, which may know better. */
-function stackDirectory(env: Variables, server: Parameters<typeof onItsStack>[1]): string | undefined {
+function stackDirectory(
+  env: Variables,
+  server: Parameters<typeof onItsStack>[1],
+): string | undefined {
   const isNamed = (server?.options.dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB")) !== undefined;
   if (isNamed || environmentOf(env) === "production") return undefined;
   return embeddedDirectory(env, server?.environment);

@@ -13,11 +13,17 @@ const mugs = `r.table("mugs", { partitionKey: "pk" });`;
 const files = {
   "server.mjs": moduleOf(mugs),
   "more.mjs": moduleOf(`${mugs} r.table("cups", { partitionKey: "pk" });`),
-  "asking.mjs": moduleOf(`${mugs} r.query("mug.ask", { route: "GET /mugs", access: access.everyone, handler: async () => 1 });`),
+  "asking.mjs": moduleOf(
+    `${mugs} r.query("mug.ask", { route: "GET /mugs", access: access.everyone, handler: async () => 1 });`,
+  ),
   "less.mjs": moduleOf(""),
   "long.mjs": moduleOf("", `, dynamodb: { prefix: "${"p".repeat(90)}" }`),
-  "many.mjs": moduleOf(`for (let i = 0; i < 70; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`),
-  "too-many.mjs": moduleOf(`for (let i = 0; i < 600; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`),
+  "many.mjs": moduleOf(
+    `for (let i = 0; i < 70; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`,
+  ),
+  "too-many.mjs": moduleOf(
+    `for (let i = 0; i < 600; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`,
+  ),
   "list.json": "[]",
   "empty.json": "{}",
   "odd.json": `{ "Resources": { "A": 1 } }`,
@@ -61,8 +67,16 @@ describe("keelson infra", () => {
     const file = at("made/data-dev.json");
     const { code, out, err } = await run(at("server.mjs"), "--out", at("made"), "--part", "data");
     const text = await readFile(file, "utf8");
-    expect({ code, out, err }).toEqual({ code: 0, out: [`${file}: 3 resources, ${text.length} bytes`], err: "" });
-    expect(Object.keys(JSON.parse(text).Resources)).toEqual(["ConfigTable", "OnceTable", "MugsTable"]);
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: [`${file}: 3 resources, ${text.length} bytes`],
+      err: "",
+    });
+    expect(Object.keys(JSON.parse(text).Resources)).toEqual([
+      "ConfigTable",
+      "OnceTable",
+      "MugsTable",
+    ]);
     await run(at("server.mjs"), "--out", at("made"), "--part", "data");
     expect(await readFile(file, "utf8")).toBe(text);
   });
@@ -76,11 +90,14 @@ describe("keelson infra", () => {
     const functions = await written("functions", "--part", "functions");
     expect(all).toEqual([...(await written("data", "--part", "data")), ...functions]);
     expect(functions).toContain("HttpLambdaFunction");
-    expect(await written("all", "--shape", "each")).toEqual(expect.arrayContaining([...all, "MugsMugAskLambdaFunction"]));
+    expect(await written("all", "--shape", "each")).toEqual(
+      expect.arrayContaining([...all, "MugsMugAskLambdaFunction"]),
+    );
   });
 
   test("adds a template of one's own, and fails by the name that does not fit", async () => {
-    const withFile = (name: string) => run(at("server.mjs"), "--out", at("made"), "--with", at(name));
+    const withFile = (name: string) =>
+      run(at("server.mjs"), "--out", at("made"), "--with", at(name));
     expect(await withFile("own.json")).toMatchObject({ code: 0, err: "" });
     const { Resources } = JSON.parse(await readFile(at("made/all-dev.json"), "utf8"));
     expect(Resources.MugBucket).toEqual({ Type: "AWS::S3::Bucket" });
@@ -94,13 +111,16 @@ describe("keelson infra", () => {
 
   test("names by the stage", async () => {
     await run(at("server.mjs"), "--out", at("made"), "--stage", "prod", "--part", "data");
-    expect(JSON.parse(await readFile(at("made/data-prod.json"), "utf8")).Parameters.NamePrefix.Default).toBe("keelson-prod");
+    expect(
+      JSON.parse(await readFile(at("made/data-prod.json"), "utf8")).Parameters.NamePrefix.Default,
+    ).toBe("keelson-prod");
   });
 
   test("prints what changes against a template of before, and writes nothing", async () => {
     await run(at("server.mjs"), "--out", at("before"), "--part", "data");
     const before = at("before/data-dev.json");
-    const diff = (name: string) => run(at(name), "--diff", before, "--out", at("nowhere"), "--part", "data");
+    const diff = (name: string) =>
+      run(at(name), "--diff", before, "--out", at("nowhere"), "--part", "data");
     expect(await diff("server.mjs")).toEqual({ code: 0, out: ["nothing changes"], err: "" });
     expect(await diff("more.mjs")).toEqual({
       code: 0,
@@ -112,7 +132,9 @@ describe("keelson infra", () => {
 
   test("says loudly that a table goes, and exits with 1", async () => {
     await run(at("server.mjs"), "--out", at("before"), "--part", "data");
-    expect(await run(at("less.mjs"), "--part", "data", "--diff", at("before/data-dev.json"))).toEqual({
+    expect(
+      await run(at("less.mjs"), "--part", "data", "--diff", at("before/data-dev.json")),
+    ).toEqual({
       code: 1,
       out: ["removed: output MugsTableName"],
       err: "DANGER: the table keelson-dev-mugs is removed: MugsTable (AWS::DynamoDB::Table) leaves the stack and stays in the account, where nothing looks after it",
@@ -124,7 +146,9 @@ describe("keelson infra", () => {
     expect([long.code, long.err]).toEqual([0, expect.stringContaining("deployed from a bucket")]);
     const refused = await run(at("too-many.mjs"), "--out", at("refused"), "--part", "data");
     expect([refused.code, refused.out]).toEqual([1, []]);
-    expect(refused.err).toContain("the template cannot be deployed: it has 602 resources, and CloudFormation takes 500");
+    expect(refused.err).toContain(
+      "the template cannot be deployed: it has 602 resources, and CloudFormation takes 500",
+    );
     await expect(readFile(at("refused/data-dev.json"))).rejects.toThrow("ENOENT");
   });
 
@@ -154,7 +178,10 @@ describe("keelson infra", () => {
 
   test("exits with 2 where the file of one's own is none, by the name in it", async () => {
     const { code, err } = await run(at("server.mjs"), "--with", at("untyped.json"));
-    expect([code, err]).toEqual([2, expect.stringContaining('untyped.json" is not taken: Resources.MugBucket has no Type')]);
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining('untyped.json" is not taken: Resources.MugBucket has no Type'),
+    ]);
   });
 
   test("lets no name command the terminal", async () => {
@@ -163,10 +190,22 @@ describe("keelson infra", () => {
     expect(out.join("")).not.toMatch(/\p{C}/u);
   });
 
-  const others = ["list", "empty", "odd", "broken", "null", "properties", "parameters", "outputs"].map((name) => `${name}.json`);
+  const others = [
+    "list",
+    "empty",
+    "odd",
+    "broken",
+    "null",
+    "properties",
+    "parameters",
+    "outputs",
+  ].map((name) => `${name}.json`);
   test.each(others)("compares with no file that is no template: %s", async (name) => {
     const { code, err } = await run(at("server.mjs"), "--diff", at(name));
-    expect([code, err]).toEqual([2, expect.stringMatching(/is no template of CloudFormation|cannot be read as JSON/)]);
+    expect([code, err]).toEqual([
+      2,
+      expect.stringMatching(/is no template of CloudFormation|cannot be read as JSON/),
+    ]);
   });
 
   test("prints its help", async () => {

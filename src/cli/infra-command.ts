@@ -54,30 +54,47 @@ export function runInfraCommand(args: readonly string[], context: CommandContext
   const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
     const call = callOf(values, module);
     if (call.check !== undefined) {
-      const checked = { file: call.check, template: await readTemplate("check", call.check), entry: call.entry };
+      const checked = {
+        file: call.check,
+        template: await readTemplate("check", call.check),
+        entry: call.entry,
+      };
       return checkTemplate(await loadServer(call.module), checked, context);
     }
     const before = call.diff === undefined ? undefined : await readTemplate("diff", call.diff);
     const extension = combined(await Promise.all(call.with.map(readExtension)));
     const template = serverTemplate(await loadServer(call.module), { ...call, extension });
-    return before === undefined ? await write(template, call, context) : compare(before, template, context);
+    return before === undefined
+      ? await write(template, call, context)
+      : compare(before, template, context);
   };
   return runCommand({ usage: infraUsage, parse, run }, args, context);
 }
 
-async function write(template: Template, { part, stage, out }: InfraCall, { print, complain }: CommandContext): Promise<number> {
+async function write(
+  template: Template,
+  { part, stage, out }: InfraCall,
+  { print, complain }: CommandContext,
+): Promise<number> {
   const text = templateText(template);
   const { problems, notes } = sizeReport(template, text);
-  if (problems.length > 0) throw new Error(`the template cannot be deployed: ${problems.join("; ")}`);
+  if (problems.length > 0)
+    throw new Error(`the template cannot be deployed: ${problems.join("; ")}`);
   const file = join(out, `${part}-${stage}.json`);
   await mkdir(out, { recursive: true });
   await writeFile(file, text);
   for (const note of notes) complain(`keelson: ${file}: ${note}`);
-  print(`${file}: ${Object.keys(template.Resources).length} resources, ${Buffer.byteLength(text)} bytes`);
+  print(
+    `${file}: ${Object.keys(template.Resources).length} resources, ${Buffer.byteLength(text)} bytes`,
+  );
   return 0;
 }
 
-function compare(before: ComparedTemplate, after: Template, { print, complain }: CommandContext): number {
+function compare(
+  before: ComparedTemplate,
+  after: Template,
+  { print, complain }: CommandContext,
+): number {
   const changes = differences(before, after);
   for (const { text, isDangerous } of changes) {
     if (isDangerous) complain(`DANGER: ${oneLine(text)}`);
@@ -91,7 +108,9 @@ function compare(before: ComparedTemplate, after: Template, { print, complain }:
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
   const read = await readJson(option, file);
   if (!isTemplate(read))
-    throw new UsageError(`--${option} ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`);
+    throw new UsageError(
+      `--${option} ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`,
+    );
   return read;
 }
 
@@ -101,7 +120,9 @@ async function readExtension(file: string): Promise<Extension> {
   try {
     return extensionOf(read);
   } catch (error) {
-    throw new UsageError(`--with ${JSON.stringify(file)} is not taken: ${(error as Error).message}`); // safe: it throws errors only
+    throw new UsageError(
+      `--with ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
+    ); // safe: it throws errors only
   }
 }
 
@@ -109,7 +130,9 @@ async function readJson(option: string, file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, "utf8"));
   } catch (error) {
-    throw new UsageError(`--${option} ${JSON.stringify(file)} cannot be read as JSON: ${(error as Error).message}`); // safe: both throw errors only
+    throw new UsageError(
+      `--${option} ${JSON.stringify(file)} cannot be read as JSON: ${(error as Error).message}`,
+    ); // safe: both throw errors only
   }
 }
 
@@ -142,17 +165,24 @@ function callOf(
 ): InfraCall {
   if (module === undefined) throw new UsageError("no module is given; use keelson infra <module>");
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
-    throw new UsageError(`--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`);
+    throw new UsageError(
+      `--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`,
+    );
   }
-  if (diff !== undefined && check !== undefined) throw new UsageError("--diff and --check are given; use one of the two");
-  if (entry !== undefined && check === undefined) throw new UsageError("--entry is given without --check; add --check <file>");
+  if (diff !== undefined && check !== undefined)
+    throw new UsageError("--diff and --check are given; use one of the two");
+  if (entry !== undefined && check === undefined)
+    throw new UsageError("--entry is given without --check; add --check <file>");
   const one = { part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes) };
   return { module, stage, ...one, with: added, out, diff, check, entry };
 }
 
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
   const found = names.find((name) => name === given);
-  if (found === undefined) throw new UsageError(`--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`);
+  if (found === undefined)
+    throw new UsageError(
+      `--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`,
+    );
   return found;
 }
 

@@ -18,7 +18,10 @@ beforeEach(() => {
 });
 
 /** Runs `keelson init`; with answers somebody sits at the terminal. */
-async function init(args: readonly string[], { answers, env = {} }: { answers?: string[]; env?: Record<string, string> } = {}) {
+async function init(
+  args: readonly string[],
+  { answers, env = {} }: { answers?: string[]; env?: Record<string, string> } = {},
+) {
   const [out, err, asked]: [string[], string[], string[]] = [[], [], []];
   const ask = async (question: string) => {
     asked.push(question);
@@ -98,16 +101,21 @@ describe("a project", () => {
       private: true,
       type: "module",
       dependencies: { keelson: `^${own.version}`, zod: own.devDependencies.zod },
-      devDependencies: { typescript: own.devDependencies.typescript, vitest: own.devDependencies.vitest },
+      devDependencies: {
+        typescript: own.devDependencies.typescript,
+        vitest: own.devDependencies.vitest,
+      },
     });
-    expect(Object.values({ ...made.dependencies, ...made.devDependencies })).not.toContain(undefined);
+    expect(Object.values({ ...made.dependencies, ...made.devDependencies })).not.toContain(
+      undefined,
+    );
   });
 
   test("cannot depend on what has no version", () => {
     const template = { dependencies: ["zod", "nothing"], devDependencies: [] };
-    expect(() => manifestOf("a", template, { version: "1.0.0", devDependencies: { zod: "4.0.0" } })).toThrow(
-      "keelson's package.json has no version of nothing",
-    );
+    expect(() =>
+      manifestOf("a", template, { version: "1.0.0", devDependencies: { zod: "4.0.0" } }),
+    ).toThrow("keelson's package.json has no version of nothing");
   });
 
   test("may be made in the folder that one is in", async () => {
@@ -117,7 +125,9 @@ describe("a project", () => {
     cwd.mockRestore();
 
     expect(code).toBe(0);
-    expect(out).toBe(`keelson: app-${count} is in ${folder}\nNext:\n  npm install\n  npm test\n  npm start`);
+    expect(out).toBe(
+      `keelson: app-${count} is in ${folder}\nNext:\n  npm install\n  npm test\n  npm start`,
+    );
   });
 
   test("may be made in a folder that is there and empty, or a fresh clone", async () => {
@@ -144,9 +154,15 @@ describe("a folder that cannot be taken", () => {
 
   test("is a file, or cannot be read", async () => {
     await writeFile(folder, "");
-    expect(await init([folder])).toMatchObject({ code: 1, err: `keelson: ${folder} is a file; name a folder` });
+    expect(await init([folder])).toMatchObject({
+      code: 1,
+      err: `keelson: ${folder} is a file; name a folder`,
+    });
     const long = join(root, "x".repeat(300));
-    expect(await init([long])).toMatchObject({ code: 1, err: `keelson: ${long} cannot be read (ENAMETOOLONG)` });
+    expect(await init([long])).toMatchObject({
+      code: 1,
+      err: `keelson: ${long} cannot be read (ENAMETOOLONG)`,
+    });
   });
 });
 
@@ -156,7 +172,11 @@ describe("what the command line does not say", () => {
 
     expect({ code, asked }).toEqual({
       code: 0,
-      asked: ["Folder (keelson-app): ", `Name of the package (app-${count}): `, "Run npm install? (yes): "],
+      asked: [
+        "Folder (keelson-app): ",
+        `Name of the package (app-${count}): `,
+        "Run npm install? (yes): ",
+      ],
     });
     expect(out).toContain("keelson: my-app is in");
   });
@@ -169,10 +189,15 @@ describe("what the command line does not say", () => {
     });
     for (const how of [["--yes"], []]) {
       folder = join(root, `app-${++count}`);
-      const { code, out, asked } = await init([folder, ...how], { env, ...(how.length === 0 ? {} : { answers: ["n", "n"] }) });
+      const { code, out, asked } = await init([folder, ...how], {
+        env,
+        ...(how.length === 0 ? {} : { answers: ["n", "n"] }),
+      });
       expect({ code, asked }).toEqual({ code: 0, asked: [] });
       expect(out).not.toContain("npm install");
-      expect(await readFile(join(folder, "npm.txt"), "utf8")).toBe("install --include=dev --no-audit --no-fund");
+      expect(await readFile(join(folder, "npm.txt"), "utf8")).toBe(
+        "install --include=dev --no-audit --no-fund",
+      );
     }
   });
 
@@ -217,7 +242,10 @@ test("an answer that is neither yes nor no is refused, and nothing is written", 
 });
 
 test("--help prints the usage", async () => {
-  expect(await init(["--help"])).toMatchObject({ code: 0, out: expect.stringMatching(/^Usage: keelson init/) });
+  expect(await init(["--help"])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^Usage: keelson init/),
+  });
 });
 
 test.each([

@@ -25,7 +25,11 @@ Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong
 
 /** Runs `keelson init` and returns its exit code: 0, 1 where the project could not be made, 2 where it was used wrongly. */
 export function runInitCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  return runCommand({ usage: initUsage, parse, run: (values, folder) => init(values, folder, context) }, args, context);
+  return runCommand(
+    { usage: initUsage, parse, run: (values, folder) => init(values, folder, context) },
+    args,
+    context,
+  );
 }
 
 async function init(
@@ -35,21 +39,29 @@ async function init(
 ): Promise<number> {
   if (argument === "") throw new UsageError("the folder's name is empty");
   const answer = async (question: string, byDefault: string) =>
-    (ask === undefined || values.yes ? "" : (await ask(`${question} (${byDefault}): `)).trim()) || byDefault;
+    (ask === undefined || values.yes ? "" : (await ask(`${question} (${byDefault}): `)).trim()) ||
+    byDefault;
   const given = argument ?? (await answer("Folder", "keelson-app"));
   const folder = resolve(given);
   const obstacle = await obstacleIn(folder);
   if (obstacle !== undefined) throw new Error(obstacle);
   const name = values.name ?? (await answer("Name of the package", packageNameFor(folder)));
-  if (!isPackageName(name)) throw new UsageError(`${JSON.stringify(name)} is no name of a package: use a-z, 0-9, - and .`);
+  if (!isPackageName(name))
+    throw new UsageError(`${JSON.stringify(name)} is no name of a package: use a-z, 0-9, - and .`);
   const install = values.install ?? isYes(await answer("Run npm install?", "yes"));
 
   await writeProject(folder, name);
   print(`keelson: ${name} is in ${folder}`);
   const hasInstalled = install && (await npmInstall(folder, env));
-  if (install && !hasInstalled) complain("keelson: npm install failed; the project is there, so run it again in the folder");
+  if (install && !hasInstalled)
+    complain("keelson: npm install failed; the project is there, so run it again in the folder");
   const path = relative(process.cwd(), folder) || ".";
-  const next = [...(path === "." ? [] : [`cd ${path}`]), ...(hasInstalled ? [] : ["npm install"]), "npm test", "npm start"];
+  const next = [
+    ...(path === "." ? [] : [`cd ${path}`]),
+    ...(hasInstalled ? [] : ["npm install"]),
+    "npm test",
+    "npm start",
+  ];
   print(`Next:\n${next.map((line) => `  ${line}`).join("\n")}`);
   return install && !hasInstalled ? 1 : 0;
 }

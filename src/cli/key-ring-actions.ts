@@ -7,7 +7,14 @@ import { rotateRows } from "../config/operate/rotation.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
 import { physicalTableName } from "../declare/table.ts";
 import type { Clock } from "../process/clock.ts";
-import { type KeyRingText, newRingKey, parseKeyRing, parseKeyRingText, pruned, retiredKey } from "../secrets/key-ring.ts";
+import {
+  type KeyRingText,
+  newRingKey,
+  parseKeyRing,
+  parseKeyRingText,
+  pruned,
+  retiredKey,
+} from "../secrets/key-ring.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import type { CommandContext } from "./command-context.ts";
 
@@ -23,7 +30,11 @@ export interface KeyRingCall {
 }
 
 /** Does what is asked for; throws an Error that says why it cannot. */
-export type KeyRingAction = (call: KeyRingCall, stored: KeyRingParameter, context: CommandContext) => Promise<void>;
+export type KeyRingAction = (
+  call: KeyRingCall,
+  stored: KeyRingParameter,
+  context: CommandContext,
+) => Promise<void>;
 
 /** Servers seal with a ring that is up to 10 s old; this much later all know of a change. */
 const knownMs = 15_000;
@@ -34,7 +45,8 @@ const answerRetentionMs = 310_000;
 export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
   Object.entries({
     create: async (call, stored, { clock, print }) => {
-      if ((await stored.read()) !== undefined) throw new Error(`the parameter ${call.parameter} exists already; use add`);
+      if ((await stored.read()) !== undefined)
+        throw new Error(`the parameter ${call.parameter} exists already; use add`);
       const name = call.key ?? today(clock.now());
       await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
       print(`${call.parameter}: created with the key ${name}`);
@@ -42,9 +54,12 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
     add: async (call, stored, { clock, print }) => {
       const name = call.key ?? today(clock.now());
       const { active } = await change(call, stored, clock, (ring) => {
-        if (Object.hasOwn(ring.keys, name)) throw new Error(`the ring has a key ${name}; give another name with --key`);
+        if (Object.hasOwn(ring.keys, name))
+          throw new Error(`the ring has a key ${name}; give another name with --key`);
         if (Object.hasOwn(ring.retired ?? {}, name)) {
-          throw new Error(`the ring had a key ${name}, which still verifies messages; give another name with --key`);
+          throw new Error(
+            `the ring had a key ${name}, which still verifies messages; give another name with --key`,
+          );
         }
         return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
       });
@@ -53,7 +68,10 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
     activate: async (call, stored, context) => {
       const name = ownKey((await readRing(call, stored)).ring, call);
       await untilKnown(call, stored, context);
-      await change(call, stored, context.clock, (ring) => ({ ...ring, active: ownKey(ring, call) }));
+      await change(call, stored, context.clock, (ring) => ({
+        ...ring,
+        active: ownKey(ring, call),
+      }));
       context.print(`${call.parameter}: the key ${name} seals from now on`);
     },
     rotate: async (call, stored, context) => {
@@ -65,13 +83,20 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
       const left = { overtaken: 0, locked: 0 };
       await inEachTable(call, context, async (store, table) => {
         const { print, complain } = context;
-        const log = { warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`) };
+        const log = {
+          warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`),
+        };
         const cipher = createRowCipher(secrets, () => table, call);
         const { activeKey, resealed, overtaken, locked } = await rotateRows(
           { store, cipher, log },
-          { onProgress: ({ scanned, resealed }) => print(`${scanned} items of ${table}: ${resealed} sealed again`) },
+          {
+            onProgress: ({ scanned, resealed }) =>
+              print(`${scanned} items of ${table}: ${resealed} sealed again`),
+          },
         );
-        print(`${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`);
+        print(
+          `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
+        );
         left.overtaken += overtaken;
         left.locked += locked;
       });
@@ -93,7 +118,10 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
       }
       await inEachTable(call, context, async (store, table) => {
         const uses = await countUses(store, String(call.key));
-        if (uses > 0) throw new Error(`${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`);
+        if (uses > 0)
+          throw new Error(
+            `${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`,
+          );
         context.print(`${table}: no secret is sealed with ${call.key}`);
       });
       const { retired } = await change(call, stored, context.clock, (now) => {
@@ -101,10 +129,16 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
         assertRetired(now, name);
         const { [name]: secret, ...keys } = now.keys;
         // Safe: the ring has it, as was just asked. Messages that it has signed may lie in a queue for a while.
-        return { ...now, keys, retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) } };
+        return {
+          ...now,
+          keys,
+          retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) },
+        };
       });
       const until = retired?.[String(call.key)]?.until;
-      context.print(`${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`);
+      context.print(
+        `${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`,
+      );
     },
     forget: async (call, stored, { clock, print }) => {
       await change(call, stored, clock, (ring) => {
@@ -117,9 +151,14 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
       print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
     },
     list: async (call, stored, { clock, print }) => {
-      const { active, keys, retired = {} } = pruned((await readRing(call, stored)).ring, clock.now());
+      const {
+        active,
+        keys,
+        retired = {},
+      } = pruned((await readRing(call, stored)).ring, clock.now());
       for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
-      for (const [name, { until }] of Object.entries(retired)) print(`${name} (removed; verifies messages until ${until})`);
+      for (const [name, { until }] of Object.entries(retired))
+        print(`${name} (removed; verifies messages until ${until})`);
     },
   } satisfies Record<string, KeyRingAction>),
 );
@@ -150,7 +189,11 @@ async function change(
 }
 
 /** Waits until every server knows of the last change. */
-async function untilKnown(call: KeyRingCall, stored: KeyRingParameter, { clock, print, wait }: CommandContext): Promise<void> {
+async function untilKnown(
+  call: KeyRingCall,
+  stored: KeyRingParameter,
+  { clock, print, wait }: CommandContext,
+): Promise<void> {
   const { changedMs } = await readRing(call, stored);
   const leftMs = Math.min(knownMs, changedMs + knownMs - clock.now());
   if (leftMs <= 0) return;
@@ -183,7 +226,9 @@ async function inEachTable(
 ): Promise<void> {
   const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
   try {
-    for (const table of new Set(prefixes.map((prefix) => physicalTableName("config", prefix, env)))) {
+    for (const table of new Set(
+      prefixes.map((prefix) => physicalTableName("config", prefix, env)),
+    )) {
       await work(dynamoConfigStore(database, table), table);
     }
   } finally {

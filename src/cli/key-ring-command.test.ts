@@ -12,7 +12,11 @@ import { keyRingActions } from "./key-ring-actions.ts";
 
 const vault = defineFeature("vault", (r) => {
   const rules = { read: access.authenticated, write: access.authenticated };
-  return { config: r.config({ keys: { token: createTenantConfig("text", { encrypted: true, ...rules }) } }) };
+  return {
+    config: r.config({
+      keys: { token: createTenantConfig("text", { encrypted: true, ...rules }) },
+    }),
+  };
 });
 const { token } = vault.config;
 /** Real time, since SSM says when a ring was changed, plus what was waited. */
@@ -22,7 +26,9 @@ const today = () => new Date(clock.now()).toISOString().slice(0, 10);
 let app: TestApp;
 
 beforeAll(async () => {
-  app = await startTestApp(buildServer({ features: [vault], keyRing: { parameter: "/vault/ring" } }));
+  app = await startTestApp(
+    buildServer({ features: [vault], keyRing: { parameter: "/vault/ring" } }),
+  );
 });
 afterAll(() => app.close());
 
@@ -43,12 +49,21 @@ async function run(args: string, env: Readonly<Record<string, string | undefined
 }
 
 const read = async (tenantId: string) => (await app.ctx({ id: "ann", tenantId })).config(token);
-const set = async (tenantId: string, value: string) => setConfig(await app.ctx({ id: "ann", tenantId }), token, value);
+const set = async (tenantId: string, value: string) =>
+  setConfig(await app.ctx({ id: "ann", tenantId }), token, value);
 
-const clientAt = () => ({ region: "us-east-1", credentials: { accessKeyId: "x", secretAccessKey: "x" } });
-const client = () => new SSMClient({ endpoint: String(app.env["AWS_ENDPOINT_URL"]), ...clientAt() });
+const clientAt = () => ({
+  region: "us-east-1",
+  credentials: { accessKeyId: "x", secretAccessKey: "x" },
+});
+const client = () =>
+  new SSMClient({ endpoint: String(app.env["AWS_ENDPOINT_URL"]), ...clientAt() });
 
-async function putParameter(name: string, value: string, type: "String" | "SecureString"): Promise<void> {
+async function putParameter(
+  name: string,
+  value: string,
+  type: "String" | "SecureString",
+): Promise<void> {
   const ssm = client();
   await ssm.send(new PutParameterCommand({ Name: name, Value: value, Type: type }));
   ssm.destroy();
@@ -63,17 +78,25 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   });
   app.clock.advance(10_000);
   for (let n = 0; n < 60; n++) await set(`tenant-${n}`, `secret-${n}`);
-  expect((await run(`remove ${of} --key first`)).err).toBe("keelson: first is the key that seals; activate another first");
+  expect((await run(`remove ${of} --key first`)).err).toBe(
+    "keelson: first is the key that seals; activate another first",
+  );
 
-  expect((await run(`add ${of}`)).out).toEqual([`/vault/ring: added the key ${today()}; first still seals`]);
-  expect((await run(`add ${of}`)).err).toBe(`keelson: the ring has a key ${today()}; give another name with --key`);
+  expect((await run(`add ${of}`)).out).toEqual([
+    `/vault/ring: added the key ${today()}; first still seals`,
+  ]);
+  expect((await run(`add ${of}`)).err).toBe(
+    `keelson: the ring has a key ${today()}; give another name with --key`,
+  );
   expect((await run(`list ${of}`)).out).toEqual(["first (active)", today()]);
   const key = today();
   expect((await run(`activate ${of} --key ${key}`)).out).toEqual([
     expect.stringMatching(/^waiting \d+ s, until running servers know of the last change$/),
     `/vault/ring: the key ${key} seals from now on`,
   ]);
-  expect((await run(`remove ${of} --key first`)).err).toContain("the ring was changed less than five minutes ago");
+  expect((await run(`remove ${of} --key first`)).err).toContain(
+    "the ring was changed less than five minutes ago",
+  );
   const rotated = await run(`rotate ${of}`);
   expect(rotated).toMatchObject({ code: 0, err: "" });
   // Whether it has to wait once more depends on how long the commands before took.
@@ -87,7 +110,9 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   waitedMs += 310_000;
   expect((await run(`remove ${of} --key first`)).out).toEqual([
     "keelson-config: no secret is sealed with first",
-    expect.stringMatching(/^\/vault\/ring: removed the key first; messages that it signed are accepted until \d{4}-/),
+    expect.stringMatching(
+      /^\/vault\/ring: removed the key first; messages that it signed are accepted until \d{4}-/,
+    ),
   ]);
   app.clock.advance(10_000);
   await set("another", "reads the ring");
@@ -126,7 +151,10 @@ test("what is left of a removed key goes away by itself or when it is told, and 
   expect((await run(`forget ${of} --key k1`)).out).toEqual([
     "/vault/left: messages signed with k1 are refused within five minutes",
   ]);
-  expect((await run(`list ${of}`)).out).toEqual(["k3 (active)", expect.stringMatching(/^k2 \(removed; /)]);
+  expect((await run(`list ${of}`)).out).toEqual([
+    "k3 (active)",
+    expect.stringMatching(/^k2 \(removed; /),
+  ]);
   waitedMs += 379 * 24 * 60 * 60 * 1000;
   expect((await run(`list ${of}`)).out).toEqual(["k3 (active)"]);
   expect((await run(`add ${of} --key k2`)).code).toBe(0);
@@ -160,11 +188,14 @@ test("a key that is still needed is not removed, whichever server needs it", asy
 });
 
 test("with --bind-version a rotation seals for the versions of the rows, under the key that they have", async () => {
-  const own = await startTestApp(buildServer({ features: [vault], keyRing: { parameter: "/vault/bound" } }));
+  const own = await startTestApp(
+    buildServer({ features: [vault], keyRing: { parameter: "/vault/bound" } }),
+  );
   await run("create --parameter /vault/bound --key k1", own.env);
   own.clock.advance(10_000);
   await setConfig(await own.ctx({ id: "ann", tenantId: "acme" }), token, "hunter2");
-  const last = async (args: string) => (await run(`rotate --parameter /vault/bound ${args}`, own.env)).out.at(-1);
+  const last = async (args: string) =>
+    (await run(`rotate --parameter /vault/bound ${args}`, own.env)).out.at(-1);
   expect(await last("")).toContain(": 0 sealed again with k1");
   expect(await last("--bind-version")).toContain(": 1 sealed again with k1");
   expect(await last("--bind-version")).toContain(": 0 sealed again with k1");
@@ -177,7 +208,10 @@ test("a ring that somebody else changes meanwhile is changed as it is then, or i
   const of = "--parameter /vault/busy";
   await run(`create ${of} --key k1`);
   await run(`add ${of} --key k2`);
-  const stored = await openKeyRingParameter("/vault/busy", { ...clientAt(), endpoint: String(app.env["AWS_ENDPOINT_URL"]) });
+  const stored = await openKeyRingParameter("/vault/busy", {
+    ...clientAt(),
+    endpoint: String(app.env["AWS_ENDPOINT_URL"]),
+  });
   const context = {
     env: app.env,
     clock,
@@ -186,9 +220,20 @@ test("a ring that somebody else changes meanwhile is changed as it is then, or i
     developmentSecret: () => Promise.reject(),
     wait: async () => {},
   };
-  const call = { parameter: "/vault/busy", key: "k3", kmsKey: undefined, prefixes: ["keelson"], bindVersion: false };
-  const slow = { ...stored, replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)) };
-  await expect(keyRingActions.get("add")?.(call, slow, context)).rejects.toThrow("somebody else changed /vault/busy");
+  const call = {
+    parameter: "/vault/busy",
+    key: "k3",
+    kmsKey: undefined,
+    prefixes: ["keelson"],
+    bindVersion: false,
+  };
+  const slow = {
+    ...stored,
+    replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)),
+  };
+  await expect(keyRingActions.get("add")?.(call, slow, context)).rejects.toThrow(
+    "somebody else changed /vault/busy",
+  );
   stored.close();
 });
 
@@ -220,7 +265,10 @@ test("what cannot be done is said, and changes nothing", async () => {
     ["list --parameter /vault/readable", "is no SecureString"],
     ["list --parameter /vault/broken", "the key a of the key ring is not 32 bytes in Base64"],
     ["list --parameter wrong//name", "wrong//name"],
-    ["rotate --parameter /vault/ring --prefix elsewhere", "Configuration cannot be read at the moment: "],
+    [
+      "rotate --parameter /vault/ring --prefix elsewhere",
+      "Configuration cannot be read at the moment: ",
+    ],
   ] as const) {
     const { code, out, err } = await run(args);
     expect([args, code, out]).toEqual([args, 1, []]);
@@ -228,7 +276,14 @@ test("what cannot be done is said, and changes nothing", async () => {
     expect(err).not.toContain("hunter2");
   }
   expect(await run("list --parameter /vault/ring")).toEqual(before);
-  expect((await run("list --parameter /vault/ring", { ...app.env, AWS_ENDPOINT_URL: "http://127.0.0.1:1" })).code).toBe(1);
+  expect(
+    (
+      await run("list --parameter /vault/ring", {
+        ...app.env,
+        AWS_ENDPOINT_URL: "http://127.0.0.1:1",
+      })
+    ).code,
+  ).toBe(1);
 }, 60_000);
 
 test.each([

@@ -38,7 +38,10 @@ Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environmen
 class UsageError extends Error {}
 
 /** Runs `keelson key-ring` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
-export async function runKeyRingCommand(args: readonly string[], context: CommandContext): Promise<number> {
+export async function runKeyRingCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   try {
     const call = parseCall(args);
     if (call === undefined) {
@@ -58,7 +61,10 @@ export async function runKeyRingCommand(args: readonly string[], context: Comman
   }
 }
 
-async function act(call: KeyRingCall & { readonly action: KeyRingAction }, context: CommandContext): Promise<void> {
+async function act(
+  call: KeyRingCall & { readonly action: KeyRingAction },
+  context: CommandContext,
+): Promise<void> {
   const options = { endpoint: endpointOf(context.env, "SSM"), ...accountOf(context.env) };
   const stored = await openKeyRingParameter(call.parameter, options);
   try {
@@ -68,7 +74,9 @@ async function act(call: KeyRingCall & { readonly action: KeyRingAction }, conte
   }
 }
 
-function parseCall(args: readonly string[]): (KeyRingCall & { readonly action: KeyRingAction }) | undefined {
+function parseCall(
+  args: readonly string[],
+): (KeyRingCall & { readonly action: KeyRingAction }) | undefined {
   let parsed: ReturnType<typeof parse>;
   try {
     parsed = parse(args);
@@ -83,9 +91,11 @@ function parseCall(args: readonly string[]): (KeyRingCall & { readonly action: K
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
   if (!values.parameter) throw new UsageError("--parameter is missing; use --parameter <name>");
-  if (["activate", "remove", "forget"].includes(name) && !values.key) throw new UsageError("--key is missing; use --key <name>");
+  if (["activate", "remove", "forget"].includes(name) && !values.key)
+    throw new UsageError("--key is missing; use --key <name>");
   const wrong = values.prefix.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
-  if (wrong !== undefined) throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
+  if (wrong !== undefined)
+    throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
   return {
     action,
     parameter: values.parameter,
@@ -115,5 +125,7 @@ function parse(args: readonly string[]) {
 function messageOf(error: unknown): string {
   /* v8 ignore next -- nothing here throws anything else */
   if (!(error instanceof Error)) return String(error);
-  return isTypedError(error) && error.cause !== undefined ? `${error.message}: ${messageOf(error.cause)}` : error.message;
+  return isTypedError(error) && error.cause !== undefined
+    ? `${error.message}: ${messageOf(error.cause)}`
+    : error.message;
 }

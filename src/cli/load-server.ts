@@ -17,8 +17,12 @@ export async function loadServer(module: string): Promise<ServerInternals> {
 export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);
   const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
-  const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
-  if (server === undefined) throw new UsageError(`${module} exports no server; export the result of buildServer as \`server\``);
+  const [server] =
+    named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
+  if (server === undefined)
+    throw new UsageError(
+      `${module} exports no server; export the result of buildServer as \`server\``,
+    );
   return server;
 }
 
@@ -31,7 +35,9 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
   const path = resolve(module);
   if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
   const endEarly = () => {
-    process.stderr.write(`keelson: ${module} has ended the process while it was loaded; name one that only builds the server\n`);
+    process.stderr.write(
+      `keelson: ${module} has ended the process while it was loaded; name one that only builds the server\n`,
+    );
     // Whatever the module said: nobody is to believe that it was looked at.
     process.exitCode = 2;
   };
@@ -39,7 +45,10 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
   try {
     return await import(/* @vite-ignore */ pathToFileURL(path).href);
   } catch (error) {
-    throw new Error(`${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(
+      `${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   } finally {
     process.off("exit", endEarly);
   }

@@ -12,7 +12,10 @@ export const server = buildServer({ features: [defineFeature("mugs", (r) => { ${
 const own = `{ "~standard": { version: 1, vendor: "own", validate: (value) => ({ value }) } }`;
 const route = `route: "GET /mugs", access: access.everyone, handler: () => 1`;
 const files = {
-  "closed.mjs": moduleOf(`r.query("mug.count", { ${route} });`).replace('{ title: "Mugs" }', "false"),
+  "closed.mjs": moduleOf(`r.query("mug.count", { ${route} });`).replace(
+    '{ title: "Mugs" }',
+    "false",
+  ),
   "server.mjs": moduleOf(`r.query("mug.count", { ${route} });`),
   "unsaid.mjs": moduleOf(`r.query("mug.count", { ${route}, input: ${own}, output: ${own} });`),
 };
@@ -42,12 +45,19 @@ describe("keelson openapi", () => {
   test("prints the document of a server", async () => {
     const { code, out, err } = await run(at("server.mjs"));
     expect([code, err]).toEqual([0, ""]);
-    expect(JSON.parse(out.join("\n"))).toMatchObject({ openapi: "3.1.1", info: { title: "Mugs" }, paths: { "/mugs": {} } });
+    expect(JSON.parse(out.join("\n"))).toMatchObject({
+      openapi: "3.1.1",
+      info: { title: "Mugs" },
+      paths: { "/mugs": {} },
+    });
   });
 
   test("prints that of a server which serves none", async () => {
     const { code, out } = await run(at("closed.mjs"));
-    expect([code, JSON.parse(out.join("\n")).info]).toEqual([0, { title: "API", version: "0.0.0" }]);
+    expect([code, JSON.parse(out.join("\n")).info]).toEqual([
+      0,
+      { title: "API", version: "0.0.0" },
+    ]);
   });
 
   test("writes it into a file, the same bytes each time", async () => {
@@ -72,8 +82,14 @@ describe("keelson openapi", () => {
 
   test("says how it is used", async () => {
     expect(await run("--help")).toEqual({ code: 0, out: [openApiUsage], err: "" });
-    expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining("no module is given") });
-    expect(await run(at("none.mjs"))).toMatchObject({ code: 2, err: expect.stringContaining("there is no module") });
+    expect(await run()).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("no module is given"),
+    });
+    expect(await run(at("none.mjs"))).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("there is no module"),
+    });
     expect(await run(at("server.mjs"), "--oout", "x")).toMatchObject({ code: 2 });
   });
 });

@@ -55,8 +55,21 @@ async function store(Item: Readonly<Record<string, unknown>>): Promise<void> {
 async function aside(number: number, name: string): Promise<void> {
   const [eventId, type, requestId] = [idOf(number), "acorn.fell", "r1"];
   const payload = { name, requestId };
-  const text = JSON.stringify({ kind: "shared", type, eventId, payload, causedBy: "r1", origRequestId: "r1" });
-  const row = { shard: `shard#${number}`, sort: `00000000000100${number}#${eventId}`, eventId, type, text };
+  const text = JSON.stringify({
+    kind: "shared",
+    type,
+    eventId,
+    payload,
+    causedBy: "r1",
+    origRequestId: "r1",
+  });
+  const row = {
+    shard: `shard#${number}`,
+    sort: `00000000000100${number}#${eventId}`,
+    eventId,
+    type,
+    text,
+  };
   await store(asideItem(row, "MalformedDetail Detail is malformed.", 1_700_000_000_000));
 }
 
@@ -64,7 +77,11 @@ describe("keelson outbox", () => {
   test("says so where nothing is set aside", async () => {
     const message = `keelson: no event is set aside in ${table}`;
     expect(await run("list")).toEqual({ code: 0, out: [], err: message });
-    expect(await run("remove --event e1")).toEqual({ code: 1, out: [], err: `keelson: no event "e1" is set aside in ${table}` });
+    expect(await run("remove --event e1")).toEqual({
+      code: 1,
+      out: [],
+      err: `keelson: no event "e1" is set aside in ${table}`,
+    });
   });
 
   test("lists what is set aside, puts back what is dispatched then, and removes one", async () => {
@@ -80,8 +97,14 @@ describe("keelson outbox", () => {
         key: `00000000000100${number}#${idOf(number)}#shard#${number}`,
       })),
     ]);
-    expect(await run(`remove --event ${idOf(1)}`)).toEqual({ code: 0, out: [`"acorn.fell" "${idOf(1)}": removed`], err: "" });
-    expect((await run(`put-back --event ${idOf(2)}`)).out).toEqual([`"acorn.fell" "${idOf(2)}": put back`]);
+    expect(await run(`remove --event ${idOf(1)}`)).toEqual({
+      code: 0,
+      out: [`"acorn.fell" "${idOf(1)}": removed`],
+      err: "",
+    });
+    expect((await run(`put-back --event ${idOf(2)}`)).out).toEqual([
+      `"acorn.fell" "${idOf(2)}": put back`,
+    ]);
     expect((await run("put-back")).out).toEqual([`"acorn.fell" "${idOf(0)}": put back`]);
     expect((await run("list")).out).toEqual([]);
     await app.settled();
@@ -90,14 +113,25 @@ describe("keelson outbox", () => {
 
   test("prints nothing of a row that acts on a terminal, and the same JSON", async () => {
     const hostile = "a\u009b2J\u202e\u001b]0;x\u0007\nb\u2066";
-    const row = { shard: "shard#4", sort: "000000000001004#e", eventId: `e${hostile}`, type: hostile, text: "" };
+    const row = {
+      shard: "shard#4",
+      sort: "000000000001004#e",
+      eventId: `e${hostile}`,
+      type: hostile,
+      text: "",
+    };
     await store(asideItem(row, hostile, 0));
     const [listed = ""] = (await run("list")).out;
-    expect(JSON.parse(listed)).toMatchObject({ type: hostile, eventId: `e${hostile}`, reason: hostile });
+    expect(JSON.parse(listed)).toMatchObject({
+      type: hostile,
+      eventId: `e${hostile}`,
+      reason: hostile,
+    });
     const { out } = await run(`remove --event e${hostile}`);
     const { err } = await run(`remove --event e${hostile}`);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
-    for (const line of [listed, ...out, err]) expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e\u2066]/);
+    for (const line of [listed, ...out, err])
+      expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e\u2066]/);
     expect(out).toHaveLength(1);
   });
 
@@ -125,7 +159,12 @@ describe("keelson outbox", () => {
 
   test("reads as many pages as there are", async () => {
     for (let number = 0; number < 5; number += 1) {
-      await store({ pk: "aside", sk: `big ${number}`, eventId: "big", envelope: "x".repeat(300_000) });
+      await store({
+        pk: "aside",
+        sk: `big ${number}`,
+        eventId: "big",
+        envelope: "x".repeat(300_000),
+      });
     }
     expect((await run("list --event big")).out).toHaveLength(5);
     expect((await run("remove --event big")).out).toHaveLength(5);

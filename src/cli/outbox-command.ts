@@ -49,7 +49,10 @@ const actions: ReadonlyMap<string, OutboxAction> = new Map(
 );
 
 /** Runs `keelson outbox` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
-export function runOutboxCommand(args: readonly string[], context: CommandContext): Promise<number> {
+export function runOutboxCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   const run = async (values: ReturnType<typeof parse>["values"], name: string | undefined) => {
     const call = callOf(values, name);
     return onItsStack(context, undefined, (there) => act(call, there));
@@ -72,7 +75,11 @@ async function act(call: OutboxCall, { env, print, complain }: CommandContext): 
 }
 
 /** Gives how many there were. */
-async function actOn(store: AsideStore, { action, event }: OutboxCall, print: (line: string) => void): Promise<number> {
+async function actOn(
+  store: AsideStore,
+  { action, event }: OutboxCall,
+  print: (line: string) => void,
+): Promise<number> {
   let count = 0;
   for await (const item of store.list()) {
     if (event !== undefined && event !== eventOf(item)) continue;
@@ -91,7 +98,10 @@ function shown(item: AsideItem): string {
   return `${JSON.stringify(item["type"] ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
 }
 
-function callOf({ event, prefix }: ReturnType<typeof parse>["values"], name: string | undefined): OutboxCall {
+function callOf(
+  { event, prefix }: ReturnType<typeof parse>["values"],
+  name: string | undefined,
+): OutboxCall {
   if (name === undefined) throw new UsageError("no action is given");
   const action = actions.get(name);
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);

@@ -54,7 +54,8 @@ async function run(args: readonly string[], stopping?: () => AbortSignal) {
   });
   return { code, out, err: err.join("\n") };
 }
-const fill = (tenantId: string, n: number) => app.call("mugs.mug.fill", { n }, { as: { id: "ann", tenantId } });
+const fill = (tenantId: string, n: number) =>
+  app.call("mugs.mug.fill", { n }, { as: { id: "ann", tenantId } });
 const status = async (name: string) =>
   JSON.parse((await run(["status", at(name)])).out[0] ?? "") as Readonly<Record<string, unknown>>;
 
@@ -74,7 +75,10 @@ describe("keelson projection", () => {
       ...{ position: "as told", lagSeconds: expect.any(Number) },
     });
     app.clock.advance(90_000);
-    expect(await placed("one.mjs", began, app.clock.now() - 90_000)).toMatchObject({ waiting: 2, position: "as told" });
+    expect(await placed("one.mjs", began, app.clock.now() - 90_000)).toMatchObject({
+      waiting: 2,
+      position: "as told",
+    });
     expect(Number((await status("one.mjs"))["lagSeconds"])).toBeGreaterThanOrEqual(90);
     await app.settled();
     expect(await placed("two.mjs", app.clock.now())).toEqual({
@@ -90,7 +94,9 @@ describe("keelson projection", () => {
     expect(Number(lagSeconds)).toBeGreaterThanOrEqual(20);
     await app.settled();
 
-    const stopped = await run(["rebuild", at("two.mjs"), "mugs.full"], () => AbortSignal.abort(new Error("stopped by SIGINT")));
+    const stopped = await run(["rebuild", at("two.mjs"), "mugs.full"], () =>
+      AbortSignal.abort(new Error("stopped by SIGINT")),
+    );
     expect(stopped).toEqual({ code: 1, out: [], err: "keelson: stopped by SIGINT" });
 
     expect(await run(["rebuild", at("two.mjs"), "mugs.full", "--tenant", "acme"])).toEqual({
@@ -99,13 +105,18 @@ describe("keelson projection", () => {
       err: "",
     });
     expect(await status("two.mjs")).toMatchObject({ active: 1 });
-    expect((await run(["rebuild", at("two.mjs"), "mugs.full"], () => new AbortController().signal)).out).toEqual([
-      "mugs.full: version 2 is active now; 3 events were replayed",
-    ]);
+    expect(
+      (await run(["rebuild", at("two.mjs"), "mugs.full"], () => new AbortController().signal)).out,
+    ).toEqual(["mugs.full: version 2 is active now; 3 events were replayed"]);
     expect((await run(["rebuild", at("two.mjs"), "mugs.full"])).out).toEqual([
       "mugs.full: version 2 was active already; 3 events were replayed",
     ]);
-    expect(await status("two.mjs")).toMatchObject({ projection: "mugs.full", declared: 2, active: 2, waiting: 0 });
+    expect(await status("two.mjs")).toMatchObject({
+      projection: "mugs.full",
+      declared: 2,
+      active: 2,
+      waiting: 0,
+    });
   });
 
   test("names the tenant and the event that cannot be counted, goes on with all others, and is 1", async () => {
@@ -115,8 +126,12 @@ describe("keelson projection", () => {
     await fill("good", 5);
     const { code, out, err } = await run(["rebuild", path, name]);
     expect([code, out]).toEqual([1, [`${name}: version 3 is active now; 5 events were replayed`]]);
-    const [named, summary, ...more] = err.split("\n").filter((line) => line.startsWith("keelson: "));
-    expect(named).toMatch(new RegExp(`^keelson: ${event} "[\\da-f-]{36}" of "hostile\\\\u202e" is not counted: \\S`));
+    const [named, summary, ...more] = err
+      .split("\n")
+      .filter((line) => line.startsWith("keelson: "));
+    expect(named).toMatch(
+      new RegExp(`^keelson: ${event} "[\\da-f-]{36}" of "hostile\\\\u202e" is not counted: \\S`),
+    );
     expect(summary).toBe(
       'keelson: not whole: "hostile\\u202e"; a tenant that is not keeps the version that it reads: fix the projection, or let the events expire, and rebuild again',
     );
@@ -126,7 +141,10 @@ describe("keelson projection", () => {
       code: 1,
       out: [`${name}: version 3 was not switched to; 5 events were replayed`],
     });
-    expect(await run(["rebuild", path, name, "--tenant", "good"])).toMatchObject({ code: 0, err: "" });
+    expect(await run(["rebuild", path, name, "--tenant", "good"])).toMatchObject({
+      code: 0,
+      err: "",
+    });
     // What another test publishes is counted all the same.
     expect((await run(["rebuild", path, name, "--tenant", "goood"])).err).toBe(
       'keelson: no event of mugs.full is kept for the tenant "goood"; look whether that is its ID',
@@ -142,30 +160,48 @@ describe("keelson projection", () => {
     expect([code, lines.length]).toEqual([1, 22]);
     expect(lines.at(-2)).toMatch(/^keelson: \d more events are not counted$/);
     expect(lines[0]).toContain(" of no tenant is not counted: ");
-    expect(lines.at(-1)).toMatch(/^keelson: not whole: no tenant, "drop-0", .* and \d more; a tenant/);
+    expect(lines.at(-1)).toMatch(
+      /^keelson: not whole: no tenant, "drop-0", .* and \d more; a tenant/,
+    );
   }, 60_000);
 
   test("tells where a rebuild was left, and goes on only with what the operator has agreed to", async () => {
     const { openDatabase } = await import("../aws/dynamodb.ts");
     const { dynamoProjections } = await import("../aws/projection-store.ts");
     const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-    const database = await openDatabase({ endpoint: app.env["AWS_ENDPOINT_URL"], region: "us-east-1", credentials });
+    const database = await openDatabase({
+      endpoint: app.env["AWS_ENDPOINT_URL"],
+      region: "us-east-1",
+      credentials,
+    });
     const store = dynamoProjections(database, "keelson-kept-events", app.clock);
     const startedMs = app.clock.now() - 10_000;
     const state = { version: 1, startedMs, tenant: "acme", after: "", replayed: 0 };
     await store.saveRebuild("mugs.full", undefined, state);
     const startedAt = new Date(startedMs).toISOString();
-    expect(await status("one.mjs")).toMatchObject({ rebuild: { version: 1, startedAt, tenant: "acme", replayed: 0 } });
+    expect(await status("one.mjs")).toMatchObject({
+      rebuild: { version: 1, startedAt, tenant: "acme", replayed: 0 },
+    });
     const after = `${String(startedMs - 60_000).padStart(15, "0")}#e`;
     await store.saveRebuild("mugs.full", undefined, { ...state, after, replayed: 9 });
     expect(await status("one.mjs")).toMatchObject({
-      rebuild: { replayed: 9, position: new Date(startedMs - 60_000).toISOString(), lagSeconds: expect.any(Number) },
+      rebuild: {
+        replayed: 9,
+        position: new Date(startedMs - 60_000).toISOString(),
+        lagSeconds: expect.any(Number),
+      },
     });
     database.destroy();
     app.clock.advance(3 * 86_400_000);
     const refused = await run(["rebuild", at("two.mjs"), "mugs.full"]);
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("the oldest events have expired") });
-    expect(await run(["rebuild", at("two.mjs"), "mugs.full", "--partial"])).toMatchObject({ code: 0, err: "" });
+    expect(refused).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("the oldest events have expired"),
+    });
+    expect(await run(["rebuild", at("two.mjs"), "mugs.full", "--partial"])).toMatchObject({
+      code: 0,
+      err: "",
+    });
   });
 
   test("prints its usage", async () => {
@@ -182,11 +218,20 @@ describe("keelson projection", () => {
     [["rebuild", "one.mjs"], "no projection is given; name one that the module declares"],
     [["rebuild", "one.mjs", "mugs.full", "--tenant", ""], "--tenant is empty; use --tenant <id>"],
     [["rebuild", "one.mjs", "mugs.full", "x"], 'unexpected argument "x"'],
-    [["rebuild", "one.mjs", "mugs.empty"], 'the module declares no projection "mugs.empty"; it declares mugs.full'],
-    [["rebuild", "none.mjs", "mugs.full"], 'the module declares no projection "mugs.full"; it declares none'],
+    [
+      ["rebuild", "one.mjs", "mugs.empty"],
+      'the module declares no projection "mugs.empty"; it declares mugs.full',
+    ],
+    [
+      ["rebuild", "none.mjs", "mugs.full"],
+      'the module declares no projection "mugs.full"; it declares none',
+    ],
     [["--odd"], "Unknown option '--odd'"],
   ])("refuses %j", async (args, message) => {
     const { code, err } = await run(args.map((each) => (each.endsWith(".mjs") ? at(each) : each)));
-    expect({ code, err: err.slice(0, message.length + 9) }).toEqual({ code: 2, err: `keelson: ${message}` });
+    expect({ code, err: err.slice(0, message.length + 9) }).toEqual({
+      code: 2,
+      err: `keelson: ${message}`,
+    });
   });
 });

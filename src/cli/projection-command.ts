@@ -32,11 +32,20 @@ Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counte
 type Values = ReturnType<typeof parse>["values"];
 
 /** Runs `keelson projection` and returns its exit code: 0, 1 where it failed or was stopped, 2 where it was used wrongly. */
-export function runProjectionCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = async (values: Values, action: string | undefined, [module, name, unexpected]: readonly string[]) => {
+export function runProjectionCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
+  const run = async (
+    values: Values,
+    action: string | undefined,
+    [module, name, unexpected]: readonly string[],
+  ) => {
     if (action === undefined) throw new UsageError("no action is given");
-    if (action !== "rebuild" && action !== "status") throw new UsageError(`there is no action ${JSON.stringify(action)}`);
-    if (module === undefined) throw new UsageError(`no module is given; use keelson projection ${action} <module>`);
+    if (action !== "rebuild" && action !== "status")
+      throw new UsageError(`there is no action ${JSON.stringify(action)}`);
+    if (module === undefined)
+      throw new UsageError(`no module is given; use keelson projection ${action} <module>`);
     const more = action === "status" ? name : unexpected;
     if (more !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(more)}`);
     const { tenant, partial } = values;
@@ -59,13 +68,20 @@ export function runProjectionCommand(args: readonly string[], context: CommandCo
 const mostNamed = 20;
 
 /** Gives the exit code: 1 where events could not be counted. */
-async function make(runtime: Runtime, name: string, values: Values, context: CommandContext): Promise<number> {
+async function make(
+  runtime: Runtime,
+  name: string,
+  values: Values,
+  context: CommandContext,
+): Promise<number> {
   const { print, complain, stopping } = context;
   const { projections } = runtime.server.registry;
   const projection = projections.get(name);
   if (projection === undefined) {
     const known = [...projections.keys()].join(", ") || "none";
-    throw new UsageError(`the module declares no projection ${JSON.stringify(name)}; it declares ${known}`);
+    throw new UsageError(
+      `the module declares no projection ${JSON.stringify(name)}; it declares ${known}`,
+    );
   }
   const { tenant: tenantId, partial: isPartial } = values;
   let uncounted = 0;
@@ -82,11 +98,20 @@ async function make(runtime: Runtime, name: string, values: Values, context: Com
     lost = [],
   } = await rebuild(runtime, { projection, tenantId, isPartial, signal: stopping?.(), tell });
   const whose = tenantId === undefined ? "" : ` for ${JSON.stringify(tenantId)}`;
-  const state = hasSwitched ? "is active now" : lost.length === 0 ? "was active already" : "was not switched to";
-  print(`${name}: version ${projection.version} ${state}${whose}; ${replayed} events were replayed`);
+  const state = hasSwitched
+    ? "is active now"
+    : lost.length === 0
+      ? "was active already"
+      : "was not switched to";
+  print(
+    `${name}: version ${projection.version} ${state}${whose}; ${replayed} events were replayed`,
+  );
   if (lost.length === 0) return 0;
-  if (uncounted > mostNamed) complain(`keelson: ${uncounted - mostNamed} more events are not counted`);
-  const shown = lost.slice(0, mostNamed).map((tenant) => tenantText(tenant === "" ? undefined : tenant));
+  if (uncounted > mostNamed)
+    complain(`keelson: ${uncounted - mostNamed} more events are not counted`);
+  const shown = lost
+    .slice(0, mostNamed)
+    .map((tenant) => tenantText(tenant === "" ? undefined : tenant));
   const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more` : "";
   complain(
     `keelson: not whole: ${shown.join(", ")}${more}; a tenant that is not keeps the version that it reads: fix the projection, or let the events expire, and rebuild again`,

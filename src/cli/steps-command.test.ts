@@ -70,7 +70,8 @@ async function steps(args: readonly string[], now = () => app.clock.now()): Prom
   });
 }
 
-const place = (idempotencyKey: string, name = "shop.order.place") => app.call(name, {}, { as: ann, idempotencyKey });
+const place = (idempotencyKey: string, name = "shop.order.place") =>
+  app.call(name, {}, { as: ann, idempotencyKey });
 
 /** Leaves a step of which nobody knows how it ended, and gives its ID and its write's key. */
 async function unknownStep(name?: string): Promise<{ id: string; key: string }> {
@@ -114,11 +115,15 @@ test("a step that goes on is no unknown one, and cannot be resolved", async () =
   const placed = place("running");
   await expect.poll(() => id).not.toBe("");
   await steps(["list", path]);
-  expect(printed.map((line) => JSON.parse(line) as { id: string }).find((step) => step.id === id)).toMatchObject({
+  expect(
+    printed.map((line) => JSON.parse(line) as { id: string }).find((step) => step.id === id),
+  ).toMatchObject({
     status: "running",
   });
   expect(await steps(["resolve", path, id, "--retry"])).toBe(1);
-  expect(complained).toEqual([`keelson: the step ${id} is running; only one that is unknown is resolved`]);
+  expect(complained).toEqual([
+    `keelson: the step ${id} is running; only one that is unknown is resolved`,
+  ]);
   resolve();
   await placed;
 });
@@ -132,7 +137,9 @@ test.each(["shop.order.place", "shop.order.seal"])(
     expect(await place(key, name)).toEqual({ id: "ch_7" });
     expect(provider.calls).toBe(0);
     expect(await steps(["resolve", path, id, "--retry"])).toBe(1);
-    expect(complained).toEqual([`keelson: the step ${id} is done; only one that is unknown is resolved`]);
+    expect(complained).toEqual([
+      `keelson: the step ${id} is done; only one that is unknown is resolved`,
+    ]);
   },
 );
 

@@ -38,14 +38,23 @@ type Values = ReturnType<typeof parse>["values"];
 
 /** Runs `keelson steps` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export function runStepsCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = async (values: Values, action: string | undefined, [module, id, ...others]: readonly string[]) => {
+  const run = async (
+    values: Values,
+    action: string | undefined,
+    [module, id, ...others]: readonly string[],
+  ) => {
     if (action === undefined) throw new UsageError("no action is given");
-    if (action !== "list" && action !== "resolve") throw new UsageError(`there is no action ${JSON.stringify(action)}`);
-    if (module === undefined) throw new UsageError(`no module is given; use keelson steps ${action} <module>`);
+    if (action !== "list" && action !== "resolve")
+      throw new UsageError(`there is no action ${JSON.stringify(action)}`);
+    if (module === undefined)
+      throw new UsageError(`no module is given; use keelson steps ${action} <module>`);
     const [unexpected] = action === "list" ? [id, ...others] : others;
-    if (unexpected !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
+    if (unexpected !== undefined)
+      throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
     const work = action === "list" ? listing(values) : resolving(values, id);
-    await onItsServer(module, context, async (runtime, there) => work(runtime, await runtime.adapters(), there));
+    await onItsServer(module, context, async (runtime, there) =>
+      work(runtime, await runtime.adapters(), there),
+    );
     return 0;
   };
   return runCommand({ usage: stepsUsage, parse, maxArguments: 4, run }, args, context);
@@ -54,7 +63,8 @@ export function runStepsCommand(args: readonly string[], context: CommandContext
 type Work = (runtime: Runtime, adapters: Adapters, context: CommandContext) => Promise<void>;
 
 function listing({ unknown, result, retry }: Values): Work {
-  if (result !== undefined || retry) throw new UsageError("--result and --retry are options of resolve");
+  if (result !== undefined || retry)
+    throw new UsageError("--result and --retry are options of resolve");
   return async (_runtime, adapters, { clock, print }) => {
     const steps = await adapters.steps.open();
     for await (const step of steps.list()) {
@@ -68,7 +78,11 @@ function listing({ unknown, result, retry }: Values): Work {
   };
 }
 
-async function standingOf({ claims }: Adapters, { record, claim }: ListedStep, nowMs: number): Promise<StepStanding> {
+async function standingOf(
+  { claims }: Adapters,
+  { record, claim }: ListedStep,
+  nowMs: number,
+): Promise<StepStanding> {
   const isStarted = record.status === "STARTED";
   return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
 }
@@ -78,8 +92,10 @@ const operator = "operator";
 
 function resolving({ result, retry, unknown }: Values, id: string | undefined): Work {
   if (unknown) throw new UsageError("--unknown is an option of list");
-  if (id === undefined) throw new UsageError("no step is given; use keelson steps resolve <module> <id>");
-  if ((result === undefined) !== retry) throw new UsageError("say either --result <json> or --retry");
+  if (id === undefined)
+    throw new UsageError("no step is given; use keelson steps resolve <module> <id>");
+  if ((result === undefined) !== retry)
+    throw new UsageError("say either --result <json> or --retry");
   const text = result === undefined ? undefined : checkedJson(result);
   return async (runtime, adapters, { clock, print }) => {
     const steps = await adapters.steps.open();
@@ -87,11 +103,16 @@ function resolving({ result, retry, unknown }: Values, id: string | undefined): 
     if (step === undefined) throw new Error(`there is no step ${JSON.stringify(id)}`);
     const nowMs = clock.now();
     const standing = await standingOf(adapters, step, nowMs);
-    if (standing !== "unknown") throw new Error(`the step ${id} is ${standing}; only one that is unknown is resolved`);
+    if (standing !== "unknown")
+      throw new Error(`the step ${id} is ${standing}; only one that is unknown is resolved`);
     const { keepMs, record } = step;
     const place = stepPlace(id, step.tenantId);
     const cipher = step.isSealed
-      ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), place.partition, place.sort])
+      ? answerCipher(runtime.secrets, [
+          runtime.tableName(onceTable.name),
+          place.partition,
+          place.sort,
+        ])
       : undefined;
     const { expiresAt } = undoneStep(operator, nowMs, keepMs);
     const ended = retry
@@ -102,8 +123,11 @@ function resolving({ result, retry, unknown }: Values, id: string | undefined): 
           keepMs,
           await storeResult(adapters.claims, { text, place, owner: operator, expiresAt, cipher }),
         );
-    if (!(await steps.end(place, ended, record.owner))) throw new Error(`the step ${id} has changed meanwhile; look at it again`);
-    print(`${oneLine(step.name)} of ${oneLine(step.handler)}: ${retry ? "not done; the next run calls again" : "done"}`);
+    if (!(await steps.end(place, ended, record.owner)))
+      throw new Error(`the step ${id} has changed meanwhile; look at it again`);
+    print(
+      `${oneLine(step.name)} of ${oneLine(step.handler)}: ${retry ? "not done; the next run calls again" : "done"}`,
+    );
   };
 }
 

@@ -41,7 +41,10 @@ export async function storedRows(options: StoredRowsOptions): Promise<StoredRepo
   const { server, locked, env, clock = systemClock, progress = () => {}, limit = 1_000 } = options;
   const { dynamodb } = server.options;
   const tableName = physicalTableName(configTable.name, dynamodb?.prefix ?? "keelson", env);
-  const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB"), ...accountOf(env) });
+  const database = await openDatabase({
+    endpoint: dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB"),
+    ...accountOf(env),
+  });
   try {
     const { overrides, keyRing } = await parametersOf(server, env);
     return await reportStored({
@@ -66,17 +69,27 @@ interface Parameters {
   readonly keyRing: KeyRing | undefined;
 }
 
-async function parametersOf(server: DeclaredServer, env: CommandContext["env"]): Promise<Parameters> {
+async function parametersOf(
+  server: DeclaredServer,
+  env: CommandContext["env"],
+): Promise<Parameters> {
   const { config = {}, ssm, keyRing } = server.options;
   // As for a server: in production nothing is opened with what is made for development.
-  const secret = server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
+  const secret =
+    server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
   if (ssm === undefined && keyRing === undefined) {
-    return { overrides: config, keyRing: secret === undefined ? undefined : developmentKeyRing(secret) };
+    return {
+      overrides: config,
+      keyRing: secret === undefined ? undefined : developmentKeyRing(secret),
+    };
   }
   const reader = await openParameters({ endpoint: endpointOf(env, "SSM"), ...accountOf(env) });
   try {
     return {
-      overrides: { ...config, ...(ssm === undefined ? {} : await overridesBelow(reader, server, ssm.path)) },
+      overrides: {
+        ...config,
+        ...(ssm === undefined ? {} : await overridesBelow(reader, server, ssm.path)),
+      },
       keyRing: keyRing === undefined ? undefined : await ringOf(reader, keyRing.parameter, secret),
     };
   } finally {
@@ -85,7 +98,11 @@ async function parametersOf(server: DeclaredServer, env: CommandContext["env"]):
 }
 
 /** @throws Error where they cannot be read, or a server would not start with them. */
-async function overridesBelow(reader: ParameterReader, { registry }: DeclaredServer, path: string): Promise<AppOverrides> {
+async function overridesBelow(
+  reader: ParameterReader,
+  { registry }: DeclaredServer,
+  path: string,
+): Promise<AppOverrides> {
   const { overrides, problems } = parameterOverrides(registry, path, await reader.read(path));
   if (problems.length === 0) return overrides;
   throw new Error(
@@ -94,7 +111,11 @@ async function overridesBelow(reader: ParameterReader, { registry }: DeclaredSer
 }
 
 /** Whoever runs the command may have no right to open secrets: they are counted then. */
-async function ringOf(reader: ParameterReader, parameter: string, secret: string | undefined): Promise<KeyRing | undefined> {
+async function ringOf(
+  reader: ParameterReader,
+  parameter: string,
+  secret: string | undefined,
+): Promise<KeyRing | undefined> {
   const read = await readKeyRing(reader, parameter, secret).catch(() => undefined);
   return read !== undefined && "keyRing" in read ? read.keyRing : undefined;
 }

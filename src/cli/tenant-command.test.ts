@@ -42,8 +42,13 @@ const at = (name: string) => join(folder, name);
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "keelson-tenant-"));
   await writeFile(at("server.mjs"), server);
-  await writeFile(at("moved.mjs"), server.replace("{ features", `{ dynamodb: { endpoint: "http://127.0.0.1:1" }, features`));
-  const loaded: { readonly server: Server } = await import(/* @vite-ignore */ pathToFileURL(at("server.mjs")).href);
+  await writeFile(
+    at("moved.mjs"),
+    server.replace("{ features", `{ dynamodb: { endpoint: "http://127.0.0.1:1" }, features`),
+  );
+  const loaded: { readonly server: Server } = await import(
+    /* @vite-ignore */ pathToFileURL(at("server.mjs")).href
+  );
   app = await startTestApp(loaded.server);
 });
 afterAll(async () => {
@@ -54,13 +59,18 @@ afterAll(async () => {
 const tables = ["notes", "drafts", "outbox", "once", "config"] as const;
 type Table = (typeof tables)[number];
 type Row = Readonly<Record<string, unknown>>;
-const database = async () => (await app.ctx({ id: "root", tenantId: "ops", roles: ["systemAdmin"] })).acrossTenants("a test");
+const database = async () =>
+  (await app.ctx({ id: "root", tenantId: "ops", roles: ["systemAdmin"] })).acrossTenants("a test");
 async function rowsOf(table: Table): Promise<readonly Row[]> {
-  const { Items = [] } = await (await database()).send(new ScanCommand({ TableName: `keelson-${table}` }));
+  const { Items = [] } = await (await database()).send(
+    new ScanCommand({ TableName: `keelson-${table}` }),
+  );
   return Items;
 }
 async function countsOf(): Promise<Readonly<Record<Table, number>>> {
-  const counts = await Promise.all(tables.map(async (table) => [table, (await rowsOf(table)).length] as const));
+  const counts = await Promise.all(
+    tables.map(async (table) => [table, (await rowsOf(table)).length] as const),
+  );
   return Object.fromEntries(counts) as Record<Table, number>; // safe: made of all tables
 }
 
@@ -76,12 +86,20 @@ beforeAll(async () => {
     await app.call("notes.note.write", { name: "ö" }, { as, requestId: "r2" });
     await app.call("notes.limit.set", {}, { as });
   }
-  await (await database()).send(new PutCommand({ TableName: "keelson-drafts", Item: { pk: "acme/d" } }));
-  seeded = (await Promise.all(tables.map(async (table) => (await rowsOf(table)).map((row) => [table, row] as const)))).flat();
+  await (await database()).send(
+    new PutCommand({ TableName: "keelson-drafts", Item: { pk: "acme/d" } }),
+  );
+  seeded = (
+    await Promise.all(
+      tables.map(async (table) => (await rowsOf(table)).map((row) => [table, row] as const)),
+    )
+  ).flat();
 });
 const seedAgain = async () => {
   const db = await database();
-  await Promise.all(seeded.map(([table, Item]) => db.send(new PutCommand({ TableName: `keelson-${table}`, Item }))));
+  await Promise.all(
+    seeded.map(([table, Item]) => db.send(new PutCommand({ TableName: `keelson-${table}`, Item }))),
+  );
 };
 beforeEach(seedAgain);
 
@@ -98,8 +116,18 @@ async function run(args: readonly string[], context: Partial<CommandContext> = {
   });
   return { code, out, err: err.join("\n") };
 }
-const exportOf = (tenant: string, ...options: readonly string[]) => ["export", at("server.mjs"), tenant, ...options];
-const eraseOf = (tenant: string, ...options: readonly string[]) => ["erase", at("server.mjs"), tenant, ...options];
+const exportOf = (tenant: string, ...options: readonly string[]) => [
+  "export",
+  at("server.mjs"),
+  tenant,
+  ...options,
+];
+const eraseOf = (tenant: string, ...options: readonly string[]) => [
+  "erase",
+  at("server.mjs"),
+  tenant,
+  ...options,
+];
 const linesOf = async (name: string) =>
   (await readFile(at(name), "utf8"))
     .trimEnd()
@@ -138,13 +166,28 @@ describe("keelson tenant export", () => {
     const [header, ...lines] = await linesOf("acme.ndjson");
     const exportedAt = "1970-01-01T00:00:00.000Z";
     const known = { keelson: "tenant-export", format: 1, tenant: "acme" };
-    expect(header).toEqual({ ...known, exportedAt, tables: ["notes", "outbox", "once", "config"], notCovered });
+    expect(header).toEqual({
+      ...known,
+      exportedAt,
+      tables: ["notes", "outbox", "once", "config"],
+      notCovered,
+    });
     expect(lines.filter(({ table }) => table === "notes")).toEqual([
-      { table: "notes", item: { pk: { S: "acme/notes" }, sk: { S: "a" }, big: { N: "12345678901234567890" } } },
-      { table: "notes", item: { pk: { S: "acme/notes" }, sk: { S: "ö" }, big: { N: "12345678901234567890" } } },
+      {
+        table: "notes",
+        item: { pk: { S: "acme/notes" }, sk: { S: "a" }, big: { N: "12345678901234567890" } },
+      },
+      {
+        table: "notes",
+        item: { pk: { S: "acme/notes" }, sk: { S: "ö" }, big: { N: "12345678901234567890" } },
+      },
     ]);
     const [event] = lines.filter(({ table }) => table === "outbox");
-    expect(JSON.parse(event.item.envelope.S)).toMatchObject({ type: "note.written", tenantId: "acme", payload: { name: "ö" } });
+    expect(JSON.parse(event.item.envelope.S)).toMatchObject({
+      type: "note.written",
+      tenantId: "acme",
+      payload: { name: "ö" },
+    });
     expect(JSON.stringify(lines)).not.toMatch(/acme2|proof/);
     expect((await stat(at("acme.ndjson"))).mode & 0o777).toBe(0o600);
     expect(await countsOf()).toEqual(ofBoth);
@@ -165,7 +208,10 @@ describe("keelson tenant export", () => {
   test("leaves no file under the name where it fails, and says of what", async () => {
     const env = { ...app.env, KEELSON_TABLE_CONFIG: "gone" };
     const { code, err } = await run(exportOf("acme", "--out", at("half")), { env });
-    expect([code, err]).toEqual([1, expect.stringContaining("keelson: gone: ResourceNotFoundException: ")]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("keelson: gone: ResourceNotFoundException: "),
+    ]);
     await expect(access(at("half"))).rejects.toThrow("ENOENT");
     expect((await run(exportOf("acme", "--out", at("half")))).code).toBe(0);
     expect(await linesOf("half")).toHaveLength(8);
@@ -187,7 +233,9 @@ describe("keelson tenant export", () => {
 });
 
 describe("keelson tenant erase", () => {
-  const gone = Object.fromEntries(tables.map((table) => [table, ofBoth[table] - (table === "drafts" ? 0 : seed[table])]));
+  const gone = Object.fromEntries(
+    tables.map((table) => [table, ofBoth[table] - (table === "drafts" ? 0 : seed[table])]),
+  );
 
   test("deletes the tenant's rows and no others, and a second run finds nothing", async () => {
     const { code, out, err } = await run(eraseOf("acme", "--yes"));
@@ -227,7 +275,9 @@ describe("keelson tenant erase", () => {
   });
 
   test("only counts with --dry-run, and asks nobody", async () => {
-    const { code, out } = await run(eraseOf("acme", "--dry-run"), { ask: () => Promise.reject(new Error("not to be asked")) });
+    const { code, out } = await run(eraseOf("acme", "--dry-run"), {
+      ask: () => Promise.reject(new Error("not to be asked")),
+    });
     expect([code, out.slice(0, 5)]).toEqual([
       0,
       [
@@ -256,14 +306,19 @@ describe("keelson tenant erase", () => {
     expect(await countsOf()).toEqual(gone);
     const names = "keelson-notes, keelson-outbox, keelson-once, keelson-config";
     const place = app.env["AWS_ENDPOINT_URL"];
-    expect(asked[0]).toBe(`Every row of "acme" in ${names} at ${place} will be gone. Type the tenant's ID: `);
+    expect(asked[0]).toBe(
+      `Every row of "acme" in ${names} at ${place} will be gone. Type the tenant's ID: `,
+    );
     await run(eraseOf("acme"), { ...answering("no"), env: {} });
     expect(asked[2]).toContain(" at AWS will be gone.");
   });
 
   test("shows how far it is where somebody watches, and leaves nothing of it", async () => {
     const shown: string[] = [];
-    const show = { progress: (text: string) => shown.push(text), print: (text: string) => shown.push(text) };
+    const show = {
+      progress: (text: string) => shown.push(text),
+      print: (text: string) => shown.push(text),
+    };
     await run(eraseOf("acme", "--yes"), show);
     const end = shown.indexOf("");
     expect([...shown.slice(0, 2), ...shown.slice(end - 1, end + 2)]).toEqual([
@@ -283,7 +338,9 @@ test("the program, where nobody sits at a terminal, prints the receipt and nothi
   const program = [join(import.meta.dirname, "main.ts"), "tenant", ...eraseOf("acme", "--dry-run")];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, program, { env: app.env });
   expect([stdout.split("\n")[4], stderr]).toEqual(['tenant "acme": 7 rows found', ""]);
-  await expect(promisify(execFile)(process.execPath, [...program.slice(0, -1)], { env: app.env })).rejects.toMatchObject({
+  await expect(
+    promisify(execFile)(process.execPath, [...program.slice(0, -1)], { env: app.env }),
+  ).rejects.toMatchObject({
     code: 2,
     stderr: expect.stringContaining("nobody can be asked"),
   });
@@ -305,17 +362,30 @@ async function startCutter(): Promise<Cutter> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     // An error that the SDK does not try again.
-    const refuse = () => response.writeHead(400).end(JSON.stringify({ __type: "ValidationException", message: "cut" }));
+    const refuse = () =>
+      response
+        .writeHead(400)
+        .end(JSON.stringify({ __type: "ValidationException", message: "cut" }));
     calls += 1;
     if (left <= 0) return refuse();
     left -= 0.5;
-    const { "content-type": type = "", "x-amz-target": target = "", authorization = "" } = request.headers;
+    const {
+      "content-type": type = "",
+      "x-amz-target": target = "",
+      authorization = "",
+    } = request.headers;
     const headers = { "content-type": type, "x-amz-target": String(target), authorization };
-    const answer = await fetch(String(app.env["AWS_ENDPOINT_URL"]), { method: "POST", headers, body: Buffer.concat(chunks) });
+    const answer = await fetch(String(app.env["AWS_ENDPOINT_URL"]), {
+      method: "POST",
+      headers,
+      body: Buffer.concat(chunks),
+    });
     if (left <= 0) return refuse();
     left -= 0.5;
     if (String(target).endsWith("BatchWriteItem")) await cutter.meanwhile();
-    return response.writeHead(answer.status, { "content-type": "application/x-amz-json-1.0" }).end(await answer.text());
+    return response
+      .writeHead(answer.status, { "content-type": "application/x-amz-json-1.0" })
+      .end(await answer.text());
   });
   await once(http.listen(0, "127.0.0.1"), "listening");
   const endpoint = `http://127.0.0.1:${(http.address() as AddressInfo).port}`; // safe: it listens on a port
@@ -379,7 +449,11 @@ describe("cut at every call, and called again", () => {
     const calls = cutter.calls();
     expect(calls).toBe(12);
     for (let cut = 0; cut < calls; cut += 0.5) {
-      const args = eraseOf("acme", "--yes", ...(Number.isInteger(cut) ? ["--state", at("state")] : []));
+      const args = eraseOf(
+        "acme",
+        "--yes",
+        ...(Number.isInteger(cut) ? ["--state", at("state")] : []),
+      );
       await seedAgain();
       cutter.cut(cut);
       expect((await run(args, { env })).code).toBe(1);
@@ -393,7 +467,10 @@ describe("cut at every call, and called again", () => {
   test("a state of another walk is not gone on from", async () => {
     await writeFile(at("state"), "{}");
     const { code, err } = await run(eraseOf("acme", "--yes", "--state", at("state")));
-    expect([code, err]).toEqual([1, `keelson: ${at("state")} is not of this erase; remove it, or name another file`]);
+    expect([code, err]).toEqual([
+      1,
+      `keelson: ${at("state")} is not of this erase; remove it, or name another file`,
+    ]);
     expect(await countsOf()).toEqual(ofBoth);
   });
 });
@@ -407,14 +484,26 @@ describe("used wrongly", () => {
     [["export", "server.mjs", "acme"], /--out is missing; use --out <file>/],
     [["export", "server.mjs", "acme", "--out", ""], /--out is missing/],
     [["export", "server.mjs", "acme", "--out", "f", "--yes"], /--yes is no option of export/],
-    [["export", "server.mjs", "acme", "--out", "f", "--dry-run"], /--dry-run is no option of export/],
+    [
+      ["export", "server.mjs", "acme", "--out", "f", "--dry-run"],
+      /--dry-run is no option of export/,
+    ],
     [["erase", "server.mjs", "acme", "--out", "f"], /--out is no option of erase/],
     [["erase", "server.mjs", "acme", "--force"], /--force is no option of erase/],
-    [["erase", "server.mjs", "acme", "--dry-run", "--state", "s"], /--dry-run changes nothing, so it has no --state/],
+    [
+      ["erase", "server.mjs", "acme", "--dry-run", "--state", "s"],
+      /--dry-run changes nothing, so it has no --state/,
+    ],
     [["erase", "server.mjs", "acme", "more"], /unexpected argument "more"/],
-    [["erase", "server.mjs", "acme"], /nobody can be asked whether to erase; use --yes, or --dry-run to count only/],
+    [
+      ["erase", "server.mjs", "acme"],
+      /nobody can be asked whether to erase; use --yes, or --dry-run to count only/,
+    ],
     [["erase", "no-such.mjs", "acme", "--yes"], /there is no module "no-such.mjs"/],
-    [["erase", "server.mjs", "", "--yes"], /the tenant is not a text of 1 to 256 characters without control characters/],
+    [
+      ["erase", "server.mjs", "", "--yes"],
+      /the tenant is not a text of 1 to 256 characters without control characters/,
+    ],
     [["erase", "server.mjs", "a\nb", "--yes"], /the tenant is not a text/],
     [["erase", "server.mjs", "x".repeat(10_000), "--yes"], /the tenant is not a text/],
     [["erase", "server.mjs", "\ud800", "--yes"], /the tenant is not a text/],

@@ -9,7 +9,12 @@ import type { ServerInternals } from "../server/server.ts";
 import { eraseTenant } from "../tenants/erase-tenant.ts";
 import { openExportFile } from "../tenants/export-file.ts";
 import { exportTenant, headerLine } from "../tenants/export-tenant.ts";
-import { receiptLines, receiptOf, type TenantAction, type TenantReceipt } from "../tenants/receipt.ts";
+import {
+  receiptLines,
+  receiptOf,
+  type TenantAction,
+  type TenantReceipt,
+} from "../tenants/receipt.ts";
 import { type StateFile, stateFile } from "../tenants/state-file.ts";
 import { type TenantSources, tenantSources } from "../tenants/tenant-source.ts";
 import type { TenantRows, WalkState } from "../tenants/walk.ts";
@@ -57,18 +62,27 @@ interface TenantCall {
 }
 
 /** Runs `keelson tenant` and returns its exit code: 0, 1 where it failed or rows are left, 2 where it was used wrongly. */
-export function runTenantCommand(args: readonly string[], context: CommandContext): Promise<number> {
+export function runTenantCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   const run = async (values: Values, action: string | undefined, more: readonly string[]) => {
     const call = callOf(values, action, more);
     const asks = call.action === "erase" && !call.yes;
     if (asks && context.ask === undefined) {
-      throw new UsageError("nobody can be asked whether to erase; use --yes, or --dry-run to count only");
+      throw new UsageError(
+        "nobody can be asked whether to erase; use --yes, or --dry-run to count only",
+      );
     }
     if (call.action === "export" && !call.force && existsSync(call.out)) {
-      throw new UsageError(`${JSON.stringify(call.out)} is there already; use --force to replace it`);
+      throw new UsageError(
+        `${JSON.stringify(call.out)} is there already; use --force to replace it`,
+      );
     }
     const server = await loadServer(call.module);
-    return onItsStack(context, server, (there) => carryOut(call, server, there, asks ? context.ask : undefined));
+    return onItsStack(context, server, (there) =>
+      carryOut(call, server, there, asks ? context.ask : undefined),
+    );
   };
   return runCommand({ usage: tenantUsage, parse, maxArguments: 3, run }, args, context);
 }
@@ -83,8 +97,14 @@ async function carryOut(
   const found = tenantSources(server, call.tenant, env);
   const endpoint = server.options.dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB");
   if (ask !== undefined) await assertMeant(call.tenant, found, endpoint, ask);
-  const receipt = await receiptFor(call, found, await openDatabase({ endpoint, ...accountOf(env) }), context);
-  for (const line of call.json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt)) print(line);
+  const receipt = await receiptFor(
+    call,
+    found,
+    await openDatabase({ endpoint, ...accountOf(env) }),
+    context,
+  );
+  for (const line of call.json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt))
+    print(line);
   return receipt.isDone ? 0 : 1;
 }
 
@@ -97,8 +117,16 @@ async function receiptFor(
 ): Promise<TenantReceipt> {
   const { clock, wait } = context;
   try {
-    const rows = dynamoTenantRows(database, { wait: (attempt) => wait(Math.min(5_000, 50 * 2 ** attempt) * Math.random()) });
-    const work = { call, rows, found, at: new Date(clock.now()).toISOString(), show: showing(call, found, context) };
+    const rows = dynamoTenantRows(database, {
+      wait: (attempt) => wait(Math.min(5_000, 50 * 2 ** attempt) * Math.random()),
+    });
+    const work = {
+      call,
+      rows,
+      found,
+      at: new Date(clock.now()).toISOString(),
+      show: showing(call, found, context),
+    };
     return call.action === "export" ? await exported(work) : await erased(work);
   } finally {
     context.progress?.("");
@@ -123,13 +151,26 @@ async function exported({ call, rows, found, at, show }: Work): Promise<TenantRe
   let isWhole = false;
   try {
     if (begun === undefined) {
-      await file.write(headerLine({ tenant, exportedAt: at, tables: sources.map(({ table }) => table), notCovered }));
+      await file.write(
+        headerLine({
+          tenant,
+          exportedAt: at,
+          tables: sources.map(({ table }) => table),
+          notCovered,
+        }),
+      );
     }
     const keep = async (state: WalkState) => {
       show(state);
       await kept?.write({ state, bytes: file.bytes });
     };
-    const state = await exportTenant({ sources, rows, keep, write: file.write, begun: begun?.state });
+    const state = await exportTenant({
+      sources,
+      rows,
+      keep,
+      write: file.write,
+      begun: begun?.state,
+    });
     await file.finish();
     isWhole = true;
     await kept?.remove();
@@ -147,12 +188,21 @@ async function erased({ call, rows, found, at, show }: Work): Promise<TenantRece
     await kept?.write({ state });
   };
   const begun = (await kept?.read())?.state;
-  const { state, isDone } = await eraseTenant({ ...found, rows, keep, begun, isDryRun: action === "count" });
+  const { state, isDone } = await eraseTenant({
+    ...found,
+    rows,
+    keep,
+    begun,
+    isDryRun: action === "count",
+  });
   await kept?.remove();
   return receiptOf({ ...found, action, tenant, at, isDone, state });
 }
 
-function keptState({ state, action, tenant }: TenantCall, { sources }: TenantSources): StateFile | undefined {
+function keptState(
+  { state, action, tenant }: TenantCall,
+  { sources }: TenantSources,
+): StateFile | undefined {
   if (state === undefined) return undefined;
   return stateFile(state, { action, tenant, tables: sources.map(({ tableName }) => tableName) });
 }
@@ -175,31 +225,51 @@ async function assertMeant(
 const doings = { export: "exported", erase: "erased", count: "found" } as const;
 
 /** Shows how far a walk is, where somebody watches. */
-function showing({ action }: TenantCall, { sources }: TenantSources, { progress }: CommandContext): (state: WalkState) => void {
+function showing(
+  { action }: TenantCall,
+  { sources }: TenantSources,
+  { progress }: CommandContext,
+): (state: WalkState) => void {
   return ({ pass, at, counts }) => {
-    const where = at < sources.length ? `${sources[at]?.tableName} (${at + 1} of ${sources.length})` : "all tables";
+    const where =
+      at < sources.length
+        ? `${sources[at]?.tableName} (${at + 1} of ${sources.length})`
+        : "all tables";
     const sum = (of: "scanned" | "rows") => counts.reduce((total, count) => total + count[of], 0);
-    progress?.(`pass ${pass}, ${where}: ${sum("scanned")} rows looked at, ${sum("rows")} ${doings[action]}`);
+    progress?.(
+      `pass ${pass}, ${where}: ${sum("scanned")} rows looked at, ${sum("rows")} ${doings[action]}`,
+    );
   };
 }
 
 type Values = ReturnType<typeof parse>["values"];
 
-function callOf(values: Values, name: string | undefined, [module, tenant]: readonly string[]): TenantCall {
+function callOf(
+  values: Values,
+  name: string | undefined,
+  [module, tenant]: readonly string[],
+): TenantCall {
   if (name === undefined) throw new UsageError("no action is given; use export or erase");
   if (name !== "export" && name !== "erase")
     throw new UsageError(`there is no action ${JSON.stringify(name)}; use export or erase`);
   const isExport = name === "export";
-  if (module === undefined) throw new UsageError(`no module is given; use keelson tenant ${name} <module> <id>`);
-  if (tenant === undefined) throw new UsageError(`no tenant is given; use keelson tenant ${name} ${module} <id>`);
+  if (module === undefined)
+    throw new UsageError(`no module is given; use keelson tenant ${name} <module> <id>`);
+  if (tenant === undefined)
+    throw new UsageError(`no tenant is given; use keelson tenant ${name} ${module} <id>`);
   if (!isIdentifier(tenant)) {
-    throw new UsageError(`the tenant is not a text of 1 to ${maxNameLength} characters without control characters`);
+    throw new UsageError(
+      `the tenant is not a text of 1 to ${maxNameLength} characters without control characters`,
+    );
   }
   const { out, force, yes, state, json, "dry-run": isDryRun } = values;
-  const strange = Object.entries(isExport ? { yes, "dry-run": isDryRun } : { out, force }).find(([, value]) => value);
+  const strange = Object.entries(isExport ? { yes, "dry-run": isDryRun } : { out, force }).find(
+    ([, value]) => value,
+  );
   if (strange !== undefined) throw new UsageError(`--${strange[0]} is no option of ${name}`);
   if (isExport && !out) throw new UsageError("--out is missing; use --out <file>");
-  if (isDryRun && state !== undefined) throw new UsageError("--dry-run changes nothing, so it has no --state");
+  if (isDryRun && state !== undefined)
+    throw new UsageError("--dry-run changes nothing, so it has no --state");
   const action = isDryRun ? "count" : name;
   return { action, module, tenant, out: out ?? "", force, yes, state: state || undefined, json };
 }

@@ -7,7 +7,8 @@ import { forTerminal } from "./terminal.ts";
 
 /** What may act on a terminal: controls but line ends and tabs, separators, direction marks, BOM. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
-const acting = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/u;
+const acting =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/u;
 
 function terminal(more: Partial<CommandContext> = {}) {
   const shown: string[] = [];
@@ -26,7 +27,10 @@ function terminal(more: Partial<CommandContext> = {}) {
 
 test("nothing that is printed, complained of, shown or asked acts on a terminal", () => {
   const text = fc.string({
-    unit: fc.oneof(codePoint, fc.constantFrom("\u009b", "\u202e", "\u001b", "\n", "\t", "\u2066", "\u0000")),
+    unit: fc.oneof(
+      codePoint,
+      fc.constantFrom("\u009b", "\u202e", "\u001b", "\n", "\t", "\u2066", "\u0000"),
+    ),
   });
   const ask = async (question: string) => {
     show(question);
@@ -85,12 +89,16 @@ test("what else a command works with is what it was given, and nothing is read b
   };
   const context = forTerminal(given);
   expect([context.env, context.clock.now(), reads]).toEqual([{ A: "b" }, 7, 0]);
-  expect([context.input, context.stopping?.(), await context.developmentSecret()]).toEqual([input, signal, "s"]);
+  expect([context.input, context.stopping?.(), await context.developmentSecret()]).toEqual([
+    input,
+    signal,
+    "s",
+  ]);
   await context.wait(0);
   expect(Object.keys(terminal().context)).not.toEqual(expect.arrayContaining(["ask"]));
-  expect([terminal().context.progress, terminal().context.ask, terminal().context.stopping]).toEqual([
-    undefined,
-    undefined,
-    undefined,
-  ]);
+  expect([
+    terminal().context.progress,
+    terminal().context.ask,
+    terminal().context.stopping,
+  ]).toEqual([undefined, undefined, undefined]);
 });

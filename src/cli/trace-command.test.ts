@@ -36,7 +36,11 @@ let [developed, deployed, logs]: [string, string, string] = ["", "", ""];
 let stack: EmbeddedStack;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "keelson-trace-command-"));
-  [developed, deployed, logs] = [join(folder, "developed.mjs"), join(folder, "deployed.mjs"), join(folder, "lines.jsonl")];
+  [developed, deployed, logs] = [
+    join(folder, "developed.mjs"),
+    join(folder, "deployed.mjs"),
+    join(folder, "lines.jsonl"),
+  ];
   await writeFile(developed, moduleText("development"));
   await writeFile(deployed, moduleText("production"));
   await writeFile(logs, `${JSON.stringify(completed)}\n{"requestId":"r1","msg":"cut\n`);
@@ -53,7 +57,10 @@ afterAll(async () => {
 
 async function trace(
   args: readonly string[],
-  { env = {}, input }: { readonly env?: Readonly<Record<string, string>>; readonly input?: Readable } = {},
+  {
+    env = {},
+    input,
+  }: { readonly env?: Readonly<Record<string, string>>; readonly input?: Readable } = {},
 ) {
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommand(["trace", ...args], {
@@ -78,7 +85,10 @@ test.each([
   [["m", "r1", "--logs", "/"], 'there is no file "/"'],
   [["m", "r1", "--logs", "-", "--logs", "-"], "--logs - is given twice"],
   [["m", "r1", "--logs", "-"], "nothing comes in on standard input"],
-  [["m", "r1", "--timeout-seconds", "soon"], '--timeout-seconds "soon" is not a whole number from 1 to 999'],
+  [
+    ["m", "r1", "--timeout-seconds", "soon"],
+    '--timeout-seconds "soon" is not a whole number from 1 to 999',
+  ],
   [["nowhere.mjs", "r1"], 'there is no module "nowhere.mjs"'],
 ])("used as %j says what is wrong", async (args, why) => {
   const { code, err } = await trace(args);
@@ -88,14 +98,20 @@ test.each([
 
 test("prints its help, and says that there are no logs and no last request", async () => {
   expect((await trace(["--help"])).out).toContain("Usage: keelson trace");
-  expect(await trace([deployed])).toMatchObject({ code: 2, err: expect.stringContaining("no ID is given") });
+  expect(await trace([deployed])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("no ID is given"),
+  });
   const env = { KEELSON_DIRECTORY: join(folder, "empty") };
   expect(await trace([developed], { env })).toMatchObject({
     code: 2,
     err: expect.stringContaining("keelson: no request is in "),
   });
   const none = await trace([deployed, "r9", "--no-tables"]);
-  expect([none.code, none.err]).toEqual([2, 'keelson: "r9" is not found: no logs were read; give them by --logs <file>']);
+  expect([none.code, none.err]).toEqual([
+    2,
+    'keelson: "r9" is not found: no logs were read; give them by --logs <file>',
+  ]);
 });
 
 test("reads logs, standard input among them, and says what it could not read", async () => {
@@ -112,7 +128,9 @@ test("reads logs, standard input among them, and says what it could not read", a
     ].join("\n"),
   ]);
   const input = Readable.from([`${JSON.stringify(completed)}\n`]);
-  const { out: json } = await trace([deployed, "r1", "--logs", "-", "--no-tables", "--json"], { input });
+  const { out: json } = await trace([deployed, "r1", "--logs", "-", "--no-tables", "--json"], {
+    input,
+  });
   expect(JSON.parse(json)).toEqual({
     id: "r1",
     says: "Nothing is stuck.",
@@ -128,9 +146,14 @@ test("logs without a time are as of now, and the directory of development has a 
   const broken = join(folder, "broken.jsonl");
   await writeFile(broken, '{"requestId":"r1","msg":"cut\n{"requestId":"r1","msg":"cut\n');
   const { code, err } = await trace([deployed, "r1", "--logs", broken, "--no-tables"]);
-  expect([code, err]).toEqual([2, expect.stringMatching(/it is not in .*\n2 lines mention it and cannot be read\.$/)]);
+  expect([code, err]).toEqual([
+    2,
+    expect.stringMatching(/it is not in .*\n2 lines mention it and cannot be read\.$/),
+  ]);
   expect(developmentDirectory({ environment: "development" }, {})).toBe(".keelson");
-  expect(developmentDirectory({ environment: "development" }, { AWS_LAMBDA_FUNCTION_NAME: "f" })).toBeUndefined();
+  expect(
+    developmentDirectory({ environment: "development" }, { AWS_LAMBDA_FUNCTION_NAME: "f" }),
+  ).toBeUndefined();
 });
 
 test("in development reads what the running server has logged, and asks its tables", async () => {
@@ -141,8 +164,12 @@ test("in development reads what the running server has logged, and asks its tabl
     expect(out).toMatch(/The tables are out of reach, so this is what the logs say: .*not found/);
   }
   const env = { KEELSON_DIRECTORY: join(folder, "nobody") };
-  expect((await trace([developed, "r1", "--logs", logs], { env })).out).toContain("no process runs on ");
-  expect((await trace([developed, "r9"], { env })).err).toMatch(/"r9" is not found: no logs were read.*\n.*no process runs on/);
+  expect((await trace([developed, "r1", "--logs", logs], { env })).out).toContain(
+    "no process runs on ",
+  );
+  expect((await trace([developed, "r9"], { env })).err).toMatch(
+    /"r9" is not found: no logs were read.*\n.*no process runs on/,
+  );
 });
 
 test("a table that does not answer in time is out of reach", async () => {
@@ -151,8 +178,15 @@ test("a table that does not answer in time is out of reach", async () => {
   await new Promise((resolve) => silent.once("listening", resolve));
   const address = silent.address();
   const endpoint = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
-  const env = { AWS_ENDPOINT_URL: endpoint, AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" };
-  const { code, out } = await trace([deployed, "r1", "--logs", logs, "--timeout-seconds", "1"], { env });
+  const env = {
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_REGION: "us-east-1",
+    AWS_ACCESS_KEY_ID: "a",
+    AWS_SECRET_ACCESS_KEY: "b",
+  };
+  const { code, out } = await trace([deployed, "r1", "--logs", logs, "--timeout-seconds", "1"], {
+    env,
+  });
   expect([code, out]).toEqual([0, expect.stringContaining("no answer within 1 s")]);
   silent.closeAllConnections();
   silent.close();

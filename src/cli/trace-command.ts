@@ -33,7 +33,8 @@ type Values = ReturnType<typeof parse>["values"];
 
 /** Runs `keelson trace` and returns its exit code: 0, 1 where something is stuck, 2 where it was used wrongly or the ID is not found. */
 export function runTraceCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = (values: Values, module: string | undefined, [id]: readonly string[]) => trace(values, module, id, context);
+  const run = (values: Values, module: string | undefined, [id]: readonly string[]) =>
+    trace(values, module, id, context);
   return runCommand({ usage: traceUsage, parse, maxArguments: 2, run }, args, context);
 }
 
@@ -43,27 +44,46 @@ async function trace(
   asked: string | undefined,
   context: CommandContext,
 ): Promise<number> {
-  if (module === undefined) throw new UsageError("no module is given; use keelson trace <module> <id>");
+  if (module === undefined)
+    throw new UsageError("no module is given; use keelson trace <module> <id>");
   if (asked !== undefined && !new RegExp(`^${idForm}$`).test(asked))
     throw new UsageError("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
   if (!/^[1-9]\d{0,2}$/.test(seconds)) {
-    throw new UsageError(`--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`);
+    throw new UsageError(
+      `--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`,
+    );
   }
-  const missing = logs.find((path) => path !== "-" && !(existsSync(path) && statSync(path).isFile()));
-  if (missing !== undefined) throw new UsageError(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
-  if (logs.filter((path) => path === "-").length > 1) throw new UsageError("--logs - is given twice");
-  if (logs.includes("-") && context.input === undefined) throw new UsageError("nothing comes in on standard input");
+  const missing = logs.find(
+    (path) => path !== "-" && !(existsSync(path) && statSync(path).isFile()),
+  );
+  if (missing !== undefined)
+    throw new UsageError(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
+  if (logs.filter((path) => path === "-").length > 1)
+    throw new UsageError("--logs - is given twice");
+  if (logs.includes("-") && context.input === undefined)
+    throw new UsageError("nothing comes in on standard input");
   const server = await loadServer(module);
   const { env } = context;
   // Loaded here: what is used wrongly needs nothing of AWS.
   const { developmentDirectory } = await import("./trace/open-tables.ts");
   const { developmentLogFiles } = await import("../embedded/development-log.ts");
   const directory = developmentDirectory(server, env);
-  const kept = directory === undefined ? [] : developmentLogFiles(directory).filter((path) => existsSync(path));
+  const kept =
+    directory === undefined
+      ? []
+      : developmentLogFiles(directory).filter((path) => existsSync(path));
   const paths = logs.length > 0 ? logs : kept;
-  if (asked === undefined && paths.length === 0) throw new UsageError("no ID is given, and no logs that have a last request");
+  if (asked === undefined && paths.length === 0)
+    throw new UsageError("no ID is given, and no logs that have a last request");
   const document = await found(
-    { server, module, paths, asked, isLive: logs.length === 0, tablesMs: isWithoutTables ? 0 : Number(seconds) * 1_000 },
+    {
+      server,
+      module,
+      paths,
+      asked,
+      isLive: logs.length === 0,
+      tablesMs: isWithoutTables ? 0 : Number(seconds) * 1_000,
+    },
     context,
   );
   if (document === undefined) {
@@ -71,8 +91,15 @@ async function trace(
     return 2;
   }
   if (document.roots.length === 0) {
-    const where = paths.length === 0 ? "no logs were read; give them by --logs <file>" : `it is not in ${paths.join(", ")}`;
-    context.complain([`keelson: ${JSON.stringify(document.id)} is not found: ${where}`, ...document.notes].join("\n"));
+    const where =
+      paths.length === 0
+        ? "no logs were read; give them by --logs <file>"
+        : `it is not in ${paths.join(", ")}`;
+    context.complain(
+      [`keelson: ${JSON.stringify(document.id)} is not found: ${where}`, ...document.notes].join(
+        "\n",
+      ),
+    );
     return 2;
   }
   const { jsonOf } = await import("./trace/document.ts");
@@ -108,17 +135,25 @@ async function found(
     if (id === undefined) return undefined;
     const { lines, broken, leftOut, lastMs } = await logs.find(id, progress);
     const notes: string[] = [];
-    if (broken > 0) notes.push(`${broken} ${broken === 1 ? "line mentions" : "lines mention"} it and cannot be read.`);
+    if (broken > 0)
+      notes.push(
+        `${broken} ${broken === 1 ? "line mentions" : "lines mention"} it and cannot be read.`,
+      );
     const consumers = new Map<string, string[]>();
-    for (const { name, type } of server.registry.consumers.values()) consumers.set(type, [...(consumers.get(type) ?? []), name]);
+    for (const { name, type } of server.registry.consumers.values())
+      consumers.set(type, [...(consumers.get(type) ?? []), name]);
     const tables: { facts: TableFacts | undefined } = { facts: undefined };
-    const build = (nowMs: number) => buildTrace({ id, lines, consumers, facts: tables.facts ?? noFacts, nowMs });
+    const build = (nowMs: number) =>
+      buildTrace({ id, lines, consumers, facts: tables.facts ?? noFacts, nowMs });
     const nowMs = clock.now();
     // What logs alone say holds for the time of their last line.
     const asOfMs = isLive ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
     if (tablesMs > 0 && usesMessages(server.registry)) {
       try {
-        tables.facts = await inTime(askAll(server, env, { id, roots: build(nowMs).roots, nowMs }), tablesMs);
+        tables.facts = await inTime(
+          askAll(server, env, { id, roots: build(nowMs).roots, nowMs }),
+          tablesMs,
+        );
       } catch (error) {
         const { message } = error as Error; // safe: neither the SDK nor keelson throws anything else
         notes.push(`The tables are out of reach, so this is what the logs say: ${message}`);
@@ -127,7 +162,13 @@ async function found(
     const atMs = tables.facts === undefined ? asOfMs : nowMs;
     const built = build(atMs);
     return {
-      ...{ id, ...verdictOf(built.roots, { nowMs: atMs, module }), roots: built.roots, leftOut: built.leftOut + leftOut, notes },
+      ...{
+        id,
+        ...verdictOf(built.roots, { nowMs: atMs, module }),
+        roots: built.roots,
+        leftOut: built.leftOut + leftOut,
+        notes,
+      },
       ...{ logs: { lines: lines.length, broken }, tables: tables.facts !== undefined },
     };
   } finally {

@@ -12,7 +12,9 @@ export async function writeText(file: string, text: string): Promise<void> {
     await writeFile(file, text);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException; // safe: the file system throws errors only
-    throw new Error(`${JSON.stringify(file)} cannot be written: ${reasons[code] ?? message}`, { cause: error });
+    throw new Error(`${JSON.stringify(file)} cannot be written: ${reasons[code] ?? message}`, {
+      cause: error,
+    });
   }
 }
 

@@ -1,8 +1,15 @@
-type Listener = (event: { readonly error?: unknown; readonly message?: unknown; readonly reason?: unknown }) => void;
+type Listener = (event: {
+  readonly error?: unknown;
+  readonly message?: unknown;
+  readonly reason?: unknown;
+}) => void;
 
 /** What is used of a page; a worker has less of it. */
 interface Page {
-  readonly console?: Record<"debug" | "info" | "warn" | "error", (...parameters: unknown[]) => void>;
+  readonly console?: Record<
+    "debug" | "info" | "warn" | "error",
+    (...parameters: unknown[]) => void
+  >;
   readonly document?: { readonly visibilityState: string };
   addEventListener?(type: string, listener: Listener): void;
   removeEventListener?(type: string, listener: Listener): void;

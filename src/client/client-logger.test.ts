@@ -21,17 +21,25 @@ beforeEach(() => {
   vi.useFakeTimers();
   [sent, answers, listeners] = [[], [], new Map()];
   visible.visibilityState = "visible";
-  vi.stubGlobal("fetch", async (_url: string, { body, headers, keepalive }: { body: string } & Omit<Sent, "records">) => {
-    const answer = answers.shift() ?? new Response(null, { status: 202 });
-    sent.push({ records: JSON.parse(body) as Record<string, unknown>[], headers, keepalive });
-    if (answer instanceof Error) throw answer;
-    return answer;
-  });
+  vi.stubGlobal(
+    "fetch",
+    async (
+      _url: string,
+      { body, headers, keepalive }: { body: string } & Omit<Sent, "records">,
+    ) => {
+      const answer = answers.shift() ?? new Response(null, { status: 202 });
+      sent.push({ records: JSON.parse(body) as Record<string, unknown>[], headers, keepalive });
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  );
   vi.stubGlobal("document", visible);
   vi.stubGlobal("addEventListener", (type: string, listener: () => void) => {
     listeners.set(type, new Set([...(listeners.get(type) ?? []), listener]));
   });
-  vi.stubGlobal("removeEventListener", (type: string, listener: () => void) => listeners.get(type)?.delete(listener));
+  vi.stubGlobal("removeEventListener", (type: string, listener: () => void) =>
+    listeners.get(type)?.delete(listener),
+  );
 });
 afterEach(async () => {
   for (const log of logs.splice(0)) await log.close();
@@ -153,14 +161,22 @@ test("a batch that the server refuses as it is does not hold up what follows, an
   await log.flush();
   log.info("next");
   await log.flush();
-  expect(sent[1]?.records).toMatchObject([{ level: "warn", msg: "client_log.dropped", count: 1 }, { msg: "next" }]);
+  expect(sent[1]?.records).toMatchObject([
+    { level: "warn", msg: "client_log.dropped", count: 1 },
+    { msg: "next" },
+  ]);
 });
 
 test("a full queue drops its oldest records, and says how many", async () => {
   const log = start({ maxQueued: 3 });
   for (let n = 1; n <= 5; n++) log.info(`m${n}`);
   await log.flush();
-  expect(sent[0]?.records).toMatchObject([{ msg: "client_log.dropped", count: 2 }, { msg: "m3" }, { msg: "m4" }, { msg: "m5" }]);
+  expect(sent[0]?.records).toMatchObject([
+    { msg: "client_log.dropped", count: 2 },
+    { msg: "m3" },
+    { msg: "m4" },
+    { msg: "m5" },
+  ]);
 });
 
 test("a failing server fills the queue up to its bound, not beyond", async () => {
@@ -205,7 +221,8 @@ test("batches end at a hundred records and at 28,000 bytes", async () => {
   expect(sent.map(({ records }) => records.length)).toEqual([99, 51]);
   for (let n = 0; n < 20; n++) log.info("long", { text: "é".repeat(1_500) });
   await log.flush();
-  for (const { records } of sent.slice(2)) expect(new TextEncoder().encode(JSON.stringify(records)).length).toBeLessThan(28_000);
+  for (const { records } of sent.slice(2))
+    expect(new TextEncoder().encode(JSON.stringify(records)).length).toBeLessThan(28_000);
   expect(messages().length).toBe(170);
 });
 
@@ -216,12 +233,17 @@ test("what waits is sent when the page is hidden, as much as keepalive allows, a
   const arrived = new Promise<void>((resolve) => {
     arrive = resolve;
   });
-  answers = Array.from({ length: 9 }, () => arrived.then(() => new Response(null, { status: 202 })));
+  answers = Array.from({ length: 9 }, () =>
+    arrived.then(() => new Response(null, { status: 202 })),
+  );
   visible.visibilityState = "hidden";
   fire("visibilitychange");
   expect(sent.length).toBeGreaterThan(1);
   expect(sent.every(({ keepalive }) => keepalive)).toBe(true);
-  const bytes = sent.reduce((sum, { records }) => sum + new TextEncoder().encode(JSON.stringify(records)).length, 0);
+  const bytes = sent.reduce(
+    (sum, { records }) => sum + new TextEncoder().encode(JSON.stringify(records)).length,
+    0,
+  );
   expect(bytes).toBeLessThan(64 * 1024);
   expect(messages().length).toBeLessThan(60);
   arrive();
@@ -231,7 +253,8 @@ test("what waits is sent when the page is hidden, as much as keepalive allows, a
 
 test("what was dropped is told once, also by a page that sends two batches as it goes", async () => {
   const log = start({ maxQueued: 20 });
-  for (let n = 0; n < 22; n++) log.info("long", { text: Array.from({ length: 2 }, () => "x".repeat(1_900)) });
+  for (let n = 0; n < 22; n++)
+    log.info("long", { text: Array.from({ length: 2 }, () => "x".repeat(1_900)) });
   visible.visibilityState = "hidden";
   fire("visibilitychange");
   await vi.advanceTimersByTimeAsync(0);
@@ -239,7 +262,9 @@ test("what was dropped is told once, also by a page that sends two batches as it
   await log.flush();
   for (let n = 0; n < 21; n++) log.info(`m${n}`);
   await log.flush();
-  expect(sent.flatMap(({ records }) => records.flatMap(({ count }) => count ?? []))).toEqual([2, 1]);
+  expect(sent.flatMap(({ records }) => records.flatMap(({ count }) => count ?? []))).toEqual([
+    2, 1,
+  ]);
 });
 
 test("a page that comes back sends nothing, one that goes sends once, and what failed then is sent again", async () => {
@@ -275,7 +300,11 @@ test("uncaught errors and rejections are logged where that is asked for, until t
   await log.close();
   fire("error", { error: new Error("late") });
   expect(sent.flatMap(({ records }) => records)).toMatchObject([
-    { level: "error", msg: "uncaught.error", error: { name: "RangeError", message: "too far", stack: expect.any(String) } },
+    {
+      level: "error",
+      msg: "uncaught.error",
+      error: { name: "RangeError", message: "too far", stack: expect.any(String) },
+    },
     { msg: "uncaught.error", error: "Script error." },
     { msg: "unhandled.rejection", error: "no reason" },
   ]);
@@ -307,7 +336,10 @@ test("whatever is logged is bounded and does not throw", async () => {
     symbol: Symbol("s"),
   });
   log.info("x".repeat(100_000));
-  log.info("long", Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`k${n}`, "y".repeat(2_000)])));
+  log.info(
+    "long",
+    Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`k${n}`, "y".repeat(2_000)])),
+  );
   log.info("forged", { level: "error", msg: "other" });
   log.info(undefined as never, null as never);
   await log.flush();
@@ -329,7 +361,9 @@ test("whatever is logged is bounded and does not throw", async () => {
 
 test("neither data nor context makes metrics at the server, and none of it is lost", async () => {
   const log = start({ context: { _aws: "page" } });
-  log.child({ CloudWatchMetrics: 1 }).info("one", { _aws: { CloudWatchMetrics: [] }, CloudWatchMetrics: 2, hits: -1 });
+  log
+    .child({ CloudWatchMetrics: 1 })
+    .info("one", { _aws: { CloudWatchMetrics: [] }, CloudWatchMetrics: 2, hits: -1 });
   await log.flush();
   const [record] = sent.flatMap(({ records }) => records);
   expect(record).toMatchObject({
@@ -378,7 +412,11 @@ test("a context that cannot be read gives a child without it", async () => {
 });
 
 test("a token that never comes does not hold records up for good", async () => {
-  const tokens: (Promise<string> | string)[] = [new Promise(() => {}), new Promise(() => {}), "late"];
+  const tokens: (Promise<string> | string)[] = [
+    new Promise(() => {}),
+    new Promise(() => {}),
+    "late",
+  ];
   const log = start({ token: () => tokens.shift() ?? "later" });
   log.info("one");
   await vi.advanceTimersByTimeAsync(31_000);

@@ -25,15 +25,25 @@ const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
  * log.info("cart.opened", { items: 3 });
  */
 export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
-  const { environment, context = {}, level = environment === "development" ? "debug" : "info" } = options;
+  const {
+    environment,
+    context = {},
+    level = environment === "development" ? "debug" : "info",
+  } = options;
   const queue = environment === "development" ? undefined : createSendQueue(options);
   const threshold = levels.indexOf(level);
-  const write = (at: LogLevel, fields: Record<string, unknown>, msg: string, data?: Record<string, unknown>) => {
+  const write = (
+    at: LogLevel,
+    fields: Record<string, unknown>,
+    msg: string,
+    data?: Record<string, unknown>,
+  ) => {
     if (levels.indexOf(at) < threshold) return;
     try {
       const named = recordFields(fields, data);
       if (queue === undefined) page.console?.[at](msg, named);
-      else queue.add(recordText(at, String(msg), { clientTime: new Date().toISOString(), ...named }));
+      else
+        queue.add(recordText(at, String(msg), { clientTime: new Date().toISOString(), ...named }));
     } catch {
       // What is logged may be anything, also something that throws when it is looked at.
       queue?.add(recordText("warn", "client_log.unreadable", { level: at }));

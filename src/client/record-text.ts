@@ -13,14 +13,18 @@ interface Walk {
 /** Writes a record as JSON: bounded, whatever is in it. */
 export function recordText(level: string, msg: string, fields: Record<string, unknown>): string {
   const head = { level, msg: msg.slice(0, maxText) };
-  const text = JSON.stringify({ ...plainMembers(fields, { within: [], budget: { left: maxValues } }), ...head });
+  const text = JSON.stringify({
+    ...plainMembers(fields, { within: [], budget: { left: maxValues } }),
+    ...head,
+  });
   return text.length <= maxRecord ? text : JSON.stringify({ ...head, truncated: text.length });
 }
 
 function plain(value: unknown, { within, budget }: Walk): unknown {
   if (typeof value === "string") return value.slice(0, maxText);
   if (typeof value === "bigint" || typeof value === "symbol") return String(value);
-  if (typeof value !== "object" || value === null) return typeof value === "function" ? undefined : value;
+  if (typeof value !== "object" || value === null)
+    return typeof value === "function" ? undefined : value;
   if (within.includes(value) || within.length >= maxDepth || budget.left <= 0) return "[…]";
   const walk = { within: [...within, value], budget };
   if (value instanceof Error) {

@@ -21,7 +21,12 @@ const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 const longestWaitMs = 3_600_000;
 
 /** Creates the send queue of one logger. */
-export function createSendQueue({ url, token, flushAfterMs = 2_000, maxQueued = 500 }: ClientLoggerOptions): SendQueue {
+export function createSendQueue({
+  url,
+  token,
+  flushAfterMs = 2_000,
+  maxQueued = 500,
+}: ClientLoggerOptions): SendQueue {
   let queue: string[] = [];
   let dropped = 0;
   let failures = 0;
@@ -64,7 +69,13 @@ export function createSendQueue({ url, token, flushAfterMs = 2_000, maxQueued = 
     inFlightBytes += bytes;
     try {
       const headers = { "content-type": "application/json", authorization: `Bearer ${lastToken}` };
-      const response = await fetch(url, { method: "POST", headers, body, keepalive, signal: AbortSignal.timeout(timeoutMs) });
+      const response = await fetch(url, {
+        method: "POST",
+        headers,
+        body,
+        keepalive,
+        signal: AbortSignal.timeout(timeoutMs),
+      });
       const { status } = response;
       arrived = status < 300;
       if (arrived) return undefined;

@@ -14,7 +14,11 @@ const directory = mkdtempSync(join(tmpdir(), "keelson-adapters-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const server = (environment: "development" | "production", endpoint?: string): Server =>
-  buildServer({ features: [], environment, ...(endpoint === undefined ? {} : { dynamodb: { endpoint } }) });
+  buildServer({
+    features: [],
+    environment,
+    ...(endpoint === undefined ? {} : { dynamodb: { endpoint } }),
+  });
 const local = { NODE_ENV: "development", KEELSON_DIRECTORY: directory };
 const unreachable = {
   AWS_REGION: "us-east-1",
@@ -22,8 +26,11 @@ const unreachable = {
   AWS_SECRET_ACCESS_KEY: "x",
   AWS_ENDPOINT_URL: "http://127.0.0.1:9",
 };
-const open = (owner: Server, variables: Record<string, string>, binding: Pick<RuntimeOptions, "openAdapters">) =>
-  createRuntime(owner, { variables, ...binding }).adapters();
+const open = (
+  owner: Server,
+  variables: Record<string, string>,
+  binding: Pick<RuntimeOptions, "openAdapters">,
+) => createRuntime(owner, { variables, ...binding }).adapters();
 
 test("development without an endpoint is the embedded stack, with a secret of its own, and it closes", async () => {
   const owner = server("development");
@@ -32,14 +39,19 @@ test("development without an endpoint is the embedded stack, with a secret of it
 
   expect(binding.adapters).toEqual({ dynamodb: `embedded (${directory})` });
   expect(binding.developmentSecret?.length).toBeGreaterThanOrEqual(32);
-  expect(await adapters.configRows.read([{ partition: "config#system", key: "a:config:b" }])).toEqual([undefined]);
+  expect(
+    await adapters.configRows.read([{ partition: "config#system", key: "a:config:b" }]),
+  ).toEqual([undefined]);
   await adapters.close();
 });
 
 test("development keeps log records in the data directory, whatever their endpoint; nothing else does", async () => {
   const kept = mkdtempSync(join(tmpdir(), "keelson-kept-"));
   const variables = { ...local, KEELSON_DIRECTORY: kept };
-  for (const [count, owner] of [server("development"), server("development", "http://127.0.0.1:9")].entries()) {
+  for (const [count, owner] of [
+    server("development"),
+    server("development", "http://127.0.0.1:9"),
+  ].entries()) {
     const { keepRecord } = await bindAdapters(owner, variables);
     createRuntime(owner, {
       variables: { LOG_FORMAT: "pretty" },
@@ -60,7 +72,9 @@ test("development keeps log records in the data directory, whatever their endpoi
     ["development", { AWS_LAMBDA_FUNCTION_NAME: "f" }],
   ] as const) {
     const variables = { ...local, ...unreachable, ...more };
-    const binding = await bindAdapters(server(environment), variables).catch((error: Error) => error);
+    const binding = await bindAdapters(server(environment), variables).catch(
+      (error: Error) => error,
+    );
     expect(binding).not.toHaveProperty("keepRecord");
   }
 });
@@ -90,7 +104,9 @@ test("the directory is .keelson where none is named", async () => {
   const before = process.cwd();
   process.chdir(directory);
   try {
-    expect((await bindAdapters(server("development"), { NODE_ENV: "development" })).adapters).toEqual({
+    expect(
+      (await bindAdapters(server("development"), { NODE_ENV: "development" })).adapters,
+    ).toEqual({
       dynamodb: "embedded (.keelson)",
     });
   } finally {
@@ -135,40 +151,64 @@ test("processes that start at the same time on one emulator all find what each o
 
 test("production without an endpoint is the AWS account; an endpoint of AWS's is only checked", async () => {
   expect((await bindAdapters(server("production"), {})).adapters).toEqual({ dynamodb: "aws" });
-  expect((await bindAdapters(server("development"), { ...local, AWS_LAMBDA_FUNCTION_NAME: "f" })).adapters).toEqual({
+  expect(
+    (await bindAdapters(server("development"), { ...local, AWS_LAMBDA_FUNCTION_NAME: "f" }))
+      .adapters,
+  ).toEqual({
     dynamodb: "aws",
   });
   const endpoint = "https://dynamodb.eu-central-1.amazonaws.com";
-  expect((await bindAdapters(server("production", endpoint), {})).adapters).toEqual({ dynamodb: endpoint });
+  expect((await bindAdapters(server("production", endpoint), {})).adapters).toEqual({
+    dynamodb: endpoint,
+  });
 });
 
 test("where the server names a path of SSM, the adapters say where it is read", async () => {
-  const owner = (environment: "development" | "production") => buildServer({ features: [], environment, ssm: { path: "/app" } });
-  const ssmOf = async (environment: "development" | "production", variables: Record<string, string>) =>
-    (await bindAdapters(owner(environment), variables)).adapters["ssm"];
+  const owner = (environment: "development" | "production") =>
+    buildServer({ features: [], environment, ssm: { path: "/app" } });
+  const ssmOf = async (
+    environment: "development" | "production",
+    variables: Record<string, string>,
+  ) => (await bindAdapters(owner(environment), variables)).adapters["ssm"];
   const elsewhere = { AWS_ENDPOINT_URL_SSM: "http://127.0.0.1:9" };
 
   expect(await ssmOf("development", local)).toBe(`embedded (${directory})`);
   expect(await ssmOf("development", { ...local, ...elsewhere })).toBe("http://127.0.0.1:9");
   expect(await ssmOf("production", {})).toBe("aws");
   expect(await ssmOf("production", elsewhere)).toBe("http://127.0.0.1:9");
-  expect(await ssmOf("production", { AWS_ENDPOINT_URL: "http://127.0.0.1:8" })).toBe("http://127.0.0.1:8");
-  expect(await ssmOf("production", { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8" })).toBe("aws");
+  expect(await ssmOf("production", { AWS_ENDPOINT_URL: "http://127.0.0.1:8" })).toBe(
+    "http://127.0.0.1:8",
+  );
+  expect(await ssmOf("production", { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8" })).toBe(
+    "aws",
+  );
 });
 
 test("where the server has events, jobs or channels, the adapters say where bus and queues are", async () => {
   const pager = defineFeature("pager", (r) => {
     r.channel("beeper", { input: z.object({}), send: async () => undefined });
   });
-  const owner = (environment: "development" | "production") => buildServer({ features: [pager], environment });
-  const placesOf = async (environment: "development" | "production", variables: Record<string, string>) => {
+  const owner = (environment: "development" | "production") =>
+    buildServer({ features: [pager], environment });
+  const placesOf = async (
+    environment: "development" | "production",
+    variables: Record<string, string>,
+  ) => {
     const { sqs, eventbridge } = (await bindAdapters(owner(environment), variables)).adapters;
     return [sqs, eventbridge];
   };
-  const elsewhere = { AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:8", AWS_ENDPOINT_URL_EVENTBRIDGE: "http://127.0.0.1:9" };
+  const elsewhere = {
+    AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:8",
+    AWS_ENDPOINT_URL_EVENTBRIDGE: "http://127.0.0.1:9",
+  };
 
-  expect(await placesOf("development", local)).toEqual([`embedded (${directory})`, `embedded (${directory})`]);
-  expect(await placesOf("development", { ...local, ...elsewhere })).toEqual(Object.values(elsewhere));
+  expect(await placesOf("development", local)).toEqual([
+    `embedded (${directory})`,
+    `embedded (${directory})`,
+  ]);
+  expect(await placesOf("development", { ...local, ...elsewhere })).toEqual(
+    Object.values(elsewhere),
+  );
   expect(await placesOf("production", {})).toEqual(["aws", "aws"]);
   expect(await placesOf("production", elsewhere)).toEqual(Object.values(elsewhere));
 });

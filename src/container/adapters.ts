@@ -1,14 +1,20 @@
 import { endpointOf, openAwsAdapters } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
 import { allTables, usesMessages } from "../declare/registry.ts";
-import { type Environment, embeddedDirectory, environmentOf, type Variables } from "../process/environment.ts";
+import {
+  type Environment,
+  embeddedDirectory,
+  environmentOf,
+  type Variables,
+} from "../process/environment.ts";
 import type { Adapters } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RuntimeOptions } from "../server/create-runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 
 /** What a container's runtime is bound to. */
-export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret" | "keepRecord"> {
+export interface Binding
+  extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret" | "keepRecord"> {
   /** Which adapters run, for the boot log. */
   readonly adapters: Readonly<Record<string, string>>;
 }
@@ -62,7 +68,11 @@ async function openLocal(
 }
 
 /** Opens adapters and makes sure that the tables are there: created on an emulator, checked on AWS. */
-export async function openChecked(runtime: Runtime, variables: Variables, mode: "create" | "check"): Promise<Adapters> {
+export async function openChecked(
+  runtime: Runtime,
+  variables: Variables,
+  mode: "create" | "check",
+): Promise<Adapters> {
   const adapters = await openAwsAdapters(runtime, variables, mode);
   try {
     await ensureTables(adapters.database, requiredTables(runtime), mode);
@@ -75,10 +85,16 @@ export async function openChecked(runtime: Runtime, variables: Variables, mode: 
 
 /** Who meant to develop and forgot to say so ends up here. */
 function hint(mode: "create" | "check"): string {
-  return mode === "check" ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack" : "";
+  return mode === "check"
+    ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack"
+    : "";
 }
 
-async function openEmbedded(runtime: Runtime, variables: Variables, directory: string): Promise<Adapters> {
+async function openEmbedded(
+  runtime: Runtime,
+  variables: Variables,
+  directory: string,
+): Promise<Adapters> {
   const { startEmbeddedStack } = await loadEmbedded();
   const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
   try {
@@ -117,12 +133,17 @@ function loadEmbedded() {
 }
 
 function requiredTables(runtime: Runtime) {
-  return allTables(runtime.server.registry).map((table) => ({ ...table, tableName: runtime.tableName(table.name) }));
+  return allTables(runtime.server.registry).map((table) => ({
+    ...table,
+    tableName: runtime.tableName(table.name),
+  }));
 }
 
 /** What becomes of tables that are missing: an emulator, on this machine or spoken to in the clear, gets them. */
 export function tableMode(endpoint: string): "create" | "check" {
   const { protocol, hostname } = new URL(endpoint);
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
-  return isLocal || (protocol === "http:" && !/\.(amazonaws\.com(\.cn)?|aws)$/.test(hostname)) ? "create" : "check";
+  return isLocal || (protocol === "http:" && !/\.(amazonaws\.com(\.cn)?|aws)$/.test(hostname))
+    ? "create"
+    : "check";
 }

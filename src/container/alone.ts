@@ -8,5 +8,9 @@ import { bindAdapters } from "./adapters.ts";
 export async function bindAlone(server: Server): Promise<Runtime> {
   const variables = process.env;
   const binding = await bindAdapters(server, variables);
-  return createRuntime(server, { variables, powertools: await loadPowertools(variables), ...binding });
+  return createRuntime(server, {
+    variables,
+    powertools: await loadPowertools(variables),
+    ...binding,
+  });
 }

@@ -16,7 +16,8 @@ import { createByteBudget, holdBytes } from "./byte-budget.ts";
 afterEach(closeAll);
 
 const limits = { bodyBytes: 100_000, bufferedBytes: 1_000_000 };
-const upload = (path: string) => `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${limits.bodyBytes}\r\n\r\n`;
+const upload = (path: string) =>
+  `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${limits.bodyBytes}\r\n\r\n`;
 const body = Buffer.alloc(limits.bodyBytes, 1);
 
 /** How much of the budget was held at the most. */
@@ -44,7 +45,9 @@ test("600 uploads at once hold no more than the budget; those it has no room for
   const bounded = await serveBounded({}, limits);
   const { port, bodies, probe } = bounded;
   const most = followMost(bounded);
-  const clients = await Promise.all(Array.from({ length: 600 }, () => rawClient(port, upload("/held"))));
+  const clients = await Promise.all(
+    Array.from({ length: 600 }, () => rawClient(port, upload("/held"))),
+  );
   for (const { socket } of clients) socket.write(body);
   const refused = () => clients.filter(({ got }) => got().startsWith("HTTP/1.1 503 "));
   await expect.poll(() => refused().length + probe.began, { timeout: 60_000 }).toBe(600);
@@ -83,7 +86,9 @@ test("over HTTP/2 uploads hold no more than the budget either", async () => {
 
   const statuses = await Promise.all(answers);
   expect(statuses.filter(([status]) => status === 503)).toEqual(Array(refused).fill([503, "1"]));
-  expect(statuses.filter(([status]) => status === 200 || status === 204)).toHaveLength(600 - refused);
+  expect(statuses.filter(([status]) => status === 200 || status === 204)).toHaveLength(
+    600 - refused,
+  );
   await expect.poll(() => bodies.heldBytes).toBe(0);
 });
 
@@ -91,10 +96,21 @@ test("a body in the smallest pieces arrives whole", async () => {
   const { port, bodies } = await serveBounded({}, limits);
   const bytes = Array.from({ length: 30_000 }, (_, index) => index % 7);
   const pieces = bytes.map((byte) => Buffer.from([0x31, 13, 10, byte, 13, 10]));
-  const large = Buffer.concat([Buffer.from("2710\r\n"), Buffer.alloc(10_000, 3), Buffer.from("\r\n")]); // among them
-  const head = "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\ntransfer-encoding: chunked\r\n\r\n";
+  const large = Buffer.concat([
+    Buffer.from("2710\r\n"),
+    Buffer.alloc(10_000, 3),
+    Buffer.from("\r\n"),
+  ]); // among them
+  const head =
+    "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\ntransfer-encoding: chunked\r\n\r\n";
   const half = pieces.length / 2;
-  const parts = [Buffer.from(head), ...pieces.slice(0, half), large, ...pieces.slice(half), Buffer.from("0\r\n\r\n")];
+  const parts = [
+    Buffer.from(head),
+    ...pieces.slice(0, half),
+    large,
+    ...pieces.slice(half),
+    Buffer.from("0\r\n\r\n"),
+  ];
   const client = await rawClient(port, Buffer.concat(parts));
   const sum = bytes.reduce((all, byte) => all + byte, 30_000);
 
@@ -107,14 +123,30 @@ describe.each([
   ["HTTP/2", { tls }],
 ] as const)("over %s nothing stays held", (protocol, options) => {
   /** Sends the beginning of an upload: `sent` bytes of `bytes`. */
-  async function begin({ port }: Bounded, path: string, sent: number, bytes = limits.bodyBytes): Promise<RawClient> {
+  async function begin(
+    { port }: Bounded,
+    path: string,
+    sent: number,
+    bytes = limits.bodyBytes,
+  ): Promise<RawClient> {
     const part = body.subarray(0, sent);
     if (protocol === "HTTP/1.1") {
       const head = `POST ${path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${sent.toString(16)}\r\n`;
-      return rawClient(port, Buffer.concat([Buffer.from(head), part, Buffer.from(sent === bytes ? "\r\n0\r\n\r\n" : "\r\n")]));
+      return rawClient(
+        port,
+        Buffer.concat([
+          Buffer.from(head),
+          part,
+          Buffer.from(sent === bytes ? "\r\n0\r\n\r\n" : "\r\n"),
+        ]),
+      );
     }
     // POST, https, the path, the host x; flags: END_HEADERS, and END_STREAM with the last byte.
-    const head = Buffer.concat([Buffer.from([0x83, 0x87, 0x04, path.length]), Buffer.from(path), Buffer.from([0x41, 1, 0x78])]);
+    const head = Buffer.concat([
+      Buffer.from([0x83, 0x87, 0x04, path.length]),
+      Buffer.from(path),
+      Buffer.from([0x41, 1, 0x78]),
+    ]);
     const data = Array.from({ length: Math.ceil(sent / 16_384) }, (_, index) => {
       const piece = part.subarray(index * 16_384, (index + 1) * 16_384);
       return frame(0, sent === bytes && (index + 1) * 16_384 >= sent ? 1 : 0, 1, piece);
@@ -122,8 +154,12 @@ describe.each([
     return rawClient(port, Buffer.concat([preface(), frame(1, 4, 1, head), ...data]), "h2");
   }
   const served = (bodyBytes = limits.bodyBytes) =>
-    serveBounded({ ...options, requestTimeoutMs: 2_000, headersTimeoutMs: 2_000 }, { ...limits, bodyBytes });
-  const holds = ({ bodies }: Bounded, bytes: number) => expect.poll(() => bodies.heldBytes).toBe(bytes);
+    serveBounded(
+      { ...options, requestTimeoutMs: 2_000, headersTimeoutMs: 2_000 },
+      { ...limits, bodyBytes },
+    );
+  const holds = ({ bodies }: Bounded, bytes: number) =>
+    expect.poll(() => bodies.heldBytes).toBe(bytes);
 
   test("of a request that was answered, or whose handler threw", async () => {
     const bounded = await served();

@@ -28,9 +28,12 @@ async function connectionsUntilClosed(coming: number): Promise<number> {
   return came;
 }
 
-test.each([0, 1, 7])("A listener closes once all that have come are accepted (%i)", async (coming) => {
-  expect(await connectionsUntilClosed(coming)).toBe(coming);
-});
+test.each([0, 1, 7])(
+  "A listener closes once all that have come are accepted (%i)",
+  async (coming) => {
+    expect(await connectionsUntilClosed(coming)).toBe(coming);
+  },
+);
 
 test("A flood of connections does not keep a listener open", async () => {
   expect(await connectionsUntilClosed(Number.POSITIVE_INFINITY)).toBe(1_000);
@@ -54,7 +57,9 @@ const client = `
   parentPort.postMessage("ready");`;
 
 test("A connection that comes in a long turn, after the look for connections, is served before the listener closes", async () => {
-  const http = createServer((_request: IncomingMessage, response: ServerResponse) => void response.end("served"));
+  const http = createServer(
+    (_request: IncomingMessage, response: ServerResponse) => void response.end("served"),
+  );
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe: it listens on a port
@@ -74,7 +79,9 @@ test("A connection that comes in a long turn, after the look for connections, is
 });
 
 test("A process that is never at rest closes its listener all the same", async () => {
-  const listener = Object.assign(new EventEmitter(), { close: (whenEnded: () => void) => whenEnded() });
+  const listener = Object.assign(new EventEmitter(), {
+    close: (whenEnded: () => void) => whenEnded(),
+  });
   let isClosed = false;
   const work = () => {
     if (isClosed) return;

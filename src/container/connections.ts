@@ -124,7 +124,11 @@ const newMs = 500;
 const restOfHeadMs = 500;
 
 /** Follows the connections of `http` from now on; upgraded ones are told when `draining` aborts. */
-export function followConnections(http: HttpServer, isTls: boolean, draining: AbortSignal): Connections {
+export function followConnections(
+  http: HttpServer,
+  isTls: boolean,
+  draining: AbortSignal,
+): Connections {
   const known = new Map<Duplex, Connection>();
   let closingSinceMs: number | undefined;
   const of = (socket: Duplex): Connection => {
@@ -188,7 +192,12 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
       if (requests.size > 0 || isClosing || upgraded !== undefined) continue;
       if (!isIdle(connection, socket)) {
         // A server that is closed does not look for late requests any more: it would wait for them as for any other.
-        if (isOver) http.emit("clientError", Object.assign(new Error("Shutting down"), { code: lateRequest }), socket);
+        if (isOver)
+          http.emit(
+            "clientError",
+            Object.assign(new Error("Shutting down"), { code: lateRequest }),
+            socket,
+          );
       } else if (!isNew) socket.destroy();
     }
     if (isOver) for (const socket of shaking.values()) socket.destroy();
@@ -217,8 +226,14 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
       const upgraded = all.flatMap((connection) => connection.upgraded ?? []);
       const requests = all.flatMap((connection) => [...connection.requests]);
       const shown = [
-        ...requests.map(({ method, path, requestId }) => ({ name: `${method} ${path.slice(0, 200)}`, requestId })),
-        ...upgraded.map(({ path, requestId }) => ({ name: `GET ${path.slice(0, 200)} (upgraded)`, requestId })),
+        ...requests.map(({ method, path, requestId }) => ({
+          name: `${method} ${path.slice(0, 200)}`,
+          requestId,
+        })),
+        ...upgraded.map(({ path, requestId }) => ({
+          name: `GET ${path.slice(0, 200)} (upgraded)`,
+          requestId,
+        })),
       ];
       const named = shown.slice(0, mostNamed);
       return {

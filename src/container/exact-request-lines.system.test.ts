@@ -3,7 +3,14 @@ import { type ClientHttp2Stream, constants } from "node:http2";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
-import { type Bounded, closeAll, http2Client, mebibyte, serveBounded, tls } from "../../test/fixtures/bounded-server.ts";
+import {
+  type Bounded,
+  closeAll,
+  http2Client,
+  mebibyte,
+  serveBounded,
+  tls,
+} from "../../test/fixtures/bounded-server.ts";
 import { runs } from "../../test/support/runs.ts";
 
 afterEach(closeAll);
@@ -83,7 +90,8 @@ function answersIn(text: string, methods: readonly string[]): { status: number; 
     rest = rest.slice(end + 4);
     if (status === 100) continue;
     const length = /content-length: (\d+)/.exec(head)?.[1];
-    if (methods[answers.length] === "HEAD" || status === 204 || status === 304) answers.push({ status, bytes: 0 });
+    if (methods[answers.length] === "HEAD" || status === 204 || status === 304)
+      answers.push({ status, bytes: 0 });
     else if (length !== undefined) {
       if (rest.length < Number(length)) break;
       answers.push({ status, bytes: Number(length) });
@@ -112,13 +120,19 @@ const headOf = (id: string, { method, path, bodyBytes, manner }: Visit, isLast: 
     "host: x",
     `x-request-id: ${id}`,
     ...(isLast ? ["connection: close"] : []),
-    ...(bodyBytes === undefined ? [] : ["content-type: application/octet-stream", `content-length: ${bodyBytes}`]),
+    ...(bodyBytes === undefined
+      ? []
+      : ["content-type: application/octet-stream", `content-length: ${bodyBytes}`]),
     ...(manner === "waits to be told" && bodyBytes !== undefined ? ["expect: 100-continue"] : []),
     "\r\n",
   ].join("\r\n");
 
 /** One connection of HTTP/1.1, which sends some requests at once; the manner is that of the last. */
-async function overHttp1(port: number, ids: () => string, pipeline: readonly Visit[]): Promise<Seen[]> {
+async function overHttp1(
+  port: number,
+  ids: () => string,
+  pipeline: readonly Visit[],
+): Promise<Seen[]> {
   const socket: Socket = connect(port, "127.0.0.1");
   socket.on("error", () => {});
   let text = "";
@@ -130,15 +144,21 @@ async function overHttp1(port: number, ids: () => string, pipeline: readonly Vis
     socket.on("close", () => resolve());
   });
   await once(socket, "connect");
-  const sent = pipeline.map((visit, index) => ({ id: ids(), visit, isLast: index === pipeline.length - 1 }));
+  const sent = pipeline.map((visit, index) => ({
+    id: ids(),
+    visit,
+    isLast: index === pipeline.length - 1,
+  }));
   const last = sent.at(-1) as (typeof sent)[number]; // safe: a pipeline has at least one
   for (const { id, visit, isLast } of sent) {
     const head = headOf(id, visit, isLast);
     const { manner } = visit;
     const body = "x".repeat(visit.bodyBytes ?? 0);
     if (!isLast) socket.write(head + body);
-    else if (manner === "leaves with the head half sent") socket.write(head.slice(0, head.length / 2));
-    else if (manner === "leaves with the body half sent") socket.write(head + body.slice(0, body.length / 2));
+    else if (manner === "leaves with the head half sent")
+      socket.write(head.slice(0, head.length / 2));
+    else if (manner === "leaves with the body half sent")
+      socket.write(head + body.slice(0, body.length / 2));
     else if (manner === "waits to be told" && body !== "") {
       socket.write(head);
       const told = () => {
@@ -165,7 +185,11 @@ async function overHttp1(port: number, ids: () => string, pipeline: readonly Vis
 }
 
 /** Streams of one session of HTTP/2. */
-async function overHttp2(port: number, ids: () => string, several: readonly Visit[]): Promise<Seen[]> {
+async function overHttp2(
+  port: number,
+  ids: () => string,
+  several: readonly Visit[],
+): Promise<Seen[]> {
   const session = await http2Client(port);
   const seen = await Promise.all(
     several.map(async (visit): Promise<Seen> => {
@@ -194,7 +218,8 @@ async function overHttp2(port: number, ids: () => string, several: readonly Visi
       stream.on("data", (chunk: Buffer) => {
         bytes += chunk.byteLength;
       });
-      if (manner === "leaves with the body half sent" && body !== undefined) stream.write(body.slice(0, body.length / 2));
+      if (manner === "leaves with the body half sent" && body !== undefined)
+        stream.write(body.slice(0, body.length / 2));
       else if (body !== undefined) stream.end(body);
       let isWhole = false;
       // Node's client does not always close a stream whose answer came before its body was out.
@@ -210,7 +235,9 @@ async function overHttp2(port: number, ids: () => string, several: readonly Visi
         stream.close(constants.NGHTTP2_CANCEL);
       }
       if (!stream.closed) await Promise.race([once(stream, "close"), heard]);
-      return isWhole && status > 0 && stream.rstCode === 0 ? { id, visit, answer: { status, bytes } } : { id, visit };
+      return isWhole && status > 0 && stream.rstCode === 0
+        ? { id, visit, answer: { status, bytes } }
+        : { id, visit };
     }),
   );
   session.destroy();
@@ -222,15 +249,21 @@ async function compare(served: Bounded, seen: readonly Seen[]): Promise<void> {
   served.probe.letGo();
   await expect.poll(() => served.connections.known.size).toBe(0);
   await expect.poll(() => served.probe.running).toBe(0);
-  const linesOf = (id: string) => served.said("request.completed").filter(({ requestId }) => requestId === id);
+  const linesOf = (id: string) =>
+    served.said("request.completed").filter(({ requestId }) => requestId === id);
   const answered = seen.filter(({ answer }) => answer !== undefined);
-  await expect.poll(() => answered.filter(({ id }) => linesOf(id).length === 0).map(({ visit }) => visit)).toEqual([]);
+  await expect
+    .poll(() => answered.filter(({ id }) => linesOf(id).length === 0).map(({ visit }) => visit))
+    .toEqual([]);
   for (const { id, visit, answer } of seen) {
     const lines = linesOf(id);
     expect(lines.length, JSON.stringify(visit)).toBeLessThanOrEqual(1);
     const [line] = lines;
     if (line === undefined) continue;
-    expect([line["method"], line["route"]]).toEqual([visit.method, line["status"] === 405 ? undefined : visit.route]);
+    expect([line["method"], line["route"]]).toEqual([
+      visit.method,
+      line["status"] === 405 ? undefined : visit.route,
+    ]);
     if (answer !== undefined) {
       const { status, bytes, aborted } = line;
       expect({ visit, status, bytes, aborted }).toEqual({ visit, ...answer, aborted: undefined });
@@ -246,11 +279,18 @@ test.each([
 ] as const)(
   "over %s, whatever clients do, each request has one line, and it says what its client saw",
   async (_name, secure, visitBy, most) => {
-    const groups = fc.array(fc.array(visits, { minLength: 1, maxLength: most }), { minLength: 1, maxLength: 12 });
+    const groups = fc.array(fc.array(visits, { minLength: 1, maxLength: most }), {
+      minLength: 1,
+      maxLength: 12,
+    });
     let count = 0;
     await fc.assert(
       fc.asyncProperty(groups, async (several) => {
-        const served = await serveBounded(secure === undefined ? {} : { tls: secure }, { bodyBytes: mebibyte }, {});
+        const served = await serveBounded(
+          secure === undefined ? {} : { tls: secure },
+          { bodyBytes: mebibyte },
+          {},
+        );
         try {
           const ids = () => {
             count += 1;

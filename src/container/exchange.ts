@@ -71,7 +71,10 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     { refuse, expectsContinue }: Beginning,
   ) {
     // Both are always there on a server's side; the types are shared with the client's.
-    const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
+    const { method, url } = message as IncomingMessage & {
+      readonly method: string;
+      readonly url: string;
+    };
     const { path, query } = splitTarget(url);
     this.method = method;
     this.path = path;
@@ -141,7 +144,13 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     const { statusCode: status, writableFinished: isWhole } = this.#response;
     const bytes = sentBytes(this.#sent, isWhole);
     // Safe: it has had a scope for as long.
-    observer.ended(this.#scope as RequestScope, { kind: "request", method: this.method, status, bytes, isAborted: !isWhole });
+    observer.ended(this.#scope as RequestScope, {
+      kind: "request",
+      method: this.method,
+      status,
+      bytes,
+      isAborted: !isWhole,
+    });
   }
 
   send(answer: HttpResponse, scope: RequestScope): Promise<void> | undefined {
@@ -194,7 +203,10 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     const response = this.#response;
     const sent = this.#sent;
     // At once, not header by header: with a call for each, Node keeps a table of them.
-    response.writeHead(status, cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers);
+    response.writeHead(
+      status,
+      cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers,
+    );
     if (body === undefined || this.method === "HEAD") {
       response.end();
       return undefined;
@@ -261,7 +273,11 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   /** Whether what is to come of a body nobody wants is read to its end: it comes, and is small. */
   #isRestSmall(): boolean {
     const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else its client was not told to send it
-    return isAwaited && !this.#connection.isBroken && isSmallBody(this.#message, this.#held?.mostBytes ?? 0);
+    return (
+      isAwaited &&
+      !this.#connection.isBroken &&
+      isSmallBody(this.#message, this.#held?.mostBytes ?? 0)
+    );
   }
 
   #cut(error: unknown): void {

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { BootError, type BootProblem } from "../errors/boot.ts";
 import { checkHttpOptions, type HttpServerOptions, httpSettings } from "./http-options.ts";
 
-const pem = (name: string) => readFileSync(new URL(`../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url));
+const pem = (name: string) =>
+  readFileSync(new URL(`../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url));
 const [key, cert] = [pem("key"), pem("cert")];
 
 function problemsOf(options: unknown): readonly BootProblem[] {
@@ -26,7 +27,9 @@ test("every option has a default, and one that is undefined has it too", () => {
     maxConnections: 10_000,
   };
   expect(httpSettings({})).toMatchObject(defaults);
-  expect(problemsOf({ port: undefined, headersTimeoutMs: undefined, upgrade: undefined })).toEqual([]);
+  expect(problemsOf({ port: undefined, headersTimeoutMs: undefined, upgrade: undefined })).toEqual(
+    [],
+  );
   expect(httpSettings({ requestTimeoutMs: 5_000 }).headersTimeoutMs).toBe(5_000);
 });
 
@@ -87,14 +90,20 @@ test("an option that is not known fails, whatever it is called, and all problems
 });
 
 test("the head of a request cannot take longer than the whole", () => {
-  const order = [expect.objectContaining({ key: "runContainer: headersTimeoutMs", rule: "timeout-order" })];
+  const order = [
+    expect.objectContaining({ key: "runContainer: headersTimeoutMs", rule: "timeout-order" }),
+  ];
   expect(problemsOf({ headersTimeoutMs: 60_001 })).toEqual(order);
   expect(problemsOf({ headersTimeoutMs: 20, requestTimeoutMs: 10 })).toEqual(order);
 });
 
 test("a key and its certificate are taken, as text or bytes", () => {
   expect(problemsOf({ tls: { key, cert } })).toEqual([]);
-  expect(problemsOf({ tls: { key: key.toString(), cert: cert.toString(), passphrase: "x", minVersion: "TLSv1.3" } })).toEqual([]);
+  expect(
+    problemsOf({
+      tls: { key: key.toString(), cert: cert.toString(), passphrase: "x", minVersion: "TLSv1.3" },
+    }),
+  ).toEqual([]);
 });
 
 test.each<[string, object, string, string]>([
@@ -104,8 +113,18 @@ test.each<[string, object, string, string]>([
   ["no key", { tls: { cert } }, "tls", "certificate"],
   ["a key of another type", { tls: { key: 5, cert } }, "tls.key", "option-type"],
   ["an old version", { tls: { key, cert, minVersion: "TLSv1" } }, "tls.minVersion", "option-type"],
-  ["a passphrase that is no text", { tls: { key, cert, passphrase: 5 } }, "tls.passphrase", "option-type"],
-  ["an option that TLS has and we do not", { tls: { key, cert, ca: cert } }, "tls.ca", "unknown-option"],
+  [
+    "a passphrase that is no text",
+    { tls: { key, cert, passphrase: 5 } },
+    "tls.passphrase",
+    "option-type",
+  ],
+  [
+    "an option that TLS has and we do not",
+    { tls: { key, cert, ca: cert } },
+    "tls.ca",
+    "unknown-option",
+  ],
   ["what is no key", { tls: { key: "SECRET", cert } }, "tls", "certificate"],
   ["what is no certificate", { tls: { key, cert: key } }, "tls", "certificate"],
 ])("TLS with %s is refused, without a word of the key", (_name, options, name, rule) => {

@@ -90,9 +90,19 @@ export function checkHttpOptions(options: HttpServerOptions): void {
       const wanted = Object.hasOwn(known, name) ? known[name] : undefined;
       const key = `${prefix}${name.slice(0, 100)}`;
       if (wanted === undefined) {
-        add(key, "unknown-option", "there is no such option", `known are ${Object.keys(known).join(", ")}`);
+        add(
+          key,
+          "unknown-option",
+          "there is no such option",
+          `known are ${Object.keys(known).join(", ")}`,
+        );
       } else if (value !== undefined && !wanted.allows(value)) {
-        add(key, "option-type", `${wanted.isSecret ? typeName(value) : shown(value)} is not allowed`, `use ${wanted.text}`);
+        add(
+          key,
+          "option-type",
+          `${wanted.isSecret ? typeName(value) : shown(value)} is not allowed`,
+          `use ${wanted.text}`,
+        );
       }
     }
   };
@@ -100,7 +110,8 @@ export function checkHttpOptions(options: HttpServerOptions): void {
   if (problems.length === 0 && options.tls !== undefined) {
     check("tls.", options.tls, knownTlsOptions);
     const reason = problems.length === 0 ? certificateProblem(options.tls) : undefined;
-    if (reason !== undefined) add("tls", "certificate", reason, "use a key and its certificate, both as PEM");
+    if (reason !== undefined)
+      add("tls", "certificate", reason, "use a key and its certificate, both as PEM");
   }
   const { headersTimeoutMs, requestTimeoutMs } = httpSettings(options);
   if (problems.length === 0 && headersTimeoutMs > requestTimeoutMs) {
@@ -125,7 +136,10 @@ const time = whole(" of milliseconds", 1, 3_600_000);
 
 const knownOptions: Readonly<Record<string, Wanted>> = {
   port: whole("", 0, 65_535),
-  host: { allows: (value) => typeof value === "string" && value !== "", text: "an address or a name of this machine" },
+  host: {
+    allows: (value) => typeof value === "string" && value !== "",
+    text: "an address or a name of this machine",
+  },
   keepAliveTimeoutMs: time,
   headersTimeoutMs: time,
   requestTimeoutMs: time,
@@ -133,7 +147,10 @@ const knownOptions: Readonly<Record<string, Wanted>> = {
   maxHeaderBytes: whole(" of bytes", 1_024, 1_048_576),
   maxConnections: whole("", 1, 1_000_000),
   upgrade: { allows: (value) => typeof value === "function", text: "a function" },
-  tls: { allows: (value) => typeof value === "object" && value !== null, text: "an object with key and cert" },
+  tls: {
+    allows: (value) => typeof value === "object" && value !== null,
+    text: "an object with key and cert",
+  },
 };
 
 const isText = (value: unknown) => typeof value === "string" || value instanceof Uint8Array;
@@ -141,7 +158,10 @@ const knownTlsOptions: Readonly<Record<string, Wanted>> = {
   key: { allows: isText, text: "a private key as PEM", isSecret: true },
   cert: { allows: isText, text: "a certificate as PEM" },
   passphrase: { allows: (value) => typeof value === "string", text: "a text", isSecret: true },
-  minVersion: { allows: (value) => value === "TLSv1.2" || value === "TLSv1.3", text: "a version, TLSv1.2 or TLSv1.3" },
+  minVersion: {
+    allows: (value) => value === "TLSv1.2" || value === "TLSv1.3",
+    text: "a version, TLSv1.2 or TLSv1.3",
+  },
 };
 
 /** Why key and certificate cannot be used together; `undefined` where they can. */

@@ -7,7 +7,9 @@ import type { HeaderMap } from "../http/headers.ts";
  */
 export function headersOf({ headers }: IncomingMessage): HeaderMap {
   const { "set-cookie": list } = headers;
-  return (list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }) as HeaderMap; // safe: all others are texts
+  return (
+    list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }
+  ) as HeaderMap; // safe: all others are texts
 }
 
 /** Splits a request target; an absolute one (`GET http://host/path`) is as good as its path. */
@@ -15,7 +17,9 @@ export function splitTarget(target: string): { path: string; query: string } {
   const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
   const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
   const mark = local.indexOf("?");
-  return mark === -1 ? { path: local, query: "" } : { path: local.slice(0, mark), query: local.slice(mark + 1) };
+  return mark === -1
+    ? { path: local, query: "" }
+    : { path: local.slice(0, mark), query: local.slice(mark + 1) };
 }
 
 /** No body at all. */

@@ -35,7 +35,9 @@ const probe = defineFeature("probe", (r) => {
     access: access.everyone,
     handler: (ctx) => {
       ctx.log.info("wait.began");
-      return new Promise((_, reject) => ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason)));
+      return new Promise((_, reject) =>
+        ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason)),
+      );
     },
   });
   r.query("time.abortable", {
@@ -44,7 +46,11 @@ const probe = defineFeature("probe", (r) => {
     // What Node's own timers and the SDK throw is an AbortError, whatever the reason.
     handler: (ctx) => sleep(60_000, {}, ctx.signal === undefined ? {} : { signal: ctx.signal }),
   });
-  r.query("time.stick", { route: "GET /stick", access: access.everyone, handler: () => new Promise(() => {}) });
+  r.query("time.stick", {
+    route: "GET /stick",
+    access: access.everyone,
+    handler: () => new Promise(() => {}),
+  });
   r.write("body.size", {
     route: "POST /size",
     access: access.everyone,
@@ -69,7 +75,8 @@ const probe = defineFeature("probe", (r) => {
   r.query("stream.show", {
     route: "GET /stream",
     access: access.everyone,
-    handler: async () => reply(new Response("streamed").body, { headers: { "content-type": "text/plain" } }),
+    handler: async () =>
+      reply(new Response("streamed").body, { headers: { "content-type": "text/plain" } }),
   });
   const text = { headers: { "content-type": "text/plain" } };
   const streaming = (
@@ -83,7 +90,9 @@ const probe = defineFeature("probe", (r) => {
       handler: async () => {
         let pulls = 0;
         return reply(
-          new ReadableStream<Uint8Array>({ pull: async (controller) => void (await source(++pulls, controller)) }),
+          new ReadableStream<Uint8Array>({
+            pull: async (controller) => void (await source(++pulls, controller)),
+          }),
           text,
         );
       },
@@ -91,7 +100,9 @@ const probe = defineFeature("probe", (r) => {
   const bytes = (chunk: string) => new TextEncoder().encode(chunk);
   const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
   streaming("stream.failing", "GET /failing", (pulls, controller) =>
-    pulls === 1 ? controller.enqueue(bytes("begun")) : controller.error(new Error("the source failed")),
+    pulls === 1
+      ? controller.enqueue(bytes("begun"))
+      : controller.error(new Error("the source failed")),
   );
   streaming("stream.endless", "GET /endless", async (_pulls, controller) => {
     await pause();
@@ -114,7 +125,12 @@ const probe = defineFeature("probe", (r) => {
       return reply("slow", text);
     },
   });
-  r.write("body.guarded", { route: "POST /guarded", access: access.authenticated, body: "bytes", handler: async () => 1 });
+  r.write("body.guarded", {
+    route: "POST /guarded",
+    access: access.authenticated,
+    body: "bytes",
+    handler: async () => 1,
+  });
   r.query("stream.broken", {
     route: "GET /broken",
     access: access.everyone,
@@ -165,7 +181,11 @@ async function serving(
 }
 
 /** Sends text as it is and resolves to everything that comes back. */
-function exchange(port: number, text: string, then?: (socket: ReturnType<typeof connect>) => void): Promise<string> {
+function exchange(
+  port: number,
+  text: string,
+  then?: (socket: ReturnType<typeof connect>) => void,
+): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(text, () => then?.(socket)));
     let answer = "";
@@ -192,7 +212,10 @@ test("a connection that is new when the listener closes is still served; one tha
     now.mockReturnValue(10_499);
     container.connections.closeIdle();
     used.socket.write("GET /text HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    const answer = await Promise.race([once(used.socket, "data"), used.closed.then(() => ["closed"])]);
+    const answer = await Promise.race([
+      once(used.socket, "data"),
+      used.closed.then(() => ["closed"]),
+    ]);
     expect(String(answer[0])).toMatch(/^HTTP\/1\.1 200 /);
     expect(unused.socket.closed).toBe(false);
     now.mockReturnValue(10_500);
@@ -216,7 +239,9 @@ test("text, streams and cookies go out; HEAD has the headers only", async () => 
 test("OPTIONS says what is allowed, and a token that is none leaves the caller of an open route anonymous", async () => {
   const { get } = await serving();
 
-  expect((await get("/text", { method: "OPTIONS" })).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+  expect((await get("/text", { method: "OPTIONS" })).headers.get("allow")).toBe(
+    "GET, HEAD, OPTIONS",
+  );
   expect((await get("/text", { headers: { authorization: "Bearer x.y.z" } })).status).toBe(200);
 });
 
@@ -228,23 +253,34 @@ test("where the key set cannot be had, an open route goes on without knowing the
 
   expect((await get("/text", { headers })).status).toBe(200);
   expect((await get("/guarded", { method: "POST", headers })).status).toBe(503);
-  expect(logs).toContainEqual(expect.objectContaining({ level: "warn", msg: "identity.unavailable" }));
+  expect(logs).toContainEqual(
+    expect.objectContaining({ level: "warn", msg: "identity.unavailable" }),
+  );
 });
 
 test("a body arrives whole, in one chunk or in several, and every request carries a signal", async () => {
   const { get, port } = await serving();
   const head = "POST /size HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
 
-  expect(await (await get("/size", { method: "POST", body: "abc" })).json()).toEqual({ bytes: 3, signal: true });
-  expect(await exchange(port, `${head}transfer-encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n`)).toContain(
-    '{"bytes":5,',
-  );
+  expect(await (await get("/size", { method: "POST", body: "abc" })).json()).toEqual({
+    bytes: 3,
+    signal: true,
+  });
+  expect(
+    await exchange(
+      port,
+      `${head}transfer-encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n`,
+    ),
+  ).toContain('{"bytes":5,');
   expect(await exchange(port, `${head}content-length: 0\r\n\r\n`)).toContain('{"bytes":0,');
 });
 
 test("a body over the limit is 413, announced or not, and its connection is ended where the rest does not come", async () => {
   const { port } = await serving({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
-  const announced = await exchange(port, "POST /size HTTP/1.1\r\nhost: x\r\ncontent-length: 1001\r\n\r\n");
+  const announced = await exchange(
+    port,
+    "POST /size HTTP/1.1\r\nhost: x\r\ncontent-length: 1001\r\n\r\n",
+  );
   const chunked = await exchange(
     port,
     `POST /size HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${"fa\r\n".concat("x".repeat(250), "\r\n").repeat(5)}`,
@@ -265,14 +301,18 @@ test.each(["gzip, chunked", "GZIP , chunked", "identity, chunked"])(
       `POST /size HTTP/1.1\r\nhost: x\r\ntransfer-encoding: ${coding}\r\n\r\n2\r\nab\r\n0\r\n\r\nGET /text HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
     );
 
-    expect(answers).toMatch(/^HTTP\/1\.1 501 [\s\S]*"error":"malformed_request"[\s\S]*HTTP\/1\.1 200 /);
+    expect(answers).toMatch(
+      /^HTTP\/1\.1 501 [\s\S]*"error":"malformed_request"[\s\S]*HTTP\/1\.1 200 /,
+    );
   },
 );
 
 test("chunked alone is read, however it is written, and an answer without a request has the date", async () => {
   const { port } = await serving();
   const body = "transfer-encoding: Chunked\r\nconnection: close\r\n\r\n2\r\nab\r\n0\r\n\r\n";
-  expect(await exchange(port, `POST /size HTTP/1.1\r\nhost: x\r\n${body}`)).toContain('{"bytes":2,');
+  expect(await exchange(port, `POST /size HTTP/1.1\r\nhost: x\r\n${body}`)).toContain(
+    '{"bytes":2,',
+  );
   const refused = await exchange(port, "no HTTP\r\n\r\n");
   const [, date = ""] = /^date: (\w{3}, \d{2} \w{3} \d{4} [\d:]{8} GMT)\r$/im.exec(refused) ?? [];
 
@@ -284,10 +324,14 @@ test("an upload that never ends is ended by the server when its time is over, al
   const { port } = await serving({ requestTimeoutMs: 2_000 });
   const upload = (path: string) => {
     let timer: NodeJS.Timeout | undefined;
-    return exchange(port, `POST ${path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`, (socket) => {
-      timer = setInterval(() => socket.write(`fa\r\n${"x".repeat(250)}\r\n`), 1);
-      socket.once("close", () => clearInterval(timer));
-    });
+    return exchange(
+      port,
+      `POST ${path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`,
+      (socket) => {
+        timer = setInterval(() => socket.write(`fa\r\n${"x".repeat(250)}\r\n`), 1);
+        socket.once("close", () => clearInterval(timer));
+      },
+    );
   };
 
   const answers = await Promise.all([upload("/size"), upload("/nowhere")]);
@@ -298,21 +342,35 @@ test("an upload that never ends is ended by the server when its time is over, al
 test.each([
   ["ends", (socket: Socket) => socket.end()],
   ["is reset", (socket: Socket) => socket.resetAndDestroy()],
-])("a body whose connection %s early is a malformed request, not an error of the server", async (_name, leave) => {
-  const { port, logs } = await serving();
-  // The server is in mid-body once it has asked for the rest of it.
-  await exchange(port, "POST /size HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\nabc", (socket) => {
-    socket.once("data", () => leave(socket));
-  });
+])(
+  "a body whose connection %s early is a malformed request, not an error of the server",
+  async (_name, leave) => {
+    const { port, logs } = await serving();
+    // The server is in mid-body once it has asked for the rest of it.
+    await exchange(
+      port,
+      "POST /size HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\nabc",
+      (socket) => {
+        socket.once("data", () => leave(socket));
+      },
+    );
 
-  await expect
-    .poll(() => logs)
-    .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.failed", error: "malformed_request" }));
-});
+    await expect
+      .poll(() => logs)
+      .toContainEqual(
+        expect.objectContaining({
+          level: "warn",
+          msg: "request.failed",
+          error: "malformed_request",
+        }),
+      );
+  },
+);
 
 test("a target may be absolute, with or without a path", async () => {
   const { port } = await serving();
-  const ask = (target: string) => exchange(port, `GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+  const ask = (target: string) =>
+    exchange(port, `GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
 
   expect(await ask("http://example.com/text?a=1")).toMatch(/^HTTP\/1\.1 200 /);
   expect(await ask("http://example.com")).toMatch(/^HTTP\/1\.1 404 /);
@@ -328,14 +386,21 @@ test.each([
   expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
   const { requestId } = JSON.parse(answer.slice(answer.indexOf("{")));
   expect(answer).toContain(`x-request-id: ${requestId}`);
-  expect(logs).toContainEqual(expect.objectContaining({ msg: "request.failed", status, requestId }));
+  expect(logs).toContainEqual(
+    expect.objectContaining({ msg: "request.failed", status, requestId }),
+  );
 });
 
 test("what breaks after a request does not get into its answer, which comes whole before the connection ends", async () => {
   const { port } = await serving();
-  const slow = await exchange(port, "GET /slow HTTP/1.1\r\nhost: x\r\nx-request-id: p1\r\n\r\nGARBAGE\r\n\r\n");
-  const chunks = await exchange(port, "GET /chunks HTTP/1.1\r\nhost: x\r\nx-request-id: p2\r\n\r\n", (socket) =>
-    socket.write("GARBAGE\r\n\r\n"),
+  const slow = await exchange(
+    port,
+    "GET /slow HTTP/1.1\r\nhost: x\r\nx-request-id: p1\r\n\r\nGARBAGE\r\n\r\n",
+  );
+  const chunks = await exchange(
+    port,
+    "GET /chunks HTTP/1.1\r\nhost: x\r\nx-request-id: p2\r\n\r\n",
+    (socket) => socket.write("GARBAGE\r\n\r\n"),
   );
 
   expect(slow).toMatch(/^HTTP\/1\.1 200 [\s\S]*x-request-id: p1[\s\S]*slow$/);
@@ -346,12 +411,19 @@ test("what breaks after a request does not get into its answer, which comes whol
 test("a body that breaks is answered under the request's own ID, and logged once", async () => {
   const { port, logs } = await serving({ requestTimeoutMs: 500, headersTimeoutMs: 400 });
   const head = "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\n";
-  const broken = await exchange(port, `${head}x-request-id: bc\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n`);
+  const broken = await exchange(
+    port,
+    `${head}x-request-id: bc\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n`,
+  );
   const slow = await exchange(port, `${head}x-request-id: slow\r\ncontent-length: 9\r\n\r\nabc`);
 
   expect(broken).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: bc/);
   expect(slow).toMatch(/^HTTP\/1\.1 408 [\s\S]*x-request-id: slow/);
-  expect(logs.filter(({ msg }) => msg === "request.failed").map(({ requestId, status }) => [requestId, status])).toEqual([
+  expect(
+    logs
+      .filter(({ msg }) => msg === "request.failed")
+      .map(({ requestId, status }) => [requestId, status]),
+  ).toEqual([
     ["bc", 400],
     ["slow", 408],
   ]);
@@ -359,16 +431,32 @@ test("a body that breaks is answered under the request's own ID, and logged once
 
 test.each([
   ["without Host", "GET /text HTTP/1.1\r\nx-request-id: r1\r\n\r\n", 400],
-  ["with an expectation that nobody meets", "GET /text HTTP/1.1\r\nhost: x\r\nexpect: weird\r\nx-request-id: r1\r\n\r\n", 417],
+  [
+    "with an expectation that nobody meets",
+    "GET /text HTTP/1.1\r\nhost: x\r\nexpect: weird\r\nx-request-id: r1\r\n\r\n",
+    417,
+  ],
   ["with two hosts", "GET /text HTTP/1.1\r\nhost: a\r\nHost: b\r\nx-request-id: r1\r\n\r\n", 400],
-  ["with the same host twice", "GET /text HTTP/1.1\r\nhost: a\r\nhost: a\r\nx-request-id: r1\r\n\r\n", 400],
-  ["with two hosts, of HTTP/1.0", "GET /text HTTP/1.0\r\nhost: a\r\nhost: b\r\nx-request-id: r1\r\n\r\n", 400],
+  [
+    "with the same host twice",
+    "GET /text HTTP/1.1\r\nhost: a\r\nhost: a\r\nx-request-id: r1\r\n\r\n",
+    400,
+  ],
+  [
+    "with two hosts, of HTTP/1.0",
+    "GET /text HTTP/1.0\r\nhost: a\r\nhost: b\r\nx-request-id: r1\r\n\r\n",
+    400,
+  ],
   ["with an empty host", "GET /text HTTP/1.1\r\nhost:\r\nx-request-id: r1\r\n\r\n", 400],
   ["with a space in its host", "GET /text HTTP/1.1\r\nhost: a b\r\nx-request-id: r1\r\n\r\n", 400],
   ["with a tab in its host", "GET /text HTTP/1.1\r\nhost: a\tb\r\nx-request-id: r1\r\n\r\n", 400],
   ["with a path in its host", "GET /text HTTP/1.1\r\nhost: a/b\r\nx-request-id: r1\r\n\r\n", 400],
   ["with a user in its host", "GET /text HTTP/1.1\r\nhost: u@a\r\nx-request-id: r1\r\n\r\n", 400],
-  ["with a host that is not ASCII", "GET /text HTTP/1.1\r\nhost: ü\r\nx-request-id: r1\r\n\r\n", 400],
+  [
+    "with a host that is not ASCII",
+    "GET /text HTTP/1.1\r\nhost: ü\r\nx-request-id: r1\r\n\r\n",
+    400,
+  ],
   [
     "with two credentials",
     "GET /text HTTP/1.1\r\nhost: a\r\nauthorization: Bearer a\r\nAuthorization: Bearer a\r\nx-request-id: r1\r\n\r\n",
@@ -379,32 +467,49 @@ test.each([
   const { port } = await serving();
   const answer = await exchange(port, text, (socket) => socket.end());
 
-  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*x-request-id: r1[\\s\\S]*"requestId":"r1"`));
+  expect(answer).toMatch(
+    new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*x-request-id: r1[\\s\\S]*"requestId":"r1"`),
+  );
 });
 
 test.each([
   ["nonsense", "nonsense\r\n\r\n"],
   ["a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n"],
-])("what is refused at the socket (%s) has its stack in development, and only there", async (_name, text) => {
-  const bodyIn = async (environment: "development" | "production") => {
-    const { port } = await serving({}, undefined, environment);
-    const answer = await exchange(port, text);
-    return JSON.parse(answer.slice(answer.indexOf("{"))) as Record<string, unknown>;
-  };
-  const named = { error: expect.any(String), message: expect.any(String), requestId: expect.any(String) };
+])(
+  "what is refused at the socket (%s) has its stack in development, and only there",
+  async (_name, text) => {
+    const bodyIn = async (environment: "development" | "production") => {
+      const { port } = await serving({}, undefined, environment);
+      const answer = await exchange(port, text);
+      return JSON.parse(answer.slice(answer.indexOf("{"))) as Record<string, unknown>;
+    };
+    const named = {
+      error: expect.any(String),
+      message: expect.any(String),
+      requestId: expect.any(String),
+    };
 
-  expect(await bodyIn("production")).toEqual(named);
-  expect(await bodyIn("development")).toEqual({ ...named, stack: expect.stringContaining("Error: ") });
-});
+    expect(await bodyIn("production")).toEqual(named);
+    expect(await bodyIn("development")).toEqual({
+      ...named,
+      stack: expect.stringContaining("Error: "),
+    });
+  },
+);
 
 test("a tunnel is refused as problem+json where that is asked for, and its line says who wanted it", async () => {
   const secret = "s".repeat(32);
   const { port, logs } = await serving({}, { secret });
-  const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: [] }, systemClock);
+  const token = await signToken(
+    { secret, userId: "ann", tenantId: "acme", roles: [] },
+    systemClock,
+  );
   const headers = `host: a\r\naccept: application/problem+json\r\nauthorization: Bearer ${token}`;
   const answer = await exchange(port, `CONNECT a:1 HTTP/1.1\r\n${headers}\r\n\r\n`);
 
-  expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*content-type: application\/problem\+json[\s\S]*"status":405/);
+  expect(answer).toMatch(
+    /^HTTP\/1\.1 405 [\s\S]*content-type: application\/problem\+json[\s\S]*"status":405/,
+  );
   const own = { tenantId: "acme", userId: "ann" };
   await expect
     .poll(() => logs)
@@ -422,14 +527,23 @@ test("HTTP/1.0 needs no Host", async () => {
 
 test("hosts as clients send them are taken", async () => {
   const { port } = await serving();
-  for (const host of ["localhost:3000", "[::1]:80", "my_service.internal.", "xn--bcher-kva.example", "203.0.113.9:"]) {
-    expect(await exchange(port, `GET /text HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+  for (const host of [
+    "localhost:3000",
+    "[::1]:80",
+    "my_service.internal.",
+    "xn--bcher-kva.example",
+    "203.0.113.9:",
+  ]) {
+    expect(
+      await exchange(port, `GET /text HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`),
+    ).toMatch(/^HTTP\/1\.1 200 /);
   }
 });
 
 test("OPTIONS * says what the server as a whole allows, and nothing else has that target", async () => {
   const { port } = await serving();
-  const ask = (method: string) => `${method} * HTTP/1.1\r\nhost: x\r\nx-request-id: r1\r\nconnection: close\r\n\r\n`;
+  const ask = (method: string) =>
+    `${method} * HTTP/1.1\r\nhost: x\r\nx-request-id: r1\r\nconnection: close\r\n\r\n`;
   const answer = await exchange(port, ask("OPTIONS"));
 
   expect(answer).toMatch(/^HTTP\/1\.1 204 [\s\S]*x-request-id: r1/);
@@ -441,7 +555,10 @@ test("every header reaches the handler as a text, repeated ones joined", async (
   const { port } = await serving();
   const twice =
     "x-a: 1\r\nX-A: 2\r\nreferer: a\r\nreferer: b\r\ncookie: a=1\r\ncookie: b=2\r\nset-cookie: c\r\nset-cookie: d\r\n";
-  const answer = await exchange(port, `GET /headers HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${twice}\r\n`);
+  const answer = await exchange(
+    port,
+    `GET /headers HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${twice}\r\n`,
+  );
 
   expect(JSON.parse(answer.slice(answer.indexOf("{")))).toMatchObject({
     "x-a": "1, 2",
@@ -453,7 +570,9 @@ test("every header reaches the handler as a text, repeated ones joined", async (
 
 test("a client that was refused and keeps its side open is cut off", async () => {
   const { http, port } = await serving();
-  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }, () => socket.write("nonsense\r\n\r\n"));
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }, () =>
+    socket.write("nonsense\r\n\r\n"),
+  );
   socket.on("error", () => {});
   await once(socket, "data");
 
@@ -465,8 +584,17 @@ test("a stream that fails before its first byte is a 500 like any other error", 
   const { get, logs } = await serving();
   const response = await get("/broken");
 
-  expect([response.status, await response.json()]).toMatchObject([500, { error: "internal_error" }]);
-  expect(logs).toContainEqual(expect.objectContaining({ level: "error", msg: "request.failed", handler: "probe.stream.broken" }));
+  expect([response.status, await response.json()]).toMatchObject([
+    500,
+    { error: "internal_error" },
+  ]);
+  expect(logs).toContainEqual(
+    expect.objectContaining({
+      level: "error",
+      msg: "request.failed",
+      handler: "probe.stream.broken",
+    }),
+  );
 });
 
 test("a stream is read in the request's own context", async () => {
@@ -483,7 +611,9 @@ test("a body over the limit is refused before anybody asks who calls, and one th
   expect(large.status).toBe(413);
   expect((await get("/guarded", compressed)).status).toBe(401);
   expect((await get("/size", compressed)).status).toBe(415);
-  expect((await get("/size", { ...compressed, headers: { "content-encoding": "identity" } })).status).toBe(200);
+  expect(
+    (await get("/size", { ...compressed, headers: { "content-encoding": "identity" } })).status,
+  ).toBe(200);
 });
 
 test("a connection that was reset is let go without an answer", async () => {
@@ -519,7 +649,13 @@ test("a client that goes away aborts the handler, and that is no error", async (
   expect(await asked).toBe("gone");
   await expect
     .poll(() => logs)
-    .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", handler: "probe.time.wait" }));
+    .toContainEqual(
+      expect.objectContaining({
+        level: "warn",
+        msg: "request.aborted",
+        handler: "probe.time.wait",
+      }),
+    );
 });
 
 test("a stream that breaks later is cut off, and logged as an error of its request", async () => {
@@ -551,7 +687,13 @@ test("a client that leaves in mid-stream is no error", async () => {
   await expect(response.text()).rejects.toThrow();
   await expect
     .poll(() => logs)
-    .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", handler: "probe.stream.endless" }));
+    .toContainEqual(
+      expect.objectContaining({
+        level: "warn",
+        msg: "request.aborted",
+        handler: "probe.stream.endless",
+      }),
+    );
 });
 
 /** Serves, and is told to stop: the exit code. */
@@ -568,7 +710,9 @@ test("draining: every response asks the client to close, and the server ends whe
   runtime.lifecycle.drain();
 
   expect((await get("/text")).headers.get("connection")).toBe("close");
-  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 10_000, totalMs: 20_000 })).toBe(0);
+  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 10_000, totalMs: 20_000 })).toBe(
+    0,
+  );
 });
 
 test("connections that wait for nothing do not hold the drain: one never used, one idle since its stream ended", async () => {
@@ -618,7 +762,13 @@ test("what is in flight is told shortly before its time is over, and can still a
   const answer = await told;
   expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
   expect(logs).toContainEqual(
-    expect.objectContaining({ level: "error", msg: "request.failed", error: "timeout", status: 504, handler: "probe.time.wait" }),
+    expect.objectContaining({
+      level: "error",
+      msg: "request.failed",
+      error: "timeout",
+      status: 504,
+      handler: "probe.time.wait",
+    }),
   );
   expect(logs.map(({ msg }) => msg)).not.toContain("request.aborted");
 });
@@ -646,12 +796,20 @@ test("a stream that the drain cuts off is an error of the service, not a client 
   expect(await text).toBe("cut off");
   await expect
     .poll(() => logs)
-    .toContainEqual(expect.objectContaining({ level: "error", msg: "response.cut_off", handler: "probe.stream.endless" }));
+    .toContainEqual(
+      expect.objectContaining({
+        level: "error",
+        msg: "response.cut_off",
+        handler: "probe.stream.endless",
+      }),
+    );
   expect(logs.map(({ msg }) => msg)).not.toContain("request.aborted");
 });
 
-const upgradeRequest = "GET /echo?a=1 HTTP/1.1\r\nhost: x\r\nx-request-id: up1\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
-const switching = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+const upgradeRequest =
+  "GET /echo?a=1 HTTP/1.1\r\nhost: x\r\nx-request-id: up1\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+const switching =
+  "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
 
 /** Sends back what comes, and ends with `bye` once the process drains. */
 const echo: UpgradeHandler = (_request, socket, head, draining) => {
@@ -679,18 +837,23 @@ test.each([
   ["two hosts", "host: x\r\nhost: y\r\n"],
   ["no host", ""],
   ["two credentials", "host: x\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\n"],
-])("a request for an upgrade with %s is refused, and the application does not see it", async (_name, headers) => {
-  const upgrade = vi.fn<UpgradeHandler>((_request, socket) => void socket.destroy());
-  const { port } = await serving({ upgrade });
-  const answer = await exchange(port, upgradeRequest.replace("host: x\r\n", headers));
+])(
+  "a request for an upgrade with %s is refused, and the application does not see it",
+  async (_name, headers) => {
+    const upgrade = vi.fn<UpgradeHandler>((_request, socket) => void socket.destroy());
+    const { port } = await serving({ upgrade });
+    const answer = await exchange(port, upgradeRequest.replace("host: x\r\n", headers));
 
-  expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: up1[\s\S]*malformed_request/);
-  expect(upgrade).not.toHaveBeenCalled();
-});
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: up1[\s\S]*malformed_request/);
+    expect(upgrade).not.toHaveBeenCalled();
+  },
+);
 
 test("without a handler for it a request for an upgrade is a plain one", async () => {
   const { port } = await serving();
-  const plain = upgradeRequest.replace("/echo?a=1", "/text").replace("connection: upgrade", "connection: upgrade, close");
+  const plain = upgradeRequest
+    .replace("/echo?a=1", "/text")
+    .replace("connection: upgrade", "connection: upgrade, close");
   expect(await exchange(port, plain)).toMatch(/^HTTP\/1\.1 200 [\s\S]*text$/);
 });
 
@@ -716,14 +879,18 @@ test("an upgraded connection is told when draining begins, and the drain waits u
   other.socket.destroy(); // one that has gone is not told
   await expect.poll(() => countConnections(container.http)).toBe(1);
 
-  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 30_000, totalMs: 60_000 })).toBe(0);
+  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 30_000, totalMs: 60_000 })).toBe(
+    0,
+  );
   await client.closed;
   expect(client.got()).toBe(`${switching}bye`);
   expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOff: [] }));
 });
 
 test("an upgraded connection that does not end is cut off with the requests in flight, counted and named", async () => {
-  const { container, runtime, port, logs } = await serving({ upgrade: (_request, socket) => void socket.write(switching) });
+  const { container, runtime, port, logs } = await serving({
+    upgrade: (_request, socket) => void socket.write(switching),
+  });
   const clients = await Promise.all([upgradedClient(port), upgradedClient(port)]);
 
   expect(await ended(runtime, container, { lingerMs: 0, drainMs: 50, totalMs: 60_000 })).toBe(1);
@@ -747,16 +914,24 @@ test.each([
     },
   ],
   ["rejects", () => Promise.reject(new Error("no upgrade today"))],
-])("a handler of upgrades that %s is logged under the request's ID, and its connection destroyed", async (_name, upgrade) => {
-  const { port, logs } = await serving({ upgrade });
+])(
+  "a handler of upgrades that %s is logged under the request's ID, and its connection destroyed",
+  async (_name, upgrade) => {
+    const { port, logs } = await serving({ upgrade });
 
-  expect(await exchange(port, upgradeRequest)).toBe("");
-  await expect
-    .poll(() => logs)
-    .toContainEqual(
-      expect.objectContaining({ level: "error", msg: "upgrade.failed", requestId: "up1", message: "no upgrade today" }),
-    );
-});
+    expect(await exchange(port, upgradeRequest)).toBe("");
+    await expect
+      .poll(() => logs)
+      .toContainEqual(
+        expect.objectContaining({
+          level: "error",
+          msg: "upgrade.failed",
+          requestId: "up1",
+          message: "no upgrade today",
+        }),
+      );
+  },
+);
 
 test("an upgraded connection that breaks does not take the process with it", async () => {
   const broken: string[] = [];
@@ -776,7 +951,9 @@ test("while the process drains a request for an upgrade is 503 in the uniform bo
   runtime.lifecycle.drain();
   const answer = await exchange(port, upgradeRequest);
 
-  expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*x-request-id: up1[\s\S]*connection: close[\s\S]*"requestId":"up1"/);
+  expect(answer).toMatch(
+    /^HTTP\/1\.1 503 [\s\S]*x-request-id: up1[\s\S]*connection: close[\s\S]*"requestId":"up1"/,
+  );
 });
 
 test.each([
@@ -786,23 +963,37 @@ test.each([
   "%s that is asked for behind another request does not get into its answer: the connection ends with that",
   async (_name, text) => {
     const { port } = await serving({ upgrade: echo });
-    const answer = await exchange(port, `GET /slow HTTP/1.1\r\nhost: x\r\nx-request-id: p1\r\n\r\n${text}`);
+    const answer = await exchange(
+      port,
+      `GET /slow HTTP/1.1\r\nhost: x\r\nx-request-id: p1\r\n\r\n${text}`,
+    );
 
-    expect(answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*x-request-id: p1[\s\S]*slow$/i);
+    expect(answer).toMatch(
+      /^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*x-request-id: p1[\s\S]*slow$/i,
+    );
     expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);
   },
 );
 
-const ask = (path: string, id: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n\r\n`;
+const ask = (path: string, id: string) =>
+  `GET ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n\r\n`;
 const idsOf = (answer: string) => [...answer.matchAll(/x-request-id: (\w+)/g)].map(([, id]) => id);
 
 test("pipelined requests are answered in their order, each under its own ID", async () => {
   const { port } = await serving();
-  const answer = await exchange(port, `${ask("/slow", "p1")}${ask("/text", "p2")}${ask("/nowhere", "p3")}`, (socket) => {
-    socket.on("data", (chunk) => chunk.toString().includes("p3") && socket.end());
-  });
+  const answer = await exchange(
+    port,
+    `${ask("/slow", "p1")}${ask("/text", "p2")}${ask("/nowhere", "p3")}`,
+    (socket) => {
+      socket.on("data", (chunk) => chunk.toString().includes("p3") && socket.end());
+    },
+  );
 
-  expect([...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "200", "404"]);
+  expect([...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual([
+    "200",
+    "200",
+    "404",
+  ]);
   expect(idsOf(answer)).toEqual(["p1", "p2", "p3"]);
   expect(answer).not.toMatch(/connection: close/i);
 });
@@ -810,7 +1001,10 @@ test("pipelined requests are answered in their order, each under its own ID", as
 test("draining: all pipelined requests that have come are answered, and the last answer closes the connection", async () => {
   const { port, runtime } = await serving();
   runtime.lifecycle.drain();
-  const answer = await exchange(port, `${ask("/slow", "p1")}${ask("/text", "p2")}${ask("/slow", "p3")}`);
+  const answer = await exchange(
+    port,
+    `${ask("/slow", "p1")}${ask("/text", "p2")}${ask("/slow", "p3")}`,
+  );
 
   expect(idsOf(answer)).toEqual(["p1", "p2", "p3"]);
   expect(answer.match(/connection: close/gi)).toHaveLength(1);
@@ -848,7 +1042,12 @@ test("connections beyond the limit are closed at once, and that is logged", asyn
   first.destroy();
 
   expect(logs).toContainEqual(
-    expect.objectContaining({ level: "warn", msg: "server.connections_refused", count: 1, maxConnections: 1 }),
+    expect.objectContaining({
+      level: "warn",
+      msg: "server.connections_refused",
+      count: 1,
+      maxConnections: 1,
+    }),
   );
 });
 
@@ -876,11 +1075,16 @@ test("a request whose head does not come does not hold the drain, on a new conne
 
 test("a body that does not come is answered with 504 shortly before the drain ends, and not cut off", async () => {
   const { container, runtime, port, logs } = await serving();
-  const answer = exchange(port, "POST /size HTTP/1.1\r\nhost: x\r\nx-request-id: half\r\ncontent-length: 9\r\n\r\nabc");
+  const answer = exchange(
+    port,
+    "POST /size HTTP/1.1\r\nhost: x\r\nx-request-id: half\r\ncontent-length: 9\r\n\r\nabc",
+  );
   await expect.poll(() => container.connections.underWay().count).toBe(1);
 
   expect(await ended(runtime, container, { lingerMs: 0, drainMs: 5_000, totalMs: 60_000 })).toBe(0);
-  expect(await answer).toMatch(/^HTTP\/1\.1 504 [\s\S]*connection: close[\s\S]*x-request-id: half[\s\S]*"error":"timeout"/i);
+  expect(await answer).toMatch(
+    /^HTTP\/1\.1 504 [\s\S]*connection: close[\s\S]*x-request-id: half[\s\S]*"error":"timeout"/i,
+  );
   expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOff: [] }));
 });
 
@@ -899,7 +1103,9 @@ test("resources close last first; one that throws or hangs is named and does not
     return { isClean: await closeResources(runtime, 400), logs };
   };
 
-  expect(await failing((server) => server.onClose("last", () => void closed.push("last")))).toEqual({ isClean: true, logs: [] });
+  expect(await failing((server) => server.onClose("last", () => void closed.push("last")))).toEqual(
+    { isClean: true, logs: [] },
+  );
   expect(closed).toEqual(["last", "first"]);
   const broken = await failing((server) => {
     server.onClose("hangs", () => new Promise(() => {}));
@@ -910,7 +1116,11 @@ test("resources close last first; one that throws or hangs is named and does not
   expect(broken.isClean).toBe(false);
   expect(broken.logs).toMatchObject([
     { msg: "shutdown.close_failed", resource: "throws", message: "no error at all" },
-    { msg: "shutdown.close_failed", resource: "hangs", message: expect.stringMatching(/^it took longer than 1\d\d ms$/) },
+    {
+      msg: "shutdown.close_failed",
+      resource: "hangs",
+      message: expect.stringMatching(/^it took longer than 1\d\d ms$/),
+    },
   ]);
   expect(closed).toEqual(["last", "first", "first"]);
 });

@@ -16,7 +16,13 @@ import { fail, finish, recognize } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope } from "../run/scope.ts";
 import { type ByteBudget, createByteBudget } from "./byte-budget.ts";
-import { type Connection, type Connections, followConnections, isIdle, lateRequest } from "./connections.ts";
+import {
+  type Connection,
+  type Connections,
+  followConnections,
+  isIdle,
+  lateRequest,
+} from "./connections.ts";
 import { countedReport } from "./counted-report.ts";
 import { Exchange } from "./exchange.ts";
 import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
@@ -67,12 +73,25 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   const { limits } = runtime.server.options;
   const bodies = createByteBudget(bufferLimit(limits));
   const limitBytes = limits?.unreadBytes ?? defaultUnreadBytes();
-  const onCut = countedReport((count) => runtime.log.warn("server.connections_cut", { count, unreadBytes: limitBytes }));
-  const unread = createUnreadBudget(limitBytes, connections.known, () => holdAllBack(connections), onCut);
+  const onCut = countedReport((count) =>
+    runtime.log.warn("server.connections_cut", { count, unreadBytes: limitBytes }),
+  );
+  const unread = createUnreadBudget(
+    limitBytes,
+    connections.known,
+    () => holdAllBack(connections),
+    onCut,
+  );
   const serving: Serving = { runtime, settings, bodies, unread };
-  http.on("request", (message, response) => respond(serving, connections, message, response, refusalOfHead(message)));
-  http.on("checkContinue", (message, response) => respond(serving, connections, message, response, refusalOfHead(message), true));
-  http.on("checkExpectation", (message, response) => respond(serving, connections, message, response, refusals.expectation));
+  http.on("request", (message, response) =>
+    respond(serving, connections, message, response, refusalOfHead(message)),
+  );
+  http.on("checkContinue", (message, response) =>
+    respond(serving, connections, message, response, refusalOfHead(message), true),
+  );
+  http.on("checkExpectation", (message, response) =>
+    respond(serving, connections, message, response, refusals.expectation),
+  );
   http.on("connect", (message, socket) => {
     if (!isFree(connections.of(socket), socket)) return;
     const headers = headersOf(message);
@@ -81,9 +100,13 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     );
   });
   if (upgrade !== undefined) {
-    http.on("upgrade", (message, socket, head) => takeOver(runtime, connections, upgrade, message, socket, head));
+    http.on("upgrade", (message, socket, head) =>
+      takeOver(runtime, connections, upgrade, message, socket, head),
+    );
   }
-  http.on("clientError", (error: NodeJS.ErrnoException, socket) => refuse(runtime, connections, error, socket));
+  http.on("clientError", (error: NodeJS.ErrnoException, socket) =>
+    refuse(runtime, connections, error, socket),
+  );
   return { http, connections, bodies, unread };
 }
 
@@ -91,7 +114,10 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
  * Refuses a request that Node would take: it ignores any coding before `chunked`. Without `chunked` at the end the length of the
  * body is unknown; Node's parser then fails, which is a 400 (RFC 9112 6.3).
  */
-function refusalOfHead({ httpVersion, headers }: IncomingMessage): (() => PipelineError) | undefined {
+function refusalOfHead({
+  httpVersion,
+  headers,
+}: IncomingMessage): (() => PipelineError) | undefined {
   const { host, "transfer-encoding": coding } = headers;
   if (coding !== undefined && /,\s*chunked$/i.test(coding)) return refusals.coding;
   return httpVersion !== "1.1" || host !== undefined ? undefined : refusals.noHost;
@@ -112,9 +138,14 @@ function respond(
     message.resume(); // what lingers reads it away
     return;
   }
-  connection.inFlight ??= createInFlightLimit(socket, connection, serving.unread, () => holdBack(socket));
+  connection.inFlight ??= createInFlightLimit(socket, connection, serving.unread, () =>
+    holdBack(socket),
+  );
   const { inFlight } = connection;
-  const exchange = new Exchange(serving, { connection, inFlight }, message, response, { refuse, expectsContinue });
+  const exchange = new Exchange(serving, { connection, inFlight }, message, response, {
+    refuse,
+    expectsContinue,
+  });
   connection.requests.add(exchange);
   inFlight.enter(exchange);
   response.on("close", () => exchange.leave());
@@ -128,7 +159,8 @@ function holdAllBack({ known }: Connections): void {
   const releases: (() => void)[] = [];
   for (const [socket, connection] of known) {
     const { session, upgraded, inFlight } = connection;
-    if (session !== undefined || upgraded !== undefined || inFlight?.isHolding || socket.destroyed) continue;
+    if (session !== undefined || upgraded !== undefined || inFlight?.isHolding || socket.destroyed)
+      continue;
     const release = holdBack(socket as Socket); // safe: a server's sockets are the network's
     releases.push(() => release(!connection.inFlight?.isHolding));
   }
@@ -148,11 +180,18 @@ function cutLater(socket: Duplex): void {
  * What the parser refuses. Of a request that is known already the pipeline answers; into an
  * answer that is under way nothing may be written; else it is turned away in the uniform body.
  */
-function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoException, socket: Duplex): void {
+function refuse(
+  runtime: Runtime,
+  connections: Connections,
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+): void {
   const connection = connections.of(socket);
   // Who has sent nothing has asked for nothing.
-  const isUnused = error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
-  const isAnswered = (connection.isClosing || connection.isDiscarding) && connection.requests.size === 0;
+  const isUnused =
+    error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
+  const isAnswered =
+    (connection.isClosing || connection.isDiscarding) && connection.requests.size === 0;
   if (error.code === "ECONNRESET" || !socket.writable || isUnused || isAnswered) {
     socket.destroy();
     return;
@@ -163,7 +202,9 @@ function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoE
   else if (connection.requests.size === 0) {
     const headers = emptyHeaders(); // what was read of them is not told
     const request = { headers, method: undefined };
-    void runInScope(runtime, { headers, signal: undefined }, (scope) => turnAway(scope, connections, socket, request, refusal));
+    void runInScope(runtime, { headers, signal: undefined }, (scope) =>
+      turnAway(scope, connections, socket, request, refusal),
+    );
   } else connection.bodyFailure = refusal;
 }
 
@@ -199,15 +240,25 @@ function takeOver(
   const headers = headersOf(message);
   void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const isLate = runtime.lifecycle.draining.aborted;
-    const refusal = isLate ? refusals.shuttingDown() : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
-    if (refusal !== undefined) return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
+    const refusal = isLate
+      ? refusals.shuttingDown()
+      : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
+    if (refusal !== undefined)
+      return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
     socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
     const draining = new AbortController();
-    connection.upgraded = { requestId: scope.requestId, path: splitTarget(message.url as string).path, draining }; // safe: a server's messages have one
+    connection.upgraded = {
+      requestId: scope.requestId,
+      path: splitTarget(message.url as string).path,
+      draining,
+    }; // safe: a server's messages have one
     try {
       await upgrade(message, socket, head, draining.signal);
     } catch (error) {
-      scope.log.error("upgrade.failed", describeError(error, { requestId: "", environment: "production" }).log.data);
+      scope.log.error(
+        "upgrade.failed",
+        describeError(error, { requestId: "", environment: "production" }).log.data,
+      );
       socket.destroy();
     }
   });
@@ -236,9 +287,16 @@ async function turnAway(
   if (recognizing !== undefined) await recognizing;
   const response = fail(scope, request, error);
   const { status, body } = response;
-  const headers = { ...finish(scope, request, response.headers), date: new Date().toUTCString(), connection: "close" };
+  const headers = {
+    ...finish(scope, request, response.headers),
+    date: new Date().toUTCString(),
+    connection: "close",
+  };
   const fields = Object.entries(headers);
-  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...fields.map(([name, value]) => `${name}: ${value}`)];
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    ...fields.map(([name, value]) => `${name}: ${value}`),
+  ];
   const { observer } = scope.runtime;
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => {
     const { writableFinished: isWhole } = socket;

@@ -12,7 +12,12 @@ import { type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest, Outflow } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
 import { noBytes, splitTarget } from "./http-request.ts";
-import { createInFlightLimit, type InFlightLimit, type LimitedRequest, maxInFlight } from "./in-flight-limit.ts";
+import {
+  createInFlightLimit,
+  type InFlightLimit,
+  type LimitedRequest,
+  maxInFlight,
+} from "./in-flight-limit.ts";
 import { type BodyHolder, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
 import { reportCut } from "./report-cut.ts";
@@ -59,11 +64,17 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     if (stream.closed) return;
     const held = holdBytes(bodies);
     const nowMs = runtime.observer === undefined ? undefined : runtime.clock.now();
-    const request = streamRequest(stream, received, fields, { remoteAddress, nowMs, settings, held });
+    const request = streamRequest(stream, received, fields, {
+      remoteAddress,
+      nowMs,
+      settings,
+      held,
+    });
     respond(runtime, connection, inFlight, stream, request, held);
     stream.on("close", () => {
       // A stream that is reset sends nothing that would begin the time anew.
-      if (isOverdue && connection.requests.size === 0) session.setTimeout(settings.keepAliveTimeoutMs);
+      if (isOverdue && connection.requests.size === 0)
+        session.setTimeout(settings.keepAliveTimeoutMs);
     });
     if (runtime.lifecycle.draining.aborted) connection.session?.retire();
   });
@@ -116,7 +127,13 @@ function respond(
     if (answered === undefined || observer === undefined) return;
     const { scope, status } = answered;
     const bytes = sentBytes(sent, isWhole);
-    observer.ended(scope, { kind: "request", method: request.method, status, bytes, isAborted: !isWhole });
+    observer.ended(scope, {
+      kind: "request",
+      method: request.method,
+      status,
+      bytes,
+      isAborted: !isWhole,
+    });
   };
   const limited: LimitedRequest = {
     work: () => serve(runtime, request, { send }),
@@ -141,14 +158,23 @@ const noError = 0;
 const internalError = 2;
 
 /** Headers that HTTP/2 does not have (RFC 9113, 8.2.2). */
-const hopHeaders = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings", "te"];
+const hopHeaders = [
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+  "http2-settings",
+  "te",
+];
 
 /** Says of a stream that has closed whether all of its answer has left. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
   const { session } = stream; // a closed stream has none
   // Of a request with a body Node closes the stream before it says that the answer's end was taken.
   return () =>
-    stream.rstCode === noError && (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
+    stream.rstCode === noError &&
+    (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
 }
 
 async function write(
@@ -161,7 +187,9 @@ async function write(
   if (stream.destroyed) return; // the client has gone
   const { status, headers, cookies, body } = answer;
   const isHead = request.method === "HEAD";
-  const fields = Object.fromEntries(Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)));
+  const fields = Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)),
+  );
   // The rest of a body that nobody reads would hold the stream open.
   stream.once("finish", () => {
     if (!stream.endAfterHeaders && !stream.readableEnded) stream.close(noError);
@@ -172,7 +200,8 @@ async function write(
   );
   if (isHead || body === undefined) return;
   request.outflow = {
-    taken: () => (stream.writableLength > 0 ? sent.bytes + sent.atOnce - stream.writableLength : undefined),
+    taken: () =>
+      stream.writableLength > 0 ? sent.bytes + sent.atOnce - stream.writableLength : undefined,
     reset: () => stream.close(internalError),
   } satisfies Outflow;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
@@ -229,7 +258,8 @@ function streamRequest(
     refusal,
     readBody: (limitBytes) => {
       if (stream.endAfterHeaders) return noBytes;
-      if (headers["expect"] !== undefined && !stream.destroyed) stream.additionalHeaders({ ":status": 100 });
+      if (headers["expect"] !== undefined && !stream.destroyed)
+        stream.additionalHeaders({ ":status": 100 });
       const late = setTimeout(() => body.failBody?.(refusals.late()), settings.requestTimeoutMs);
       return receiveBody(stream, limitBytes, body, held).finally(() => clearTimeout(late));
     },
@@ -256,12 +286,17 @@ function refusalOf(
   { expect, host }: Readonly<HeaderMap>,
   { maxHeaderBytes }: HttpSettings,
 ): PipelineError | undefined {
-  const bytes = Object.entries(received).reduce((sum, [name, value]) => sum + name.length + String(value).length + 32, 0);
+  const bytes = Object.entries(received).reduce(
+    (sum, [name, value]) => sum + name.length + String(value).length + 32,
+    0,
+  );
   if (bytes > maxHeaderBytes) return refusals.headersTooLarge();
   if (received[":method"] === "CONNECT") return refusals.tunnel();
   const { ":authority": authority = host } = received;
   if (host !== undefined && hostOf(host) !== hostOf(String(authority))) return refusals.twoHosts();
-  return expect === undefined || /^100-continue$/i.test(expect) ? undefined : refusals.expectation();
+  return expect === undefined || /^100-continue$/i.test(expect)
+    ? undefined
+    : refusals.expectation();
 }
 
 /** A host as it is compared with another: in lower case, without the port that https has anyway. */

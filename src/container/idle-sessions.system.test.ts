@@ -1,13 +1,28 @@
 import { once } from "node:events";
 import { connect as connectTls } from "node:tls";
 import { afterEach, expect, test } from "vitest";
-import { cert, closeAll, frame, getOf, http2Client, preface, serveBounded, tls } from "../../test/fixtures/bounded-server.ts";
+import {
+  cert,
+  closeAll,
+  frame,
+  getOf,
+  http2Client,
+  preface,
+  serveBounded,
+  tls,
+} from "../../test/fixtures/bounded-server.ts";
 
 afterEach(closeAll);
 
 test("an HTTP/2 session whose request outlived keepAliveTimeoutMs is closed once it is idle", async () => {
-  const { port, connections, said } = await serveBounded({ tls, keepAliveTimeoutMs: 100, writeTimeoutMs: 400 });
-  const sessions = await Promise.all(Array.from({ length: 5 }, () => http2Client(port, { settings: { initialWindowSize: 0 } })));
+  const { port, connections, said } = await serveBounded({
+    tls,
+    keepAliveTimeoutMs: 100,
+    writeTimeoutMs: 400,
+  });
+  const sessions = await Promise.all(
+    Array.from({ length: 5 }, () => http2Client(port, { settings: { initialWindowSize: 0 } })),
+  );
   for (const session of sessions) session.request({ ":path": "/text" }).on("error", () => {});
   await expect.poll(() => said("response.stalled").length).toBe(5);
 
@@ -15,7 +30,10 @@ test("an HTTP/2 session whose request outlived keepAliveTimeoutMs is closed once
 });
 
 test("so is one whose handler took longer, and has answered", async () => {
-  const { port, connections, probe, runtime } = await serveBounded({ tls, keepAliveTimeoutMs: 100 });
+  const { port, connections, probe, runtime } = await serveBounded({
+    tls,
+    keepAliveTimeoutMs: 100,
+  });
   const session = await http2Client(port);
   const stream = session.request({ ":path": "/held/a" });
   const sinceMs = performance.now();

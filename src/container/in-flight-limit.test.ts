@@ -16,48 +16,58 @@ import { holdBack, maxInFlight } from "./in-flight-limit.ts";
 afterEach(closeAll);
 
 const ask = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
-const names = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index));
+const names = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, index) => String(from + index));
 /** Gives what is under way the time of some requests. */
 async function othersAreServed(port: number): Promise<void> {
-  for (let times = 0; times < 20; times++) await (await fetch(`http://127.0.0.1:${port}/text`)).text();
+  for (let times = 0; times < 20; times++)
+    await (await fetch(`http://127.0.0.1:${port}/text`)).text();
 }
 const answered = (got: string) => [...got.matchAll(/{"name":"(\d+)"}/g)].map(([, name]) => name);
 
 test.each([
   ["in the clear", undefined],
   ["over TLS", "http/1.1"],
-] as const)("1,000 pipelined requests are answered in their order, 100 at once, %s", async (_name, protocol) => {
-  const { port, probe } = await serveBounded(protocol === undefined ? {} : { tls });
-  const client = await rawClient(
-    port,
-    names(0, 1_000)
-      .map((name) => ask(`/held/${name}`))
-      .join(""),
-    protocol,
-  );
-  await expect.poll(() => probe.began).toBe(maxInFlight);
-  client.socket.write(
-    names(1_000, 6_000)
-      .map((name) => ask(`/held/${name}`))
-      .join(""),
-  ); // more than one read brings
-  probe.letGo();
+] as const)(
+  "1,000 pipelined requests are answered in their order, 100 at once, %s",
+  async (_name, protocol) => {
+    const { port, probe } = await serveBounded(protocol === undefined ? {} : { tls });
+    const client = await rawClient(
+      port,
+      names(0, 1_000)
+        .map((name) => ask(`/held/${name}`))
+        .join(""),
+      protocol,
+    );
+    await expect.poll(() => probe.began).toBe(maxInFlight);
+    client.socket.write(
+      names(1_000, 6_000)
+        .map((name) => ask(`/held/${name}`))
+        .join(""),
+    ); // more than one read brings
+    probe.letGo();
 
-  await expect.poll(() => answered(client.got()).length, { timeout: 60_000 }).toBe(6_000);
-  expect(answered(client.got())).toEqual(names(0, 6_000));
-  expect(probe.most).toBe(maxInFlight);
-});
+    await expect.poll(() => answered(client.got()).length, { timeout: 60_000 }).toBe(6_000);
+    expect(answered(client.got())).toEqual(names(0, 6_000));
+    expect(probe.most).toBe(maxInFlight);
+  },
+);
 
 test("beside the first of each connection, 100 requests of all that pipeline run at once", async () => {
   const { port, probe } = await serveBounded();
   const requests = names(0, 150).map((name) => ask(`/held/${name}`));
-  const [first, second] = [await rawClient(port, requests.join("")), await rawClient(port, requests.join(""))];
+  const [first, second] = [
+    await rawClient(port, requests.join("")),
+    await rawClient(port, requests.join("")),
+  ];
   await expect.poll(() => probe.began).toBe(maxInFlight + 2);
   await othersAreServed(port);
   expect(probe.began).toBe(maxInFlight + 2);
   probe.letGo();
 
-  await expect.poll(() => [first, second].map((client) => answered(client.got()).length)).toEqual([150, 150]);
+  await expect
+    .poll(() => [first, second].map((client) => answered(client.got()).length))
+    .toEqual([150, 150]);
 });
 
 test("while requests wait, nothing more is read", async () => {
@@ -83,7 +93,9 @@ test("a body of a request that had to wait is read in its turn", async () => {
     port,
     `${names(0, 150)
       .map((name) => ask(`/held/${name}`))
-      .join("")}POST /size HTTP/1.1\r\nhost: x\r\ncontent-length: 500000\r\n\r\n${body}${ask("/text")}`,
+      .join(
+        "",
+      )}POST /size HTTP/1.1\r\nhost: x\r\ncontent-length: 500000\r\n\r\n${body}${ask("/text")}`,
   );
   await expect.poll(() => probe.began).toBe(maxInFlight);
   probe.letGo();
@@ -113,7 +125,9 @@ test("what waits does not run when its client has gone, and what runs is told", 
       .join(""),
   );
   await expect.poll(() => probe.began).toBe(maxInFlight);
-  const requests = [...connections.known.values()].flatMap((connection) => [...connection.requests]);
+  const requests = [...connections.known.values()].flatMap((connection) => [
+    ...connection.requests,
+  ]);
   client.socket.destroy();
   for (const [socket] of connections.known) socket.destroy(); // nothing is read that would say so
   await expect.poll(() => connections.known.size).toBe(0);
@@ -145,7 +159,9 @@ test("HTTP/2 streams that are reset leave no more than 100 handlers running, and
   const { port, probe, connections } = await serveBounded({ tls });
   const client = await rawClient(port, preface(), "h2");
   const send = (from: number, to: number, frameOf: (id: number) => Buffer) =>
-    client.socket.write(Buffer.concat(names(from, to).map((name) => frameOf(2 * Number(name) + 1))));
+    client.socket.write(
+      Buffer.concat(names(from, to).map((name) => frameOf(2 * Number(name) + 1))),
+    );
   const open = (id: number) => frame(1, 5, id, getOf("/held/a"));
   const reset = (id: number) => frame(3, 0, id, Buffer.from([0, 0, 0, 8]));
   const isOpen = (count: number) => expect.poll(() => connections.underWay().count).toBe(count);

@@ -60,7 +60,8 @@ export function createInFlightLimit(
   let release: (() => void) | undefined;
   const waiting = new Set<LimitedRequest>();
   // Answers that are not read queue in memory; there is always one that is being written, whose end looks again.
-  const hasRoom = () => inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
+  const hasRoom = () =>
+    inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
   /** Begins a request, where there is room. */
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;

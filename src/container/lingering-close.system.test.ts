@@ -35,10 +35,17 @@ const head = (path: string, more = `content-length: ${large.byteLength}`) =>
   `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\n${more}\r\n\r\n`;
 
 /** Sends so much, and reads only then what came. */
-async function sendThenRead(client: RawClient, bytes: Buffer, pieceBytes = bytes.byteLength, pauseMs = 0): Promise<void> {
+async function sendThenRead(
+  client: RawClient,
+  bytes: Buffer,
+  pieceBytes = bytes.byteLength,
+  pauseMs = 0,
+): Promise<void> {
   client.socket.pause();
   for (let from = 0; from < bytes.byteLength; from += pieceBytes) {
-    await new Promise((resolve) => client.socket.write(bytes.subarray(from, from + pieceBytes), resolve));
+    await new Promise((resolve) =>
+      client.socket.write(bytes.subarray(from, from + pieceBytes), resolve),
+    );
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
   client.socket.resume();
@@ -48,26 +55,40 @@ test.each([
   ["without a token", "/guarded", 401],
   ["over the limit", "/size", 413],
   ["where no route is", "/nowhere", 404],
-])("a client that reads only when it has sent everything reads why its upload is refused: %s", async (_name, path, status) => {
-  const bodyBytes = path === "/size" ? mebibyte : large.byteLength;
-  const { port, bodies, connections } = await serveBounded({}, { bodyBytes });
-  const client = await rawClient(port, head(path));
-  await sendThenRead(client, large);
-  await client.closed;
+])(
+  "a client that reads only when it has sent everything reads why its upload is refused: %s",
+  async (_name, path, status) => {
+    const bodyBytes = path === "/size" ? mebibyte : large.byteLength;
+    const { port, bodies, connections } = await serveBounded({}, { bodyBytes });
+    const client = await rawClient(port, head(path));
+    await sendThenRead(client, large);
+    await client.closed;
 
-  expect(client.got()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*connection: close[\\s\\S]*"requestId"`, "i"));
-  expect(bodies.heldBytes).toBe(0);
-  await expect.poll(() => connections.known.size).toBe(0);
-});
+    expect(client.got()).toMatch(
+      new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*connection: close[\\s\\S]*"requestId"`, "i"),
+    );
+    expect(bodies.heldBytes).toBe(0);
+    await expect.poll(() => connections.known.size).toBe(0);
+  },
+);
 
 test("so does one that sends slowly, with rests, and one over the limit in chunks", async () => {
   const { port } = await serveBounded({}, { bodyBytes: 100_000 });
   const slow = await rawClient(port, head("/guarded", "content-length: 100000"));
   const chunked = await rawClient(port, head("/size", "transfer-encoding: chunked"));
-  const chunk = Buffer.concat([Buffer.from("100000\r\n"), large.subarray(0, mebibyte), Buffer.from("\r\n")]);
+  const chunk = Buffer.concat([
+    Buffer.from("100000\r\n"),
+    large.subarray(0, mebibyte),
+    Buffer.from("\r\n"),
+  ]);
   await Promise.all([
     sendThenRead(slow, large.subarray(0, 100_000), 50_000, 600), // longer than until the server says the end
-    sendThenRead(chunked, Buffer.concat([chunk, chunk, chunk, Buffer.from("0\r\n\r\n")]), mebibyte, 20),
+    sendThenRead(
+      chunked,
+      Buffer.concat([chunk, chunk, chunk, Buffer.from("0\r\n\r\n")]),
+      mebibyte,
+      20,
+    ),
   ]);
   await Promise.all([slow.closed, chunked.closed]);
 
@@ -77,33 +98,52 @@ test("so does one that sends slowly, with rests, and one over the limit in chunk
 
 test.each([
   ["HTTP/1.1", {}, [], "http"],
-  ["HTTP/1.1 that is told to go on", {}, ["-H", "Expect: 100-continue", "--expect100-timeout", "20"], "http"],
+  [
+    "HTTP/1.1 that is told to go on",
+    {},
+    ["-H", "Expect: 100-continue", "--expect100-timeout", "20"],
+    "http",
+  ],
   ["HTTP/1.1 that asks nothing, throttled", {}, ["-H", "Expect:", "--limit-rate", "20M"], "http"],
   ["HTTP/1.1 over TLS", { tls }, ["--http1.1"], "https"],
   ["HTTP/2", { tls }, ["--http2"], "https"],
-] as const)("curl says 401 and 413 of a large upload, over %s", async (_name, options, more, scheme) => {
-  const { port } = await serveBounded(options);
-  const upload = async (path: string) => {
-    const file = ["--data-binary", `@${join(directory, "large")}`, "--cacert", join(directory, "cert")];
-    const { stdout } = await run("curl", [
-      "-sS",
-      "-w",
-      " %{http_code}",
-      ...file,
-      ...more,
-      `${scheme}://localhost:${port}${path}`,
-    ]);
-    return stdout;
-  };
+] as const)(
+  "curl says 401 and 413 of a large upload, over %s",
+  async (_name, options, more, scheme) => {
+    const { port } = await serveBounded(options);
+    const upload = async (path: string) => {
+      const file = [
+        "--data-binary",
+        `@${join(directory, "large")}`,
+        "--cacert",
+        join(directory, "cert"),
+      ];
+      const { stdout } = await run("curl", [
+        "-sS",
+        "-w",
+        " %{http_code}",
+        ...file,
+        ...more,
+        `${scheme}://localhost:${port}${path}`,
+      ]);
+      return stdout;
+    };
 
-  expect(await upload("/guarded?x")).toMatch(/"error":"payload_too_large".* 413$/);
-  expect(await upload("/nowhere")).toMatch(/"error":"not_found".* 404$/);
-});
+    expect(await upload("/guarded?x")).toMatch(/"error":"payload_too_large".* 413$/);
+    expect(await upload("/nowhere")).toMatch(/"error":"not_found".* 404$/);
+  },
+);
 
 test("curl says 401 of an upload within the limit", async () => {
   const { port } = await serveBounded({}, { bodyBytes: large.byteLength });
   const file = ["--data-binary", `@${join(directory, "large")}`];
-  const { stdout } = await run("curl", ["-sS", "-w", " %{http_code}", ...file, `http://localhost:${port}/guarded`]);
+  const { stdout } = await run("curl", [
+    "-sS",
+    "-w",
+    " %{http_code}",
+    ...file,
+    `http://localhost:${port}/guarded`,
+  ]);
 
   expect(stdout).toMatch(/"error":"unauthenticated".* 401$/);
 });
@@ -111,24 +151,40 @@ test("curl says 401 of an upload within the limit", async () => {
 test.each([
   ["http", {}, requestHttp],
   ["https", { tls }, requestHttps],
-] as const)("Node's %s.request gets the answer to a large upload that is refused", async (_name, options, request) => {
-  const { port } = await serveBounded(options, { bodyBytes: large.byteLength });
-  for (let times = 0; times < 5; times++) {
-    const asking = request({ port, host: "localhost", method: "POST", path: "/guarded", ca: cert, agent: false });
-    asking.end(large);
-    const [response] = (await once(asking, "response")) as [IncomingMessage];
-    expect(response.statusCode).toBe(401);
-    const closed = once(asking, "close"); // an error on the way is none of the answer, and fails it as well
-    expect((await response.toArray()).join("")).toContain('"error":"unauthenticated"');
-    await closed;
-  }
-});
+] as const)(
+  "Node's %s.request gets the answer to a large upload that is refused",
+  async (_name, options, request) => {
+    const { port } = await serveBounded(options, { bodyBytes: large.byteLength });
+    for (let times = 0; times < 5; times++) {
+      const asking = request({
+        port,
+        host: "localhost",
+        method: "POST",
+        path: "/guarded",
+        ca: cert,
+        agent: false,
+      });
+      asking.end(large);
+      const [response] = (await once(asking, "response")) as [IncomingMessage];
+      expect(response.statusCode).toBe(401);
+      const closed = once(asking, "close"); // an error on the way is none of the answer, and fails it as well
+      expect((await response.toArray()).join("")).toContain('"error":"unauthenticated"');
+      await closed;
+    }
+  },
+);
 
 test("fetch gets the answer to a large upload that is refused", async () => {
   const { port } = await serveBounded();
   for (let times = 0; times < 5; times++) {
-    const response = await fetch(`http://127.0.0.1:${port}/guarded`, { method: "POST", body: large });
-    expect([response.status, await response.json()]).toMatchObject([413, { error: "payload_too_large" }]);
+    const response = await fetch(`http://127.0.0.1:${port}/guarded`, {
+      method: "POST",
+      body: large,
+    });
+    expect([response.status, await response.json()]).toMatchObject([
+      413,
+      { error: "payload_too_large" },
+    ]);
   }
 });
 
@@ -139,7 +195,10 @@ test("over HTTP/2 a large upload is refused without an error, and its session go
     const stream = session.request({ ":method": "POST", ":path": "/guarded" });
     stream.end(large);
     const [headers] = await once(stream, "response");
-    expect([headers[":status"], (await stream.toArray()).join("")]).toEqual([401, expect.stringContaining("unauthenticated")]);
+    expect([headers[":status"], (await stream.toArray()).join("")]).toEqual([
+      401,
+      expect.stringContaining("unauthenticated"),
+    ]);
     expect(stream.rstCode).toBe(0);
   }
   const upload = session.request({ ":method": "POST", ":path": "/size" });
@@ -161,7 +220,9 @@ test("a client that asks first is told to go on only when its body is going to b
   ]);
   await expect.poll(open.got).toBe("HTTP/1.1 100 Continue\r\n\r\n");
   open.socket.write("abc");
-  await expect.poll(open.got).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 [\s\S]*"bytes":3/);
+  await expect
+    .poll(open.got)
+    .toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 [\s\S]*"bytes":3/);
   await Promise.all([guarded.closed, over.closed]);
   await expect.poll(empty.got).toMatch(/HTTP\/1\.1 200 [\s\S]*"bytes":0/);
 
@@ -172,7 +233,10 @@ test("a client that asks first is told to go on only when its body is going to b
 
 test("a request that asks to go on and has no host is refused without being told to", async () => {
   const { port } = await serveBounded();
-  const client = await rawClient(port, "POST /size HTTP/1.1\r\ncontent-length: 3\r\nexpect: 100-continue\r\n\r\n");
+  const client = await rawClient(
+    port,
+    "POST /size HTTP/1.1\r\ncontent-length: 3\r\nexpect: 100-continue\r\n\r\n",
+  );
   await client.closed;
 
   expect(client.got()).toMatch(/^HTTP\/1\.1 400 /);
@@ -197,7 +261,11 @@ test("what follows a large refused upload is not executed, and what is no HTTP t
 test("an upload that is refused and goes on is read for so many bytes, and not longer", async () => {
   const { port } = await serveBounded();
   const client = await rawClient(port, head("/guarded", "transfer-encoding: chunked"));
-  const chunk = Buffer.concat([Buffer.from("100000\r\n"), large.subarray(0, mebibyte), Buffer.from("\r\n")]);
+  const chunk = Buffer.concat([
+    Buffer.from("100000\r\n"),
+    large.subarray(0, mebibyte),
+    Buffer.from("\r\n"),
+  ]);
   let sent = 0;
   while (!client.socket.destroyed && sent < 500) {
     await new Promise((resolve) => client.socket.write(chunk, resolve));

@@ -40,7 +40,12 @@ export function lingerAfterAnswer(
 }
 
 /** The same, of a connection whose last answer is out. */
-export function lingerNow(socket: Socket, connection: Connection, message: IncomingMessage, requestTimeoutMs: number): void {
+export function lingerNow(
+  socket: Socket,
+  connection: Connection,
+  message: IncomingMessage,
+  requestTimeoutMs: number,
+): void {
   connection.lingering ??= linger(socket, message, Math.min(mostMs, requestTimeoutMs));
 }
 
@@ -57,7 +62,10 @@ function linger(socket: Socket, message: IncomingMessage, longestMs: number): Li
     lastBytes = bytes;
     const silence = nowMs - lastMs;
     if ((isHurried || message.complete || silence >= quietMs) && socket.writable) socket.end();
-    const isOver = silence >= (message.complete ? quietMs : silentMs) || nowMs >= endMs || bytes - firstBytes > mostBytes;
+    const isOver =
+      silence >= (message.complete ? quietMs : silentMs) ||
+      nowMs >= endMs ||
+      bytes - firstBytes > mostBytes;
     if (isOver) socket.destroy();
   };
   const timer = setInterval(look, lookMs);

@@ -4,7 +4,10 @@ import { ListenError, listenError } from "./listen-error.ts";
 const failure = (code: string) => Object.assign(new Error(`listen ${code}: :::80`), { code });
 
 test.each([
-  ["EADDRINUSE", "Port 80 is in use: stop the process that listens on it, or set PORT to another one"],
+  [
+    "EADDRINUSE",
+    "Port 80 is in use: stop the process that listens on it, or set PORT to another one",
+  ],
   ["EACCES", "Port 80 may not be used by this user: set PORT to one above 1023"],
 ])("%s is one sentence that says what to do", (code, message) => {
   const error = listenError(failure(code), 80);

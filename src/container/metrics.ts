@@ -13,13 +13,17 @@ import { loadPrometheus, prometheusSink } from "./prometheus-metrics.ts";
  * Opens the metrics of a container: for OpenTelemetry's SDK, where one has registered itself, and for `GET /metrics`, where
  * somebody may read it.
  */
-export async function openContainerMetrics(server: DeclaredServer, load = loadPrometheus): Promise<Measuring> {
+export async function openContainerMetrics(
+  server: DeclaredServer,
+  load = loadPrometheus,
+): Promise<Measuring> {
   const { options, registry } = server;
   const meter = registeredMeter();
   const wantsPage = options.metrics?.access !== undefined;
   const client = wantsPage ? await load() : undefined;
   const missing = wantsPage && client === undefined ? "prom-client" : undefined;
-  if (meter === undefined && client === undefined) return { metrics: undefined, observer: undefined, missing };
+  if (meter === undefined && client === undefined)
+    return { metrics: undefined, observer: undefined, missing };
   const own = [...registry.metrics.values()];
   const prometheus = client && prometheusSink(client, [...metricList, ...own]);
   const otel = meter && otelSink(meter);
@@ -30,6 +34,7 @@ export async function openContainerMetrics(server: DeclaredServer, load = loadPr
     endLoopDelay();
     otel?.close();
   };
-  const observer = (clock: Clock) => createRunMetrics({ metrics, clock, basePath: options.basePath });
+  const observer = (clock: Clock) =>
+    createRunMetrics({ metrics, clock, basePath: options.basePath });
   return { metrics: { ...metrics, page: prometheus?.page, close }, observer, missing };
 }

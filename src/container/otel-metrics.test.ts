@@ -16,7 +16,10 @@ test("without an SDK there is no meter, and nothing is measured", async () => {
 
 test("how late the event loop runs is taken again and again, until it is ended", async () => {
   const taken: Record<string, number> = {};
-  const end = measureLoopDelay({ record: (name, value, ..._labels) => void Object.assign(taken, { [name]: value }) }, 1);
+  const end = measureLoopDelay(
+    { record: (name, value, ..._labels) => void Object.assign(taken, { [name]: value }) },
+    1,
+  );
   await waitFor(() =>
     expect(taken).toEqual({
       "nodejs.eventloop.delay.p50": expect.any(Number),

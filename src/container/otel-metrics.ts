@@ -3,8 +3,14 @@ import type { MetricDeclaration } from "../metrics/metric-list.ts";
 
 /** The parts of OpenTelemetry's meter that are used; its package is not: what an SDK has registered is found without it. */
 export interface Meter {
-  createCounter(name: string, options: InstrumentOptions): { add(value: number, labels: Attributes): void };
-  createHistogram(name: string, options: InstrumentOptions): { record(value: number, labels: Attributes): void };
+  createCounter(
+    name: string,
+    options: InstrumentOptions,
+  ): { add(value: number, labels: Attributes): void };
+  createHistogram(
+    name: string,
+    options: InstrumentOptions,
+  ): { record(value: number, labels: Attributes): void };
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
@@ -103,7 +109,10 @@ function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels
     let attributes = made.get(labels);
     if (attributes === undefined) {
       attributes = Object.fromEntries(
-        Object.entries(labels).map(([name, value]) => [name, integers.includes(name) ? Number(value) : value]),
+        Object.entries(labels).map(([name, value]) => [
+          name,
+          integers.includes(name) ? Number(value) : value,
+        ]),
       );
       made.set(labels, attributes);
     }

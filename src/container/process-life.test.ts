@@ -53,7 +53,11 @@ test("Where a process is shows in its readiness", () => {
 test("What runs without a request is waited for, as messages are", async () => {
   const { life, runtime, logs, measured } = begun(5_000);
   const running = Promise.withResolvers<void>();
-  runtime.inFlight.set("run 1", { work: running.promise, handler: "keelson.server.run", ids: { reason: "a task" } });
+  runtime.inFlight.set("run 1", {
+    work: running.promise,
+    handler: "keelson.server.run",
+    ids: { reason: "a task" },
+  });
   life.tell({ type: "started" });
   life.tell({ type: "terminate" });
   await new Promise((resolve) => setImmediate(resolve));
@@ -79,9 +83,14 @@ test("a meter of OpenTelemetry sends what it has before the process ends, how it
   life.tell({ type: "terminate" });
   await life.ended;
 
-  const sent = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
+  const sent = exporter
+    .getMetrics()
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
   expect(sent).toMatchObject([
-    { descriptor: { name: "keelson.drains" }, dataPoints: [{ value: 1, attributes: { "keelson.outcome": "lossy" } }] },
+    {
+      descriptor: { name: "keelson.drains" },
+      dataPoints: [{ value: 1, attributes: { "keelson.outcome": "lossy" } }],
+    },
   ]);
 });
 
@@ -94,15 +103,21 @@ test.each<[string, () => Promise<void>]>([
       throw new Error("no receiver");
     },
   ],
-])("a tracer whose receiver %s holds up the end for a moment at most, and changes nothing about it", async (_how, forceFlush) => {
-  trace.setGlobalTracerProvider({ getTracer: () => trace.getTracer("none"), forceFlush } as never); // as an SDK's has it
-  const { life, logs } = begun(5, 300);
-  life.tell({ type: "started" });
-  life.tell({ type: "terminate" });
+])(
+  "a tracer whose receiver %s holds up the end for a moment at most, and changes nothing about it",
+  async (_how, forceFlush) => {
+    trace.setGlobalTracerProvider({
+      getTracer: () => trace.getTracer("none"),
+      forceFlush,
+    } as never); // as an SDK's has it
+    const { life, logs } = begun(5, 300);
+    life.tell({ type: "started" });
+    life.tell({ type: "terminate" });
 
-  expect(await life.ended).toBe(0);
-  expect(logs.filter(({ msg }) => msg === "shutdown.completed")).toMatchObject([{ exitCode: 0 }]);
-});
+    expect(await life.ended).toBe(0);
+    expect(logs.filter(({ msg }) => msg === "shutdown.completed")).toMatchObject([{ exitCode: 0 }]);
+  },
+);
 
 test("where no time is left a tracer is asked, and nobody waits for it", async () => {
   const forceFlush = vi.fn(() => new Promise<void>(() => {}));

@@ -62,7 +62,8 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     runtime.lifecycle.enter(after.state);
     clearTimeout(timer);
     const due = nextDue(after);
-    if (due !== undefined) timer = setTimeout(() => tell({ type: "time" }), Math.max(0, due - Date.now()));
+    if (due !== undefined)
+      timer = setTimeout(() => tell({ type: "time" }), Math.max(0, due - Date.now()));
     for (const action of actions) perform[action]();
   };
   const done = (phase: ShutdownPhase, clean = true) => tell({ type: "done", phase, clean });
@@ -95,17 +96,24 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
     },
     "cut-workers": () => {
-      const messages = [...runtime.inFlight.values()].map(({ handler, ids }) => ({ handler, ...ids }));
+      const messages = [...runtime.inFlight.values()].map(({ handler, ids }) => ({
+        handler,
+        ...ids,
+      }));
       cut.messages = messages.slice(0, mostNamed);
       log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
     },
     "close-resources": () => {
-      void closeResources(runtime, leftMs(lifecycle)).then((clean) => done("resources-closed", clean));
+      void closeResources(runtime, leftMs(lifecycle)).then((clean) =>
+        done("resources-closed", clean),
+      );
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
       log.info("shutdown.completed", record(lifecycle, cut));
-      runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy" });
+      runtime.metrics?.record("keelson.drains", 1, {
+        "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy",
+      });
       // Each line is out before its call returns, so that tracers and meters alone may have to be waited for.
       if (!(telemetry in globalThis)) return done("flushed");
       void flushTelemetry(Math.min(mostFlushMs, leftMs(lifecycle) / 2)).then(() => done("flushed"));
@@ -132,14 +140,25 @@ function leftMs(lifecycle: Lifecycle): number {
   return Math.max(0, (nextDue(lifecycle) ?? 0) - Date.now());
 }
 
-const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];
+const phases: readonly ShutdownPhase[] = [
+  "draining",
+  "in-flight-drain",
+  "workers-stopped",
+  "resources-closed",
+  "flushed",
+];
 
 /** What a shutdown came to: how long its phases took, and what was cut off. */
-function record({ entered, cutOff, exitCode, signals }: Lifecycle, { requestIds, messages }: CutOff): Record<string, unknown> {
+function record(
+  { entered, cutOff, exitCode, signals }: Lifecycle,
+  { requestIds, messages }: CutOff,
+): Record<string, unknown> {
   // Safe: every phase was entered, or there would be no record.
   const times = phases.map((phase) => entered[phase] as number);
   const phaseMs = Object.fromEntries(
-    times.slice(1).map((endMs, index) => [phases[index] as ShutdownPhase, endMs - (times[index] as number)]),
+    times
+      .slice(1)
+      .map((endMs, index) => [phases[index] as ShutdownPhase, endMs - (times[index] as number)]),
   );
   const totalMs = (times.at(-1) as number) - (times[0] as number);
   const cutOffWork = {

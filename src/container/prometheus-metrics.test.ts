@@ -39,7 +39,9 @@ test("a histogram without buckets of its own has those of the client", async () 
 });
 
 test("a counter begins at 0 with each of its labels' values, so that the first of something is an increase", async () => {
-  const given = own("a.given", { labels: { plan: ["free", "pro"], "keelson.outcome": ["sent", "lost"] } });
+  const given = own("a.given", {
+    labels: { plan: ["free", "pro"], "keelson.outcome": ["sent", "lost"] },
+  });
   const many = ["1", "2", "3", "4", "5", "6", "7", "8"];
   const sink = prometheusSink(client, [
     given,
@@ -77,6 +79,8 @@ test("without prom-client the container starts, says what to install, and has no
     openAdapters: () => Promise.reject(new Error("unused")),
   });
 
-  expect(logs).toMatchObject([{ level: "warn", msg: "metrics.unavailable", fix: "npm install prom-client" }]);
+  expect(logs).toMatchObject([
+    { level: "warn", msg: "metrics.unavailable", fix: "npm install prom-client" },
+  ]);
   expect(runtime.routes.match("GET", "/metrics", "").kind).toBe("not-found");
 });

@@ -56,7 +56,9 @@ export function prometheusSink(
   const labelsOf = (labels: SeriesLabels) => {
     let found = renamed.get(labels);
     if (found === undefined) {
-      found = Object.fromEntries(Object.entries(labels).map(([name, value]) => [prometheusLabel(name), value]));
+      found = Object.fromEntries(
+        Object.entries(labels).map(([name, value]) => [prometheusLabel(name), value]),
+      );
       renamed.set(labels, found);
     }
     return found;
@@ -75,7 +77,9 @@ function seriesOf({ labels }: MetricDeclaration): readonly Record<string, string
   let series: Record<string, string>[] = [{}];
   for (const [name, values] of Object.entries(labels)) {
     if (typeof values === "string") return [];
-    series = series.flatMap((one) => values.map((value) => ({ ...one, [prometheusLabel(name)]: value })));
+    series = series.flatMap((one) =>
+      values.map((value) => ({ ...one, [prometheusLabel(name)]: value })),
+    );
     if (series.length > maxZeros) return [];
   }
   return series;

@@ -67,7 +67,8 @@ export async function startQueueWorker(
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
         // Others can have them at once.
-        for (const { receipt } of messages.map(queueMessage)) await queue.changeVisibility(receipt, 0);
+        for (const { receipt } of messages.map(queueMessage))
+          await queue.changeVisibility(receipt, 0);
         return [];
       }
       for (const group of groups(queue, messages.map(queueMessage))) {
@@ -106,11 +107,17 @@ function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): Queu
 }
 
 /** Never throws: what goes wrong with a message is logged, and the message comes again. */
-async function workOn(runtime: Runtime, adapters: Adapters, queue: MessageQueue, group: readonly QueueMessage[]): Promise<void> {
+async function workOn(
+  runtime: Runtime,
+  adapters: Adapters,
+  queue: MessageQueue,
+  group: readonly QueueMessage[],
+): Promise<void> {
   const waiting = new Set(group);
   const renewing = setInterval(() => {
     // The next renewal makes up for one that failed.
-    for (const { receipt } of waiting) queue.changeVisibility(receipt, visibilitySeconds * 1_000).catch(() => undefined);
+    for (const { receipt } of waiting)
+      queue.changeVisibility(receipt, visibilitySeconds * 1_000).catch(() => undefined);
   }, renewMs);
   let behindMs: number | undefined;
   try {

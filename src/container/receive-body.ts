@@ -15,7 +15,12 @@ export interface BodyHolder {
  * @throws FrameworkError `payload_too_large` above `limitBytes`, `overloaded` where the server holds too much already,
  * `malformed_request` where it ends early.
  */
-export function receiveBody(body: Readable, limitBytes: number, holder: BodyHolder, held: HeldBytes): Promise<Uint8Array> {
+export function receiveBody(
+  body: Readable,
+  limitBytes: number,
+  holder: BodyHolder,
+  held: HeldBytes,
+): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const pieces = createPieces();
     let received = 0;
@@ -27,7 +32,11 @@ export function receiveBody(body: Readable, limitBytes: number, holder: BodyHold
     const fail = (error: unknown) => {
       stop();
       held.release();
-      reject(isTypedError(error) ? error : new FrameworkError("malformed_request", "The body ended early", { cause: error }));
+      reject(
+        isTypedError(error)
+          ? error
+          : new FrameworkError("malformed_request", "The body ended early", { cause: error }),
+      );
     };
     const receive = (chunk: Buffer) => {
       received += chunk.byteLength;
@@ -46,9 +55,13 @@ export function receiveBody(body: Readable, limitBytes: number, holder: BodyHold
 }
 
 function overloaded(): FrameworkError {
-  return new FrameworkError("overloaded", "The server holds as many bytes of requests as it may; try again", {
-    headers: { "retry-after": "1" },
-  });
+  return new FrameworkError(
+    "overloaded",
+    "The server holds as many bytes of requests as it may; try again",
+    {
+      headers: { "retry-after": "1" },
+    },
+  );
 }
 
 /** A piece below this is copied into a page with others: as a buffer it takes some hundred bytes more than it has. */

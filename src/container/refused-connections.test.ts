@@ -11,7 +11,9 @@ test("a flood of refused connections is one line at once, and their number now a
   // Safe: of a server its events and its limit are used, of a logger one method.
   const server = Object.assign(new EventEmitter(), { maxConnections: 2 }) as unknown as Server;
   const lines: unknown[] = [];
-  reportRefused(server, { warn: (...line: unknown[]) => void lines.push(line) } as unknown as Logger);
+  reportRefused(server, {
+    warn: (...line: unknown[]) => void lines.push(line),
+  } as unknown as Logger);
   const flood = (count: number) => {
     for (let drop = 0; drop < count; drop += 1) server.emit("drop");
   };

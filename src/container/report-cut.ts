@@ -11,5 +11,9 @@ import type { Logger } from "../log/logger.ts";
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
   const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";
   if (isPremature && !isTypedError(signal.reason)) log.warn("request.aborted");
-  else log.error("response.cut_off", describeError(error, { requestId: "", environment: "production" }).log.data);
+  else
+    log.error(
+      "response.cut_off",
+      describeError(error, { requestId: "", environment: "production" }).log.data,
+    );
 }

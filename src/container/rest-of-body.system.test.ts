@@ -1,15 +1,23 @@
 import { Agent, request } from "node:http";
 import { afterEach, expect, test } from "vitest";
-import { closeAll, mebibyte, rawClient, serveBounded, tls } from "../../test/fixtures/bounded-server.ts";
+import {
+  closeAll,
+  mebibyte,
+  rawClient,
+  serveBounded,
+  tls,
+} from "../../test/fixtures/bounded-server.ts";
 
 afterEach(closeAll);
 
-const post = (path: string, head: string, body: string) => `POST ${path} HTTP/1.1\r\nhost: x\r\n${head}\r\n\r\n${body}`;
+const post = (path: string, head: string, body: string) =>
+  `POST ${path} HTTP/1.1\r\nhost: x\r\n${head}\r\n\r\n${body}`;
 const sized = (path: string, body: string) => post(path, `content-length: ${body.length}`, body);
 const chunked = (path: string, body: string) =>
   post(path, "transfer-encoding: chunked", `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`);
 const next = "GET /text HTTP/1.1\r\nhost: x\r\n\r\n";
-const statuses = (got: string) => [...got.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+const statuses = (got: string) =>
+  [...got.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
 
 test.each([
   ["two bytes in the same packet", sized("/guarded", "{}"), 401],
@@ -19,16 +27,22 @@ test.each([
   ["over a small limit", sized("/size", "x".repeat(2_000)), 413],
   ["over a small limit, in a chunk", chunked("/size", "x".repeat(2_000)), 413],
   ["where no route is", sized("/nowhere", "{}"), 404],
-])("a small body that nobody wants is read, and the request after it is answered: %s", async (_name, text, status) => {
-  const { port, bodies } = await serveBounded({}, { bodyBytes: status === 413 ? 1_000 : mebibyte });
-  const client = await rawClient(port, text + next);
-  await expect.poll(() => statuses(client.got())).toEqual([status, 200]);
-  client.socket.write(next);
-  await expect.poll(() => statuses(client.got())).toEqual([status, 200, 200]);
+])(
+  "a small body that nobody wants is read, and the request after it is answered: %s",
+  async (_name, text, status) => {
+    const { port, bodies } = await serveBounded(
+      {},
+      { bodyBytes: status === 413 ? 1_000 : mebibyte },
+    );
+    const client = await rawClient(port, text + next);
+    await expect.poll(() => statuses(client.got())).toEqual([status, 200]);
+    client.socket.write(next);
+    await expect.poll(() => statuses(client.got())).toEqual([status, 200, 200]);
 
-  expect(client.got()).not.toMatch(/connection: close/i);
-  expect(bodies.heldBytes).toBe(0);
-});
+    expect(client.got()).not.toMatch(/connection: close/i);
+    expect(bodies.heldBytes).toBe(0);
+  },
+);
 
 test("so it is over TLS, where it comes later, and where earlier requests are unanswered", async () => {
   const { port, probe } = await serveBounded({ tls });
@@ -51,9 +65,12 @@ test("Node's client uses its connection again after an early refusal", async () 
   const sockets = new Set<unknown>();
   for (let times = 0; times < 5; times++) {
     const status = await new Promise((resolve, reject) => {
-      const asking = request({ port, host: "127.0.0.1", method: "POST", path: "/guarded", agent }, (response) => {
-        response.resume().once("end", () => resolve(response.statusCode));
-      });
+      const asking = request(
+        { port, host: "127.0.0.1", method: "POST", path: "/guarded", agent },
+        (response) => {
+          response.resume().once("end", () => resolve(response.statusCode));
+        },
+      );
       asking.once("socket", (socket) => sockets.add(socket)).once("error", reject);
       asking.end("x".repeat(10_000));
     });
@@ -65,7 +82,10 @@ test("Node's client uses its connection again after an early refusal", async () 
 });
 
 test("a client that sends no more is cut off", async () => {
-  const { port, connections } = await serveBounded({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
+  const { port, connections } = await serveBounded({
+    headersTimeoutMs: 300,
+    requestTimeoutMs: 300,
+  });
   const client = await rawClient(port, post("/guarded", "content-length: 2", "{"));
   await client.closed;
 
@@ -95,7 +115,10 @@ test("a client that sends too much in chunks is told the end, and nothing after 
 
 test("a client that was not told to send its body finds the connection closed", async () => {
   const { port } = await serveBounded();
-  const client = await rawClient(port, post("/guarded", "content-length: 2\r\nexpect: 100-continue", ""));
+  const client = await rawClient(
+    port,
+    post("/guarded", "content-length: 2\r\nexpect: 100-continue", ""),
+  );
   await client.closed;
 
   expect(client.got()).toMatch(/^HTTP\/1\.1 401 [\s\S]*connection: close/i);

@@ -26,7 +26,12 @@ export function isSmallBody({ headers }: IncomingMessage, received: number): boo
  *
  * @param requestTimeoutMs - how long a request may take to arrive; where that is less, it holds for the rest of this one too
  */
-export function readRest(socket: Socket, connection: Connection, message: IncomingMessage, requestTimeoutMs: number): void {
+export function readRest(
+  socket: Socket,
+  connection: Connection,
+  message: IncomingMessage,
+  requestTimeoutMs: number,
+): void {
   let received = 0;
   connection.isDiscarding = true;
   const cut = () => void socket.destroy();

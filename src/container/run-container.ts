@@ -43,7 +43,10 @@ export interface Container {
  * @example
  * await runContainer(server, { port: 3000 });
  */
-export async function runContainer(server: Server, options: ContainerOptions = {}): Promise<Container> {
+export async function runContainer(
+  server: Server,
+  options: ContainerOptions = {},
+): Promise<Container> {
   const variables = process.env;
   const state = serverInternals(server);
   let runtime: Runtime | undefined;
@@ -52,7 +55,10 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     checkHttpOptions(options);
     const port = portOf(options, variables);
     const binding = await bindAdapters(server, variables);
-    const [powertools, measuring] = [await loadPowertools(variables), await openContainerMetrics(state)];
+    const [powertools, measuring] = [
+      await loadPowertools(variables),
+      await openContainerMetrics(state),
+    ];
     runtime = createRuntime(server, { variables, powertools, measuring, ...binding });
     requireTokens(runtime, binding);
     life = beginLife(runtime, shutdownTimes(runtime, state.options.shutdown));
@@ -73,9 +79,13 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;
-    const report = runtime?.log ?? createServerLogger({ ...state.options.log, environment, env: variables });
+    const report =
+      runtime?.log ?? createServerLogger({ ...state.options.log, environment, env: variables });
     const { error: _code, status: _status, stack, ...reasons } = log.data;
-    report.error("server.start_failed", error instanceof ListenError ? reasons : { ...reasons, stack });
+    report.error(
+      "server.start_failed",
+      error instanceof ListenError ? reasons : { ...reasons, stack },
+    );
     await runtime?.close().catch(() => {});
     process.exit(1);
   }
@@ -157,7 +167,10 @@ function listen(runtime: Runtime, life: ProcessLife): () => void {
     lastAt = performance.now();
     count += 1;
     runtime.log.info(count === 1 ? "shutdown.started" : "shutdown.hurried", { signal });
-    life.tell({ type: "terminate", skipsLinger: signal === "SIGINT" && runtime.environment === "development" });
+    life.tell({
+      type: "terminate",
+      skipsLinger: signal === "SIGINT" && runtime.environment === "development",
+    });
   };
   const onFault = (msg: string) => (error: unknown) => {
     runtime.log.error(msg, thrown(error));
@@ -193,9 +206,15 @@ function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): v
 }
 
 function portOf({ port }: ContainerOptions, variables: Variables): number {
-  const given = port ?? (variables["PORT"] === undefined || variables["PORT"] === "" ? 3000 : Number(variables["PORT"]));
+  const given =
+    port ??
+    (variables["PORT"] === undefined || variables["PORT"] === ""
+      ? 3000
+      : Number(variables["PORT"]));
   if (!Number.isInteger(given) || given < 0 || given > 65_535) {
-    throw new Error(`PORT: ${JSON.stringify(port ?? variables["PORT"])} is not a port; set a number from 0 to 65535`);
+    throw new Error(
+      `PORT: ${JSON.stringify(port ?? variables["PORT"])} is not a port; set a number from 0 to 65535`,
+    );
   }
   return given;
 }

@@ -80,7 +80,9 @@ test("a container that is stopped names what still runs of its schedules, where 
   life.tell({ type: "terminate" });
   expect(await life.ended).toBe(1);
   const cut = [{ handler: "reports.report.make", firesAt: expect.stringMatching(/:00:00\.000Z$/) }];
-  expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }));
+  expect(logs).toContainEqual(
+    expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }),
+  );
   held.resolve();
   await running.finished();
   expect(logs).toContainEqual(expect.objectContaining({ msg: "schedule.completed" }));

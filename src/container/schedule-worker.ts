@@ -10,11 +10,18 @@ const [leastMs, mostMs] = [20, 60_000];
  *
  * @returns what they are done with once nothing of them runs any more.
  */
-export async function keepSchedules(runtime: Runtime, stop: AbortSignal): Promise<{ readonly ended: Promise<void> }> {
+export async function keepSchedules(
+  runtime: Runtime,
+  stop: AbortSignal,
+): Promise<{ readonly ended: Promise<void> }> {
   // croner is read by who has schedules.
   const { createSchedules } = await import("../run/schedules.ts");
   const schedules = await createSchedules(runtime, await runtime.adapters());
-  return { ended: Promise.all(schedules.map((schedule) => keep(schedule, runtime, stop))).then(() => undefined) };
+  return {
+    ended: Promise.all(schedules.map((schedule) => keep(schedule, runtime, stop))).then(
+      () => undefined,
+    ),
+  };
 }
 
 /** Looks at the latest each minute: another process may have left a fire undone. */

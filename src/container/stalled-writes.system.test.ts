@@ -22,7 +22,11 @@ afterEach(closeAll);
 const ask = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: r1\r\n\r\n`;
 
 /** A client that has sent its request and reads nothing. */
-async function deaf(port: number, text: string | Buffer, protocol?: "http/1.1" | "h2"): Promise<RawClient> {
+async function deaf(
+  port: number,
+  text: string | Buffer,
+  protocol?: "http/1.1" | "h2",
+): Promise<RawClient> {
   const client = await rawClient(port, "", protocol);
   client.socket.pause();
   client.socket.write(text);
@@ -43,7 +47,14 @@ test.each([
 
     await expect.poll(() => logs.length).toBe(1);
     expect(logs).toMatchObject([
-      { level: "warn", msg: "response.stalled", requestId: "r1", method: "GET", path: "/big", timeoutMs: 200 },
+      {
+        level: "warn",
+        msg: "response.stalled",
+        requestId: "r1",
+        method: "GET",
+        path: "/big",
+        timeoutMs: 200,
+      },
     ]);
     await expect.poll(() => connections.known.size).toBe(0);
   },
@@ -55,7 +66,9 @@ test("a stream that nobody reads is cancelled, and one line says why", async () 
 
   await expect.poll(() => probe.cancelled).toBe(1);
   await expect.poll(() => connections.known.size).toBe(0);
-  expect(logs).toMatchObject([{ level: "warn", msg: "response.stalled", requestId: "r1", path: "/endless" }]);
+  expect(logs).toMatchObject([
+    { level: "warn", msg: "response.stalled", requestId: "r1", path: "/endless" },
+  ]);
 });
 
 test("who sends on while it reads nothing is cut off all the same", async () => {
@@ -98,7 +111,10 @@ test("a handler may take longer than writeTimeoutMs, and so may what was upgrade
     writeTimeoutMs: 50,
     upgrade: (_request, socket) => void socket.write(Buffer.alloc(bigBytes)),
   });
-  const upgraded = await deaf(port, "GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+  const upgraded = await deaf(
+    port,
+    "GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
+  );
   const waiting = await rawClient(port, ask("/held/a"));
   await deaf(port, ask("/big"));
   await expect.poll(() => said("response.stalled").length).toBe(1); // the others have had as much time
@@ -111,14 +127,19 @@ test("a handler may take longer than writeTimeoutMs, and so may what was upgrade
 
 test("over HTTP/2 a handler may take longer too, before its answer and in the midst of it", async () => {
   const { port, probe, said, logs } = await serveBounded({ tls, writeTimeoutMs: 50 });
-  const [session, closed] = [await http2Client(port), await http2Client(port, { settings: { initialWindowSize: 0 } })];
+  const [session, closed] = [
+    await http2Client(port),
+    await http2Client(port, { settings: { initialWindowSize: 0 } }),
+  ];
   const waiting = ["/held/a", "/halting"].map((path) => session.request({ ":path": path }));
   await expect.poll(() => probe.began).toBe(2);
   const stalled = closed.request({ ":path": "/text" });
   stalled.on("error", () => {});
   await expect.poll(() => said("response.stalled").length).toBe(1); // the others have had as much time
   probe.letGo();
-  const answers = await Promise.all(waiting.map(async (stream) => (await stream.toArray()).join("")));
+  const answers = await Promise.all(
+    waiting.map(async (stream) => (await stream.toArray()).join("")),
+  );
 
   expect(answers).toEqual(['{"name":"a"}', "chunk 1 chunk 2 "]);
   expect(logs).toHaveLength(1);
@@ -134,8 +155,12 @@ test.each(["/text", "/large", "/big", "/endless"])(
     await new Promise((resolve) => stuck.once("close", resolve));
 
     expect(stuck.rstCode).toBe(2);
-    await expect.poll(() => [...connections.known.values()].map(({ requests }) => requests.size)).toEqual([0]);
-    expect(logs).toMatchObject([{ level: "warn", msg: "response.stalled", requestId: "r1", method: "GET", path }]);
+    await expect
+      .poll(() => [...connections.known.values()].map(({ requests }) => requests.size))
+      .toEqual([0]);
+    expect(logs).toMatchObject([
+      { level: "warn", msg: "response.stalled", requestId: "r1", method: "GET", path },
+    ]);
     expect(probe.cancelled).toBe(path === "/endless" ? 1 : 0);
     const head = session.request({ ":path": "/text", ":method": "HEAD" });
     expect((await once(head, "response"))[0]).toMatchObject({ ":status": 200 });
@@ -145,16 +170,30 @@ test.each(["/text", "/large", "/big", "/endless"])(
 test("over HTTP/2 streams are reset where the window of the connection stays closed", async () => {
   const { port, said } = await serveBounded({ tls, writeTimeoutMs: 200 });
   const wide = preface([4, 2 ** 31 - 1]); // SETTINGS_INITIAL_WINDOW_SIZE; that of the connection stays at 65,535
-  await rawClient(port, Buffer.concat([wide, frame(1, 5, 1, getOf("/big")), frame(1, 5, 3, getOf("/large"))]), "h2");
+  await rawClient(
+    port,
+    Buffer.concat([wide, frame(1, 5, 1, getOf("/big")), frame(1, 5, 3, getOf("/large"))]),
+    "h2",
+  );
 
-  await expect.poll(() => said("response.stalled").map(({ path }) => path)).toEqual(["/big", "/large"]);
+  await expect
+    .poll(() => said("response.stalled").map(({ path }) => path))
+    .toEqual(["/big", "/large"]);
 });
 
 test("over HTTP/2 a connection that takes nothing is ended, whatever its windows say", async () => {
   const { port, connections, said, probe } = await serveBounded({ tls, writeTimeoutMs: 200 });
   const window = Buffer.alloc(4);
   window.writeUInt32BE(2 ** 31 - 1 - 65_535);
-  await deaf(port, Buffer.concat([preface([4, 2 ** 31 - 1]), frame(8, 0, 0, window), frame(1, 5, 1, getOf("/endless"))]), "h2");
+  await deaf(
+    port,
+    Buffer.concat([
+      preface([4, 2 ** 31 - 1]),
+      frame(8, 0, 0, window),
+      frame(1, 5, 1, getOf("/endless")),
+    ]),
+    "h2",
+  );
 
   await expect.poll(() => said("response.stalled").length).toBe(1);
   await expect.poll(() => connections.known.size).toBe(0);
@@ -189,5 +228,7 @@ test("a connection that is stuck with what belongs to no request is ended as wel
   cutStalled(http, connections, 40, runtime.log);
   await once(socket, "close");
 
-  expect(said("response.stalled")).toEqual([expect.objectContaining({ level: "warn", timeoutMs: 40 })]);
+  expect(said("response.stalled")).toEqual([
+    expect.objectContaining({ level: "warn", timeoutMs: 40 }),
+  ]);
 });

@@ -20,7 +20,12 @@ const leastBytesASecond = 1_024;
  * longer, and resets the streams of HTTP/2 of which it has not. One look at all there are every few seconds, instead of a
  * timer for each: an answer that is read costs nothing.
  */
-export function cutStalled(http: Server, { known }: Connections, timeoutMs: number, log: Logger): void {
+export function cutStalled(
+  http: Server,
+  { known }: Connections,
+  timeoutMs: number,
+  log: Logger,
+): void {
   const leastBytes = Math.ceil((timeoutMs / 1_000) * leastBytesASecond);
   let marks = new Map<Connection | OpenRequest, Mark>();
   const look = () => {
@@ -63,5 +68,9 @@ function isAnswered({ log }: OpenRequest): boolean {
 }
 
 function report(log: Logger, request: OpenRequest | undefined, timeoutMs: number): void {
-  (request?.log ?? log).warn("response.stalled", { method: request?.method, path: request?.path.slice(0, 200), timeoutMs });
+  (request?.log ?? log).warn("response.stalled", {
+    method: request?.method,
+    path: request?.path.slice(0, 200),
+    timeoutMs,
+  });
 }

@@ -1,6 +1,11 @@
 import { type EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
-import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, type OutgoingHttpHeaders } from "node:http2";
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect as connectHttp2,
+  type OutgoingHttpHeaders,
+} from "node:http2";
 import { get as getHttps } from "node:https";
 import { type AddressInfo, connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -17,7 +22,8 @@ import type { HttpServerOptions } from "./http-options.ts";
 import { type ContainerServer, createHttpServer } from "./http-server.ts";
 import { beginLife } from "./process-life.ts";
 
-const pem = (name: string) => readFileSync(new URL(`../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url), "utf8");
+const pem = (name: string) =>
+  readFileSync(new URL(`../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url), "utf8");
 const [key, cert] = [pem("key"), pem("cert")];
 
 const closers: (() => void)[] = [];
@@ -33,11 +39,19 @@ const text = { headers: { "content-type": "text/plain" } };
 const held = new Map<string, () => void>();
 const probe = defineFeature("probe", (r) => {
   const everyone = access.everyone;
-  r.query("text.show", { route: "GET /text", access: everyone, handler: async () => reply("text", text) });
+  r.query("text.show", {
+    route: "GET /text",
+    access: everyone,
+    handler: async () => reply("text", text),
+  });
   r.query("view.show", {
     route: "GET /view/:id",
     access: everyone,
-    handler: async (ctx) => ({ ip: ctx.request?.ip, path: ctx.request?.path, headers: { ...ctx.request?.headers } }),
+    handler: async (ctx) => ({
+      ip: ctx.request?.ip,
+      path: ctx.request?.path,
+      headers: { ...ctx.request?.headers },
+    }),
   });
   r.query("text.held", {
     route: "GET /held/:name",
@@ -56,7 +70,9 @@ const probe = defineFeature("probe", (r) => {
     access: everyone,
     handler: (ctx) => {
       ctx.log.info("wait.began");
-      return new Promise((_, reject) => ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason)));
+      return new Promise((_, reject) =>
+        ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason)),
+      );
     },
   });
   r.query("time.stick", {
@@ -92,9 +108,16 @@ const probe = defineFeature("probe", (r) => {
   r.query("hop.show", {
     route: "GET /hop",
     access: everyone,
-    handler: async () => reply("hop", { headers: { ...text.headers, "keep-alive": "timeout=5", upgrade: "x", "x-own": "1" } }),
+    handler: async () =>
+      reply("hop", {
+        headers: { ...text.headers, "keep-alive": "timeout=5", upgrade: "x", "x-own": "1" },
+      }),
   });
-  r.query("nothing.show", { route: "GET /nothing", access: everyone, handler: async () => undefined });
+  r.query("nothing.show", {
+    route: "GET /nothing",
+    access: everyone,
+    handler: async () => undefined,
+  });
   r.write("cookie.set", {
     route: "POST /cookie",
     access: everyone,
@@ -130,10 +153,13 @@ async function serving(options: HttpServerOptions = {}) {
 
 type Served = Awaited<ReturnType<typeof serving>>;
 const hears = ({ logs }: Served, msg: string, count = 1) =>
-  expect.poll(() => logs.filter((line) => line["msg"] === msg).length).toBeGreaterThanOrEqual(count);
+  expect
+    .poll(() => logs.filter((line) => line["msg"] === msg).length)
+    .toBeGreaterThanOrEqual(count);
 
 /** Resolves when it is closed, in whatever way. */
-const closed = (one: EventEmitter) => new Promise<void>((resolve) => one.once("close", () => resolve()));
+const closed = (one: EventEmitter) =>
+  new Promise<void>((resolve) => one.once("close", () => resolve()));
 
 interface Answer {
   readonly status: number | undefined;
@@ -174,7 +200,8 @@ async function clientOf(port: number) {
     session,
     goaways,
     open,
-    get: (path: string, headers: OutgoingHttpHeaders = {}) => answerOf(open({ ":path": path, ...headers }, { endStream: true })),
+    get: (path: string, headers: OutgoingHttpHeaders = {}) =>
+      answerOf(open({ ":path": path, ...headers }, { endStream: true })),
     send: (path: string, body: string, headers: OutgoingHttpHeaders = {}) => {
       const stream = open({ ":method": "POST", ":path": path, ...headers });
       stream.end(body);
@@ -204,13 +231,20 @@ test("HTTP/2 answers text, streams, cookies and nothing, as HTTP/1.1 does", asyn
   });
   expect(await get("/stream")).toMatchObject({ status: 200, body: "streamed" });
   expect(await get("/nothing")).toMatchObject({ status: 204, body: "" });
-  expect(await get("/text", { ":method": "HEAD" })).toMatchObject({ status: 200, body: "", headers: { "content-length": "4" } });
+  expect(await get("/text", { ":method": "HEAD" })).toMatchObject({
+    status: 200,
+    body: "",
+    headers: { "content-length": "4" },
+  });
   expect((await send("/cookie", "")).headers["set-cookie"]).toHaveLength(2);
 });
 
 test("HTTP/1.1 is served over the same port to who does not speak HTTP/2", async () => {
   const { port } = await serving();
-  const [response] = await once(getHttps({ port, host: "localhost", path: "/view/1", ca: cert, agent: false }), "response");
+  const [response] = await once(
+    getHttps({ port, host: "localhost", path: "/view/1", ca: cert, agent: false }),
+    "response",
+  );
   const view = JSON.parse((await response.toArray()).join(""));
 
   expect([response.statusCode, response.httpVersion]).toEqual([200, "1.1"]);
@@ -224,7 +258,9 @@ test("HTTP/1.1 is served over the same port to who does not speak HTTP/2", async
 test("a handler sees no difference: the host, the address, the path, joined headers, nothing of the protocol", async () => {
   const { client, port } = await serving();
   const { get } = await client();
-  const view = JSON.parse((await get("/view/a%20b?c=1", { cookie: ["a=1", "b=2"], "x-many": ["1", "2"] })).body);
+  const view = JSON.parse(
+    (await get("/view/a%20b?c=1", { cookie: ["a=1", "b=2"], "x-many": ["1", "2"] })).body,
+  );
 
   expect(view).toMatchObject({
     ip: expect.stringMatching(/127\.0\.0\.1$/),
@@ -241,7 +277,9 @@ test("headers that HTTP/2 does not have are left out, also while draining", asyn
   const { status, headers } = await get("/hop");
 
   expect([status, headers["x-own"]]).toEqual([200, "1"]);
-  expect(Object.keys(headers).filter((name) => ["connection", "keep-alive", "upgrade"].includes(name))).toEqual([]);
+  expect(
+    Object.keys(headers).filter((name) => ["connection", "keep-alive", "upgrade"].includes(name)),
+  ).toEqual([]);
 });
 
 test("a body arrives whole, and one over the limit is 413, announced or not", async () => {
@@ -249,10 +287,16 @@ test("a body arrives whole, and one over the limit is 413, announced or not", as
   const { send, get } = await client();
 
   expect(JSON.parse((await send("/size", "abc")).body)).toEqual({ bytes: 3 });
-  expect(JSON.parse((await send("/size", "abc", { expect: "100-continue" })).body)).toEqual({ bytes: 3 });
+  expect(JSON.parse((await send("/size", "abc", { expect: "100-continue" })).body)).toEqual({
+    bytes: 3,
+  });
   expect(JSON.parse((await send("/size", "")).body)).toEqual({ bytes: 0 });
-  expect(await send("/size", "x".repeat(1_001), { "content-length": 1_001 })).toMatchObject({ status: 413 });
-  expect(JSON.parse((await send("/size", "x".repeat(100_000))).body)).toMatchObject({ error: "payload_too_large" });
+  expect(await send("/size", "x".repeat(1_001), { "content-length": 1_001 })).toMatchObject({
+    status: 413,
+  });
+  expect(JSON.parse((await send("/size", "x".repeat(100_000))).body)).toMatchObject({
+    error: "payload_too_large",
+  });
   expect((await get("/size", { ":method": "POST" })).status).toBe(200);
 });
 
@@ -265,7 +309,10 @@ test("an upload that never ends is ended by the server, also on a route that is 
   ] as const) {
     const stream = open({ ":method": "POST", ":path": path });
     const upload = setInterval(() => stream.write("x".repeat(250)), 1);
-    expect(await answerOf(stream).finally(() => clearInterval(upload))).toMatchObject({ status, reset: 0 });
+    expect(await answerOf(stream).finally(() => clearInterval(upload))).toMatchObject({
+      status,
+      reset: 0,
+    });
   }
 });
 
@@ -276,29 +323,42 @@ test.each<[string, OutgoingHttpHeaders, number]>([
   ["two hosts", { ":path": "/text", ":authority": "a", host: "b" }, 400],
   ["two hosts in one", { ":path": "/text", ":authority": "a,b" }, 400],
   ["no route", { ":path": "/nowhere" }, 404],
-])("%s is refused under the request's own ID, in the uniform body", async (_name, headers, status) => {
-  const { client } = await serving({ maxHeaderBytes: 4_096 });
-  const { open, session } = await client();
-  const answer = await answerOf(open({ "x-request-id": "r1", ...headers }, { endStream: true }));
+])(
+  "%s is refused under the request's own ID, in the uniform body",
+  async (_name, headers, status) => {
+    const { client } = await serving({ maxHeaderBytes: 4_096 });
+    const { open, session } = await client();
+    const answer = await answerOf(open({ "x-request-id": "r1", ...headers }, { endStream: true }));
 
-  expect(answer).toMatchObject({ status, headers: { "x-request-id": "r1" } });
-  expect(JSON.parse(answer.body)).toMatchObject({ requestId: "r1" });
-  expect(session.closed).toBe(false);
-});
+    expect(answer).toMatchObject({ status, headers: { "x-request-id": "r1" } });
+    expect(JSON.parse(answer.body)).toMatchObject({ requestId: "r1" });
+    expect(session.closed).toBe(false);
+  },
+);
 
 test("a host is taken from :authority or Host, also where both name the same one", async () => {
   const { get } = await (await serving()).client();
-  const names = [{ host: "x" }, { ":authority": "x" }, { ":authority": "X.example:443", host: "x.example" }];
+  const names = [
+    { host: "x" },
+    { ":authority": "x" },
+    { ":authority": "X.example:443", host: "x.example" },
+  ];
 
-  for (const headers of [...names, { ":authority": "[::1]:8443" }]) expect((await get("/text", headers)).status).toBe(200);
+  for (const headers of [...names, { ":authority": "[::1]:8443" }])
+    expect((await get("/text", headers)).status).toBe(200);
   for (const authority of ["u@x", "a b", "a/b", ""]) {
-    expect(await get("/text", { ":authority": authority })).toMatchObject({ status: undefined, reset: 1 });
+    expect(await get("/text", { ":authority": authority })).toMatchObject({
+      status: undefined,
+      reset: 1,
+    });
   }
 });
 
 test("OPTIONS * says what the server as a whole allows", async () => {
   const { open } = await (await serving()).client();
-  const answer = await answerOf(open({ ":method": "OPTIONS", ":path": "*", "x-request-id": "r1" }, { endStream: true }));
+  const answer = await answerOf(
+    open({ ":method": "OPTIONS", ":path": "*", "x-request-id": "r1" }, { endStream: true }),
+  );
 
   expect(answer).toMatchObject({
     status: 204,
@@ -314,14 +374,30 @@ test("two credentials are refused under the request's own ID", async () => {
   socket.on("data", (chunk: Buffer) => got.push(chunk));
   // Node's own client does not send them: GET / of the host x with two fields of the name authorization.
   const field = (name: string, value: string) =>
-    Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)]);
-  const credentials = [field("authorization", "Bearer a"), field("authorization", "Bearer b"), field("accept", "*/*")];
+    Buffer.concat([
+      Buffer.from([0, name.length]),
+      Buffer.from(name),
+      Buffer.from([value.length]),
+      Buffer.from(value),
+    ]);
+  const credentials = [
+    field("authorization", "Bearer a"),
+    field("authorization", "Bearer b"),
+    field("accept", "*/*"),
+  ];
   const head = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x41, 1, 0x78]), ...credentials]);
   socket.write(
-    Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0), frame(4, 1, 0), frame(1, 5, 1, head)]),
+    Buffer.concat([
+      Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+      frame(4, 0, 0),
+      frame(4, 1, 0),
+      frame(1, 5, 1, head),
+    ]),
   );
 
-  await expect.poll(() => Buffer.concat(got).toString("latin1")).toMatch(/"error":"malformed_request".*"requestId":"/);
+  await expect
+    .poll(() => Buffer.concat(got).toString("latin1"))
+    .toMatch(/"error":"malformed_request".*"requestId":"/);
 });
 
 test("headers far over the limit are reset, and the connection goes on", async () => {
@@ -379,7 +455,9 @@ test("a stream that breaks is reset, and logged", async () => {
   expect(await get("/failing")).toMatchObject({ ...head, reset: 2 });
   await expect
     .poll(() => served.logs)
-    .toContainEqual(expect.objectContaining({ msg: "response.cut_off", message: "the source failed" }));
+    .toContainEqual(
+      expect.objectContaining({ msg: "response.cut_off", message: "the source failed" }),
+    );
 });
 
 test("a session that is idle is closed in time, one in use is not", async () => {
@@ -397,7 +475,12 @@ test("a session that is idle is closed in time, one in use is not", async () => 
 
 test("a client that opens and resets streams without end is sent away, and others are served", async () => {
   const served = await serving();
-  const socket = connectTls({ port: served.port, host: "localhost", ca: cert, ALPNProtocols: ["h2"] });
+  const socket = connectTls({
+    port: served.port,
+    host: "localhost",
+    ca: cert,
+    ALPNProtocols: ["h2"],
+  });
   socket.on("error", () => {});
   closers.push(() => socket.destroy());
   const sentAway = new Promise<void>((resolve) => {
@@ -413,7 +496,13 @@ test("a client that opens and resets streams without end is sent away, and other
     });
   });
   // Node's own client does not do it: GET / of the host x, and its reset at once, again and again.
-  socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0), frame(4, 1, 0)]));
+  socket.write(
+    Buffer.concat([
+      Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+      frame(4, 0, 0),
+      frame(4, 1, 0),
+    ]),
+  );
   let id = 1;
   const flood = setInterval(() => {
     for (const end = id + 200; id < end && socket.writable; id += 2) {
@@ -544,7 +633,11 @@ test("the drain waits for streams in flight, not for idle sessions, nor for hand
   silent.on("error", () => {});
   await once(silent, "connect");
   const over = [closed(idle.session), closed(silent)];
-  const drained = ended(served.runtime, served.container, { lingerMs: 0, drainMs: 30_000, totalMs: 60_000 });
+  const drained = ended(served.runtime, served.container, {
+    lingerMs: 0,
+    drainMs: 30_000,
+    totalMs: 60_000,
+  });
   await Promise.all(over);
   held.get("3")?.();
 
@@ -554,17 +647,33 @@ test("the drain waits for streams in flight, not for idle sessions, nor for hand
 
 test("over TLS too, HTTP/1.1 connections that are idle are closed with the listener", async () => {
   const served = await serving();
-  const idle = connectTls({ port: served.port, host: "localhost", ca: cert, ALPNProtocols: ["http/1.1"] });
+  const idle = connectTls({
+    port: served.port,
+    host: "localhost",
+    ca: cert,
+    ALPNProtocols: ["http/1.1"],
+  });
   idle.on("error", () => {});
   idle.write("GET /text HTTP/1.1\r\nhost: x\r\n\r\n");
   await once(idle, "data");
-  const unused = connectTls({ port: served.port, host: "localhost", ca: cert, ALPNProtocols: ["http/1.1"] });
+  const unused = connectTls({
+    port: served.port,
+    host: "localhost",
+    ca: cert,
+    ALPNProtocols: ["http/1.1"],
+  });
   await once(unused, "secureConnect");
   unused.resume();
   idle.resume();
   const gone = [closed(idle), closed(unused)];
 
-  expect(await ended(served.runtime, served.container, { lingerMs: 0, drainMs: 30_000, totalMs: 60_000 })).toBe(0);
+  expect(
+    await ended(served.runtime, served.container, {
+      lingerMs: 0,
+      drainMs: 30_000,
+      totalMs: 60_000,
+    }),
+  ).toBe(0);
   await Promise.all(gone);
   expect(served.logs.filter(({ msg }) => msg === "request.failed")).toEqual([]);
 });
@@ -581,10 +690,17 @@ test("a body that does not come is answered with 504, and a stream that is stuck
   silent.on("error", () => {});
   await once(silent, "connect");
 
-  expect(await ended(served.runtime, served.container, { lingerMs: 0, drainMs: 3_000, totalMs: 60_000 })).toBe(1);
+  expect(
+    await ended(served.runtime, served.container, { lingerMs: 0, drainMs: 3_000, totalMs: 60_000 }),
+  ).toBe(1);
   expect((await half).status).toBe(504);
   expect((await stuck).status).toBeUndefined();
   expect(served.logs).toContainEqual(
-    expect.objectContaining({ msg: "shutdown.requests_cut_off", requests: ["GET /stick"], count: 1, upgraded: 0 }),
+    expect.objectContaining({
+      msg: "shutdown.requests_cut_off",
+      requests: ["GET /stick"],
+      count: 1,
+      upgraded: 0,
+    }),
   );
 });

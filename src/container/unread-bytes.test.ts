@@ -1,6 +1,11 @@
 import { Duplex } from "node:stream";
 import { expect, test } from "vitest";
-import { createUnreadBudget, defaultUnreadBytes, type Holder, type UnreadBudget } from "./unread-bytes.ts";
+import {
+  createUnreadBudget,
+  defaultUnreadBytes,
+  type Holder,
+  type UnreadBudget,
+} from "./unread-bytes.ts";
 
 const mebibyte = 1_048_576;
 
@@ -40,7 +45,9 @@ test("all connections hold no more than the limit: those that hold most are cut,
   budget.hold(small, 30);
   budget.hold(latest, 20);
 
-  expect([large, small, latest].map(({ unread, socket }) => [unread.isCut, socket.destroyed])).toEqual([
+  expect(
+    [large, small, latest].map(({ unread, socket }) => [unread.isCut, socket.destroyed]),
+  ).toEqual([
     [true, true],
     [false, false],
     [false, false],
@@ -64,7 +71,8 @@ test("what is cut counts no more, whatever it still holds or gives back", () => 
 test("a client that reads keeps its connection before one that does not, even if it holds more", async () => {
   const { budget, connect } = budgetOf(1_000);
   const [reading, stuck, latest] = [connect(), connect(), connect()];
-  for (const { handle } of [reading, stuck]) Object.assign(handle, { bytesWritten: 1_000, writeQueueSize: 500 });
+  for (const { handle } of [reading, stuck])
+    Object.assign(handle, { bytesWritten: 1_000, writeQueueSize: 500 });
   budget.hold(reading, 600);
   budget.hold(stuck, 350);
   const sinceMs = performance.now();
@@ -84,7 +92,10 @@ test("a stream of HTTP/2 that is taken counts as read, and its session is ended 
     requestsOf({ outflow: { taken: () => taken } }, { outflow: { taken: () => undefined } }),
     session("reading"),
   );
-  const stuck = connect(requestsOf({ drop: () => void ended.push("answer") }, {}), session("stuck"));
+  const stuck = connect(
+    requestsOf({ drop: () => void ended.push("answer") }, {}),
+    session("stuck"),
+  );
   budget.hold(reading, 600);
   budget.hold(stuck, 350);
   const sinceMs = performance.now();
@@ -134,17 +145,21 @@ test.each([
   [128 * mebibyte, 100],
   [24 * mebibyte, 24],
   [100, 1],
-])("with a limit of %d bytes, so many requests of all connections run ahead of those before them: %d", (limitBytes, count) => {
-  const { budget } = budgetOf(limitBytes);
-  const taken = Array.from({ length: 101 }, () => budget.takeAhead());
-  expect(taken.filter(Boolean)).toHaveLength(count);
-  budget.giveAhead();
+])(
+  "with a limit of %d bytes, so many requests of all connections run ahead of those before them: %d",
+  (limitBytes, count) => {
+    const { budget } = budgetOf(limitBytes);
+    const taken = Array.from({ length: 101 }, () => budget.takeAhead());
+    expect(taken.filter(Boolean)).toHaveLength(count);
+    budget.giveAhead();
 
-  expect([budget.takeAhead(), budget.takeAhead()]).toEqual([true, false]);
-});
+    expect([budget.takeAhead(), budget.takeAhead()]).toEqual([true, false]);
+  },
+);
 
 test("without a limit it is 128 MiB, in a small heap a quarter of it, and 8 MiB at the least", () => {
-  const withHeap = (megabytes: number) => defaultUnreadBytes((megabytes + 192) * mebibyte) / mebibyte; // with its young objects
+  const withHeap = (megabytes: number) =>
+    defaultUnreadBytes((megabytes + 192) * mebibyte) / mebibyte; // with its young objects
   expect([4_096, 512, 96, 10].map(withHeap)).toEqual([128, 128, 24, 8]);
   expect(defaultUnreadBytes()).toBeGreaterThanOrEqual(8 * mebibyte);
 });

@@ -103,7 +103,10 @@ export function createUnreadBudget(
     const nowMs = performance.now();
     const holders = [...known]
       // One response alone may be larger than all: it is on its way to a client that asked for nothing else.
-      .filter(([, connection]) => connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1))
+      .filter(
+        ([, connection]) =>
+          connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1),
+      )
       .map(([socket, connection]) => ({ socket, connection, weight: weightOf(connection, nowMs) }))
       .sort((one, other) => other.weight - one.weight);
     let count = 0;
@@ -178,6 +181,10 @@ function takenOf({ transport, session, requests }: Holder): number {
  */
 export function takenByKernel(socket: Duplex): number | undefined {
   // Safe: a socket of the network has a handle until it is destroyed, and where it had none, nothing would be cut.
-  const { _handle: handle } = socket as { _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null };
-  return handle && handle.writeQueueSize > 0 ? handle.bytesWritten - handle.writeQueueSize : undefined;
+  const { _handle: handle } = socket as {
+    _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
+  };
+  return handle && handle.writeQueueSize > 0
+    ? handle.bytesWritten - handle.writeQueueSize
+    : undefined;
 }

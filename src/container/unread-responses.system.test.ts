@@ -7,7 +7,13 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { cert, closeAll, mebibyte, rawClient, serveBounded } from "../../test/fixtures/bounded-server.ts";
+import {
+  cert,
+  closeAll,
+  mebibyte,
+  rawClient,
+  serveBounded,
+} from "../../test/fixtures/bounded-server.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../../test/support/process.ts";
 
 const heapMb = 96;
@@ -21,7 +27,11 @@ async function start(...parameters: string[]): Promise<StartedProcess> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-unread-"));
   const script = join(import.meta.dirname, "../../test/fixtures/unread.ts");
   const env = { NODE_ENV: "test", KEELSON_DIRECTORY: directory };
-  const started = await startProcess(process.execPath, [`--max-old-space-size=${heapMb}`, script, ...parameters], env);
+  const started = await startProcess(
+    process.execPath,
+    [`--max-old-space-size=${heapMb}`, script, ...parameters],
+    env,
+  );
   ends.push(() => {
     signalGroup(started, "SIGKILL");
     rmSync(directory, { recursive: true, maxRetries: 20 });
@@ -40,7 +50,11 @@ function deafClients(port: number, count: number, text: string): void {
 }
 
 /** What an ordinary client gets, ten times one after the other. */
-async function ordinary(port: number, ask: typeof get, more: object = {}): Promise<(number | undefined)[]> {
+async function ordinary(
+  port: number,
+  ask: typeof get,
+  more: object = {},
+): Promise<(number | undefined)[]> {
   const statuses: (number | undefined)[] = [];
   for (let times = 0; times < 10; times += 1) {
     const status = await new Promise<number | undefined>((resolve, reject) => {
@@ -62,28 +76,38 @@ test.each([
   ["100 requests of 256 KiB each", 60, pipelined("/large")],
   ["100 requests that are answered at the same time", 60, pipelined("/late")],
   ["64 KiB of the shortest requests", 60, "GET / HTTP/1.1\r\n\r\n".repeat(3_640)],
-])("a process survives clients that pipeline and read nothing, and answers others: %s", async (_name, clients, text) => {
-  const { port, child, exited } = await start();
-  deafClients(port, clients, text);
-  const statuses = await Promise.race([ordinary(port, get), exited]);
+])(
+  "a process survives clients that pipeline and read nothing, and answers others: %s",
+  async (_name, clients, text) => {
+    const { port, child, exited } = await start();
+    deafClients(port, clients, text);
+    const statuses = await Promise.race([ordinary(port, get), exited]);
 
-  expect(statuses).toEqual(ten200);
-  expect(child.exitCode).toBeNull();
-});
+    expect(statuses).toEqual(ten200);
+    expect(child.exitCode).toBeNull();
+  },
+);
 
 test.each(["/large", "/late"])(
   "a process survives HTTP/2 clients whose windows stay closed, and answers others: %s",
   async (path) => {
     const { port, child, exited } = await start("tls");
     for (let client = 0; client < 30; client += 1) {
-      const session = connectHttp2(`https://localhost:${port}`, { ca: cert, settings: { initialWindowSize: 0 } });
+      const session = connectHttp2(`https://localhost:${port}`, {
+        ca: cert,
+        settings: { initialWindowSize: 0 },
+      });
       session.on("error", () => {});
       session.once("connect", () => {
-        for (let request = 0; request < 100; request += 1) session.request({ ":path": path }).on("error", () => {});
+        for (let request = 0; request < 100; request += 1)
+          session.request({ ":path": path }).on("error", () => {});
       });
       ends.push(() => session.destroy());
     }
-    const statuses = await Promise.race([ordinary(port, getTls, { ca: cert, ALPNProtocols: ["http/1.1"] }), exited]);
+    const statuses = await Promise.race([
+      ordinary(port, getTls, { ca: cert, ALPNProtocols: ["http/1.1"] }),
+      exited,
+    ]);
 
     expect(statuses).toEqual(ten200);
     expect(child.exitCode).toBeNull();
@@ -100,7 +124,11 @@ test("clients that hold too much are cut, one line says how many, and nothing st
   }
   await expect.poll(() => said("server.connections_cut").length).toBeGreaterThan(0);
   expect(container.unread.heldBytes).toBeLessThanOrEqual(limits.unreadBytes);
-  expect(said("server.connections_cut")[0]).toMatchObject({ level: "warn", count: 1, unreadBytes: limits.unreadBytes });
+  expect(said("server.connections_cut")[0]).toMatchObject({
+    level: "warn",
+    count: 1,
+    unreadBytes: limits.unreadBytes,
+  });
   expect(await (await fetch(`http://127.0.0.1:${port}/text`)).json()).toEqual({ text: "text" });
   for (const { socket } of clients) socket.destroy();
   await expect.poll(() => connections.underWay().count).toBe(0);
@@ -120,8 +148,12 @@ test("clients that pipeline more than all may hold, and read, are all answered",
 });
 
 test("requests that wait count as well: who sends most is cut, also while its requests are read, and others are answered", async () => {
-  const { port, container, connections, probe, said } = await serveBounded({}, { bodyBytes: mebibyte, unreadBytes: mebibyte });
-  const send = (count: number) => rawClient(port, "GET /held/a HTTP/1.1\r\nhost: x\r\n\r\n".repeat(count));
+  const { port, container, connections, probe, said } = await serveBounded(
+    {},
+    { bodyBytes: mebibyte, unreadBytes: mebibyte },
+  );
+  const send = (count: number) =>
+    rawClient(port, "GET /held/a HTTP/1.1\r\nhost: x\r\n\r\n".repeat(count));
   const large = await send(513); // the first costs nothing, and 512 of 2 KiB are the limit
   await expect.poll(() => connections.underWay().count).toBe(513);
   const kept = await send(300);

@@ -77,20 +77,29 @@ interface StartOptions {
 }
 
 /** Another process on the same queues, which works on them. */
-async function start({ features = [loads], environment = "test", sweepMs = 10_000, isWatched = false }: StartOptions = {}) {
+async function start({
+  features = [loads],
+  environment = "test",
+  sweepMs = 10_000,
+  isWatched = false,
+}: StartOptions = {}) {
   const variables = app.env;
   const server = buildServer({ features, environment });
   runtime = createRuntime(server, {
     variables: { ...variables, LOG_LEVEL: "debug", ...(isWatched ? { KEELSON_WATCH: "1" } : {}) },
     clock: { now: () => Date.now() + aheadMs },
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
-    openAdapters: async (bound) => ({ ...(await openChecked(bound, variables, "create")), endPolls }),
+    openAdapters: async (bound) => ({
+      ...(await openChecked(bound, variables, "create")),
+      endPolls,
+    }),
   });
   workers = await startWorkers(runtime, sweepMs);
   return { runtime, workers };
 }
 
-const send = (names: readonly string[], lane: string) => app.call("loads.load.send", { names, lane });
+const send = (names: readonly string[], lane: string) =>
+  app.call("loads.load.send", { names, lane });
 
 describe("the workers of a container", () => {
   test("consume events and run jobs until they are stopped", async () => {
@@ -110,20 +119,39 @@ describe("the workers of a container", () => {
     await send(["1", "2", "3"], "lane");
     await send(["other"], "other lane");
     await start();
-    await expect.poll(() => runs.filter((name) => name !== "other"), { timeout: 60_000 }).toEqual(["1", "1", "2", "3"]);
+    await expect
+      .poll(() => runs.filter((name) => name !== "other"), { timeout: 60_000 })
+      .toEqual(["1", "1", "2", "3"]);
     expect(runs).toContain("other");
   }, 90_000);
 
   test("hold up nobody of a group of a fair queue where one fails", async () => {
     broken.add("1");
-    const { AWS_ENDPOINT_URL: endpoint = "", KEELSON_EVENT_QUEUE: QueueName = "keelson-events" } = app.env;
-    const sqs = new SQSClient({ endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } });
+    const { AWS_ENDPOINT_URL: endpoint = "", KEELSON_EVENT_QUEUE: QueueName = "keelson-events" } =
+      app.env;
+    const sqs = new SQSClient({
+      endpoint,
+      region: "us-east-1",
+      credentials: { accessKeyId: "test", secretAccessKey: "test" },
+    });
     await app.settled(); // makes the queues
     const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
     for (const name of ["1", "2"]) {
       const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme" };
-      const body = { kind: "shared", type: "load.sent", eventId: `fair-${name}`, payload: { name, requestId: "r1" }, ...cause };
-      await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: JSON.stringify(body), MessageGroupId: "acme" }));
+      const body = {
+        kind: "shared",
+        type: "load.sent",
+        eventId: `fair-${name}`,
+        payload: { name, requestId: "r1" },
+        ...cause,
+      };
+      await sqs.send(
+        new SendMessageCommand({
+          QueueUrl,
+          MessageBody: JSON.stringify(body),
+          MessageGroupId: "acme",
+        }),
+      );
     }
     sqs.destroy();
     await start();
@@ -142,11 +170,17 @@ describe("the workers of a container", () => {
     expect(await life.ended).toBe(1);
     const [{ jobId = "none", origRequestId = "none" } = {}] = app.jobs.slice(-1);
     const cut = [expect.objectContaining({ handler: "loads.load.carry", jobId, origRequestId })];
-    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.workers_cut_off", messages: cut, count: 1 }));
-    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }));
+    expect(logs).toContainEqual(
+      expect.objectContaining({ msg: "shutdown.workers_cut_off", messages: cut, count: 1 }),
+    );
+    expect(logs).toContainEqual(
+      expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }),
+    );
     held.resolve();
     await running.finished();
-    expect(logs).toContainEqual(expect.objectContaining({ msg: "job.completed", handler: "loads.load.carry" }));
+    expect(logs).toContainEqual(
+      expect.objectContaining({ msg: "job.completed", handler: "loads.load.carry" }),
+    );
   }, 60_000);
 
   // A poll of the embedded queue can be ended; one of LocalStack's cannot.
@@ -193,10 +227,15 @@ describe("the workers of a container", () => {
     const { database } = await bound.adapters();
     database.middlewareStack.add(
       (next, context) => (parameters) =>
-        context["commandName"] === "QueryCommand" ? Promise.reject(new Error("no reading")) : next(parameters),
+        context["commandName"] === "QueryCommand"
+          ? Promise.reject(new Error("no reading"))
+          : next(parameters),
       { step: "initialize", name: "unreadable" },
     );
-    const isSaid = () => logs.some(({ msg, reason }) => msg === "outbox.sweep_failed" && String(reason).includes("no reading"));
+    const isSaid = () =>
+      logs.some(
+        ({ msg, reason }) => msg === "outbox.sweep_failed" && String(reason).includes("no reading"),
+      );
     await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
     database.middlewareStack.remove("unreadable");
     aheadMs = app.clock.now() - Date.now() + 11_000;
@@ -232,7 +271,11 @@ describe("the workers of a container", () => {
     );
     await expect
       .poll(
-        () => logs.filter(({ msg, reason }) => msg === "queue.receive_failed" && String(reason).includes("out of order")).length,
+        () =>
+          logs.filter(
+            ({ msg, reason }) =>
+              msg === "queue.receive_failed" && String(reason).includes("out of order"),
+          ).length,
         {
           timeout: 60_000,
         },
@@ -252,7 +295,8 @@ describe("the workers of a container", () => {
       const hidden: unknown[] = [];
       sqs.middlewareStack.add(
         (next, context) => (parameters) => {
-          if (context["commandName"] === "ChangeMessageVisibilityCommand") hidden.push(parameters.input);
+          if (context["commandName"] === "ChangeMessageVisibilityCommand")
+            hidden.push(parameters.input);
           return next(parameters);
         },
         { step: "initialize", name: "watch" },
@@ -265,7 +309,9 @@ describe("the workers of a container", () => {
         expect.objectContaining({ VisibilityTimeout: 30 }),
       ]);
       held.resolve();
-      await expect.poll(() => logs.some(({ msg }) => msg === "job.completed"), { timeout: 30_000 }).toBe(true);
+      await expect
+        .poll(() => logs.some(({ msg }) => msg === "job.completed"), { timeout: 30_000 })
+        .toBe(true);
       const { jobs } = await (await bound.adapters()).messaging.open();
       await expect.poll(() => jobs.size(), { timeout: 30_000 }).toEqual({ visible: 0, hidden: 0 });
       await vi.advanceTimersByTimeAsync(20_000);
@@ -280,11 +326,17 @@ describe("the workers of a container", () => {
     const { sqs, jobs } = await (await bound.adapters()).messaging.open();
     sqs.middlewareStack.add(
       (next, context) => (parameters) =>
-        context["commandName"] === "DeleteMessageCommand" ? Promise.reject(new Error("no acknowledging")) : next(parameters),
+        context["commandName"] === "DeleteMessageCommand"
+          ? Promise.reject(new Error("no acknowledging"))
+          : next(parameters),
       { step: "initialize", name: "unacknowledged" },
     );
     await send(["once"], "free");
-    const isSaid = () => logs.some(({ msg, reason }) => msg === "queue.acknowledge_failed" && String(reason).includes("no ack"));
+    const isSaid = () =>
+      logs.some(
+        ({ msg, reason }) =>
+          msg === "queue.acknowledge_failed" && String(reason).includes("no ack"),
+      );
     await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
     workers?.stop();
     await workers?.finished();
@@ -305,7 +357,8 @@ describe("the workers of a container", () => {
         polling.resolve();
         const output = await next(parameters);
         const { Messages } = output.output as { readonly Messages?: readonly unknown[] };
-        if (context["commandName"] !== "ReceiveMessageCommand" || Messages === undefined) return output;
+        if (context["commandName"] !== "ReceiveMessageCommand" || Messages === undefined)
+          return output;
         given.resolve();
         await goOn.promise;
         return output;

@@ -25,7 +25,10 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const stopping = new AbortController();
   const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
     try {
-      await (await runtime.runs()).outbox.sweep({ graceMs: ageMs, ...(signal === undefined ? {} : { signal }) });
+      await (await runtime.runs()).outbox.sweep({
+        graceMs: ageMs,
+        ...(signal === undefined ? {} : { signal }),
+      });
     } catch (error) {
       runtime.log.warn("outbox.sweep_failed", { reason: String(error) });
     }
@@ -39,7 +42,8 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   };
   const hasOutbox = usesMessages(registry);
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
-  const schedules = registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
+  const schedules =
+    registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
   return {
     stop: () => {
       stopping.abort();

@@ -5,8 +5,17 @@ import { type AmbientStore, ambientStore, currentContext, runWithStore } from ".
 import { createRandomDigits, RunTrace } from "./trace.ts";
 
 const storeOf = (requestId: string): AmbientStore => ({
-  context: { requestId, tenantId: undefined, userId: undefined, signal: undefined, trace: new RunTrace(createRandomDigits()) },
-  runtime: { tableName: (name) => name, projections: { open: async () => ({ version: async () => 1 }) } },
+  context: {
+    requestId,
+    tenantId: undefined,
+    userId: undefined,
+    signal: undefined,
+    trace: new RunTrace(createRandomDigits()),
+  },
+  runtime: {
+    tableName: (name) => name,
+    projections: { open: async () => ({ version: async () => 1 }) },
+  },
 });
 const requestId = () => currentContext()?.requestId;
 
@@ -38,7 +47,10 @@ test("stores of the application stay as they are, within a run and after it", as
   await own.run("mine", async () => {
     expect(await runWithStore(storeOf("a"), async () => own.getStore())).toBe("mine");
     own.enterWith("changed");
-    expect(await runWithStore(storeOf("b"), async () => [own.getStore(), requestId()])).toEqual(["changed", "b"]);
+    expect(await runWithStore(storeOf("b"), async () => [own.getStore(), requestId()])).toEqual([
+      "changed",
+      "b",
+    ]);
     expect(own.getStore()).toBe("changed");
   });
 });

@@ -43,12 +43,23 @@ const storage = new AsyncLocalStorage<AmbientStore>();
  * `AsyncResource`: `storage.run` makes the map of all stores anew for that as well, a tenth of a request's time
  * (`wrapped-no-log` in `bench/results.json`).
  */
-export function runWithStore<Store extends AmbientStore, Result>(store: Store, work: (store: Store) => Result): Result {
+export function runWithStore<Store extends AmbientStore, Result>(
+  store: Store,
+  work: (store: Store) => Result,
+): Result {
   const resource = new AsyncResource("keelson", executionAsyncId());
-  return resource.runInAsyncScope<undefined, Result>(entered<Store, Result>, undefined, store, work);
+  return resource.runInAsyncScope<undefined, Result>(
+    entered<Store, Result>,
+    undefined,
+    store,
+    work,
+  );
 }
 
-function entered<Store extends AmbientStore, Result>(store: Store, work: (store: Store) => Result): Result {
+function entered<Store extends AmbientStore, Result>(
+  store: Store,
+  work: (store: Store) => Result,
+): Result {
   storage.enterWith(store);
   return work(store);
 }

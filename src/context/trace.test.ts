@@ -7,7 +7,12 @@ const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
 const spanId = "00f067aa0ba902b7";
 const traceparent = `00-${traceId}-${spanId}-01`;
 const xray = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
-const ofXray = { traceId: "5759e988bd862e3fe1be46a994272793", spanId: "53995c3f42cd8ad8", sampled: true, state: undefined };
+const ofXray = {
+  traceId: "5759e988bd862e3fe1be46a994272793",
+  spanId: "53995c3f42cd8ad8",
+  sampled: true,
+  state: undefined,
+};
 const spanOf = (traceId: string, spanId: string | undefined, sampled: boolean, state?: string) => ({
   traceId,
   spanId,
@@ -24,17 +29,24 @@ describe("traceparent", () => {
     ["fe", false],
     ["ff", true],
   ])("is read, flags %s", (flags, sampled) => {
-    expect(w3cSpan({ traceparent: `00-${traceId}-${spanId}-${flags}` })).toEqual(spanOf(traceId, spanId, sampled));
+    expect(w3cSpan({ traceparent: `00-${traceId}-${spanId}-${flags}` })).toEqual(
+      spanOf(traceId, spanId, sampled),
+    );
   });
 
   test("of a later version is read as far as it is known", () => {
-    for (const version of [`01-${traceId}-${spanId}-01`, `cc-${traceId}-${spanId}-01-what-the-future-will-be-like`]) {
+    for (const version of [
+      `01-${traceId}-${spanId}-01`,
+      `cc-${traceId}-${spanId}-01-what-the-future-will-be-like`,
+    ]) {
       expect(w3cSpan({ traceparent: version })).toEqual(spanOf(traceId, spanId, true));
     }
   });
 
   test.each([" ", "\t", " \t"])("may have blanks around it", (blank) => {
-    expect(w3cSpan({ traceparent: `${blank}${traceparent}${blank}` })).toEqual(spanOf(traceId, spanId, true));
+    expect(w3cSpan({ traceparent: `${blank}${traceparent}${blank}` })).toEqual(
+      spanOf(traceId, spanId, true),
+    );
   });
 
   test.each([
@@ -47,7 +59,10 @@ describe("traceparent", () => {
     ["more than version 00 has", `${traceparent}-what-the-future-will-be-like`],
     ["a dash more than version 00 has", `${traceparent}-`],
     ["a dot behind it", `${traceparent}.`],
-    ["something stuck to the flags of a later version", `cc-${traceId}-${spanId}-01.what-the-future-will-be-like`],
+    [
+      "something stuck to the flags of a later version",
+      `cc-${traceId}-${spanId}-01.what-the-future-will-be-like`,
+    ],
     ["a trace of zeros", `00-${"0".repeat(32)}-${spanId}-01`],
     ["a trace that begins with a dot", `00-.${traceId.slice(1)}-${spanId}-01`],
     ["a trace that ends with a dot", `00-${traceId.slice(1)}.-${spanId}-01`],
@@ -80,7 +95,8 @@ describe("tracestate", () => {
   const all = (from: number, until: number) =>
     String.fromCharCode(...Array.from({ length: until - from + 1 }, (_, at) => from + at));
   const value = `${all(0x20, 0x2b)}${all(0x2d, 0x3c)}${all(0x3e, 0x7e)}`;
-  const members = (count: number) => Array.from({ length: count }, (_, at) => `bar${at}=${at}`).join(",");
+  const members = (count: number) =>
+    Array.from({ length: count }, (_, at) => `bar${at}=${at}`).join(",");
 
   test.each([
     ["one member", "foo=1"],
@@ -132,7 +148,9 @@ describe("X-Amzn-Trace-Id", () => {
   test("is read where there is no valid traceparent", () => {
     expect(incomingSpan({ "x-amzn-trace-id": xray })).toEqual(ofXray);
     expect(incomingSpan({ traceparent: "nonsense", "x-amzn-trace-id": xray })).toEqual(ofXray);
-    expect(incomingSpan({ traceparent, "x-amzn-trace-id": xray })).toEqual(spanOf(traceId, spanId, true));
+    expect(incomingSpan({ traceparent, "x-amzn-trace-id": xray })).toEqual(
+      spanOf(traceId, spanId, true),
+    );
   });
 
   test("of the invocation counts before that of the request, which does not know the function's segment", () => {
@@ -148,7 +166,9 @@ describe("X-Amzn-Trace-Id", () => {
     vi.stubGlobal("awslambda", { InvokeStore: { getXRayTraceId: () => ofInvocation } });
     onTestFinished(() => void vi.unstubAllGlobals());
     const env = { _X_AMZN_TRACE_ID: xray };
-    expect(incomingSpan({}, env)).toEqual(spanOf(`11111111${"2".repeat(24)}`, "3".repeat(16), true));
+    expect(incomingSpan({}, env)).toEqual(
+      spanOf(`11111111${"2".repeat(24)}`, "3".repeat(16), true),
+    );
     ofInvocation = undefined;
     expect(incomingSpan({}, env)).toEqual(ofXray);
     expect(incomingSpan({}, { ...env, AWS_LAMBDA_MAX_CONCURRENCY: "10" })).toBeUndefined();
@@ -159,14 +179,19 @@ describe("X-Amzn-Trace-Id", () => {
   });
 
   test("is read in any order and case, with fields that are not known", () => {
-    const header = "Self=1-a; sampled=0 ;Lineage=a:b;PARENT=53995C3F42CD8AD8;root=1-5759E988-BD862E3FE1BE46A994272793;odd";
+    const header =
+      "Self=1-a; sampled=0 ;Lineage=a:b;PARENT=53995C3F42CD8AD8;root=1-5759E988-BD862E3FE1BE46A994272793;odd";
     expect(incomingSpan({ "x-amzn-trace-id": header })).toEqual({ ...ofXray, sampled: false });
   });
 
   test("needs no parent and no sampling", () => {
     const root = "Root=1-5759e988-bd862e3fe1be46a994272793";
     for (const header of [root, `${root};Parent=${"0".repeat(16)};Sampled=?`]) {
-      expect(incomingSpan({ "x-amzn-trace-id": header })).toEqual({ ...ofXray, spanId: undefined, sampled: false });
+      expect(incomingSpan({ "x-amzn-trace-id": header })).toEqual({
+        ...ofXray,
+        spanId: undefined,
+        sampled: false,
+      });
     }
   });
 
@@ -193,7 +218,10 @@ describe("A run's trace", () => {
     const trace = new RunTrace(newDigits, parent);
     const { headers } = trace;
     expect(trace).toMatchObject({ traceId, sampled: true });
-    expect(headers()).toEqual({ traceparent: expect.stringMatching(`^00-${traceId}-[\\da-f]{16}-01$`), tracestate: "foo=1" });
+    expect(headers()).toEqual({
+      traceparent: expect.stringMatching(`^00-${traceId}-[\\da-f]{16}-01$`),
+      tracestate: "foo=1",
+    });
     expect(headers().traceparent).not.toContain(spanId);
     expect(headers()).toBe(headers());
   });
@@ -203,19 +231,36 @@ describe("A run's trace", () => {
     expect(one.sampled).toBe(false);
     expect(one.traceId).toMatch(/^[\da-f]{32}$/);
     expect(new Set([one.traceId, other.traceId, traceId]).size).toBe(3);
-    expect(one.headers()).toEqual({ traceparent: expect.stringMatching(`^00-${one.traceId}-[\\da-f]{16}-00$`) });
+    expect(one.headers()).toEqual({
+      traceparent: expect.stringMatching(`^00-${one.traceId}-[\\da-f]{16}-00$`),
+    });
   });
 });
 
 test("Random digits are as many as asked for, and others each time", () => {
   const digits = Array.from({ length: 1_000 }, (_, index) => newDigits(index % 3 === 0 ? 8 : 16));
-  for (const [index, each] of digits.entries()) expect(each).toMatch(index % 3 === 0 ? /^[\da-f]{16}$/ : /^[\da-f]{32}$/);
+  for (const [index, each] of digits.entries())
+    expect(each).toMatch(index % 3 === 0 ? /^[\da-f]{16}$/ : /^[\da-f]{32}$/);
   expect(new Set(digits.map((each) => each.slice(0, 16))).size).toBe(digits.length);
 });
 
 describe("Whatever is sent,", () => {
   const piece = fc.constantFrom(
-    ...["00", "ff", "-", "Root=1-", ";", "=", "Parent=", ",", "foo=1", " ", "\n", "5759e988", "bd862e3fe1be46a994272793"],
+    ...[
+      "00",
+      "ff",
+      "-",
+      "Root=1-",
+      ";",
+      "=",
+      "Parent=",
+      ",",
+      "foo=1",
+      " ",
+      "\n",
+      "5759e988",
+      "bd862e3fe1be46a994272793",
+    ],
     ...[traceId, spanId, traceparent],
   );
   const header = fc.oneof(
@@ -238,7 +283,9 @@ describe("Whatever is sent,", () => {
   });
 
   test("what is no object holds no span", () => {
-    fc.assert(fc.property(fc.anything(), (given) => void expect(() => w3cSpan(given)).not.toThrow()));
+    fc.assert(
+      fc.property(fc.anything(), (given) => void expect(() => w3cSpan(given)).not.toThrow()),
+    );
   });
 
   test("what a trace sends on is read as it was", () => {
@@ -253,10 +300,22 @@ describe("Whatever is sent,", () => {
       .uniqueArray(fc.tuple(key, value), { maxLength: 20, selector: ([key]) => key })
       .map((members) => members.map((member) => member.join("=")).join(",") || undefined);
     fc.assert(
-      fc.property(hexadecimal(32), hexadecimal(16), fc.boolean(), state, (traceId, spanId, sampled, state) => {
-        const read = w3cSpan(JSON.parse(JSON.stringify(new RunTrace(newDigits, { traceId, spanId, sampled, state }).headers())));
-        expect(read).toMatchObject({ traceId, sampled, state });
-      }),
+      fc.property(
+        hexadecimal(32),
+        hexadecimal(16),
+        fc.boolean(),
+        state,
+        (traceId, spanId, sampled, state) => {
+          const read = w3cSpan(
+            JSON.parse(
+              JSON.stringify(
+                new RunTrace(newDigits, { traceId, spanId, sampled, state }).headers(),
+              ),
+            ),
+          );
+          expect(read).toMatchObject({ traceId, sampled, state });
+        },
+      ),
     );
   });
 });

@@ -101,9 +101,13 @@ export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | u
 /** That of the invocation. Where there are several at a time, Lambda's store has that of each, and a variable could not. */
 function invocationTrace(env: Lookup): unknown {
   // Safe: any member of it may be read.
-  const { awslambda } = globalThis as { readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } } };
+  const { awslambda } = globalThis as {
+    readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } };
+  };
   const own = awslambda?.InvokeStore?.getXRayTraceId?.();
-  return own ?? (env["AWS_LAMBDA_MAX_CONCURRENCY"] === undefined ? env["_X_AMZN_TRACE_ID"] : undefined);
+  return (
+    own ?? (env["AWS_LAMBDA_MAX_CONCURRENCY"] === undefined ? env["_X_AMZN_TRACE_ID"] : undefined)
+  );
 }
 
 /** Reads the trace of a message, or of headers, by W3C Trace Context alone. Whatever is no context counts as absent. */
@@ -116,7 +120,8 @@ export function w3cSpan(given: unknown): SpanContext | undefined {
 }
 
 /** `<version>-<trace>-<span>-<flags>`; ff is no version, and zeros are no IDs (W3C Trace Context 3.2 and 4.3). */
-const traceparentForm = /^[ \t]*(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-.*?)?[ \t]*$/;
+const traceparentForm =
+  /^[ \t]*(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-.*?)?[ \t]*$/;
 const stateMember = /^([a-z\d][a-z\d_\-*/@]{0,255})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 const maxMembers = 32;
 
@@ -125,7 +130,8 @@ function stateOf(given: unknown): string | undefined {
   if (typeof given !== "string" || given.length > maxLength) return undefined;
   const members = given.split(",").flatMap((part) => part.replace(/^[ \t]+|[ \t]+$/g, "") || []);
   const keys = new Set(members.map((member) => stateMember.exec(member)?.[1]));
-  if (keys.has(undefined) || keys.size !== members.length || keys.size > maxMembers) return undefined;
+  if (keys.has(undefined) || keys.size !== members.length || keys.size > maxMembers)
+    return undefined;
   return members.join(",") || undefined;
 }
 
@@ -135,7 +141,12 @@ function xRaySpan(header: unknown): SpanContext | undefined {
   const traceId = `${time}${rest}`.toLowerCase();
   if (time === undefined || /^0+$/.test(traceId)) return undefined;
   const [, spanId] = match(header, xRayParent);
-  return { traceId, spanId: spanId?.toLowerCase(), sampled: match(header, xRaySampled).length > 0, state: undefined };
+  return {
+    traceId,
+    spanId: spanId?.toLowerCase(),
+    sampled: match(header, xRaySampled).length > 0,
+    state: undefined,
+  };
 }
 
 const xRayRoot = /(?:^|;)[ \t]*root=1-([\da-f]{8})-([\da-f]{24})[ \t]*(?:;|$)/i;

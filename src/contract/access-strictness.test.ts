@@ -6,8 +6,16 @@ import { isStricter, lockedAccess } from "./access-strictness.ts";
 
 const roles = ["admin", "systemAdmin", "editor", "owner", "a, b"];
 const simple = fc.oneof(
-  fc.constantFrom(access.everyone, access.authenticated, access.tenant, access.admin, access.systemAdmin),
-  fc.uniqueArray(fc.constantFrom(...roles), { minLength: 1, maxLength: 3 }).map((names) => access.roles(...names)),
+  fc.constantFrom(
+    access.everyone,
+    access.authenticated,
+    access.tenant,
+    access.admin,
+    access.systemAdmin,
+  ),
+  fc
+    .uniqueArray(fc.constantFrom(...roles), { minLength: 1, maxLength: 3 })
+    .map((names) => access.roles(...names)),
 );
 const { rule } = fc.letrec<{ rule: AccessRule }>((tie) => ({
   rule: fc.oneof(
@@ -45,7 +53,10 @@ test("a rule in another order, or said twice, is the same rule", () => {
   const before = access.anyOf(access.roles("editor", "owner"), access.admin);
   const after = access.anyOf(access.admin, access.roles("owner", "editor", "owner"));
 
-  expect([isStricter(stored(before), stored(after)), isStricter(stored(after), stored(before))]).toEqual([false, false]);
+  expect([
+    isStricter(stored(before), stored(after)),
+    isStricter(stored(after), stored(before)),
+  ]).toEqual([false, false]);
   expect(lockedAccess(access.roles("b", "a", "b"))).toEqual({ roles: ["a", "b"] });
 });
 
@@ -66,7 +77,8 @@ test.each([
 });
 
 test("a rule of too many cases is stricter in doubt, and is decided in no time", () => {
-  const choice = (index: number) => access.roles(`a${index}`, `b${index}`, `c${index}`, `d${index}`);
+  const choice = (index: number) =>
+    access.roles(`a${index}`, `b${index}`, `c${index}`, `d${index}`);
   const before = access.allOf(...Array.from({ length: 30 }, (_, index) => choice(index)));
 
   expect(isStricter(stored(before), "authenticated")).toBe(true);

@@ -21,7 +21,9 @@ export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
 }
 
 function locked(rules: readonly AccessRule[]): readonly LockedAccess[] {
-  return rules.map(lockedAccess).toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
+  return rules
+    .map(lockedAccess)
+    .toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
 }
 
 /**
@@ -57,7 +59,9 @@ function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | unde
     case "anyOf":
       return combined(rules, [], (all, some) => [...all, ...some]);
     case "allOf":
-      return combined(rules, [new Set()], (all, some) => all.flatMap((one) => some.map((other) => new Set([...one, ...other]))));
+      return combined(rules, [new Set()], (all, some) =>
+        all.flatMap((one) => some.map((other) => new Set([...one, ...other]))),
+      );
     default:
       return [new Set()];
   }
@@ -71,7 +75,8 @@ function combined(
   let all: readonly Roles[] | undefined = none;
   for (const rule of rules) {
     const some = leastRoles(rule);
-    if (all === undefined || some === undefined || all.length * some.length > mostSets) return undefined;
+    if (all === undefined || some === undefined || all.length * some.length > mostSets)
+      return undefined;
     all = least(combine(all, some));
   }
   return all;

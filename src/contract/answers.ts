@@ -12,7 +12,8 @@ export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze
     schema: { type: "string", minLength: 1, maxLength: 128 },
   },
   "Idempotent-Replayed": {
-    description: "There where the answer is that of an earlier request with the same key, and nothing was done.",
+    description:
+      "There where the answer is that of an earlier request with the same key, and nothing was done.",
     schema: { const: "true" },
   },
   Location: {
@@ -46,18 +47,26 @@ export function answersOf(
   const answer = (status: number, content: JsonSchema | undefined): [string, JsonSchema] => [
     String(status),
     {
-      description: descriptions[status] ?? (status < 300 ? "Done." : "Elsewhere: `Location` says where."),
+      description:
+        descriptions[status] ?? (status < 300 ? "Done." : "Elsewhere: `Location` says where."),
       headers: headersOf(headers(status)),
       ...(content && { content }),
     },
   ];
   if (own !== undefined) {
-    const given = Object.entries(own.answers).map(([status, schema]) => answer(Number(status), schema && json(schema)));
+    const given = Object.entries(own.answers).map(([status, schema]) =>
+      answer(Number(status), schema && json(schema)),
+    );
     return Object.fromEntries(given);
   }
   const content = contentOf(output, components);
-  const statuses = handler.status ?? [...(content === undefined ? [] : [200]), ...(mayBeNothing ? [204] : [])];
-  return Object.fromEntries(statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)));
+  const statuses = handler.status ?? [
+    ...(content === undefined ? [] : [200]),
+    ...(mayBeNothing ? [204] : []),
+  ];
+  return Object.fromEntries(
+    statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)),
+  );
 }
 
 /** Redirects and statuses without a body. */
@@ -67,7 +76,8 @@ function isBodiless(status: number): boolean {
 
 /** What an answer holds; `undefined` where it is nothing. */
 function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
-  if (output === undefined) return { "*/*": { schema: { description: "The operation declares no output." } } };
+  if (output === undefined)
+    return { "*/*": { schema: { description: "The operation declares no output." } } };
   if (isNothing(output)) return undefined;
   const kinds = kindsOf(output, components);
   // A text has the type that the handler gives it.
@@ -79,17 +89,25 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 type Kind = "text" | "json";
 
 /** How the values of a schema are sent: a text as it is, and all else as JSON. What says nothing of it is JSON. */
-function kindsOf(given: JsonSchema, components: Components, above: readonly unknown[] = []): ReadonlySet<Kind> {
+function kindsOf(
+  given: JsonSchema,
+  components: Components,
+  above: readonly unknown[] = [],
+): ReadonlySet<Kind> {
   const { $ref } = given;
   if ($ref !== undefined && above.includes($ref)) return new Set(); // an alternative of itself adds none
   const { type, anyOf, oneOf, ...schema } = components.resolve(given);
-  if (type !== undefined) return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
+  if (type !== undefined)
+    return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
   const values = "const" in schema ? [schema["const"]] : schema["enum"];
-  if (Array.isArray(values)) return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
+  if (Array.isArray(values))
+    return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
   const choices = anyOf ?? oneOf;
   // Safe: of schemas.
   const parts = (Array.isArray(choices) ? choices : []) as readonly JsonSchema[];
-  const kinds = parts.filter((part) => !isNothing(part)).flatMap((part) => [...kindsOf(part, components, [...above, $ref])]);
+  const kinds = parts
+    .filter((part) => !isNothing(part))
+    .flatMap((part) => [...kindsOf(part, components, [...above, $ref])]);
   return new Set(kinds.length === 0 ? ["json"] : kinds);
 }
 

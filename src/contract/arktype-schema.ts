@@ -1,13 +1,22 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { portablePattern } from "./portable-pattern.ts";
-import { dateTime, type JsonSchema, mapParts, noDateArrives, type ReadOptions, unsaid } from "./schema.ts";
+import {
+  dateTime,
+  type JsonSchema,
+  mapParts,
+  noDateArrives,
+  type ReadOptions,
+  unsaid,
+} from "./schema.ts";
 
 /** A type of ArkType, as far as it is looked at. */
 interface ArkType extends StandardSchemaV1 {
   readonly in: ArkType;
   readonly out: ArkType;
   toJsonSchema(options: object): JsonSchema;
-  select(selector: "pattern"): readonly { readonly inner: { readonly rule: string; readonly flags?: string } }[];
+  select(
+    selector: "pattern",
+  ): readonly { readonly inner: { readonly rule: string; readonly flags?: string } }[];
 }
 
 /** What ArkType hands to a fallback: what it says so far. */
@@ -18,7 +27,10 @@ interface Said {
 
 /** Whether a schema is a type of ArkType. */
 export function isArkType(schema: StandardSchemaV1): schema is ArkType {
-  return schema["~standard"].vendor === "arktype" && typeof (schema as Partial<ArkType>).toJsonSchema === "function";
+  return (
+    schema["~standard"].vendor === "arktype" &&
+    typeof (schema as Partial<ArkType>).toJsonSchema === "function"
+  );
 }
 
 /** The JSON Schema of a type of ArkType. */
@@ -28,7 +40,9 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
       morph,
       date: () => (side === "output" ? dateTime() : unsaid(noDateArrives)),
       unit: ({ unit }: Said & { readonly unit: unknown }) =>
-        unit === undefined ? { not: {} } : unsaid("a unit is a value that JSON does not have; use another"),
+        unit === undefined
+          ? { not: {} }
+          : unsaid("a unit is a value that JSON does not have; use another"),
       // What narrows may stay unsaid: the rest is true.
       predicate: ({ base }: Said) => base,
       patternIntersection: ({ base }: Said) => base,
@@ -38,9 +52,14 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
   };
   const kept = ({ base }: Said) => base;
   const all = schema.select("pattern");
-  const flagged = all.filter(({ inner }) => /[imsv]/.test(inner.flags ?? "")).map(({ inner }) => inner.rule);
+  const flagged = all
+    .filter(({ inner }) => /[imsv]/.test(inner.flags ?? ""))
+    .map(({ inner }) => inner.rule);
   const patterns = new Map(
-    all.map(({ inner: { rule } }) => [rule, flagged.includes(rule) ? undefined : portablePattern(rule)] as const),
+    all.map(
+      ({ inner: { rule } }) =>
+        [rule, flagged.includes(rule) ? undefined : portablePattern(rule)] as const,
+    ),
   );
   if (side === "input") return withPatterns(said(schema.in, kept), patterns);
   const converted = said(schema, () => ({ [mark]: true }));
@@ -62,7 +81,10 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 /** A pattern has no flags in a JSON Schema: without them it would forbid what the type takes. */
-function withPatterns(schema: JsonSchema, patterns: ReadonlyMap<unknown, string | undefined>): JsonSchema {
+function withPatterns(
+  schema: JsonSchema,
+  patterns: ReadonlyMap<unknown, string | undefined>,
+): JsonSchema {
   if (patterns.size === 0) return schema;
   const { pattern, ...rest } = mapParts(schema, (part) => withPatterns(part, patterns));
   const said = patterns.has(pattern) ? patterns.get(pattern) : pattern;

@@ -29,7 +29,10 @@ interface Messages {
   readonly messages: Readonly<Record<string, { readonly payload: JsonSchema }>>;
 }
 
-function payloadOf({ messages }: Messages, name: string): { readonly properties: { readonly payload: JsonSchema } } {
+function payloadOf(
+  { messages }: Messages,
+  name: string,
+): { readonly properties: { readonly payload: JsonSchema } } {
   return Object(messages[name]).payload;
 }
 
@@ -51,12 +54,21 @@ describe("asyncApiDocument", () => {
       info: { title: "API", version: "0.0.0", tags: [{ name: "mugs" }] },
       defaultContentType: "application/json",
       channels: {
-        events: { address: null, messages: { "mug.made": { $ref: "#/components/messages/mug.made" } } },
+        events: {
+          address: null,
+          messages: { "mug.made": { $ref: "#/components/messages/mug.made" } },
+        },
         jobs: { address: null },
       },
     });
-    expect(Object.keys(document.channels["jobs"]?.messages ?? {})).toEqual(["mugs.mug.wash", "delivery.fax", "delivery.mail"]);
-    expect(Object.entries(document.operations).map(([name, { action }]) => `${action} ${name}`)).toEqual([
+    expect(Object.keys(document.channels["jobs"]?.messages ?? {})).toEqual([
+      "mugs.mug.wash",
+      "delivery.fax",
+      "delivery.mail",
+    ]);
+    expect(
+      Object.entries(document.operations).map(([name, { action }]) => `${action} ${name}`),
+    ).toEqual([
       "send publish.mug.made",
       "receive consume.mugs.mug.announce",
       "receive consume.mugs.mug.count",
@@ -76,7 +88,10 @@ describe("asyncApiDocument", () => {
       r.job("mug.sell", { input: id.meta({ id: "Sale" }), handler });
     });
     expect(
-      Object.values(components.messages).map(({ payload }) => [payload["title"], Object(payload["properties"]).payload]),
+      Object.values(components.messages).map(({ payload }) => [
+        payload["title"],
+        Object(payload["properties"]).payload,
+      ]),
     ).toEqual([
       ["mug.made", expect.objectContaining({ title: "mug.made.payload" })],
       ["mugs.mug.sell", { $ref: "#/components/schemas/Sale" }],
@@ -85,15 +100,24 @@ describe("asyncApiDocument", () => {
   });
 
   test("is empty where there are no messages", async () => {
-    expect(await documentOf(() => {})).toMatchObject({ channels: {}, operations: {}, components: { messages: {}, schemas: {} } });
+    expect(await documentOf(() => {})).toMatchObject({
+      channels: {},
+      operations: {},
+      components: { messages: {}, schemas: {} },
+    });
   });
 
   test("has the name and version of the API", async () => {
     const infoOf = async (openapi?: ServerOptions["openapi"]) => {
       const server = buildServer({ features: [], ...(openapi === undefined ? {} : { openapi }) });
-      return (await asyncApiDocument(serverInternals(server), import.meta.dirname)).document["info"];
+      return (await asyncApiDocument(serverInternals(server), import.meta.dirname)).document[
+        "info"
+      ];
     };
-    expect(await infoOf({ title: "Mugs", version: "1.2.3" })).toMatchObject({ title: "Mugs", version: "1.2.3" });
+    expect(await infoOf({ title: "Mugs", version: "1.2.3" })).toMatchObject({
+      title: "Mugs",
+      version: "1.2.3",
+    });
     expect(await infoOf()).toMatchObject({ title: "API", version: "0.0.0" });
     expect(await infoOf(false)).toMatchObject({ title: "API", version: "0.0.0" });
   });
@@ -115,19 +139,25 @@ describe("asyncApiDocument", () => {
     } as const;
     const event = JSON.parse(envelopeText(sent, { proof, trace })) as object; // safe: it is an object
     const job = JSON.parse(
-      jobText({ jobId: "j1", name: "mugs.mug.wash", payload: jobPayload("x", { id: "m1" }), ...cause }, { proof, trace }),
+      jobText(
+        { jobId: "j1", name: "mugs.mug.wash", payload: jobPayload("x", { id: "m1" }), ...cause },
+        { proof, trace },
+      ),
     ) as object; // safe: as above
     const isRefused = (name: string, value: object) =>
-      !new Ajv2020({ strict: false }).validate({ ...components.messages[name]?.payload, components }, value);
+      !new Ajv2020({ strict: false }).validate(
+        { ...components.messages[name]?.payload, components },
+        value,
+      );
     expect([isRefused("mug.made", event), isRefused("mugs.mug.wash", job)]).toEqual([false, false]);
     for (const [originator, refused] of [
       ["system", false],
       ["root", true],
     ] as const) {
-      expect([isRefused("mug.made", { ...event, originator }), isRefused("mugs.mug.wash", { ...job, originator })]).toEqual([
-        refused,
-        refused,
-      ]);
+      expect([
+        isRefused("mug.made", { ...event, originator }),
+        isRefused("mugs.mug.wash", { ...job, originator }),
+      ]).toEqual([refused, refused]);
     }
     expect(isRefused("mug.made", { ...event, type: "mug.lost" })).toBe(true);
     expect(isRefused("mug.made", { ...event, payload: { id: "m1" } })).toBe(true);
@@ -138,7 +168,10 @@ describe("asyncApiDocument", () => {
 
   test("says the request's ID in each branch of a payload", async () => {
     const { components } = await documentOf((r) => {
-      const [made, lost] = [z.strictObject({ by: z.literal("a") }), z.strictObject({ by: z.literal("b") })];
+      const [made, lost] = [
+        z.strictObject({ by: z.literal("a") }),
+        z.strictObject({ by: z.literal("b") }),
+      ];
       r.event("mug.made", z.discriminatedUnion("by", [made, lost]) as never);
       r.event("mug.lost", z.union([made, lost]) as never);
     });
@@ -148,8 +181,16 @@ describe("asyncApiDocument", () => {
     ] as const) {
       const { properties } = payloadOf(components, name);
       expect(properties.payload[keyword]).toMatchObject([
-        { properties: { by: { const: "a" }, requestId: {} }, required: ["by", "requestId"], additionalProperties: false },
-        { properties: { by: { const: "b" }, requestId: {} }, required: ["by", "requestId"], additionalProperties: false },
+        {
+          properties: { by: { const: "a" }, requestId: {} },
+          required: ["by", "requestId"],
+          additionalProperties: false,
+        },
+        {
+          properties: { by: { const: "b" }, requestId: {} },
+          required: ["by", "requestId"],
+          additionalProperties: false,
+        },
       ]);
     }
   });
@@ -179,7 +220,10 @@ describe("asyncApiDocument", () => {
       };
       const validate = (value: unknown) => ({ value });
       const jsonSchema = { input: () => one, output: () => one };
-      r.job("mug.fill", { input: { "~standard": { version: 1, vendor: "own", validate, jsonSchema } } as never, handler });
+      r.job("mug.fill", {
+        input: { "~standard": { version: 1, vendor: "own", validate, jsonSchema } } as never,
+        handler,
+      });
     });
     const { properties } = payloadOf(components, "mugs.mug.wash");
     expect(properties.payload).toMatchObject({
@@ -191,12 +235,19 @@ describe("asyncApiDocument", () => {
       },
     });
     expect(payloadOf(components, "mugs.mug.fill").properties.payload["properties"]).toMatchObject({
-      own: { allOf: [{ $ref: expect.stringMatching(/^#\/components\/schemas\//) }, { title: "Own", items: {} }] },
+      own: {
+        allOf: [
+          { $ref: expect.stringMatching(/^#\/components\/schemas\//) },
+          { title: "Own", items: {} },
+        ],
+      },
       $ref: {},
     });
     const text = JSON.stringify(components);
     expect(text).not.toContain("$defs");
-    const refs = [...text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(([, name = ""]) => name);
+    const refs = [...text.matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(
+      ([, name = ""]) => name,
+    );
     expect(refs.filter((name) => !Object.hasOwn(components.schemas, name))).toEqual([]);
   });
 });

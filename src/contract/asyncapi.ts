@@ -21,39 +21,64 @@ export interface AsyncApiDocument {
  *
  * @param from - where packages of the application's are looked for
  */
-export async function asyncApiDocument({ registry, options }: DeclaredServer, from: string): Promise<AsyncApiDocument> {
+export async function asyncApiDocument(
+  { registry, options }: DeclaredServer,
+  from: string,
+): Promise<AsyncApiDocument> {
   const reader = createSchemaReader({ from });
   const components = createComponents(commonSchemas);
   const payloadOf: PayloadReader = async (schema, where) =>
     components.embed(await reader.read(schema, "input", where), where.replaceAll(" ", "."));
   const events = await Promise.all(
-    byName([...registry.events.values()], ({ type }) => type).map(async ({ type, feature, schema }) => {
-      const payload = withRequestId(await payloadOf(schema, `event ${type}`), components);
-      return message(type, feature, `The event ${type}. On EventBridge it is the detail, and ${type} the detail type.`, {
-        ...{ kind: { const: "shared" }, type: { const: type }, eventId: id },
-        payload,
-      });
-    }),
+    byName([...registry.events.values()], ({ type }) => type).map(
+      async ({ type, feature, schema }) => {
+        const payload = withRequestId(await payloadOf(schema, `event ${type}`), components);
+        return message(
+          type,
+          feature,
+          `The event ${type}. On EventBridge it is the detail, and ${type} the detail type.`,
+          {
+            ...{ kind: { const: "shared" }, type: { const: type }, eventId: id },
+            payload,
+          },
+        );
+      },
+    ),
   );
   const jobs = await Promise.all(
-    byName([...registry.jobs.values()], ({ name }) => name).map(async ({ name, feature, input }) => {
-      const payload = await payloadOf(input, `job ${name}`);
-      return message(name, feature, `The job ${name}.`, { jobId: id, name: { const: name }, payload });
-    }),
+    byName([...registry.jobs.values()], ({ name }) => name).map(
+      async ({ name, feature, input }) => {
+        const payload = await payloadOf(input, `job ${name}`);
+        return message(name, feature, `The job ${name}.`, {
+          jobId: id,
+          name: { const: name },
+          payload,
+        });
+      },
+    ),
   );
   const deliveries = await Promise.all(
-    byName([...registry.channels.values()], ({ name }) => name).map(async ({ name, feature, input }) => {
-      const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`); // safe: of channels that an application declares a schema is asked
-      const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
-      return message(`delivery.${name}`, feature, `What ctx.delivery.send gives the channel ${name}.`, {
-        ...{ jobId: id, name: { const: "keelson.delivery.send" } },
-        payload: objectOf(delivered),
-      });
-    }),
+    byName([...registry.channels.values()], ({ name }) => name).map(
+      async ({ name, feature, input }) => {
+        const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`); // safe: of channels that an application declares a schema is asked
+        const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
+        return message(
+          `delivery.${name}`,
+          feature,
+          `What ctx.delivery.send gives the channel ${name}.`,
+          {
+            ...{ jobId: id, name: { const: "keelson.delivery.send" } },
+            payload: objectOf(delivered),
+          },
+        );
+      },
+    ),
   );
   const queued = [...jobs, ...deliveries];
   const consumers = byName([...registry.consumers.values()], ({ name }) => name);
-  const messages = Object.fromEntries([...events, ...queued].map((one) => [one.name, draft07(one.content)]));
+  const messages = Object.fromEntries(
+    [...events, ...queued].map((one) => [one.name, draft07(one.content)]),
+  );
   const document = {
     asyncapi: "3.0.0",
     info: infoOf(options, new Set([...events, ...queued].map(({ feature }) => feature))),
@@ -65,7 +90,10 @@ export async function asyncApiDocument({ registry, options }: DeclaredServer, fr
     operations: Object.fromEntries([
       ...events.map((one) => operation(`publish.${one.name}`, "send", "events", one)),
       ...consumers.map(({ name, type, feature }) =>
-        operation(`consume.${name.replaceAll(":", ".")}`, "receive", "events", { name: type, feature }),
+        operation(`consume.${name.replaceAll(":", ".")}`, "receive", "events", {
+          name: type,
+          feature,
+        }),
       ),
       ...queued.map((one) => operation(`enqueue.${one.name}`, "send", "jobs", one)),
       ...queued.map((one) => operation(`run.${one.name}`, "receive", "jobs", one)),
@@ -100,7 +128,10 @@ const commonSchemas: Readonly<Record<string, JsonSchema>> = {
   "keelson.proof": {
     type: "object",
     description: "Proves that the message comes from this server.",
-    properties: { key: { type: "string" }, mac: { type: "string", pattern: "^[A-Za-z0-9_-]{43}$" } },
+    properties: {
+      key: { type: "string" },
+      mac: { type: "string", pattern: "^[A-Za-z0-9_-]{43}$" },
+    },
     required: ["key", "mac"],
   },
   "keelson.trace": {
@@ -115,7 +146,9 @@ type Members = Readonly<Record<string, JsonSchema>> & { readonly payload: JsonSc
 
 function message(name: string, feature: string, summary: string, members: Members): Message {
   const cause = { causedBy: id, origRequestId: id };
-  const [proof, trace] = ["proof", "trace"].map((name) => ({ $ref: `#/components/schemas/keelson.${name}` }));
+  const [proof, trace] = ["proof", "trace"].map((name) => ({
+    $ref: `#/components/schemas/keelson.${name}`,
+  }));
   const optional = {
     tenantId: owner,
     userId: owner,
@@ -125,11 +158,21 @@ function message(name: string, feature: string, summary: string, members: Member
   };
   // Generators of code name what they make by it.
   const { payload } = members;
-  const named = { ...members, payload: "$ref" in payload ? payload : { title: `${name}.payload`, ...payload } };
+  const named = {
+    ...members,
+    payload: "$ref" in payload ? payload : { title: `${name}.payload`, ...payload },
+  };
   const content = {
     ...{ name, title: name, summary, contentType: "application/json", tags: [{ name: feature }] },
-    correlationId: { description: "The request that began the chain.", location: "$message.payload#/origRequestId" },
-    payload: { title: name, ...objectOf({ ...named, ...cause }), properties: { ...named, ...cause, ...optional } },
+    correlationId: {
+      description: "The request that began the chain.",
+      location: "$message.payload#/origRequestId",
+    },
+    payload: {
+      title: name,
+      ...objectOf({ ...named, ...cause }),
+      properties: { ...named, ...cause, ...optional },
+    },
   };
   return { name, feature, content };
 }
@@ -142,7 +185,8 @@ function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema 
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;
-  const each = (branches: unknown) => (branches as readonly JsonSchema[]).map((branch) => withRequestId(branch, components)); // safe: a list of schemas, in JSON Schema
+  const each = (branches: unknown) =>
+    (branches as readonly JsonSchema[]).map((branch) => withRequestId(branch, components)); // safe: a list of schemas, in JSON Schema
   return {
     ...known,
     ...(anyOf === undefined ? {} : { anyOf: each(anyOf) }),
@@ -155,22 +199,36 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
 /** A schema of draft 2020-12 as draft-07 says it: lists that begin with certain items, and references with something beside them. */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
-  const list = Array.isArray(prefixItems) ? { items: prefixItems, additionalItems: items } : { prefixItems, items };
+  const list = Array.isArray(prefixItems)
+    ? { items: prefixItems, additionalItems: items }
+    : { prefixItems, items };
   const isReference = typeof $ref === "string"; // else it is a property of this name
   const beside = Object.fromEntries(
-    Object.entries({ ...rest, ...list, ...(isReference ? {} : { $ref }) }).filter(([, part]) => part !== undefined),
+    Object.entries({ ...rest, ...list, ...(isReference ? {} : { $ref }) }).filter(
+      ([, part]) => part !== undefined,
+    ),
   );
   if (!isReference) return beside;
   return Object.keys(beside).length === 0 ? { $ref } : { allOf: [{ $ref }, beside] };
 }
 
-function channel(name: string, title: string, description: string, messages: readonly Message[]): JsonSchema {
+function channel(
+  name: string,
+  title: string,
+  description: string,
+  messages: readonly Message[],
+): JsonSchema {
   if (messages.length === 0) return {};
   const refs = messages.map((one) => [one.name, { $ref: `#/components/messages/${one.name}` }]);
   return { [name]: { address: null, title, description, messages: Object.fromEntries(refs) } };
 }
 
-function operation(name: string, action: string, channelName: string, { name: of, feature }: Omit<Message, "content">) {
+function operation(
+  name: string,
+  action: string,
+  channelName: string,
+  { name: of, feature }: Omit<Message, "content">,
+) {
   const content = {
     action,
     channel: { $ref: `#/channels/${channelName}` },
@@ -181,8 +239,13 @@ function operation(name: string, action: string, channelName: string, { name: of
 }
 
 function infoOf(options: DeclaredServer["options"], features: ReadonlySet<string>): JsonSchema {
-  const { title = "API", version = "0.0.0" } = options.openapi === false ? {} : (options.openapi ?? {});
-  return { title, version, tags: [...features].sort().map((name) => ({ name, description: `The feature ${name}.` })) };
+  const { title = "API", version = "0.0.0" } =
+    options.openapi === false ? {} : (options.openapi ?? {});
+  return {
+    title,
+    version,
+    tags: [...features].sort().map((name) => ({ name, description: `The feature ${name}.` })),
+  };
 }
 
 function byName<Item>(items: readonly Item[], nameOf: (item: Item) => string): readonly Item[] {

@@ -14,7 +14,8 @@ describe("a schema's own definitions become components", () => {
 
   test("the same one once, and another of the same name under another", () => {
     const components = createComponents({ Mug: { type: "object" } });
-    const embed = (definition: object) => components.embed({ $ref: "#/$defs/Mug", $defs: { Mug: definition } }, "x");
+    const embed = (definition: object) =>
+      components.embed({ $ref: "#/$defs/Mug", $defs: { Mug: definition } }, "x");
     expect(embed(text)).toEqual({ $ref: `${place}Mug.2` });
     expect(embed(text)).toEqual({ $ref: `${place}Mug.2` });
     expect(embed({ type: "number" })).toEqual({ $ref: `${place}Mug.3` });
@@ -22,18 +23,27 @@ describe("a schema's own definitions become components", () => {
 
   test("those that a library numbers under the name of the whole", () => {
     const components = createComponents({});
-    const embedded = components.embed({ items: { $ref: "#/$defs/__schema0" }, $defs: { __schema0: text } }, "mugs.list");
+    const embedded = components.embed(
+      { items: { $ref: "#/$defs/__schema0" }, $defs: { __schema0: text } },
+      "mugs.list",
+    );
     expect(embedded).toEqual({ items: { $ref: `${place}mugs.list.part` } });
   });
 
   test("and so does a schema that has itself inside", () => {
     const components = createComponents({});
-    const tree = { type: "object", properties: { left: { $ref: "#" }, first: { $ref: "#/properties/left" } } };
+    const tree = {
+      type: "object",
+      properties: { left: { $ref: "#" }, first: { $ref: "#/properties/left" } },
+    };
     const embedded = components.embed(tree, "tree");
     expect(embedded).toEqual({ $ref: `${place}tree` });
     expect(components.resolve(embedded)).toEqual({
       type: "object",
-      properties: { left: { $ref: `${place}tree` }, first: { $ref: `${place}tree/properties/left` } },
+      properties: {
+        left: { $ref: `${place}tree` },
+        first: { $ref: `${place}tree/properties/left` },
+      },
     });
   });
 
@@ -51,11 +61,17 @@ describe("a schema's own definitions become components", () => {
 test("a definition that is not there says so", () => {
   const components = createComponents({});
   const embedded = components.embed({ $ref: "#/$defs/Gone" }, "x");
-  expect(components.resolve(embedded)).toMatchObject({ "x-keelson-unsaid": "its library defines no Gone" });
+  expect(components.resolve(embedded)).toMatchObject({
+    "x-keelson-unsaid": "its library defines no Gone",
+  });
 });
 
 test("references to elsewhere stay as they are", () => {
   const components = createComponents({});
-  expect(components.embed({ $ref: "https://example.com/mug.json" }, "x")).toEqual({ $ref: "https://example.com/mug.json" });
-  expect(components.resolve({ $ref: "https://example.com/mug.json", title: "Mug" })).toEqual({ title: "Mug" });
+  expect(components.embed({ $ref: "https://example.com/mug.json" }, "x")).toEqual({
+    $ref: "https://example.com/mug.json",
+  });
+  expect(components.resolve({ $ref: "https://example.com/mug.json", title: "Mug" })).toEqual({
+    title: "Mug",
+  });
 });

@@ -18,7 +18,10 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
   /** What each name was given for, so that the same schema gets the same name. */
   const sources = new Map<string, string>();
 
-  const nameFor = (wanted: string, source: string): { readonly name: string; readonly isNew: boolean } => {
+  const nameFor = (
+    wanted: string,
+    source: string,
+  ): { readonly name: string; readonly isNew: boolean } => {
     for (let count = 1; ; count += 1) {
       const name = count === 1 ? wanted : `${wanted}.${count}`;
       if (sources.get(name) === source) return { name, isNew: false };
@@ -35,7 +38,9 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
     const rewritten = (part: JsonSchema): JsonSchema => {
       const { $ref } = part;
       const inner = mapParts(part, rewritten);
-      return typeof $ref === "string" && $ref.startsWith("#") ? { ...inner, $ref: target($ref) } : inner;
+      return typeof $ref === "string" && $ref.startsWith("#")
+        ? { ...inner, $ref: target($ref) }
+        : inner;
     };
     const target = (ref: string): string => {
       const [, key, rest = ""] = /^#\/\$defs\/([^/]+)(.*)$/.exec(ref) ?? [];
@@ -81,7 +86,9 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
       };
       visit(used);
       // Safe: each is the name of one.
-      return Object.fromEntries([...names].sort().map((name) => [name, schemas.get(name) as JsonSchema]));
+      return Object.fromEntries(
+        [...names].sort().map((name) => [name, schemas.get(name) as JsonSchema]),
+      );
     },
   };
 }

@@ -4,8 +4,24 @@ import { contractChanges } from "./contract-changes.ts";
 import { readContract } from "./contract-file.ts";
 import { schemaChanges } from "./schema-changes.ts";
 
-const none: Contract = { format: 1, routes: [], events: [], jobs: [], channels: [], consumers: [], schedules: [], keys: [] };
-const route: LockedRoute = { method: "POST", path: "/mugs/:id", handler: "a.b.c", access: "tenant", body: "json", key: "either" };
+const none: Contract = {
+  format: 1,
+  routes: [],
+  events: [],
+  jobs: [],
+  channels: [],
+  consumers: [],
+  schedules: [],
+  keys: [],
+};
+const route: LockedRoute = {
+  method: "POST",
+  path: "/mugs/:id",
+  handler: "a.b.c",
+  access: "tenant",
+  body: "json",
+  key: "either",
+};
 const text = { type: "string" };
 const object = (properties: object, more: object = {}) => ({ type: "object", properties, ...more });
 const listed = (before: Partial<Contract>, after: Partial<Contract>) =>
@@ -13,7 +29,10 @@ const listed = (before: Partial<Contract>, after: Partial<Contract>) =>
     ({ breaks = "-", where, rule }) => `${breaks} ${where} ${rule}`,
   );
 const changed = (before: object, after: object) =>
-  contractChanges({ ...none, routes: [{ ...route, ...before }] }, { ...none, routes: [{ ...route, ...after }] }).map(
+  contractChanges(
+    { ...none, routes: [{ ...route, ...before }] },
+    { ...none, routes: [{ ...route, ...after }] },
+  ).map(
     ({ breaks = "-", where, rule, detail = "" }) =>
       `${breaks} ${where.replace("POST /mugs/:id", "it")} ${rule}${detail && ` ${detail}`}`,
   );
@@ -28,8 +47,18 @@ describe("a change of a route:", () => {
       { key: "required", keptSeconds: 86_400, handler: "a.b.d" },
       ["client it keys-forgotten a.b.c -> a.b.d"],
     ],
-    ["another handler, whose keys nobody kept", { key: "none" }, { key: "none", handler: "a.b.d" }, []],
-    ["another handler, which keeps no keys", {}, { key: "none", handler: "a.b.d" }, ["client it key-ignored either -> none"]],
+    [
+      "another handler, whose keys nobody kept",
+      { key: "none" },
+      { key: "none", handler: "a.b.d" },
+      [],
+    ],
+    [
+      "another handler, which keeps no keys",
+      {},
+      { key: "none", handler: "a.b.d" },
+      ["client it key-ignored either -> none"],
+    ],
     [
       "another handler of a query",
       { body: undefined, key: undefined },
@@ -39,13 +68,48 @@ describe("a change of a route:", () => {
     ["a stricter rule", {}, { access: "admin" }, ['client it access-stricter "tenant" -> "admin"']],
     ["a wider rule", {}, { access: "everyone" }, ['- it access-widened "tenant" -> "everyone"']],
     ["another body", {}, { body: "form" }, ["client it body-changed json -> form"]],
-    ["a key that has to be there", {}, { key: "required", keptSeconds: 300 }, ["client it key-required either -> required"]],
-    ["a key that need not be there", { key: "required" }, { key: "either" }, ["- it key-optional required -> either"]],
-    ["no key after one", { key: "required" }, { key: "none" }, ["client it key-ignored required -> none"]],
-    ["no request ID", { key: "either" }, { key: "idempotency-key" }, ["client it key-ignored either -> idempotency-key"]],
-    ["a request ID, too", { key: "idempotency-key" }, { key: "either" }, ["- it key-taken idempotency-key -> either"]],
-    ["a first key", { key: "none" }, { key: "idempotency-key" }, ["- it key-taken none -> idempotency-key"]],
-    ["no key, of none that there was", { key: "none" }, { key: "required" }, ["client it key-required none -> required"]],
+    [
+      "a key that has to be there",
+      {},
+      { key: "required", keptSeconds: 300 },
+      ["client it key-required either -> required"],
+    ],
+    [
+      "a key that need not be there",
+      { key: "required" },
+      { key: "either" },
+      ["- it key-optional required -> either"],
+    ],
+    [
+      "no key after one",
+      { key: "required" },
+      { key: "none" },
+      ["client it key-ignored required -> none"],
+    ],
+    [
+      "no request ID",
+      { key: "either" },
+      { key: "idempotency-key" },
+      ["client it key-ignored either -> idempotency-key"],
+    ],
+    [
+      "a request ID, too",
+      { key: "idempotency-key" },
+      { key: "either" },
+      ["- it key-taken idempotency-key -> either"],
+    ],
+    [
+      "a first key",
+      { key: "none" },
+      { key: "idempotency-key" },
+      ["- it key-taken none -> idempotency-key"],
+    ],
+    [
+      "no key, of none that there was",
+      { key: "none" },
+      { key: "required" },
+      ["client it key-required none -> required"],
+    ],
     ["the same key", { key: "required" }, { key: "required" }, []],
     [
       "a shorter time",
@@ -59,15 +123,30 @@ describe("a change of a route:", () => {
       { key: "required", keptSeconds: 600 },
       ["- it key-kept-longer 300 -> 600 seconds"],
     ],
-    ["no time without a key", { key: "required", keptSeconds: 600 }, { key: "none" }, ["client it key-ignored required -> none"]],
+    [
+      "no time without a key",
+      { key: "required", keptSeconds: 600 },
+      { key: "none" },
+      ["client it key-ignored required -> none"],
+    ],
     [
       "a time with the first key",
       { key: "none" },
       { key: "required", keptSeconds: 600 },
       ["client it key-required none -> required"],
     ],
-    ["a query, which has no key", { body: undefined, key: undefined }, { body: undefined, key: undefined }, []],
-    ["a first input", {}, { input: object({ a: text }) }, ["- it body.a input-property-added not there -> there"]],
+    [
+      "a query, which has no key",
+      { body: undefined, key: undefined },
+      { body: undefined, key: undefined },
+      [],
+    ],
+    [
+      "a first input",
+      {},
+      { input: object({ a: text }) },
+      ["- it body.a input-property-added not there -> there"],
+    ],
     [
       "a first input that asks",
       {},
@@ -87,7 +166,12 @@ describe("a change of a route:", () => {
       { input: object({ body: { ...text, maxLength: 2 } }) },
       ["client it body input-max-length-lowered none -> 2"],
     ],
-    ["an input of another type", { input: object({}) }, { input: text }, ["client it input input-type-changed object -> string"]],
+    [
+      "an input of another type",
+      { input: object({}) },
+      { input: text },
+      ["client it input input-type-changed object -> string"],
+    ],
     [
       "a parameter by another name",
       { path: "/mugs/:mug", input: object({ mug: text, a: text }, { required: ["mug", "a"] }) },
@@ -106,8 +190,18 @@ describe("a change of a route:", () => {
       { input: object({ id: text }) },
       [],
     ],
-    ["a first output", {}, { output: text }, ["- it output-declared a schema says what is answered"]],
-    ["no output", { output: text }, {}, ["client it output-undeclared no schema says what is answered"]],
+    [
+      "a first output",
+      {},
+      { output: text },
+      ["- it output-declared a schema says what is answered"],
+    ],
+    [
+      "no output",
+      { output: text },
+      {},
+      ["client it output-undeclared no schema says what is answered"],
+    ],
     [
       "another output",
       { output: text },
@@ -118,9 +212,16 @@ describe("a change of a route:", () => {
       "another item",
       { output: { type: "array", items: text } },
       { output: { type: "array", items: {} } },
-      ["client it output[] output-type-widened string -> null or boolean or number or string or array or object"],
+      [
+        "client it output[] output-type-widened string -> null or boolean or number or string or array or object",
+      ],
     ],
-    ["another status", { statuses: [200] }, { statuses: [201] }, ["client it status-removed 200", "- it status-added 201"]],
+    [
+      "another status",
+      { statuses: [200] },
+      { statuses: [201] },
+      ["client it status-removed 200", "- it status-added 201"],
+    ],
     [
       "a first status, which a result had not",
       {},
@@ -128,7 +229,12 @@ describe("a change of a route:", () => {
       ["client it status-removed 200", "client it status-removed 204", "- it status-added 201"],
     ],
     ["a first status, which a result may have had", {}, { statuses: [200] }, []],
-    ["a first status of what had an output", { output: text }, { output: text, statuses: [200] }, []],
+    [
+      "a first status of what had an output",
+      { output: text },
+      { output: text, statuses: [200] },
+      [],
+    ],
     [
       "another status of what had an output",
       { output: text },
@@ -165,7 +271,12 @@ describe("a change of a route:", () => {
       { output: text },
       ["client it status-removed 204"],
     ],
-    ["a further status with a body", { output: text }, { output: text, statuses: [200, 202] }, ["- it status-added 202"]],
+    [
+      "a further status with a body",
+      { output: text },
+      { output: text, statuses: [200, 202] },
+      ["- it status-added 202"],
+    ],
     ["the usual status", { statuses: [200] }, {}, []],
     ["no status", { statuses: [201] }, {}, ["client it status-removed 201"]],
     ["a first error", {}, { errors: { gone: 410 } }, ["- it error-added gone (410)"]],
@@ -238,14 +349,49 @@ describe("what a change of a schema is called:", () => {
     [number, { ...number, minimum: 1 }, "input-minimum-raised", "output-minimum-raised -"],
     [{ ...number, minimum: 1 }, number, "input-minimum-lowered -", "output-minimum-lowered"],
     [{ ...text, maxLength: 1 }, text, "input-max-length-raised -", "output-max-length-raised"],
-    [{ type: "array", minItems: 1 }, { type: "array" }, "input-min-items-lowered -", "output-min-items-lowered"],
-    [{ type: "array" }, { type: "array", maxItems: 1 }, "input-max-items-lowered", "output-max-items-lowered -"],
-    [object({}), object({}, { minProperties: 1 }), "input-min-properties-raised", "output-min-properties-raised -"],
-    [object({}, { maxProperties: 1 }), object({}), "input-max-properties-raised -", "output-max-properties-raised"],
+    [
+      { type: "array", minItems: 1 },
+      { type: "array" },
+      "input-min-items-lowered -",
+      "output-min-items-lowered",
+    ],
+    [
+      { type: "array" },
+      { type: "array", maxItems: 1 },
+      "input-max-items-lowered",
+      "output-max-items-lowered -",
+    ],
+    [
+      object({}),
+      object({}, { minProperties: 1 }),
+      "input-min-properties-raised",
+      "output-min-properties-raised -",
+    ],
+    [
+      object({}, { maxProperties: 1 }),
+      object({}),
+      "input-max-properties-raised -",
+      "output-max-properties-raised",
+    ],
     [number, { ...number, multipleOf: 2 }, "input-multiple-of-added", "output-multiple-of-added -"],
-    [{ ...number, multipleOf: 2 }, number, "input-multiple-of-removed -", "output-multiple-of-removed"],
-    [{ type: "array" }, { type: "array", uniqueItems: true }, "input-unique-items-added", "output-unique-items-added -"],
-    [{ ...text, format: "uuid" }, { ...text, format: "email" }, "input-format-changed", "output-format-changed"],
+    [
+      { ...number, multipleOf: 2 },
+      number,
+      "input-multiple-of-removed -",
+      "output-multiple-of-removed",
+    ],
+    [
+      { type: "array" },
+      { type: "array", uniqueItems: true },
+      "input-unique-items-added",
+      "output-unique-items-added -",
+    ],
+    [
+      { ...text, format: "uuid" },
+      { ...text, format: "email" },
+      "input-format-changed",
+      "output-format-changed",
+    ],
     [text, { enum: ["a"] }, "input-enum-added", "output-enum-added -"],
     [{ enum: ["a"] }, text, "input-enum-removed -", "output-enum-removed"],
     [{ type: ["string", "number"] }, text, "input-type-narrowed", "output-type-narrowed -"],
@@ -262,7 +408,12 @@ describe("what a change of a schema is called:", () => {
       "input-property-removed; input-unnamed-refused",
       "output-property-removed; output-unnamed-refused -",
     ],
-    [{ ...text, not: { const: "a" } }, { ...text, not: { const: "b" } }, "input-cannot-tell", "output-cannot-tell"],
+    [
+      { ...text, not: { const: "a" } },
+      { ...text, not: { const: "b" } },
+      "input-cannot-tell",
+      "output-cannot-tell",
+    ],
     [
       object({ a: { type: "array", items: { ...text, default: "x" } } }),
       object({ a: { type: "array", items: text } }),
@@ -287,16 +438,24 @@ describe("what a change of a schema is called:", () => {
 
   test("a job may lose a property that is in the queue, an event may not", () => {
     const [before, after] = [object({ a: text, b: text }), object({ a: text })];
-    const breaks = (role: "job" | "message" | "payload") => schemaChanges(role, before, after, (path) => path);
+    const breaks = (role: "job" | "message" | "payload") =>
+      schemaChanges(role, before, after, (path) => path);
     expect(breaks("job")).toMatchObject([{ where: "b", rule: "job-property-removed" }]);
     expect(breaks("message")).toMatchObject([{ where: "b", rule: "message-property-removed" }]);
-    expect([...breaks("job"), ...breaks("message")].map(({ breaks: broken }) => broken)).toEqual([undefined, undefined]);
-    expect(breaks("payload")).toMatchObject([{ where: "b", rule: "payload-property-removed", breaks: "consumer" }]);
+    expect([...breaks("job"), ...breaks("message")].map(({ breaks: broken }) => broken)).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(breaks("payload")).toMatchObject([
+      { where: "b", rule: "payload-property-removed", breaks: "consumer" },
+    ]);
   });
 });
 
 test("a lock without the members of its entries is not taken", () => {
-  expect(() => readContract(JSON.stringify({ ...none, keys: [{}] }))).toThrow("its keys are not a list");
+  expect(() => readContract(JSON.stringify({ ...none, keys: [{}] }))).toThrow(
+    "its keys are not a list",
+  );
   expect(() => readContract("null")).toThrow("it has no format");
   expect(readContract(JSON.stringify(none))).toEqual(none);
 });

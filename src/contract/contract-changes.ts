@@ -33,7 +33,8 @@ export function contractChanges(before: Contract, after: Contract): readonly Cha
       where: ({ name }) => `channel ${name}`,
       kind: "channel",
       removal: "consumer",
-      changes: (was, is) => partChanges("message", was.message, is.message, `channel ${is.name} message`),
+      changes: (was, is) =>
+        partChanges("message", was.message, is.message, `channel ${is.name} message`),
     }),
     ...entryChanges(before.consumers, after.consumers, {
       key: ({ name, event }) => `${name} of ${event}`,
@@ -79,9 +80,17 @@ function entryChanges<Entry>(
     ...[...was].flatMap(([id, entry]): readonly Change[] => {
       const now = is.get(id);
       if (now !== undefined) return changes(entry, now);
-      return [{ ...(removal === undefined ? {} : { breaks: removal }), where: where(entry), rule: `${kind}-removed` }];
+      return [
+        {
+          ...(removal === undefined ? {} : { breaks: removal }),
+          where: where(entry),
+          rule: `${kind}-removed`,
+        },
+      ];
     }),
-    ...[...is].flatMap(([id, entry]) => (was.has(id) ? [] : [{ where: where(entry), rule: `${kind}-added` }])),
+    ...[...is].flatMap(([id, entry]) =>
+      was.has(id) ? [] : [{ where: where(entry), rule: `${kind}-added` }],
+    ),
   ];
 }
 
@@ -89,21 +98,40 @@ function nameOf({ name }: { readonly name: string }): string {
   return name;
 }
 
-function partChanges(role: Role, before: SchemaNode, after: SchemaNode, where: string): readonly Change[] {
-  return schemaChanges(role, before, after, (path) => `${where}${path === "" || path.startsWith("[") ? path : `.${path}`}`);
+function partChanges(
+  role: Role,
+  before: SchemaNode,
+  after: SchemaNode,
+  where: string,
+): readonly Change[] {
+  return schemaChanges(
+    role,
+    before,
+    after,
+    (path) => `${where}${path === "" || path.startsWith("[") ? path : `.${path}`}`,
+  );
 }
 
 function eventChanges(before: LockedEvent, after: LockedEvent): readonly Change[] {
   const where = `event ${after.type}`;
   const kept = ({ kept: days }: LockedEvent) => String(days ?? "not kept");
   return [
-    ...(before.kept === after.kept ? [] : [{ where, rule: "event-kept-changed", detail: `${kept(before)} -> ${kept(after)}` }]),
+    ...(before.kept === after.kept
+      ? []
+      : [{ where, rule: "event-kept-changed", detail: `${kept(before)} -> ${kept(after)}` }]),
     ...partChanges("payload", before.payload, after.payload, `${where} payload`),
   ];
 }
 
 function scheduleChanges(before: LockedSchedule, after: LockedSchedule): readonly Change[] {
-  const text = ({ cron, timeZone, missed }: LockedSchedule) => `${cron} ${timeZone}, missed: ${missed}`;
+  const text = ({ cron, timeZone, missed }: LockedSchedule) =>
+    `${cron} ${timeZone}, missed: ${missed}`;
   if (text(before) === text(after)) return [];
-  return [{ where: `schedule ${after.name}`, rule: "schedule-changed", detail: `${text(before)} -> ${text(after)}` }];
+  return [
+    {
+      where: `schedule ${after.name}`,
+      rule: "schedule-changed",
+      detail: `${text(before)} -> ${text(after)}`,
+    },
+  ];
 }

@@ -11,7 +11,9 @@ export function readContract(text: string): Contract {
   try {
     read = JSON.parse(text);
   } catch (error) {
-    throw new Error(`it is not JSON: ${(error as Error).message}; after a conflict of a merge, write it anew`); // safe: JSON.parse throws errors only
+    throw new Error(
+      `it is not JSON: ${(error as Error).message}; after a conflict of a merge, write it anew`,
+    ); // safe: JSON.parse throws errors only
   }
   const { format } = Object(read) as { readonly format?: unknown }; // safe: any member of an object may be read
   if (typeof format === "number" && format > contractFormat) {
@@ -19,9 +21,11 @@ export function readContract(text: string): Contract {
       `its format is ${format}, and this keelson reads ${contractFormat}; use the keelson that wrote it, or a later one`,
     );
   }
-  if (format !== contractFormat) throw new Error("it has no format; keelson contract write makes one");
+  if (format !== contractFormat)
+    throw new Error("it has no format; keelson contract write makes one");
   const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
-  if (wrong !== undefined) throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
+  if (wrong !== undefined)
+    throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
   return read as Contract; // safe: its format is known, and each entry has what it is known by
 }
 
@@ -38,7 +42,10 @@ const lists = [
 
 function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   const list = Object(read)[name];
-  return Array.isArray(list) && list.every((entry) => ids.every((id) => typeof Object(entry)[id] === "string"));
+  return (
+    Array.isArray(list) &&
+    list.every((entry) => ids.every((id) => typeof Object(entry)[id] === "string"))
+  );
 }
 
 /** Lists of a schema whose order says nothing. */
@@ -56,13 +63,21 @@ function ordered(contract: Contract): unknown {
     if (typeof value !== "object" || value === null) return value;
     const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
     return Object.fromEntries(
-      entries.map(([name, part]) => [name, sets.has(name) && Array.isArray(part) ? part.map(sort).toSorted(byText) : sort(part)]),
+      entries.map(([name, part]) => [
+        name,
+        sets.has(name) && Array.isArray(part) ? part.map(sort).toSorted(byText) : sort(part),
+      ]),
     );
   };
   const within = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(within);
     if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, schemas.has(name) ? sort(part) : within(part)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([name, part]) => [
+        name,
+        schemas.has(name) ? sort(part) : within(part),
+      ]),
+    );
   };
   return within(contract);
 }

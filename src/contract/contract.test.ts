@@ -17,7 +17,12 @@ test("a write says by which header its retries are known, its own before the ser
       (r) => {
         r.write("mug.a", { route: "POST /a", access: access.tenant, handler });
         r.write("mug.b", { route: "POST /b", access: access.tenant, once: false, handler });
-        r.write("mug.c", { route: "POST /c", access: access.tenant, once: { required: true }, handler });
+        r.write("mug.c", {
+          route: "POST /c",
+          access: access.tenant,
+          once: { required: true },
+          handler,
+        });
         r.query("mug.d", { route: "GET /d", access: access.everyone, handler });
         r.query("mug.e", { handler });
       },
@@ -26,9 +31,31 @@ test("a write says by which header its retries are known, its own before the ser
     import.meta.dirname,
   );
   expect(contract.routes).toEqual([
-    { method: "POST", path: "/v1/a", handler: "mugs.mug.a", access: "tenant", body: "json", key: "idempotency-key" },
-    { method: "POST", path: "/v1/b", handler: "mugs.mug.b", access: "tenant", body: "json", key: "none" },
-    { method: "POST", path: "/v1/c", handler: "mugs.mug.c", access: "tenant", body: "json", key: "required", keptSeconds: 300 },
+    {
+      method: "POST",
+      path: "/v1/a",
+      handler: "mugs.mug.a",
+      access: "tenant",
+      body: "json",
+      key: "idempotency-key",
+    },
+    {
+      method: "POST",
+      path: "/v1/b",
+      handler: "mugs.mug.b",
+      access: "tenant",
+      body: "json",
+      key: "none",
+    },
+    {
+      method: "POST",
+      path: "/v1/c",
+      handler: "mugs.mug.c",
+      access: "tenant",
+      body: "json",
+      key: "required",
+      keptSeconds: 300,
+    },
     { method: "GET", path: "/v1/d", handler: "mugs.mug.d", access: "everyone" },
   ]);
 });
@@ -55,15 +82,31 @@ test("a route whose output may be nothing says both of its statuses", async () =
     r.query("mug.a", { route: "GET /a", ...declared, output: z.object({}).optional() });
     r.query("mug.b", { route: "GET /b", ...declared, output: z.object({}) });
     r.query("mug.c", { route: "GET /c", ...declared, output: z.undefined() });
-    r.query("mug.d", { route: "GET /d", ...declared, output: z.object({}).optional(), status: 201 });
+    r.query("mug.d", {
+      route: "GET /d",
+      ...declared,
+      output: z.object({}).optional(),
+      status: 201,
+    });
   });
   const { contract } = await contractOf(server, import.meta.dirname);
-  expect(contract.routes.map(({ statuses }) => statuses)).toEqual([[200, 204], undefined, undefined, [201]]);
+  expect(contract.routes.map(({ statuses }) => statuses)).toEqual([
+    [200, 204],
+    undefined,
+    undefined,
+    [201],
+  ]);
 });
 
 test("a route says its statuses and the errors of its own", async () => {
   const server = internalsOf((r) =>
-    r.query("mug.a", { route: "GET /a", access: access.tenant, status: [304, 200], errors: { sold: 410 }, handler }),
+    r.query("mug.a", {
+      route: "GET /a",
+      access: access.tenant,
+      status: [304, 200],
+      errors: { sold: 410 },
+      handler,
+    }),
   );
   const { contract } = await contractOf(server, import.meta.dirname);
   expect(contract.routes).toMatchObject([{ statuses: [200, 304], errors: { sold: 410 } }]);
@@ -72,7 +115,14 @@ test("a route says its statuses and the errors of its own", async () => {
 test("a parameter that takes its text no longer breaks clients", async () => {
   const locked = (limit: z.ZodType) =>
     contractOf(
-      internalsOf((r) => r.query("mug.list", { route: "GET /a", access: access.tenant, input: z.object({ limit }), handler })),
+      internalsOf((r) =>
+        r.query("mug.list", {
+          route: "GET /a",
+          access: access.tenant,
+          input: z.object({ limit }),
+          handler,
+        }),
+      ),
       import.meta.dirname,
     );
   const [before, after] = [await locked(z.coerce.number()), await locked(z.number())];
@@ -81,5 +131,7 @@ test("a parameter that takes its text no longer breaks clients", async () => {
     { breaks: "client", where, rule: "input-type-changed" },
   ]);
   // No client could send it before.
-  expect(contractChanges(after.contract, before.contract).map(({ breaks }) => breaks)).toEqual([undefined]);
+  expect(contractChanges(after.contract, before.contract).map(({ breaks }) => breaks)).toEqual([
+    undefined,
+  ]);
 });

@@ -5,7 +5,12 @@ import { type RoutedHandler, routed } from "../declare/routes.ts";
 import type { BodyKind } from "../http/message.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { isNothing, takesNothing } from "./answers.ts";
-import { createSchemaReader, type JsonSchema, type SchemaReader, type UnsaidSchema } from "./json-schema.ts";
+import {
+  createSchemaReader,
+  type JsonSchema,
+  type SchemaReader,
+  type UnsaidSchema,
+} from "./json-schema.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 import { sentAsText } from "./request-parts.ts";
 
@@ -97,26 +102,35 @@ export async function contractOf(server: DeclaredServer, from: string): Promise<
   const reader = createSchemaReader({ from });
   const contract = await readContract(server, reader);
   const ofBytes = new Set(
-    contract.routes.filter(({ body }) => body === "bytes").map((route) => `${routeText(route)} input: body`),
+    contract.routes
+      .filter(({ body }) => body === "bytes")
+      .map((route) => `${routeText(route)} input: body`),
   );
   return { contract, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
 }
 
-async function readContract({ registry, options }: DeclaredServer, reader: SchemaReader): Promise<Contract> {
+async function readContract(
+  { registry, options }: DeclaredServer,
+  reader: SchemaReader,
+): Promise<Contract> {
   const routes = routed(registry.handlers.values());
   const basePath = options.basePath ?? "";
   const inputOf = (schema: StandardSchemaV1, where: string) => reader.read(schema, "input", where);
   return {
     format: contractFormat,
     routes: sorted(
-      await Promise.all(routes.map((route) => lockedRoute(route, basePath, options.once?.key, reader))),
+      await Promise.all(
+        routes.map((route) => lockedRoute(route, basePath, options.once?.key, reader)),
+      ),
       ({ path, method }) => `${path} ${method}`,
     ),
     events: sorted(
       await Promise.all(
         [...registry.events.values()].map(async ({ type, keptDays, schema }) => ({
           type,
-          ...(keptDays === undefined ? {} : { kept: Number.isFinite(keptDays) ? keptDays : ("forever" as const) }),
+          ...(keptDays === undefined
+            ? {}
+            : { kept: Number.isFinite(keptDays) ? keptDays : ("forever" as const) }),
           payload: await inputOf(schema, `event ${type} payload`),
         })),
       ),
@@ -124,7 +138,10 @@ async function readContract({ registry, options }: DeclaredServer, reader: Schem
     ),
     jobs: sorted(
       await Promise.all(
-        [...registry.jobs.values()].map(async ({ name, input }) => ({ name, input: await inputOf(input, `job ${name} input`) })),
+        [...registry.jobs.values()].map(async ({ name, input }) => ({
+          name,
+          input: await inputOf(input, `job ${name} input`),
+        })),
       ),
       nameOf,
     ),
@@ -143,7 +160,12 @@ async function readContract({ registry, options }: DeclaredServer, reader: Schem
       nameOf,
     ),
     schedules: sorted(
-      [...registry.schedules.values()].map(({ name, cron, timeZone, missed }) => ({ name, cron, timeZone, missed })),
+      [...registry.schedules.values()].map(({ name, cron, timeZone, missed }) => ({
+        name,
+        cron,
+        timeZone,
+        missed,
+      })),
       nameOf,
     ),
     keys: sorted([...registry.configKeys.values()].map(lockedKey), ({ id }) => id),
@@ -164,21 +186,32 @@ async function lockedRoute(
   const { input, output, access, kind, body, name, errors = {}, status } = target;
   const place = { method: route.method, path: `${basePath}${route.pattern}` };
   const where = routeText(place);
-  const said = output === undefined ? undefined : await reader.read(output, "output", `${where} output`);
-  const statuses = status ?? (said !== undefined && !isNothing(said) && (await takesNothing(target)) ? [200, 204] : undefined);
+  const said =
+    output === undefined ? undefined : await reader.read(output, "output", `${where} output`);
+  const statuses =
+    status ??
+    (said !== undefined && !isNothing(said) && (await takesNothing(target))
+      ? [200, 204]
+      : undefined);
   return {
     ...place,
     handler: name,
     access: lockedAccess(access as NonNullable<typeof access>), // safe: a route without a rule is not built
     ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
-    ...(input === undefined ? {} : { input: await reader.read(input, "input", `${where} input`, sentAsText(route, target)) }),
+    ...(input === undefined
+      ? {}
+      : { input: await reader.read(input, "input", `${where} input`, sentAsText(route, target)) }),
     ...(said === undefined ? {} : { output: said }),
-    ...(statuses === undefined ? {} : { statuses: [...statuses].sort((one, other) => one - other) }),
+    ...(statuses === undefined
+      ? {}
+      : { statuses: [...statuses].sort((one, other) => one - other) }),
     ...(Object.keys(errors).length === 0 ? {} : { errors }),
   };
 }
 
-function keyOf(once: NonNullable<HandlerDeclaration["once"]>): Pick<LockedRoute, "key" | "keptSeconds"> {
+function keyOf(
+  once: NonNullable<HandlerDeclaration["once"]>,
+): Pick<LockedRoute, "key" | "keptSeconds"> {
   if (typeof once === "object") return { key: "required", keptSeconds: once.keepSeconds ?? 300 };
   return { key: once === false ? "none" : once };
 }

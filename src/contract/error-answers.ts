@@ -55,12 +55,17 @@ const ofApplications: readonly string[] = ["not_found", "validation_error", "unk
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
 /** The error answers of an operation, by status; `default` is for what has no status of its own. */
-export function errorsOf(operation: DeclaredOperation, server: DeclaredServer, shared: ErrorAnswers): Record<string, JsonSchema> {
+export function errorsOf(
+  operation: DeclaredOperation,
+  server: DeclaredServer,
+  shared: ErrorAnswers,
+): Record<string, JsonSchema> {
   const codes = codesOf(operation, server);
   const byStatus = Map.groupBy([...codes.keys()].toSorted(byTable), (code) => codes.get(code));
   const isOfApplication = operation.own === undefined;
   const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
-    const all = isOfApplication || status === 503 ? [...new Set([...found, "pipeline_error"])] : found;
+    const all =
+      isOfApplication || status === 503 ? [...new Set([...found, "pipeline_error"])] : found;
     const also = operation.own?.answers[Number(status)];
     const name = also === undefined ? nameOf(found, isOfApplication) : undefined;
     return [String(status), share(shared, name, answerOf(all, Number(status), also))];
@@ -72,11 +77,17 @@ export function errorsOf(operation: DeclaredOperation, server: DeclaredServer, s
 }
 
 /** The status of each code that an operation may answer with. */
-function codesOf({ handler, own }: DeclaredOperation, server: DeclaredServer): ReadonlyMap<string, number> {
+function codesOf(
+  { handler, own }: DeclaredOperation,
+  server: DeclaredServer,
+): ReadonlyMap<string, number> {
   // Safe: boot refuses a route without an access rule.
   const asksWho = needsIdentity(handler.access as AccessRule);
-  const isGiven = (code: string) => own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
-  const expected = Object.entries(errorCodes).filter(([code]) => isExpected(code, handler, server) && isGiven(code));
+  const isGiven = (code: string) =>
+    own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
+  const expected = Object.entries(errorCodes).filter(
+    ([code]) => isExpected(code, handler, server) && isGiven(code),
+  );
   return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
 }
 
@@ -89,7 +100,9 @@ function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchem
 
 /** Framework codes in the order of their table, then those of the application as they are declared. */
 function byTable(one: string, other: string): number {
-  const places = [one, other].map((code) => table.indexOf(code)).map((at) => (at === -1 ? table.length : at));
+  const places = [one, other]
+    .map((code) => table.indexOf(code))
+    .map((at) => (at === -1 ? table.length : at));
   return Number(places[0]) - Number(places[1]);
 }
 
@@ -98,12 +111,18 @@ const table: readonly string[] = Object.keys(errorCodes);
 /** `NotFound`; `Own.NotFound` of keelson's own operations, which throw nothing with a status alone. */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
-  const words = codes.map((code) => code.replaceAll(/(?:^|_)(.)/g, (_whole, letter: string) => letter.toUpperCase()));
+  const words = codes.map((code) =>
+    code.replaceAll(/(?:^|_)(.)/g, (_whole, letter: string) => letter.toUpperCase()),
+  );
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
 /** An answer with one of these codes, or with `also`, which keelson's own operation gives with the same status. */
-function answerOf(codes: readonly string[], status: number | undefined, also?: JsonSchema): JsonSchema {
+function answerOf(
+  codes: readonly string[],
+  status: number | undefined,
+  also?: JsonSchema,
+): JsonSchema {
   const body = (name: string) => ({
     allOf: [
       { $ref: `#/components/schemas/${name}` },
@@ -113,9 +132,15 @@ function answerOf(codes: readonly string[], status: number | undefined, also?: J
   const retries = status === 409 || status === 429 || status === 503;
   return {
     description: codes.map((code) => `\`${code}\``).join(", "),
-    headers: headersOf(["X-Request-ID", ...(status === 401 ? ["WWW-Authenticate"] : []), ...(retries ? ["Retry-After"] : [])]),
+    headers: headersOf([
+      "X-Request-ID",
+      ...(status === 401 ? ["WWW-Authenticate"] : []),
+      ...(retries ? ["Retry-After"] : []),
+    ]),
     content: {
-      "application/json": { schema: also === undefined ? body("Error") : { anyOf: [also, body("Error")] } },
+      "application/json": {
+        schema: also === undefined ? body("Error") : { anyOf: [also, body("Error")] },
+      },
       "application/problem+json": { schema: body("Problem") },
     },
   };

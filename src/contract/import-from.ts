@@ -8,14 +8,22 @@ import { pathToFileURL } from "node:url";
  *
  * @throws Error saying what to install.
  */
-export async function importFrom(name: string, member: string, directory: string): Promise<ImportedFunction> {
+export async function importFrom(
+  name: string,
+  member: string,
+  directory: string,
+): Promise<ImportedFunction> {
   for (const place of [join(directory, "package.json"), import.meta.url]) {
     const path = resolved(name, place);
     if (path === undefined) continue;
-    const loaded = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Readonly<Record<string, unknown>>; // safe: a module
+    const loaded = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Readonly<
+      Record<string, unknown>
+    >; // safe: a module
     // Safe: it is looked at, and takes what its package says.
     if (typeof loaded[member] === "function") return loaded[member] as ImportedFunction;
-    throw new Error(`the ${name} beside the application has no ${member}; install its latest version`);
+    throw new Error(
+      `the ${name} beside the application has no ${member}; install its latest version`,
+    );
   }
   throw new Error(`${name} is not installed beside the application; npm install ${name}`);
 }

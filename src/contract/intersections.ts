@@ -20,7 +20,9 @@ export function openIntersections(root: JsonSchema): JsonSchema {
     if (name !== undefined) return { ...part, $ref: `${place}${openName(name)}` };
     const { additionalProperties, ...rest } = part;
     const own = additionalProperties === false ? rest : part;
-    return mapParts(own, (one, [word]) => (combinations.includes(String(word)) ? opened(one) : one));
+    return mapParts(own, (one, [word]) =>
+      combinations.includes(String(word)) ? opened(one) : one,
+    );
   };
   const openName = (name: string): string => {
     const wanted = `${name}.open`;
@@ -34,10 +36,15 @@ export function openIntersections(root: JsonSchema): JsonSchema {
     const sides = partsOf(given, "allOf");
     if (!sides.some((side) => isClosed(side))) return mapParts(given, said);
     const schema = { ...given, allOf: sides.map(opened) };
-    return mapParts(sides.every((side) => isClosed(side)) ? { ...schema, unevaluatedProperties: false } : schema, said);
+    return mapParts(
+      sides.every((side) => isClosed(side)) ? { ...schema, unevaluatedProperties: false } : schema,
+      said,
+    );
   };
   const schema = said(root);
-  return open.size === 0 ? schema : { ...schema, $defs: { ...Object(schema["$defs"]), ...Object.fromEntries(open) } };
+  return open.size === 0
+    ? schema
+    : { ...schema, $defs: { ...Object(schema["$defs"]), ...Object.fromEntries(open) } };
 }
 
 const place = "#/$defs/";

@@ -7,7 +7,10 @@ import * as mini from "zod/mini";
 import { importFrom } from "./import-from.ts";
 import { createSchemaReader, type JsonSchema } from "./json-schema.ts";
 
-async function read(schema: Parameters<ReturnType<typeof createSchemaReader>["read"]>[0], side: "input" | "output" = "output") {
+async function read(
+  schema: Parameters<ReturnType<typeof createSchemaReader>["read"]>[0],
+  side: "input" | "output" = "output",
+) {
   const reader = createSchemaReader();
   const said = await reader.read(schema, side, "files.file.show output");
   return { said, unsaid: reader.unsaid };
@@ -26,7 +29,12 @@ describe("each library's schemas say themselves, without $schema", () => {
   const closed = { additionalProperties: false };
   test.each([
     ["zod", z.object({ a: z.string() }), object({ a: text }), object({ a: text }, closed)],
-    ["zod/mini", mini.object({ a: mini.string() }), object({ a: text }), object({ a: text }, closed)],
+    [
+      "zod/mini",
+      mini.object({ a: mini.string() }),
+      object({ a: text }),
+      object({ a: text }, closed),
+    ],
     ["valibot", v.object({ a: v.string() }), object({ a: text }), object({ a: text })],
     ["ArkType", type({ a: "string" }), object({ a: text }), object({ a: text })],
   ])("%s", async (_, schema, input, output) => {
@@ -40,7 +48,12 @@ describe("each library's schemas say themselves, without $schema", () => {
       output: () => text,
     };
     const schema = {
-      "~standard": { version: 1, vendor: "own", validate: (value: unknown) => ({ value }), jsonSchema: converter },
+      "~standard": {
+        version: 1,
+        vendor: "own",
+        validate: (value: unknown) => ({ value }),
+        jsonSchema: converter,
+      },
     } as const;
     expect((await read(schema, "input")).said).toEqual({ type: "integer" });
     expect((await read(schema)).said).toEqual(text);
@@ -58,9 +71,15 @@ describe("a Date is sent as a text, and cannot arrive", () => {
     expect(said).toMatchObject({ properties: { at: date } });
     expect(unsaid).toEqual([]);
     const input = await read(schema, "input");
-    expect(input.said).toMatchObject({ properties: { at: { "x-keelson-unsaid": expect.any(String) } } });
+    expect(input.said).toMatchObject({
+      properties: { at: { "x-keelson-unsaid": expect.any(String) } },
+    });
     expect(input.unsaid).toMatchObject([
-      { where, vendor: vendor.toLowerCase().replace("/mini", ""), why: expect.stringContaining("no Date arrives") },
+      {
+        where,
+        vendor: vendor.toLowerCase().replace("/mini", ""),
+        why: expect.stringContaining("no Date arrives"),
+      },
     ]);
   });
 
@@ -76,20 +95,36 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
     ["zod's bigint", z.object({ a: z.bigint() }), "zod's bigint has no JSON Schema"],
     ["zod's map", z.object({ a: z.map(z.string(), z.string()) }), "zod's map"],
     ["zod's class", z.object({ a: z.instanceof(Upload) }), "zod's custom"],
-    ["zod's conversion", z.object({ a: z.string().transform(length) }), "put .pipe(schema) behind it"],
+    [
+      "zod's conversion",
+      z.object({ a: z.string().transform(length) }),
+      "put .pipe(schema) behind it",
+    ],
     ["a bigint of zod's literal", z.object({ a: z.literal(1n) }), "a literal is a bigint"],
     ["zod/mini's set", mini.object({ a: mini.set(mini.string()) }), "zod's set"],
-    ["valibot's map", v.object({ a: v.map(v.string(), v.string()) }), 'The "map" schema cannot be converted'],
-    ["valibot's conversion", v.object({ a: v.pipe(v.string(), v.transform(length)) }), "put a schema behind it"],
+    [
+      "valibot's map",
+      v.object({ a: v.map(v.string(), v.string()) }),
+      'The "map" schema cannot be converted',
+    ],
+    [
+      "valibot's conversion",
+      v.object({ a: v.pipe(v.string(), v.transform(length)) }),
+      "put a schema behind it",
+    ],
     ["ArkType's class", type({ a: type.instanceOf(Upload) }), "ArkType's proto has no JSON Schema"],
     ["a bigint of ArkType's unit", type({ a: type.unit(1n) }), "a unit is a value"],
     ["ArkType's conversion", type({ a: type("string").pipe(length) }), "put .to(type) behind it"],
   ])("%s", async (_, schema, why) => {
     const { said, unsaid } = await read(schema);
     expect(said).toMatchObject({
-      properties: { a: { "x-keelson-unsaid": expect.any(String), description: expect.stringContaining(why) } },
+      properties: {
+        a: { "x-keelson-unsaid": expect.any(String), description: expect.stringContaining(why) },
+      },
     });
-    expect(unsaid).toMatchObject([{ where: "files.file.show output: a", why: expect.stringContaining(why) }]);
+    expect(unsaid).toMatchObject([
+      { where: "files.file.show output: a", why: expect.stringContaining(why) },
+    ]);
   });
 
   test("but what is unknown by declaration is anything", async () => {
@@ -102,14 +137,20 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
   });
 
   test("what a schema says of itself is taken", async () => {
-    const schema = z.object({ a: z.instanceof(Upload).meta({ type: "string", description: "a name" }) });
+    const schema = z.object({
+      a: z.instanceof(Upload).meta({ type: "string", description: "a name" }),
+    });
     const { said, unsaid } = await read(schema);
     expect(said).toMatchObject({ properties: { a: { type: "string", description: "a name" } } });
     expect(unsaid).toEqual([]);
   });
 
   test("the input of what is converted is said", async () => {
-    for (const schema of [z.string().transform(length), v.pipe(v.string(), v.transform(length)), type("string").pipe(length)]) {
+    for (const schema of [
+      z.string().transform(length),
+      v.pipe(v.string(), v.transform(length)),
+      type("string").pipe(length),
+    ]) {
       expect(await read(schema, "input")).toEqual({ said: text, unsaid: [] });
     }
   });
@@ -124,9 +165,13 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
 
   test("a library without JSON Schema says what to do", async () => {
     const validate = (value: unknown) => ({ value });
-    const schemas = ["own", "zod"].map((vendor) => ({ "~standard": { version: 1 as const, vendor, validate } }));
+    const schemas = ["own", "zod"].map((vendor) => ({
+      "~standard": { version: 1 as const, vendor, validate },
+    }));
     const [own, zod3] = await Promise.all(schemas.map((schema) => read(schema)));
-    expect(own?.unsaid[0]?.why).toBe('own has no Standard JSON Schema; give it ["~standard"].jsonSchema');
+    expect(own?.unsaid[0]?.why).toBe(
+      'own has no Standard JSON Schema; give it ["~standard"].jsonSchema',
+    );
     expect(zod3?.unsaid[0]?.why).toBe("zod 3 makes no JSON Schema; use zod 4");
   });
 
@@ -135,7 +180,12 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
       throw "no target";
     };
     const validate = (value: unknown) => ({ value });
-    const standard = { version: 1 as const, vendor: "own", validate, jsonSchema: { input: fail, output: fail } };
+    const standard = {
+      version: 1 as const,
+      vendor: "own",
+      validate,
+      jsonSchema: { input: fail, output: fail },
+    };
     expect((await read({ "~standard": standard })).unsaid).toEqual([
       { where: "files.file.show output", vendor: "own", why: "no target" },
     ]);
@@ -145,7 +195,10 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
 describe("a schema never forbids what its library takes", () => {
   test("a pattern with flags is left out", async () => {
     expect((await read(z.string().regex(/^a/i))).said).toEqual(text);
-    expect((await read(z.string().regex(/^a/i).regex(/b$/).regex(/c/i))).said).toEqual({ ...text, allOf: [{ pattern: "b$" }] });
+    expect((await read(z.string().regex(/^a/i).regex(/b$/).regex(/c/i))).said).toEqual({
+      ...text,
+      allOf: [{ pattern: "b$" }],
+    });
     expect((await read(z.string().regex(/^a/))).said).toEqual({ ...text, pattern: "^a" });
     expect((await read(v.pipe(v.string(), v.regex(/^a/i)))).said).toEqual(text);
     expect((await read(type(/^a/i))).said).toEqual(text);
@@ -175,11 +228,18 @@ describe("a schema never forbids what its library takes", () => {
         z.object({ in: z.array(named.and(b).and(z.object({ c: z.string() }).meta({ id: "C" }))) }),
         { in: [{ ...both, c: "3" }] },
       ],
-      ["of zod/mini", mini.intersection(mini.object({ a: mini.string() }), mini.object({ b: mini.string() })), both],
+      [
+        "of zod/mini",
+        mini.intersection(mini.object({ a: mini.string() }), mini.object({ b: mini.string() })),
+        both,
+      ],
     ])("%s", async (_, schema, value) => {
       for (const side of ["input", "output"] as const) {
         const { said } = await read(schema, side);
-        expect(new Ajv2020({ strictTypes: false }).validate(said, value), JSON.stringify(said)).toBe(true);
+        expect(
+          new Ajv2020({ strictTypes: false }).validate(said, value),
+          JSON.stringify(said),
+        ).toBe(true);
       }
     });
 
@@ -198,8 +258,13 @@ describe("a schema never forbids what its library takes", () => {
         .meta({ id: "Tree" });
       const { said } = await read(tree);
       const ajv = new Ajv2020({ strictTypes: false });
-      expect(ajv.validate(said, { a: "1", child: { ...both, child: both } }), JSON.stringify(said)).toBe(true);
-      expect(ajv.validate(said, { a: "1", child: { ...both, child: { ...both, c: "3" } } })).toBe(false);
+      expect(
+        ajv.validate(said, { a: "1", child: { ...both, child: both } }),
+        JSON.stringify(said),
+      ).toBe(true);
+      expect(ajv.validate(said, { a: "1", child: { ...both, child: { ...both, c: "3" } } })).toBe(
+        false,
+      );
     });
 
     test("of a schema with itself, which ends", async () => {
@@ -215,9 +280,14 @@ describe("a schema never forbids what its library takes", () => {
 
     test("and nothing else where each is closed", async () => {
       const { said } = await read(named.and(b.describe("second")));
-      expect(new Ajv2020({ strictTypes: false }).validate(said, { ...both, more: true })).toBe(false);
+      expect(new Ajv2020({ strictTypes: false }).validate(said, { ...both, more: true })).toBe(
+        false,
+      );
       expect(
-        new Ajv2020({ strictTypes: false }).validate((await read(named.and(z.looseObject({})))).said, { a: "1", more: true }),
+        new Ajv2020({ strictTypes: false }).validate(
+          (await read(named.and(z.looseObject({})))).said,
+          { a: "1", more: true },
+        ),
       ).toBe(true);
     });
   });
@@ -228,13 +298,18 @@ describe("a schema never forbids what its library takes", () => {
       ...text,
       pattern: String.raw`^(?:0\d|1\d|2[0-3]):[0-5]\d$`,
     });
-    expect((await read(v.pipe(v.string(), v.isoDateTime()))).said).toEqual({ ...text, pattern: expect.any(String) });
+    expect((await read(v.pipe(v.string(), v.isoDateTime()))).said).toEqual({
+      ...text,
+      pattern: expect.any(String),
+    });
     expect((await read(v.pipe(v.string(), v.isoTimestamp()))).said).toEqual(date);
   });
 
   test("a member that is undefined is not sent, so that it may be missing", async () => {
-    const optional = async (schema: Parameters<typeof read>[0], side: "input" | "output" = "output") =>
-      (await read(schema, side)).said["required"];
+    const optional = async (
+      schema: Parameters<typeof read>[0],
+      side: "input" | "output" = "output",
+    ) => (await read(schema, side)).said["required"];
     const some = z.object({
       a: z.any(),
       b: z.string().or(z.undefined()),
@@ -246,12 +321,18 @@ describe("a schema never forbids what its library takes", () => {
     expect(await optional(some, "input")).toEqual(["a", "b", "c", "d", "e"]);
     expect(await optional(z.object({ a: z.any() }))).toBeUndefined();
     expect(await optional(z.object({ a: z.bigint() }))).toEqual(["a"]);
-    expect(await optional(v.object({ a: v.any(), b: v.union([v.string(), v.undefined()]), e: v.string() }))).toEqual(["e"]);
+    expect(
+      await optional(
+        v.object({ a: v.any(), b: v.union([v.string(), v.undefined()]), e: v.string() }),
+      ),
+    ).toEqual(["e"]);
     const own = { version: 1, vendor: "own", validate: (value: unknown) => ({ value }) } as const;
     const json = () => ({ type: "object", properties: {}, required: ["a"] });
     const schema = { "~standard": { ...own, jsonSchema: { input: json, output: json } } };
     expect(await optional(schema)).toEqual(["a"]);
-    expect(await optional(type({ a: "unknown", b: "string | undefined", e: "string" }))).toEqual(["e"]);
+    expect(await optional(type({ a: "unknown", b: "string | undefined", e: "string" }))).toEqual([
+      "e",
+    ]);
   });
 
   test("what nobody changes in the code is sent all the same: it is not readOnly", async () => {
@@ -259,7 +340,10 @@ describe("a schema never forbids what its library takes", () => {
       object({ a: { type: "array", items: text } }),
     );
     expect((await read(mini.readonly(mini.string()))).said).toEqual(text);
-    expect((await read(z.string().meta({ readOnly: true }))).said).toEqual({ ...text, readOnly: true });
+    expect((await read(z.string().meta({ readOnly: true }))).said).toEqual({
+      ...text,
+      readOnly: true,
+    });
   });
 
   test("an empty tuple has no empty list of schemas, which JSON Schema forbids", async () => {
@@ -273,7 +357,10 @@ describe("a schema never forbids what its library takes", () => {
     expect((await read(z.ipv6())).said).toEqual({ ...text, format: "ipv6" });
     expect((await read(z.string().check(z.ipv6()))).said).toEqual({ ...text, format: "ipv6" });
     expect((await read(z.cidrv6())).said).toEqual({ ...text, format: "cidrv6" });
-    expect((await read(z.cidrv6().regex(/^a/))).said).toEqual({ ...text, allOf: [{ pattern: "^a" }] });
+    expect((await read(z.cidrv6().regex(/^a/))).said).toEqual({
+      ...text,
+      allOf: [{ pattern: "^a" }],
+    });
   });
 
   test("what flags leave nothing of is no empty list", async () => {
@@ -288,21 +375,30 @@ describe("a schema never forbids what its library takes", () => {
   test.each([
     ["an escape that none needs", String.raw`^\d+\-\d+\@$`, "", String.raw`^\d+-\d+@$`],
     ["an escape in a set", String.raw`^[\_\-\]"]\[\-$`, "", String.raw`^[_\-\]"]\[-$`],
-    ["a dash behind a class", String.raw`^[\w-.][\da-z-]\d-$`, "", String.raw`^[\w\-.][\da-z-]\d-$`],
+    [
+      "a dash behind a class",
+      String.raw`^[\w-.][\da-z-]\d-$`,
+      "",
+      String.raw`^[\w\-.][\da-z-]\d-$`,
+    ],
     ["one that is of Unicode mode", String.raw`^[\d-]\p{L}$`, "u", String.raw`^[\d-]\p{L}$`],
     ["one that cannot be said", String.raw`^a{1\,2}\-$`, "", undefined],
-  ])("a pattern is of Unicode mode, which validators compile it in: %s", async (_, source, flags, said) => {
-    const pattern = new RegExp(source, flags);
-    const expected = said === undefined ? text : { ...text, pattern: said };
-    expect((await read(z.string().regex(pattern))).said).toEqual(expected);
-    expect((await read(z.string().regex(pattern).max(9).regex(/b/))).said).toEqual(
-      said === undefined
-        ? { ...text, maxLength: 9, allOf: [{ pattern: "b" }] }
-        : { ...text, maxLength: 9, allOf: [{ pattern: said }, { pattern: "b" }] },
-    );
-    if (flags === "") expect((await read(v.pipe(v.string(), v.regex(pattern)))).said).toEqual(expected);
-    expect((await read(type(pattern))).said).toEqual(expected);
-  });
+  ])(
+    "a pattern is of Unicode mode, which validators compile it in: %s",
+    async (_, source, flags, said) => {
+      const pattern = new RegExp(source, flags);
+      const expected = said === undefined ? text : { ...text, pattern: said };
+      expect((await read(z.string().regex(pattern))).said).toEqual(expected);
+      expect((await read(z.string().regex(pattern).max(9).regex(/b/))).said).toEqual(
+        said === undefined
+          ? { ...text, maxLength: 9, allOf: [{ pattern: "b" }] }
+          : { ...text, maxLength: 9, allOf: [{ pattern: said }, { pattern: "b" }] },
+      );
+      if (flags === "")
+        expect((await read(v.pipe(v.string(), v.regex(pattern)))).said).toEqual(expected);
+      expect((await read(type(pattern))).said).toEqual(expected);
+    },
+  );
 
   test("a check in code is left out", async () => {
     expect((await read(z.string().refine(() => true))).said).toEqual(text);
@@ -336,7 +432,9 @@ describe("the same declarations say the same", () => {
       ).said,
     ).toEqual({ type: "number" });
     expect((await read(v.optional(v.string(), next), "input")).said).toEqual(text);
-    expect((await read(type({ at: ["Date", "=", () => new Date()] }))).said).toMatchObject({ properties: { at: date } });
+    expect((await read(type({ at: ["Date", "=", () => new Date()] }))).said).toMatchObject({
+      properties: { at: date },
+    });
   });
 });
 
@@ -344,16 +442,26 @@ test("a package that the application lacks, or that is too old, is named with ho
   await expect(importFrom("no-such-package", "a", "/")).rejects.toThrow(
     "no-such-package is not installed beside the application; npm install no-such-package",
   );
-  await expect(importFrom("zod", "toYaml", process.cwd())).rejects.toThrow("the zod beside the application has no toYaml");
+  await expect(importFrom("zod", "toYaml", process.cwd())).rejects.toThrow(
+    "the zod beside the application has no toYaml",
+  );
   // From where keelson is, where the application's directory has none.
-  expect((await createSchemaReader({ from: "/" }).read(v.string(), "input", "x"))["type"]).toBe("string");
+  expect((await createSchemaReader({ from: "/" }).read(v.string(), "input", "x"))["type"]).toBe(
+    "string",
+  );
 });
 
 test("what ArkType has no JSON Schema for keeps what is true of the rest", async () => {
   expect((await read(type("/^a/ & /b$/"))).said).toMatchObject({ type: "string" });
-  expect((await read(type("string[]").narrow(() => true))).said).toEqual({ type: "array", items: text });
+  expect((await read(type("string[]").narrow(() => true))).said).toEqual({
+    type: "array",
+    items: text,
+  });
   const mug = type({ id: "string" });
-  expect(await read(type("string").pipe((id) => ({ id }), mug))).toEqual({ said: object({ id: text }), unsaid: [] });
+  expect(await read(type("string").pipe((id) => ({ id }), mug))).toEqual({
+    said: object({ id: text }),
+    unsaid: [],
+  });
   const { unsaid } = await read(
     type({
       list: type("string")

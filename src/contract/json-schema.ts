@@ -2,7 +2,14 @@ import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/sp
 import { arktypeSchema, isArkType } from "./arktype-schema.ts";
 import { importFrom } from "./import-from.ts";
 import { withMissingMembers } from "./missing-members.ts";
-import { type JsonSchema, mapParts, type ReadOptions, type Side, unsaid, unsaidMark } from "./schema.ts";
+import {
+  type JsonSchema,
+  mapParts,
+  type ReadOptions,
+  type Side,
+  unsaid,
+  unsaidMark,
+} from "./schema.ts";
 import { withRefusedTexts } from "./sent-texts.ts";
 import { valibotSchema } from "./valibot-schema.ts";
 import { isZod, zodSchema } from "./zod-schema.ts";
@@ -27,7 +34,12 @@ export interface SchemaReader {
    *
    * @param isSentAsText - of an input's fields: whether requests have one as a text and nothing else. Default: none
    */
-  read(schema: StandardSchemaV1, side: Side, where: string, isSentAsText?: (field: string) => boolean): Promise<JsonSchema>;
+  read(
+    schema: StandardSchemaV1,
+    side: Side,
+    where: string,
+    isSentAsText?: (field: string) => boolean,
+  ): Promise<JsonSchema>;
   /** What could not be said so far. */
   readonly unsaid: readonly UnsaidSchema[];
 }
@@ -38,7 +50,9 @@ export interface SchemaReaderOptions {
 }
 
 /** Creates a {@link SchemaReader}. It asks libraries of schemas, and loads what they need for it at the first of their schemas. */
-export function createSchemaReader({ from = process.cwd() }: SchemaReaderOptions = {}): SchemaReader {
+export function createSchemaReader({
+  from = process.cwd(),
+}: SchemaReaderOptions = {}): SchemaReader {
   const entries = new Map<string, UnsaidSchema>();
   const load = (name: string, member: string) => importFrom(name, member, from);
 
@@ -49,14 +63,18 @@ export function createSchemaReader({ from = process.cwd() }: SchemaReaderOptions
       const where = path.length === 0 ? entry.where : `${entry.where}: ${path.join(".")}`;
       entries.set(`${where}\n${why}`, { ...entry, where, why });
     }
-    for (const [name, part] of Object.entries(said)) note(part, entry, walked.has(name) ? path : [...path, name]);
+    for (const [name, part] of Object.entries(said))
+      note(part, entry, walked.has(name) ? path : [...path, name]);
   };
   const read: SchemaReader["read"] = async (schema, side, where, isSentAsText) => {
     const all = await schemaOf(schema, { side, load }).catch((error: unknown) =>
       unsaid(error instanceof Error ? error.message : String(error)),
     );
-    const said = isSentAsText === undefined ? all : await withRefusedTexts(schema, all, isSentAsText);
-    const { $schema: _, ...own } = withoutEmptyTuples(side === "output" ? withMissingMembers(said) : said);
+    const said =
+      isSentAsText === undefined ? all : await withRefusedTexts(schema, all, isSentAsText);
+    const { $schema: _, ...own } = withoutEmptyTuples(
+      side === "output" ? withMissingMembers(said) : said,
+    );
     note(own, { where, vendor: schema["~standard"].vendor });
     return own;
   };
@@ -83,7 +101,8 @@ async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise
   // By each library's own means where it has them: what they say by the standard's leaves dates and conversions out silently.
   if (isZod(schema)) return zodSchema(schema, options);
   if (isArkType(schema)) return arktypeSchema(schema, options);
-  if (hasJsonSchema(standard)) return standard.jsonSchema[options.side]({ target: "draft-2020-12" });
+  if (hasJsonSchema(standard))
+    return standard.jsonSchema[options.side]({ target: "draft-2020-12" });
   if (standard.vendor === "valibot") return valibotSchema(schema, options);
   throw new TypeError(
     standard.vendor === "zod"
@@ -92,6 +111,8 @@ async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise
   );
 }
 
-function hasJsonSchema(standard: StandardSchemaV1.Props): standard is StandardSchemaV1.Props & StandardJSONSchemaV1.Props {
+function hasJsonSchema(
+  standard: StandardSchemaV1.Props,
+): standard is StandardSchemaV1.Props & StandardJSONSchemaV1.Props {
   return "jsonSchema" in standard;
 }

@@ -14,10 +14,21 @@ import {
 type Keywords = Readonly<Record<string, unknown>>;
 
 /** The types that together are everything. */
-export const allTypes: readonly string[] = ["null", "boolean", "number", "string", "array", "object"];
+export const allTypes: readonly string[] = [
+  "null",
+  "boolean",
+  "number",
+  "string",
+  "array",
+  "object",
+];
 
 /** What the keywords of one schema accept of some types; none that refers elsewhere or combines schemas. */
-export function shapesOfTypes(types: readonly string[], node: Keywords, root: SchemaNode): readonly Shape[] {
+export function shapesOfTypes(
+  types: readonly string[],
+  node: Keywords,
+  root: SchemaNode,
+): readonly Shape[] {
   return types.flatMap((type) => makers[type]?.(node, root) ?? []);
 }
 
@@ -36,9 +47,19 @@ const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => read
   boolean: () => [valueShape(true), valueShape(false)],
   number: (node) => [{ kind: "number", ...numberRange(node), tags: tagsOf(node, numberTags) }],
   integer: (node) => [
-    { kind: "number", ...numberRange(node), tags: new Map([tagOf("multipleOf", 1), ...tagsOf(node, numberTags)]) },
+    {
+      kind: "number",
+      ...numberRange(node),
+      tags: new Map([tagOf("multipleOf", 1), ...tagsOf(node, numberTags)]),
+    },
   ],
-  string: (node) => [{ kind: "string", ...range(node["minLength"], node["maxLength"]), tags: tagsOf(node, stringTags) }],
+  string: (node) => [
+    {
+      kind: "string",
+      ...range(node["minLength"], node["maxLength"]),
+      tags: tagsOf(node, stringTags),
+    },
+  ],
   array: (node, root) => [
     {
       kind: "array",
@@ -53,7 +74,9 @@ const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => read
       kind: "object",
       ...range(node["minProperties"], node["maxProperties"]),
       tags: noTags,
-      properties: new Map(Object.entries(node["properties"] ?? {}).map(([name, part]) => [name, partOf(part, root)])),
+      properties: new Map(
+        Object.entries(node["properties"] ?? {}).map(([name, part]) => [name, partOf(part, root)]),
+      ),
       required: new Set(listOf(node["required"]).map(String)),
       additional: additionalOf(node, root),
       names: partOf(node["propertyNames"], root),
@@ -69,7 +92,10 @@ function listOf(value: unknown): readonly unknown[] {
 }
 
 /** Where patterns name properties, one without a name of its own may be what any of them says. */
-function additionalOf({ additionalProperties, patternProperties }: Keywords, root: SchemaNode): Schema | undefined {
+function additionalOf(
+  { additionalProperties, patternProperties }: Keywords,
+  root: SchemaNode,
+): Schema | undefined {
   if (patternProperties !== undefined) {
     const patterned = Object.values(patternProperties as object); // safe: draft 2020-12 has an object there
     return partOf({ anyOf: [additionalProperties ?? true, ...patterned] }, root);
@@ -78,15 +104,32 @@ function additionalOf({ additionalProperties, patternProperties }: Keywords, roo
 }
 
 function tagsOf(node: Keywords, keywords: readonly string[]): Tags {
-  return new Map(keywords.flatMap((keyword) => (node[keyword] === undefined ? [] : [tagOf(keyword, node[keyword])])));
+  return new Map(
+    keywords.flatMap((keyword) =>
+      node[keyword] === undefined ? [] : [tagOf(keyword, node[keyword])],
+    ),
+  );
 }
 
-function numberRange({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Keywords): { least: Limit; most: Limit } {
-  const lows = [limit(minimum, false), limit(exclusiveMinimum, true)].filter((found) => found !== undefined);
-  const highs = [limit(maximum, false), limit(exclusiveMaximum, true)].filter((found) => found !== undefined);
+function numberRange({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Keywords): {
+  least: Limit;
+  most: Limit;
+} {
+  const lows = [limit(minimum, false), limit(exclusiveMinimum, true)].filter(
+    (found) => found !== undefined,
+  );
+  const highs = [limit(maximum, false), limit(exclusiveMaximum, true)].filter(
+    (found) => found !== undefined,
+  );
   return {
-    least: lows.reduce((one, other) => (isHigher(one, other) ? one : other), { at: Number.NEGATIVE_INFINITY, isOpen: false }),
-    most: highs.reduce((one, other) => (isLower(one, other) ? one : other), { at: Number.POSITIVE_INFINITY, isOpen: false }),
+    least: lows.reduce((one, other) => (isHigher(one, other) ? one : other), {
+      at: Number.NEGATIVE_INFINITY,
+      isOpen: false,
+    }),
+    most: highs.reduce((one, other) => (isLower(one, other) ? one : other), {
+      at: Number.POSITIVE_INFINITY,
+      isOpen: false,
+    }),
   };
 }
 

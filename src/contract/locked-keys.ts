@@ -1,4 +1,9 @@
-import type { Bounds, ConfigScope, ConfigType, RegisteredConfigKey } from "../config/declare/key.ts";
+import type {
+  Bounds,
+  ConfigScope,
+  ConfigType,
+  RegisteredConfigKey,
+} from "../config/declare/key.ts";
 import { isStricter, type LockedAccess, lockedAccess } from "./access-strictness.ts";
 
 /** A configuration key as the lock stores it: plain JSON, the same for the same declaration. */
@@ -59,7 +64,18 @@ const breaking = {
 
 /** A key in the form that the lock stores. */
 export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
-  const { scope, type, bounds, options, computed, encrypted, allowPerRequest, read, write, formerly } = definition;
+  const {
+    scope,
+    type,
+    bounds,
+    options,
+    computed,
+    encrypted,
+    allowPerRequest,
+    read,
+    write,
+    formerly,
+  } = definition;
   return {
     id,
     scope,
@@ -77,24 +93,36 @@ export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
 }
 
 /** Says what has changed between two sets of keys, in the order of their identifiers. */
-export function compareKeys(before: readonly LockedKey[], after: readonly LockedKey[]): KeyChange[] {
+export function compareKeys(
+  before: readonly LockedKey[],
+  after: readonly LockedKey[],
+): KeyChange[] {
   const had = new Map(before.map((key) => [key.id, key]));
   const has = new Map(after.map((key) => [key.id, key]));
-  const successors = new Map(after.flatMap((key) => (key.formerly ?? []).map((id) => [id, key] as const)));
+  const successors = new Map(
+    after.flatMap((key) => (key.formerly ?? []).map((id) => [id, key] as const)),
+  );
   const changes = [
-    ...before.flatMap(({ id }) => (has.has(id) || successors.has(id) ? [] : [change(id, "key-removed")])),
+    ...before.flatMap(({ id }) =>
+      has.has(id) || successors.has(id) ? [] : [change(id, "key-removed")],
+    ),
     ...after.flatMap((key) => {
-      const [first, ...others] = [key.id, ...(key.formerly ?? [])].flatMap((id) => had.get(id) ?? []);
+      const [first, ...others] = [key.id, ...(key.formerly ?? [])].flatMap(
+        (id) => had.get(id) ?? [],
+      );
       if (first === undefined) return [change(key.id, "key-added")];
       const rules = new Set(rulesOf(first, key, successors));
       // Rows of what it was too come beside those that it has: only what becomes of them counts.
       for (const other of others) {
-        for (const rule of rulesOf(other, key, successors)) if (breaking[rule] === "row") rules.add(rule);
+        for (const rule of rulesOf(other, key, successors))
+          if (breaking[rule] === "row") rules.add(rule);
       }
       return [...rules].map((rule) => change(key.id, rule));
     }),
   ];
-  return changes.sort((one, other) => (one.where < other.where ? -1 : Number(one.where > other.where)));
+  return changes.sort((one, other) =>
+    one.where < other.where ? -1 : Number(one.where > other.where),
+  );
 }
 
 function change(where: string, rule: KeyRule): KeyChange {
@@ -102,7 +130,11 @@ function change(where: string, rule: KeyRule): KeyChange {
   return { ...(breaks === undefined ? {} : { breaks }), where, rule };
 }
 
-function rulesOf(before: LockedKey, after: LockedKey, successors: ReadonlyMap<string, LockedKey>): KeyRule[] {
+function rulesOf(
+  before: LockedKey,
+  after: LockedKey,
+  successors: ReadonlyMap<string, LockedKey>,
+): KeyRule[] {
   const { formerly: names = [] } = before;
   const known = [before.id, ...names];
   const isSameType = before.type === after.type;
@@ -141,7 +173,11 @@ function rangeFacts(before: LockedKey, after: LockedKey): (readonly [KeyRule, bo
 
 const unbounded: Bounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
 
-function accessFacts(of: "read" | "write", before: LockedAccess, after: LockedAccess): (readonly [KeyRule, boolean])[] {
+function accessFacts(
+  of: "read" | "write",
+  before: LockedAccess,
+  after: LockedAccess,
+): (readonly [KeyRule, boolean])[] {
   const isRefused = isStricter(before, after);
   return [
     [`${of}-access-stricter`, isRefused],

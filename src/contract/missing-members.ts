@@ -14,5 +14,9 @@ export function withMissingMembers(given: JsonSchema): JsonSchema {
 function mayBeMissing(schema: unknown): boolean {
   if (!isObject(schema)) return false;
   const { not, anyOf } = schema;
-  return saysNothing(schema) || (isObject(not) && saysNothing(not)) || (Array.isArray(anyOf) && anyOf.some(mayBeMissing));
+  return (
+    saysNothing(schema) ||
+    (isObject(not) && saysNothing(not)) ||
+    (Array.isArray(anyOf) && anyOf.some(mayBeMissing))
+  );
 }

@@ -27,7 +27,10 @@ export interface OpenApiDocument {
 }
 
 /** Makes the OpenAPI 3.1 document of a server: of its features' routes, and of keelson's own. */
-export async function openApiDocument(server: DeclaredServer, { own, from }: OpenApiOptions): Promise<OpenApiDocument> {
+export async function openApiDocument(
+  server: DeclaredServer,
+  { own, from }: OpenApiOptions,
+): Promise<OpenApiDocument> {
   const { registry, options } = server;
   const reader = createSchemaReader(from === undefined ? {} : { from });
   const components = createComponents(errorSchemas);
@@ -63,9 +66,17 @@ export async function openApiDocument(server: DeclaredServer, { own, from }: Ope
       mayBeNothing: await takesNothing(handler),
     };
     const path = templateOf(route.segments, pathNames);
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(operation, components, server, errors) };
+    paths[path] = {
+      ...paths[path],
+      [route.method.toLowerCase()]: operationOf(operation, components, server, errors),
+    };
   }
-  const used = { paths, responses: Object.fromEntries([...errors.keys()].sort().map((name) => [name, errors.get(name)])) };
+  const used = {
+    paths,
+    responses: Object.fromEntries(
+      [...errors.keys()].sort().map((name) => [name, errors.get(name)]),
+    ),
+  };
   const document = {
     openapi: "3.1.1",
     info: infoOf(options.openapi),
@@ -81,7 +92,9 @@ export async function openApiDocument(server: DeclaredServer, { own, from }: Ope
     },
   };
   const ofBytes = new Set(
-    [...registry.handlers.values()].filter(({ body }) => body === "bytes").map(({ name }) => `${name} input: body`),
+    [...registry.handlers.values()]
+      .filter(({ body }) => body === "bytes")
+      .map(({ name }) => `${name} input: body`),
   );
   return { document, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
 }
@@ -96,14 +109,23 @@ function infoOf(given: DeclaredServer["options"]["openapi"]): JsonSchema {
   return { title, version };
 }
 
-function tagsOf(paths: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>>): JsonSchema[] {
+function tagsOf(
+  paths: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>>,
+): JsonSchema[] {
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
   const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[])); // safe: each operation has them
-  const description = (name: string) => (name === "keelson" ? "What every server has." : `The feature ${name}.`);
+  const description = (name: string) =>
+    name === "keelson" ? "What every server has." : `The feature ${name}.`;
   return [...names].map((name) => ({ name, description: description(name) }));
 }
 
-function reachedOf(kind: string, all: Readonly<Record<string, JsonSchema>>, used: unknown): JsonSchema {
+function reachedOf(
+  kind: string,
+  all: Readonly<Record<string, JsonSchema>>,
+  used: unknown,
+): JsonSchema {
   const text = JSON.stringify(used);
-  return Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)));
+  return Object.fromEntries(
+    Object.entries(all).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)),
+  );
 }

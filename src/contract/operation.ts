@@ -8,7 +8,12 @@ import { requestHeaders } from "./request-headers.ts";
 import { requestOf } from "./request-parts.ts";
 
 /** Makes the operation object of a handler. */
-export function operationOf(operation: DeclaredOperation, components: Components, server: DeclaredServer, errors: ErrorAnswers) {
+export function operationOf(
+  operation: DeclaredOperation,
+  components: Components,
+  server: DeclaredServer,
+  errors: ErrorAnswers,
+) {
   const { handler, own } = operation;
   const { parameters, requestBody } = requestOf(operation, components);
   // Safe: boot refuses a route without an access rule.
@@ -22,7 +27,10 @@ export function operationOf(operation: DeclaredOperation, components: Components
     "x-keelson-access": describeRule(rule),
     parameters: [...parameters, ...requestHeaders(handler, server.options)],
     ...(requestBody === undefined ? {} : { requestBody }),
-    responses: { ...answersOf(operation, components, server.options), ...errorsOf(operation, server, errors) },
+    responses: {
+      ...answersOf(operation, components, server.options),
+      ...errorsOf(operation, server, errors),
+    },
   };
 }
 

@@ -20,7 +20,11 @@ const flag: JsonSchema = { type: "boolean" };
 const version: JsonSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 const oneOf = (...values: readonly string[]): JsonSchema => ({ type: "string", enum: values });
 /** A user or a tenant, as a token has it. */
-const id: JsonSchema = { ...text, pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$", maxLength: maxNameLength };
+const id: JsonSchema = {
+  ...text,
+  pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+  maxLength: maxNameLength,
+};
 
 /** An object with these members; those named with `?` at their end may be missing. */
 function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema = {}): JsonSchema {
@@ -34,16 +38,26 @@ function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema 
 }
 
 /** Members that a body may also say are absent. */
-function orNull(members: Readonly<Record<string, JsonSchema>>): Readonly<Record<string, JsonSchema>> {
+function orNull(
+  members: Readonly<Record<string, JsonSchema>>,
+): Readonly<Record<string, JsonSchema>> {
   return Object.fromEntries(
     Object.entries(members).map(([name, { type, enum: values, ...rest }]) => [
       name,
-      { type: [type, "null"], ...(Array.isArray(values) ? { enum: [...values, null] } : {}), ...rest },
+      {
+        type: [type, "null"],
+        ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
+        ...rest,
+      },
     ]),
   );
 }
 
-const list = (items: JsonSchema, more: JsonSchema = {}): JsonSchema => ({ type: "array", items, ...more });
+const list = (items: JsonSchema, more: JsonSchema = {}): JsonSchema => ({
+  type: "array",
+  items,
+  ...more,
+});
 const closed = { additionalProperties: false };
 
 const states: readonly LifecycleState[] = [
@@ -68,12 +82,29 @@ const record = object(
 );
 
 const scope = oneOf("system", "tenant", "user");
-const sources: readonly ConfigSource[] = ["user-row", "tenant-row", "system-row", "app-override", "computed", "default"];
+const sources: readonly ConfigSource[] = [
+  "user-row",
+  "tenant-row",
+  "system-row",
+  "app-override",
+  "computed",
+  "default",
+];
 const source = oneOf(...sources, "missing" satisfies ConfigSource);
 const target = { "scope?": scope, "tenantId?": id, "userId?": id };
-const change = orNull({ ...target, "reason?": { ...text, maxLength: 1_000 }, "expectedVersion?": version });
+const change = orNull({
+  ...target,
+  "reason?": { ...text, maxLength: 1_000 },
+  "expectedVersion?": version,
+});
 const written = object({ key: text, "value?": {}, source, "version?": version });
-const item = { key: text, type: oneOf("number", "boolean", "select", "text"), scope, "value?": {}, source };
+const item = {
+  key: text,
+  type: oneOf("number", "boolean", "select", "text"),
+  scope,
+  "value?": {},
+  source,
+};
 const shown = { ...item, "isSet?": flag, "version?": version };
 const stamps = { "updatedAt?": time, "updatedBy?": text, "reason?": text };
 const level = object({
@@ -83,7 +114,11 @@ const level = object({
   "value?": {},
   "version?": version,
   ...stamps,
-  "expiresAt?": { ...text, description: "ISO 8601, or seconds since the epoch where the row has a time that no calendar has." },
+  "expiresAt?": {
+    ...text,
+    description:
+      "ISO 8601, or seconds since the epoch where the row has a time that no calendar has.",
+  },
   "note?": text,
 });
 const declaration = object({
@@ -110,12 +145,14 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   },
   "keelson.health.ready": {
     summary: "Health: ready",
-    description: "Whether the server takes requests: it is not while it starts or drains, and while a check fails.",
+    description:
+      "Whether the server takes requests: it is not while it starts or drains, and while a check fails.",
     answers: { 200: readiness("ready"), 503: readiness("unavailable") },
   },
   "keelson.log.write": {
     summary: "Log: write",
-    description: "Logs a record of a browser, or a list of them, as the caller's. All are taken or none.",
+    description:
+      "Logs a record of a browser, or a list of them, as the caller's. All are taken or none.",
     input: { anyOf: [record, list(record, { maxItems: 100 })] },
     answers: { 202: object({ accepted: { type: "integer", minimum: 0 } }) },
     errors: { validation_error: 422, too_many_requests: 429 },
@@ -129,9 +166,17 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   },
   "keelson.config.explain": {
     summary: "Config: explain",
-    description: "Where a key's value comes from: every level with its value, who set it, when and why.",
+    description:
+      "Where a key's value comes from: every level with its value, who set it, when and why.",
     input: object({ ...key, ...target }, closed),
-    answers: { 200: object({ ...shown, levels: list(level), declaration, "cacheAgeMs?": { type: "number" } }) },
+    answers: {
+      200: object({
+        ...shown,
+        levels: list(level),
+        declaration,
+        "cacheAgeMs?": { type: "number" },
+      }),
+    },
     errors: ofKey,
   },
   "keelson.config.set": {
@@ -151,10 +196,20 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   "keelson.config.history": {
     summary: "Config: history",
     description: "The changes of a key's value at a level, newest first.",
-    input: object({ ...key, ...target, "before?": version, "limit?": { type: "integer", minimum: 1, maximum: 100 } }, closed),
+    input: object(
+      {
+        ...key,
+        ...target,
+        "before?": version,
+        "limit?": { type: "integer", minimum: 1, maximum: 100 },
+      },
+      closed,
+    ),
     answers: {
       200: object({
-        items: list(object({ version, action: oneOf("set", "reset", "undo"), "value?": {}, ...stamps })),
+        items: list(
+          object({ version, action: oneOf("set", "reset", "undo"), "value?": {}, ...stamps }),
+        ),
         "next?": version,
       }),
     },

@@ -31,6 +31,11 @@ function keyParameter(required: boolean): JsonSchema {
 /** The headers of an operation, as references to {@link headerParameters}. */
 export function requestHeaders(handler: DeclaredHandler, options: ServerOptions): JsonSchema[] {
   const once = onceOf(handler, options);
-  const key = typeof once === "object" ? ["Idempotency-Key.required"] : once === false ? [] : ["Idempotency-Key"];
+  const key =
+    typeof once === "object"
+      ? ["Idempotency-Key.required"]
+      : once === false
+        ? []
+        : ["Idempotency-Key"];
   return ["X-Request-ID", ...key].map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }

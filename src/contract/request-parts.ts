@@ -21,38 +21,61 @@ export function requestOf(operation: DeclaredOperation, components: Components):
   const fields = input === undefined ? noFields : fieldsOf(input, components);
   const named = namesOf(route.segments);
   // Safe: there are as many.
-  const path = pathNames.map((shown, index) => pathParameter(shown, fields.properties.get(named[index] as string)));
+  const path = pathNames.map((shown, index) =>
+    pathParameter(shown, fields.properties.get(named[index] as string)),
+  );
   const inPath = new Set(named);
   const rest = withoutNames(fields, inPath);
   const queried = (names: Fields) => [...path, ...queryParameters(names, components)];
   const isQueried =
-    handler.kind === "query" || (route.method === "DELETE" && handler.body === "json" && isOfTexts(rest, components));
+    handler.kind === "query" ||
+    (route.method === "DELETE" && handler.body === "json" && isOfTexts(rest, components));
   if (isQueried) return { parameters: queried(rest), requestBody: undefined };
   if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
   const { body: kind } = handler;
   const whole = wholeBody(kind, fields.properties.get("body"), components);
   // The other fields can only come in the query.
   if (whole !== undefined) {
-    const requestBody = bodyOf(kind, fields.required.has("body") ? notEmpty(whole) : whole, fields.required.has("body"));
+    const requestBody = bodyOf(
+      kind,
+      fields.required.has("body") ? notEmpty(whole) : whole,
+      fields.required.has("body"),
+    );
     return { parameters: queried(withoutNames(rest, new Set(["body"]))), requestBody };
   }
   const sent = withoutFields(input, inPath, components);
   const schema = kind === "form" ? asForm(components.resolve(sent), components) : sent;
   const lists = kind === "form" ? listsOf(rest, components) : {};
-  const requestBody = isEmpty(schema) ? undefined : bodyOf(kind, schema, needsBody(schema, components), lists);
+  const requestBody = isEmpty(schema)
+    ? undefined
+    : bodyOf(kind, schema, needsBody(schema, components), lists);
   return { parameters: path, requestBody };
 }
 
 /** What a body holds that arrives as `body` and not as fields: text, bytes, and a list of JSON. */
-function wholeBody(kind: BodyKind, body: JsonSchema | undefined, components: Components): JsonSchema | undefined {
+function wholeBody(
+  kind: BodyKind,
+  body: JsonSchema | undefined,
+  components: Components,
+): JsonSchema | undefined {
   if (kind === "bytes") return bytes;
   if (kind === "text") return body ?? { type: "string" };
-  return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array" ? body : undefined;
+  return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array"
+    ? body
+    : undefined;
 }
 
-function bodyOf(kind: BodyKind, schema: JsonSchema, required: boolean, encoding: JsonSchema = {}): JsonSchema {
+function bodyOf(
+  kind: BodyKind,
+  schema: JsonSchema,
+  required: boolean,
+  encoding: JsonSchema = {},
+): JsonSchema {
   const isEncoded = Object.keys(encoding).length > 0;
-  return { required, content: { [mediaTypes[kind]]: { schema, ...(isEncoded ? { encoding } : {}) } } };
+  return {
+    required,
+    content: { [mediaTypes[kind]]: { schema, ...(isEncoded ? { encoding } : {}) } },
+  };
 }
 
 /** How a form has the lists among its fields: each value with the name. Where nothing is said, clients join them with commas. */
@@ -63,7 +86,9 @@ function listsOf({ properties }: Fields, components: Components): JsonSchema {
 
 function mayBeList(given: JsonSchema, components: Components): boolean {
   const { type, allOf, anyOf, oneOf } = components.resolve(given);
-  const parts = [allOf, anyOf, oneOf].flatMap((list): readonly JsonSchema[] => (Array.isArray(list) ? list : []));
+  const parts = [allOf, anyOf, oneOf].flatMap((list): readonly JsonSchema[] =>
+    Array.isArray(list) ? list : [],
+  );
   return [type].flat().includes("array") || parts.some((part) => mayBeList(part, components));
 }
 
@@ -80,7 +105,10 @@ function needsBody(given: JsonSchema, components: Components): boolean {
   const choices = anyOf ?? oneOf;
   if (Array.isArray(choices) && choices.every(needs)) return true;
   if (Array.isArray(allOf) && allOf.some(needs)) return true;
-  return (type !== undefined && ![type].flat().includes("object")) || (Array.isArray(required) && required.length > 0);
+  return (
+    (type !== undefined && ![type].flat().includes("object")) ||
+    (Array.isArray(required) && required.length > 0)
+  );
 }
 
 const noFields: Fields = { properties: new Map(), required: new Set() };
@@ -108,7 +136,9 @@ function pathParameter(name: string, given: JsonSchema = { type: "string" }): Js
 
 /** What is empty is not there: a segment of a path, and a body. */
 function notEmpty(schema: JsonSchema): JsonSchema {
-  return schema["type"] === "string" && !Number(schema["minLength"]) ? { ...schema, minLength: 1 } : schema;
+  return schema["type"] === "string" && !Number(schema["minLength"])
+    ? { ...schema, minLength: 1 }
+    : schema;
 }
 
 function queryParameters({ properties, required }: Fields, components: Components): JsonSchema[] {
@@ -129,12 +159,16 @@ function asSent(schema: JsonSchema, components: Components): JsonSchema {
 
 function asForm(schema: JsonSchema, components: Components): JsonSchema {
   const { properties } = schema;
-  return isObject(properties) ? { ...schema, properties: mapParts(properties, (part) => asSent(part, components)) } : schema;
+  return isObject(properties)
+    ? { ...schema, properties: mapParts(properties, (part) => asSent(part, components)) }
+    : schema;
 }
 
 /** The handler reads what comes: nothing is promised of it. */
 function undeclaredBody({ handler }: DeclaredOperation): JsonSchema {
-  const schema = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } }[handler.body];
+  const schema = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } }[
+    handler.body
+  ];
   const description = "The operation declares no input, so that nothing is said of its body.";
   return { description, ...bodyOf(handler.body, schema, false) };
 }
@@ -144,9 +178,13 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   return [...properties.values()].every((given) => {
     const schema = components.resolve(given);
     const choices = schema["anyOf"];
-    if (Array.isArray(choices)) return choices.some((choice: JsonSchema) => components.resolve(choice)["type"] === "string");
+    if (Array.isArray(choices))
+      return choices.some((choice: JsonSchema) => components.resolve(choice)["type"] === "string");
     const values = schema["enum"] ?? ("const" in schema ? [schema["const"]] : undefined);
-    return schema["type"] === "string" || (Array.isArray(values) && values.every((value) => typeof value === "string"));
+    return (
+      schema["type"] === "string" ||
+      (Array.isArray(values) && values.every((value) => typeof value === "string"))
+    );
   });
 }
 

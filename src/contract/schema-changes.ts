@@ -1,5 +1,10 @@
 import { canonical } from "./canonical.ts";
-import { type Difference, type DifferenceKind, differences, isRefusing } from "./schema-comparison.ts";
+import {
+  type Difference,
+  type DifferenceKind,
+  differences,
+  isRefusing,
+} from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
 
 /** Whom a change breaks. */
@@ -33,7 +38,11 @@ export function schemaChanges(
 ): readonly Change[] {
   const { narrowed, widened, broken, losing, isOpen } = roles[role];
   const found = [
-    ...differences(before, after).map((difference) => ({ difference, sense: "narrowed" as const, isBreaking: narrowed })),
+    ...differences(before, after).map((difference) => ({
+      difference,
+      sense: "narrowed" as const,
+      isBreaking: narrowed,
+    })),
     ...differences(after, before, { isOpen }).map((difference) => ({
       difference,
       sense: "widened" as const,
@@ -43,9 +52,16 @@ export function schemaChanges(
   const changes = found.map(({ difference, sense, isBreaking }): Change => {
     const rule = ruleOf(difference, sense);
     const isBroken = isRefusing(difference) ? isBreaking : losing && rule === "property-removed";
-    const [from, to] = sense === "narrowed" ? [difference.from, difference.to] : [difference.to, difference.from];
-    const detail = from === "" && to === "" ? {} : { detail: `${from || "not there"} -> ${to || "not there"}` };
-    return { ...(isBroken ? { breaks: broken } : {}), where: whereOf(difference.path), rule: `${role}-${rule}`, ...detail };
+    const [from, to] =
+      sense === "narrowed" ? [difference.from, difference.to] : [difference.to, difference.from];
+    const detail =
+      from === "" && to === "" ? {} : { detail: `${from || "not there"} -> ${to || "not there"}` };
+    return {
+      ...(isBroken ? { breaks: broken } : {}),
+      where: whereOf(difference.path),
+      rule: `${role}-${rule}`,
+      ...detail,
+    };
   });
   return unique([...changes, ...defaultChanges(role, before, after, whereOf)]);
 }
@@ -78,9 +94,11 @@ function ruleOf({ kind, type }: Difference, sense: Sense): string {
   const isNarrowed = sense === "narrowed";
   if (kind === "least") return `${leasts[type]}-${isNarrowed ? "raised" : "lowered"}`;
   if (kind === "most") return `${mosts[type]}-${isNarrowed ? "lowered" : "raised"}`;
-  if (kind === "required" && !isNarrowed) return type === "named" ? "property-became-optional" : "property-removed";
+  if (kind === "required" && !isNarrowed)
+    return type === "named" ? "property-became-optional" : "property-removed";
   const names = kindNames[kind as keyof typeof kindNames]; // safe: the others are above
-  if (typeof names === "string") return type === "none" ? `${names}-${isNarrowed ? "added" : "removed"}` : `${names}-changed`;
+  if (typeof names === "string")
+    return type === "none" ? `${names}-${isNarrowed ? "added" : "removed"}` : `${names}-changed`;
   return names[isNarrowed ? 0 : 1];
 }
 
@@ -114,7 +132,9 @@ const kindNames = {
   "only-to": ["property-added", "property-removed"],
   names: ["property-names-narrowed", "property-names-widened"],
   "cannot-tell": ["cannot-tell", "cannot-tell"],
-} as const satisfies Readonly<Record<Exclude<DifferenceKind, "least" | "most">, string | readonly [string, string]>>;
+} as const satisfies Readonly<
+  Record<Exclude<DifferenceKind, "least" | "most">, string | readonly [string, string]>
+>;
 
 /** Each place and rule once; of two the one that breaks somebody, and of a new property that it has to be there. */
 function unique(changes: readonly Change[]): readonly Change[] {
@@ -123,7 +143,10 @@ function unique(changes: readonly Change[]): readonly Change[] {
     const { breaks, where, rule } = change;
     return (
       breaks !== undefined ||
-      !(breaking.has(keyOf(change)) || breaking.has(`${where} ${rule.replace("property-added", "required-added")}`))
+      !(
+        breaking.has(keyOf(change)) ||
+        breaking.has(`${where} ${rule.replace("property-added", "required-added")}`)
+      )
     );
   });
   return [...new Map(left.map((change) => [keyOf(change), change])).values()];
@@ -133,7 +156,12 @@ function keyOf({ where, rule }: Change): string {
   return `${where} ${rule}`;
 }
 
-function defaultChanges(role: Role, before: SchemaNode, after: SchemaNode, whereOf: (path: string) => string): readonly Change[] {
+function defaultChanges(
+  role: Role,
+  before: SchemaNode,
+  after: SchemaNode,
+  whereOf: (path: string) => string,
+): readonly Change[] {
   const [was, is] = [new Map(defaultsOf(before, "")), new Map(defaultsOf(after, ""))];
   return [...new Set([...was.keys(), ...is.keys()])]
     .filter((path) => was.get(path) !== is.get(path))
@@ -149,7 +177,9 @@ function defaultsOf(schema: unknown, path: string): readonly (readonly [string, 
   const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>; // safe: any member may be read
   return [
     ...(own === undefined ? [] : [[path, canonical(own)] as const]),
-    ...Object.entries(Object(properties)).flatMap(([name, part]) => defaultsOf(part, path === "" ? name : `${path}.${name}`)),
+    ...Object.entries(Object(properties)).flatMap(([name, part]) =>
+      defaultsOf(part, path === "" ? name : `${path}.${name}`),
+    ),
     ...(items === undefined ? [] : defaultsOf(items, `${path}[]`)),
   ];
 }

@@ -68,7 +68,11 @@ export function isRefusing({ kind }: Difference): boolean {
  * only where every such value is accepted; properties count that `from` names, or says a rule of: of others nobody was told
  * anything.
  */
-export function differences(from: SchemaNode, to: SchemaNode, comparison: Comparison = {}): readonly Difference[] {
+export function differences(
+  from: SchemaNode,
+  to: SchemaNode,
+  comparison: Comparison = {},
+): readonly Difference[] {
   const walk = new Walk(comparison);
   const found = walk.schemas([{ node: from, root: from }], [{ node: to, root: to }], "");
   return [...new Map(found.map((difference) => [canonical(difference), difference])).values()];
@@ -87,7 +91,10 @@ class Walk {
   }
 
   schemas(from: Schema, to: Schema, path: string): readonly Difference[] {
-    const [fromTexts, toTexts] = [from, to].map((schema) => schema.map(textOf)) as [string[], string[]]; // safe: of two
+    const [fromTexts, toTexts] = [from, to].map((schema) => schema.map(textOf)) as [
+      string[],
+      string[],
+    ]; // safe: of two
     if (toTexts.every((text) => fromTexts.includes(text) || text === "true")) return [];
     const pair = canonical([fromTexts, toTexts]);
     if (this.#above.has(pair)) return [];
@@ -109,11 +116,15 @@ class Walk {
     const hasCommon = from.some((shape) => types.has(typeOf(shape)));
     return from.flatMap((shape) => {
       const type = typeOf(shape);
-      const [all, wanted] = [from, to].map((shapes) => [...new Set(shapes.map(typeOf))].join(" or ")) as [string, string]; // safe: of two
-      if (!types.has(type)) return [difference(path, hasCommon ? "type" : "changed-type", type, all, wanted)];
+      const [all, wanted] = [from, to].map((shapes) =>
+        [...new Set(shapes.map(typeOf))].join(" or "),
+      ) as [string, string]; // safe: of two
+      if (!types.has(type))
+        return [difference(path, hasCommon ? "type" : "changed-type", type, all, wanted)];
       const same = to.filter((other) => typeOf(other) === type);
       if (shape.kind === "value") return valueDifferences(shape, same, path);
-      const isOneOfMany = same.length > 1 || from.filter((other) => typeOf(other) === type).length > 1;
+      const isOneOfMany =
+        same.length > 1 || from.filter((other) => typeOf(other) === type).length > 1;
       return this.#nearest(shape, same, path, isOneOfMany);
     });
   }
@@ -135,10 +146,18 @@ class Walk {
       const found = apart.length > 0 && isApart(shape, other) ? apart : all;
       if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
     }
-    return nearest ?? [difference(path, "values", type, `any ${type}`, alternatives.map(shown).join(", "))];
+    return (
+      nearest ?? [
+        difference(path, "values", type, `any ${type}`, alternatives.map(shown).join(", ")),
+      ]
+    );
   }
 
-  #shape(from: Exclude<Shape, ValueShape>, to: Exclude<Shape, ValueShape>, path: string): readonly Difference[] {
+  #shape(
+    from: Exclude<Shape, ValueShape>,
+    to: Exclude<Shape, ValueShape>,
+    path: string,
+  ): readonly Difference[] {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
@@ -149,7 +168,9 @@ class Walk {
 
   #items(from: ArrayShape, to: ArrayShape, path: string): readonly Difference[] {
     const length = Math.min(Math.max(from.prefix.length, to.prefix.length), from.most.at);
-    const found = Array.from({ length }, (_, index) => this.#item(from, to, index, `${path}[${index}]`)).flat();
+    const found = Array.from({ length }, (_, index) =>
+      this.#item(from, to, index, `${path}[${index}]`),
+    ).flat();
     return from.most.at > length ? [...found, ...this.#item(from, to, length, `${path}[]`)] : found;
   }
 
@@ -162,7 +183,15 @@ class Walk {
     const names = [...new Set([...from.properties.keys(), ...to.properties.keys()])];
     const missing = [...to.required].filter((name) => !from.required.has(name));
     return [
-      ...missing.map((name) => difference(at(name), "required", from.properties.has(name) ? "named" : "unnamed", "", "required")),
+      ...missing.map((name) =>
+        difference(
+          at(name),
+          "required",
+          from.properties.has(name) ? "named" : "unnamed",
+          "",
+          "required",
+        ),
+      ),
       ...names.flatMap((name) => this.#property(from, to, name, at(name))),
       ...this.#unnamed(from, to, at("*")),
       ...this.#names(from, to, path),
@@ -170,10 +199,14 @@ class Walk {
   }
 
   #property(from: ObjectShape, to: ObjectShape, name: string, path: string): readonly Difference[] {
-    if (!from.properties.has(name) && (from.additional === undefined || isRefusal(from.additional))) {
+    if (
+      !from.properties.has(name) &&
+      (from.additional === undefined || isRefusal(from.additional))
+    ) {
       return to.required.has(name) ? [] : [difference(path, "only-to", "", "", "there")];
     }
-    if (to.properties.has(name)) return this.schemas(propertyOf(from, name), propertyOf(to, name), path);
+    if (to.properties.has(name))
+      return this.schemas(propertyOf(from, name), propertyOf(to, name), path);
     if (to.additional !== undefined && !isRefusal(to.additional))
       return this.schemas(propertyOf(from, name), to.additional, path);
     if (!this.#mayBe(propertyOf(from, name))) return [];
@@ -194,8 +227,12 @@ class Walk {
 
   #names(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
     const named = [...from.properties.keys()].filter((name) => accepts(to.names, name) !== true);
-    const unnamed = isRefusal(from.additional) ? [] : this.schemas(allNames(from), allNames(to), path);
-    return named.length + unnamed.length > 0 ? [difference(path, "names", "", "", named.join(", "))] : [];
+    const unnamed = isRefusal(from.additional)
+      ? []
+      : this.schemas(allNames(from), allNames(to), path);
+    return named.length + unnamed.length > 0
+      ? [difference(path, "names", "", "", named.join(", "))]
+      : [];
   }
 }
 
@@ -206,7 +243,11 @@ function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
 }
 
-function valueDifferences(shape: ValueShape, alternatives: readonly Shape[], path: string): readonly Difference[] {
+function valueDifferences(
+  shape: ValueShape,
+  alternatives: readonly Shape[],
+  path: string,
+): readonly Difference[] {
   const answers = alternatives.map((other) => matches(other, shape.value, accepts));
   if (answers.includes(true) || alternatives.some((other) => isSame(shape, other))) return [];
   const kind = answers.includes(undefined) ? "cannot-tell" : "value";
@@ -215,15 +256,25 @@ function valueDifferences(shape: ValueShape, alternatives: readonly Shape[], pat
 
 /** Whether a value is under the same rules on both sides. */
 function isSame(from: ValueShape, to: Shape): boolean {
-  const rules = [...to.tags].every(([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text));
+  const rules = [...to.tags].every(
+    ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),
+  );
   return rules && to.kind === "value" && canonical(to.value) === canonical(from.value);
 }
 
-function rangeDifferences(from: Exclude<Shape, ValueShape>, to: Exclude<Shape, ValueShape>, path: string): readonly Difference[] {
+function rangeDifferences(
+  from: Exclude<Shape, ValueShape>,
+  to: Exclude<Shape, ValueShape>,
+  path: string,
+): readonly Difference[] {
   const { least, most } = from.kind === "object" ? countsOf(from) : from;
   return [
-    ...(isHigher(to.least, least) ? [difference(path, "least", from.kind, limitText(from.least), limitText(to.least))] : []),
-    ...(isLower(to.most, most) ? [difference(path, "most", from.kind, limitText(from.most), limitText(to.most))] : []),
+    ...(isHigher(to.least, least)
+      ? [difference(path, "least", from.kind, limitText(from.least), limitText(to.least))]
+      : []),
+    ...(isLower(to.most, most)
+      ? [difference(path, "most", from.kind, limitText(from.most), limitText(to.most))]
+      : []),
   ];
 }
 
@@ -233,14 +284,24 @@ function countsOf({ least, most, required, additional, properties }: ObjectShape
   readonly most: Limit;
 } {
   const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
-  return { least: { ...least, at: Math.max(least.at, required.size) }, most: { ...most, at: Math.min(most.at, named) } };
+  return {
+    least: { ...least, at: Math.max(least.at, required.size) },
+    most: { ...most, at: Math.min(most.at, named) },
+  };
 }
 
-function tagDifferences(from: Exclude<Shape, ValueShape>, to: Exclude<Shape, ValueShape>, path: string): readonly Difference[] {
+function tagDifferences(
+  from: Exclude<Shape, ValueShape>,
+  to: Exclude<Shape, ValueShape>,
+  path: string,
+): readonly Difference[] {
   return [...to.tags].flatMap(([text, tag]) => {
     if (from.tags.has(text) || isImplied(tag, from)) return [];
     const before = [...from.tags.values()].filter(({ keyword }) => keyword === tag.keyword);
-    const kind = tag.keyword === "multipleOf" && tag.value === 1 ? "type" : (tagKinds[tag.keyword] ?? "cannot-tell");
+    const kind =
+      tag.keyword === "multipleOf" && tag.value === 1
+        ? "type"
+        : (tagKinds[tag.keyword] ?? "cannot-tell");
     const type = kind === "type" ? "number" : before.length === 0 ? "none" : "other";
     return [
       difference(
@@ -265,18 +326,30 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
 /** Multiples of whole numbers are sure; a list of one has no repeats. */
 function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): boolean {
   if (keyword === "uniqueItems") return from.most.at <= 1;
-  const isMultiple = (tag: Tag) => tag.keyword === "multipleOf" && Number(tag.value) % Number(value) === 0;
-  return keyword === "multipleOf" && Number.isInteger(value) && [...from.tags.values()].some(isMultiple);
+  const isMultiple = (tag: Tag) =>
+    tag.keyword === "multipleOf" && Number(tag.value) % Number(value) === 0;
+  return (
+    keyword === "multipleOf" && Number.isInteger(value) && [...from.tags.values()].some(isMultiple)
+  );
 }
 
 /** What refuses nothing weighs least. A value that does not fit says that another alternative is meant, another type that it may be. */
 function weightOf(found: readonly Difference[]): number {
-  return found.reduce((sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1), 0);
+  return found.reduce(
+    (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),
+    0,
+  );
 }
 
 const apartWeights: Readonly<Record<string, number>> = { value: 1e9, "changed-type": 1e6 };
 
-function difference(path: string, kind: DifferenceKind, type: string, from: string, to: string): Difference {
+function difference(
+  path: string,
+  kind: DifferenceKind,
+  type: string,
+  from: string,
+  to: string,
+): Difference {
   return { path, kind, type, from, to };
 }
 

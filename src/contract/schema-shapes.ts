@@ -39,7 +39,10 @@ const mostDiscriminators = 2;
  */
 export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
   if (level > mostLevels) throw new TooComplexError();
-  return schema.reduce((shapes, located) => intersections(shapes, shapesOfOne(located, level, isLoose), level), anything);
+  return schema.reduce(
+    (shapes, located) => intersections(shapes, shapesOfOne(located, level, isLoose), level),
+    anything,
+  );
 }
 
 /** Whether a schema accepts a value. @throws TooComplexError */
@@ -58,12 +61,17 @@ function some(answers: readonly Answer[]): Answer {
   return answers.includes(undefined) ? undefined : false;
 }
 
-function shapesOfOne({ node, root: document }: Located, level: number, isLoose: boolean): readonly Shape[] {
+function shapesOfOne(
+  { node, root: document }: Located,
+  level: number,
+  isLoose: boolean,
+): readonly Shape[] {
   if (typeof node === "boolean") return node ? anything : [];
   if (["{}", "true"].includes(canonical(node["not"] ?? false))) return []; // as a schema of `undefined` is said
   const root = "$id" in node ? node : document; // what it refers to is within it
   const shapesOfPart = (part: unknown) => shapesOf(partOf(part, root), level + 1, isLoose);
-  const and = (some: readonly Shape[], others: readonly Shape[]) => intersections(some, others, level);
+  const and = (some: readonly Shape[], others: readonly Shape[]) =>
+    intersections(some, others, level);
   const { type, enum: listed, $ref, allOf: all = [], anyOf, oneOf } = node;
   let shapes = shapesOfTypes(type === undefined ? allTypes : [type].flat().map(String), node, root);
   // Safe, here and below: what is no list there is no JSON Schema.
@@ -75,27 +83,37 @@ function shapesOfOne({ node, root: document }: Located, level: number, isLoose: 
   }
   if ($ref !== undefined) {
     const target = targetOf(String($ref), root);
-    shapes = target === undefined ? tagged(shapes, "$ref", textOf({ node, root })) : and(shapes, shapesOfPart(target));
+    shapes =
+      target === undefined
+        ? tagged(shapes, "$ref", textOf({ node, root }))
+        : and(shapes, shapesOfPart(target));
   }
   for (const part of all as readonly unknown[]) shapes = and(shapes, shapesOfPart(part));
-  if (anyOf !== undefined) shapes = and(shapes, (anyOf as readonly unknown[]).flatMap(shapesOfPart));
+  if (anyOf !== undefined)
+    shapes = and(shapes, (anyOf as readonly unknown[]).flatMap(shapesOfPart));
   if (oneOf !== undefined) {
     const branches = (oneOf as readonly unknown[]).map(shapesOfPart);
     shapes = and(
-      isLoose || areApart(branches, level) ? shapes : tagged(shapes, "oneOf", textOf({ node: { oneOf }, root })),
+      isLoose || areApart(branches, level)
+        ? shapes
+        : tagged(shapes, "oneOf", textOf({ node: { oneOf }, root })),
       branches.flat(),
     );
   }
   const { unevaluatedProperties: others = true } = node;
   if (others === true) return shapes;
-  return closed(shapes, partOf(others, root)) ?? tagged(shapes, "unevaluatedProperties", textOf({ node, root }));
+  return (
+    closed(shapes, partOf(others, root)) ??
+    tagged(shapes, "unevaluatedProperties", textOf({ node, root }))
+  );
 }
 
 /** With no property that nothing within the schema names. `undefined` where it may be named by another alternative, or by a rule. */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
-  if (!isRefusal(others) || one.kind !== "object" || more.length > 0 || one.tags.size > 0) return undefined;
+  if (!isRefusal(others) || one.kind !== "object" || more.length > 0 || one.tags.size > 0)
+    return undefined;
   const { additional = others } = one;
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
@@ -110,7 +128,10 @@ function targetOf(reference: string, root: SchemaNode): unknown {
     .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"))
     .reduce<unknown>(
       // Safe: only what has the member is asked for it.
-      (node, name) => (Object.hasOwn(Object(node), name) ? (node as Readonly<Record<string, unknown>>)[name] : undefined),
+      (node, name) =>
+        Object.hasOwn(Object(node), name)
+          ? (node as Readonly<Record<string, unknown>>)[name]
+          : undefined,
       root,
     );
 }
@@ -118,7 +139,9 @@ function targetOf(reference: string, root: SchemaNode): unknown {
 /** Whether no value is of two branches, as far as can be told. */
 function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
   return branches.every((branch, index) =>
-    branches.slice(index + 1).every((later) => branch.every((one) => later.every((other) => isApart(one, other, level)))),
+    branches
+      .slice(index + 1)
+      .every((later) => branch.every((one) => later.every((other) => isApart(one, other, level)))),
   );
 }
 
@@ -129,20 +152,33 @@ export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean
   if (other.kind === "value") return matchesAt(one, other.value, level) === false;
   if (one.least.at > other.most.at || other.least.at > one.most.at) return true;
   if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators) {
-    return [...one.required].some((name) => other.required.has(name) && arePropertiesApart(one, other, name, depth + 1));
+    return [...one.required].some(
+      (name) => other.required.has(name) && arePropertiesApart(one, other, name, depth + 1),
+    );
   }
   return false;
 }
 
-function arePropertiesApart(one: ObjectShape, other: ObjectShape, name: string, depth: number): boolean {
+function arePropertiesApart(
+  one: ObjectShape,
+  other: ObjectShape,
+  name: string,
+  depth: number,
+): boolean {
   const others = shapesOf(propertyOf(other, name), depth, true);
   return shapesOf(propertyOf(one, name), depth, true).every((first) =>
     others.every((second) => isApart(first, second, depth, depth)),
   );
 }
 
-function intersections(some: readonly Shape[], others: readonly Shape[], level: number): readonly Shape[] {
-  const shapes = some.flatMap((one) => others.flatMap((other) => intersection(one, other, level) ?? []));
+function intersections(
+  some: readonly Shape[],
+  others: readonly Shape[],
+  level: number,
+): readonly Shape[] {
+  const shapes = some.flatMap((one) =>
+    others.flatMap((other) => intersection(one, other, level) ?? []),
+  );
   if (shapes.length > mostShapes) throw new TooComplexError();
   return shapes;
 }
@@ -158,10 +194,13 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
   };
   if (one.kind === "array" && other.kind === "array") {
     const length = Math.max(one.prefix.length, other.prefix.length);
-    const prefix = Array.from({ length }, (_, index) => allOf(itemOf(one, index), itemOf(other, index)));
+    const prefix = Array.from({ length }, (_, index) =>
+      allOf(itemOf(one, index), itemOf(other, index)),
+    );
     return { kind: "array", ...ranged, prefix, rest: allOf(one.rest, other.rest) };
   }
-  if (one.kind === "object" && other.kind === "object") return { kind: "object", ...ranged, ...bothObjects(one, other) };
+  if (one.kind === "object" && other.kind === "object")
+    return { kind: "object", ...ranged, ...bothObjects(one, other) };
   return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined; // safe: both are numbers, or texts
 }
 
@@ -172,7 +211,9 @@ function bothObjects(
   const names = new Set([...one.properties.keys(), ...other.properties.keys()]);
   const isSilent = one.additional === undefined && other.additional === undefined;
   return {
-    properties: new Map([...names].map((name) => [name, allOf(propertyOf(one, name), propertyOf(other, name))])),
+    properties: new Map(
+      [...names].map((name) => [name, allOf(propertyOf(one, name), propertyOf(other, name))]),
+    ),
     required: new Set([...one.required, ...other.required]),
     additional: isSilent ? undefined : allOf(one.additional ?? [], other.additional ?? []),
     names: allOf(one.names, other.names),
@@ -193,8 +234,26 @@ const unsure = tagOf(unsureKeyword, null);
 /** Keywords that shapes are made of, and those that restrict nothing. Of any other the shape has a tag. */
 const known: ReadonlySet<string> = new Set([
   ...["type", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"],
-  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format", "minLength", "maxLength", "pattern"],
-  ...["contentEncoding", "contentMediaType", "minItems", "maxItems", "uniqueItems", "prefixItems", "items"],
+  ...[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "format",
+    "minLength",
+    "maxLength",
+    "pattern",
+  ],
+  ...[
+    "contentEncoding",
+    "contentMediaType",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "prefixItems",
+    "items",
+  ],
   ...[
     "minProperties",
     "maxProperties",
@@ -204,17 +263,37 @@ const known: ReadonlySet<string> = new Set([
     "unevaluatedProperties",
     "propertyNames",
   ],
-  ...["$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"],
+  ...[
+    "$schema",
+    "$id",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+  ],
 ]);
 
 /** A rule that shapes do not say, with what stands beside it and is part of it. */
 function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): SchemaNode {
   const { properties = {}, additionalProperties } = node;
   if (keyword === "patternProperties")
-    return { patterns: node[keyword], additionalProperties, named: Object.keys(properties as object).sort() }; // safe: an object in JSON Schema
+    return {
+      patterns: node[keyword],
+      additionalProperties,
+      named: Object.keys(properties as object).sort(),
+    }; // safe: an object in JSON Schema
   if (keyword === unsaidMark) return {}; // whatever the reason says
   return alone.has(keyword) ? { [keyword]: node[keyword] } : node;
 }
 
 /** Keywords that mean the same wherever they stand; others say something together with what stands beside them. */
-const alone: ReadonlySet<string> = new Set(["not", "dependentRequired", "dependentSchemas", ...Object.keys(noTextMark)]);
+const alone: ReadonlySet<string> = new Set([
+  "not",
+  "dependentRequired",
+  "dependentSchemas",
+  ...Object.keys(noTextMark),
+]);

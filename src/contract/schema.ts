@@ -8,7 +8,10 @@ export type Side = "input" | "output";
 export interface ReadOptions {
   readonly side: Side;
   /** Loads a function of a package of the application's. @throws Error where it is not there. */
-  readonly load: (name: string, member: string) => Promise<(...given: readonly unknown[]) => unknown>;
+  readonly load: (
+    name: string,
+    member: string,
+  ) => Promise<(...given: readonly unknown[]) => unknown>;
 }
 
 /** Says in a schema that nothing was said, and why. */
@@ -49,12 +52,18 @@ export function dateTime(): JsonSchema {
 export const noDateArrives = "no Date arrives in JSON; take a date-time text, and convert it";
 
 /** Changes the schemas in a schema, at any of its words; `change` gets each with the way to it. */
-export function mapParts(schema: JsonSchema, change: (part: JsonSchema, way: readonly string[]) => JsonSchema): JsonSchema {
+export function mapParts(
+  schema: JsonSchema,
+  change: (part: JsonSchema, way: readonly string[]) => JsonSchema,
+): JsonSchema {
   const one = (value: unknown, way: readonly string[]): unknown => {
-    if (Array.isArray(value)) return value.map((element, index) => one(element, [...way, String(index)]));
+    if (Array.isArray(value))
+      return value.map((element, index) => one(element, [...way, String(index)]));
     return isObject(value) ? change(value, way) : value;
   };
-  return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, one(value, [name])]));
+  return Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => [name, one(value, [name])]),
+  );
 }
 
 /** Whether a value is an object, of JSON. */

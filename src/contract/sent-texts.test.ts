@@ -14,7 +14,9 @@ async function refusing(
 ) {
   const isSentAsText = sentAsText(route, { kind: "write", body: "json", ...handler });
   const { properties } = await createSchemaReader().read(input, "input", "mug", isSentAsText);
-  return Object.entries(Object(properties)).flatMap(([name, part]) => ("x-keelson-takes-text" in Object(part) ? [name] : []));
+  return Object.entries(Object(properties)).flatMap(([name, part]) =>
+    "x-keelson-takes-text" in Object(part) ? [name] : [],
+  );
 }
 
 test("a number or a boolean that takes no text is marked where requests send texts", async () => {

@@ -14,7 +14,8 @@ export async function withRefusedTexts(
   if (!isObject(properties)) return said;
   const fields = await Promise.all(
     Object.entries(properties).map(async ([field, part]): Promise<[string, unknown]> => {
-      const isTaken = !isSentAsText(field) || !isObject(part) || (await takesText(schema, field, part));
+      const isTaken =
+        !isSentAsText(field) || !isObject(part) || (await takesText(schema, field, part));
       return [field, isTaken ? part : { ...part, ...noTextMark }];
     }),
   );
@@ -22,7 +23,11 @@ export async function withRefusedTexts(
 }
 
 /** Whether no value is known that a field takes as it is, and refuses as a text. */
-async function takesText(schema: StandardSchemaV1, field: string, part: JsonSchema): Promise<boolean> {
+async function takesText(
+  schema: StandardSchemaV1,
+  field: string,
+  part: JsonSchema,
+): Promise<boolean> {
   for (const value of valuesOf(part)) {
     const text = Array.isArray(value) ? value.map(String) : String(value);
     if ((await takes(schema, field, value)) && !(await takes(schema, field, text))) return false;
@@ -35,7 +40,14 @@ function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
   const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
   if ([part, ...choices].some(isOfText)) return [];
-  const given = [part["const"], part["enum"], minimum, maximum, Number(exclusiveMinimum) + 1, multipleOf].flat();
+  const given = [
+    part["const"],
+    part["enum"],
+    minimum,
+    maximum,
+    Number(exclusiveMinimum) + 1,
+    multipleOf,
+  ].flat();
   return [
     ...[...given, 0, 1, ...([part["type"]].flat().includes("boolean") ? [true] : [])].filter(
       (value) => typeof value === "number" || typeof value === "boolean",
@@ -46,14 +58,19 @@ function valuesOf(part: JsonSchema): readonly unknown[] {
 }
 
 function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
-  return [type].flat().includes("string") || [values, value].flat().some((one) => typeof one === "string");
+  return (
+    [type].flat().includes("string") ||
+    [values, value].flat().some((one) => typeof one === "string")
+  );
 }
 
 /** Whether one field fits. What fails elsewhere says nothing of it; a schema that throws has said no. */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });
-    return !issues.some(({ path: [first] = [] }) => (typeof first === "object" ? first.key : first) === field);
+    return !issues.some(
+      ({ path: [first] = [] }) => (typeof first === "object" ? first.key : first) === field,
+    );
   } catch {
     return false;
   }

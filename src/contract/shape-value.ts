@@ -1,11 +1,24 @@
 import { canonical } from "./canonical.ts";
-import { itemOf, type ObjectShape, propertyOf, type Schema, type Shape, type Tag, typeOf, typeOfValue } from "./shape.ts";
+import {
+  itemOf,
+  type ObjectShape,
+  propertyOf,
+  type Schema,
+  type Shape,
+  type Tag,
+  typeOf,
+  typeOfValue,
+} from "./shape.ts";
 
 /** Whether something holds; `undefined` where nobody can tell. */
 export type Answer = boolean | undefined;
 
 /** Whether a shape accepts a value, where `accepts` says it of schemas. */
-export function matches(shape: Shape, value: unknown, accepts: (schema: Schema, value: unknown) => Answer): Answer {
+export function matches(
+  shape: Shape,
+  value: unknown,
+  accepts: (schema: Schema, value: unknown) => Answer,
+): Answer {
   if (typeOf(shape) !== typeOfValue(value)) return false;
   const tags = [...shape.tags.values()].map((tag) => isKept(tag, value));
   if (shape.kind === "value") return every([canonical(shape.value) === canonical(value), ...tags]);
@@ -22,10 +35,17 @@ export function every(answers: readonly Answer[]): Answer {
   return answers.includes(undefined) ? undefined : true;
 }
 
-function parts(shape: Shape, value: unknown, accepts: (schema: Schema, value: unknown) => Answer): readonly Answer[] {
+function parts(
+  shape: Shape,
+  value: unknown,
+  accepts: (schema: Schema, value: unknown) => Answer,
+): readonly Answer[] {
   // Safe, both: a shape of lists has met a list, one of objects an object.
-  if (shape.kind === "array") return (value as readonly unknown[]).map((item, index) => accepts(itemOf(shape, index), item));
-  return shape.kind === "object" ? members(shape, value as Readonly<Record<string, unknown>>, accepts) : noParts;
+  if (shape.kind === "array")
+    return (value as readonly unknown[]).map((item, index) => accepts(itemOf(shape, index), item));
+  return shape.kind === "object"
+    ? members(shape, value as Readonly<Record<string, unknown>>, accepts)
+    : noParts;
 }
 
 const noParts: readonly Answer[] = [];
@@ -37,7 +57,10 @@ function members(
 ): readonly Answer[] {
   return [
     ...[...shape.required].map((name) => Object.hasOwn(value, name)),
-    ...Object.keys(value).flatMap((name) => [accepts(shape.names, name), accepts(propertyOf(shape, name), value[name])]),
+    ...Object.keys(value).flatMap((name) => [
+      accepts(shape.names, name),
+      accepts(propertyOf(shape, name), value[name]),
+    ]),
   ];
 }
 

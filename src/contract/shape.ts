@@ -77,8 +77,15 @@ export function tagOf(keyword: string, value: unknown): readonly [string, Tag] {
 }
 
 /** The shapes, each under one more rule. */
-export function tagged(shapes: readonly Shape[], keyword: string, value: unknown): readonly Shape[] {
-  return shapes.map((shape) => ({ ...shape, tags: new Map([...shape.tags, tagOf(keyword, value)]) }));
+export function tagged(
+  shapes: readonly Shape[],
+  keyword: string,
+  value: unknown,
+): readonly Shape[] {
+  return shapes.map((shape) => ({
+    ...shape,
+    tags: new Map([...shape.tags, tagOf(keyword, value)]),
+  }));
 }
 
 /** Whether fewer values follow `one` than `other`. */

@@ -1,15 +1,29 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../test/support/runs.ts";
-import { createSystemConfig, createTenantConfig, createUserConfig } from "../config/declare/declaration.ts";
-import type { ConfigKeyDefinition, ConfigScope, RegisteredConfigKey } from "../config/declare/key.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../config/declare/declaration.ts";
+import type {
+  ConfigKeyDefinition,
+  ConfigScope,
+  RegisteredConfigKey,
+} from "../config/declare/key.ts";
 import { LockedValueError } from "../config/read/cascade.ts";
 import { createComputedValues } from "../config/read/computed-values.ts";
 import { withFormerRows } from "../config/read/former-rows.ts";
 import { createHeldDecisions, uncachedRows } from "../config/read/key-rows.ts";
 import { type ConfigSession, createConfigResolver } from "../config/read/resolver.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
-import { type ConfigRow, type ConfigRowReader, isCurrent, type RowAddress, rowLevels } from "../config/read/rows.ts";
+import {
+  type ConfigRow,
+  type ConfigRowReader,
+  isCurrent,
+  type RowAddress,
+  rowLevels,
+} from "../config/read/rows.ts";
 import type { Logger } from "../log/logger.ts";
 import { newRingKey, parseKeyRing } from "../secrets/key-ring.ts";
 import { createSecrets } from "../secrets/secrets.ts";
@@ -17,7 +31,13 @@ import { reportStored } from "./stored-report.ts";
 
 const nowMs = 1_700_000_000_000;
 const clock = { now: () => nowMs };
-const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
+const log: Logger = {
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  debug: () => {},
+  child: () => log,
+};
 const cipherOf = (active: string) => {
   const secrets = createSecrets({ clock });
   secrets.begin(parseKeyRing(JSON.stringify({ active, keys: { [active]: newRingKey() } })), nowMs);
@@ -26,7 +46,12 @@ const cipherOf = (active: string) => {
 const [ours, stranger] = [cipherOf("ours"), cipherOf("stranger")];
 
 const declared = ["app:config:a", "app:config:b", "app:config:c"];
-const former = ["app:config:was-a", "app:config:was-b", "app:config:was-b-before", "app:config:was-c"];
+const former = [
+  "app:config:was-a",
+  "app:config:was-b",
+  "app:config:was-b-before",
+  "app:config:was-c",
+];
 const nobody = "app:config:gone";
 /** Which former keys a key has, where it has any. */
 const formerOf: Readonly<Record<string, readonly string[]>> = {
@@ -35,14 +60,23 @@ const formerOf: Readonly<Record<string, readonly string[]>> = {
   "app:config:c": ["app:config:was-c"],
 };
 
-const value = fc.oneof(fc.integer({ min: -3, max: 12 }), fc.constantFrom<unknown>("x", "y", "z", true, false, null, "", 0, 2.5));
-const factories = { system: createSystemConfig, tenant: createTenantConfig, user: createUserConfig };
+const value = fc.oneof(
+  fc.integer({ min: -3, max: 12 }),
+  fc.constantFrom<unknown>("x", "y", "z", true, false, null, "", 0, 2.5),
+);
+const factories = {
+  system: createSystemConfig,
+  tenant: createTenantConfig,
+  user: createUserConfig,
+};
 const scope = fc.constantFrom<ConfigScope>("system", "tenant", "user");
 const definition = fc
   .record({
     scope,
     type: fc.constantFrom("number", "number", "boolean", "select", "text"),
-    bounds: fc.option(fc.tuple(fc.integer({ min: -2, max: 4 }), fc.integer({ min: 4, max: 10 })), { nil: undefined }),
+    bounds: fc.option(fc.tuple(fc.integer({ min: -2, max: 4 }), fc.integer({ min: 4, max: 10 })), {
+      nil: undefined,
+    }),
     hasDefault: fc.boolean(),
     encrypted: fc.boolean(),
     computed: fc.option(fc.constantFrom<unknown>(5, "x", undefined, true), { nil: undefined }),
@@ -50,7 +84,9 @@ const definition = fc
   .map(({ scope: at, type, bounds, hasDefault, encrypted, computed }): ConfigKeyDefinition => {
     const defaults = { number: 4, boolean: true, select: "x", text: "default" } as const;
     const options = {
-      ...(bounds !== undefined && type === "number" ? { bounds: { min: bounds[0], max: bounds[1] } } : {}),
+      ...(bounds !== undefined && type === "number"
+        ? { bounds: { min: bounds[0], max: bounds[1] } }
+        : {}),
       ...(type === "select" ? { options: ["x", "y"] } : {}),
       ...(hasDefault ? { default: defaults[type as keyof typeof defaults] } : {}),
       ...(encrypted ? { encrypted } : computed === undefined ? {} : { computed: () => computed }),
@@ -72,7 +108,15 @@ const storedRow = fc.record({
   userId: fc.constantFrom("ann", "bob"),
   value,
   form: fc.constantFrom("plain", "plain", "plain", "sealed", "sealed by a stranger"),
-  state: fc.constantFrom("counts", "counts", "counts", "deleted", "expired", "superseded", "superseded back"),
+  state: fc.constantFrom(
+    "counts",
+    "counts",
+    "counts",
+    "deleted",
+    "expired",
+    "superseded",
+    "superseded back",
+  ),
 });
 
 interface Placed {
@@ -88,7 +132,12 @@ test("whatever is declared before and after, and whatever is stored: what the re
       fc.uniqueArray(storedRow, {
         maxLength: 14,
         selector: ({ key, scope: at, tenantId, userId }) =>
-          [key, at, ...(at === "system" ? [] : [tenantId]), ...(at === "user" ? [userId] : [])].join(" "),
+          [
+            key,
+            at,
+            ...(at === "system" ? [] : [tenantId]),
+            ...(at === "user" ? [userId] : []),
+          ].join(" "),
       }),
       fc.integer({ min: 1, max: 5 }),
       fc.integer({ min: 0, max: 20 }),
@@ -103,7 +152,8 @@ test("whatever is declared before and after, and whatever is stored: what the re
         const rows = await Promise.all(given.map(placed));
         const table = new Map(rows.map(({ address, row }) => [JSON.stringify(address), row]));
         const reader: ConfigRowReader = {
-          read: async (addresses) => addresses.map(({ partition, key }) => table.get(JSON.stringify({ partition, key }))),
+          read: async (addresses) =>
+            addresses.map(({ partition, key }) => table.get(JSON.stringify({ partition, key }))),
         };
         const pages = async function* () {
           for (let start = 0; start < rows.length; start += pageSize) {
@@ -111,7 +161,15 @@ test("whatever is declared before and after, and whatever is stored: what the re
           }
         };
         const report = await reportStored({
-          ...{ registry: { configKeys }, pages: pages(), reader, overrides, openRow: ours.openRow, nowMs, limit },
+          ...{
+            registry: { configKeys },
+            pages: pages(),
+            reader,
+            overrides,
+            openRow: ours.openRow,
+            nowMs,
+            limit,
+          },
           ...{ wereEncrypted: new Set(wereEncrypted), onPage: () => {} },
         });
 
@@ -121,18 +179,23 @@ test("whatever is declared before and after, and whatever is stored: what the re
         for (const one of rows) {
           const { address, row } = one;
           const { key: id, scope: at, tenantId } = one.given;
-          const key = [...configKeys.values()].find((known) => known.id === id || known.definition.formerly?.includes(id));
+          const key = [...configKeys.values()].find(
+            (known) => known.id === id || known.definition.formerly?.includes(id),
+          );
           const names = key === undefined ? [] : [key.id, ...(key.definition.formerly ?? [])];
           // The model: the first name under which there is a row that was not superseded.
           const counts = names.find((name) => {
             const found = table.get(JSON.stringify({ ...address, key: name }));
             const isSuperseded =
-              name === key?.id ? key?.definition.formerly?.includes(found?.renamedTo ?? "") : found?.renamedTo !== undefined;
+              name === key?.id
+                ? key?.definition.formerly?.includes(found?.renamedTo ?? "")
+                : found?.renamedTo !== undefined;
             return found !== undefined && !isSuperseded;
           });
           if (
             !isCurrent(row, nowMs) ||
-            ((key === undefined || (names.length > 1 && counts !== id)) && row.renamedTo !== undefined)
+            ((key === undefined || (names.length > 1 && counts !== id)) &&
+              row.renamedTo !== undefined)
           )
             continue;
           values += 1;
@@ -141,11 +204,14 @@ test("whatever is declared before and after, and whatever is stored: what the re
             expected.push({ ...entry, isOwn: false, reads: null });
             continue;
           }
-          const isSecret = key.definition.encrypted || [id, ...names].some((name) => wereEncrypted.includes(name));
+          const isSecret =
+            key.definition.encrypted || [id, ...names].some((name) => wereEncrypted.includes(name));
           const read = await readBy(one, key).catch((error: unknown) => error);
           const isRead =
             counts === id &&
-            rowLevels(key.definition.scope, { tenantId: "t", userId: "u" }).some((level) => level.source === `${at}-row`);
+            rowLevels(key.definition.scope, { tenantId: "t", userId: "u" }).some(
+              (level) => level.source === `${at}-row`,
+            );
           if (read instanceof LockedValueError) {
             const isItself = isRead && one.given.form === "sealed by a stranger";
             if (isItself) unopened += 1;
@@ -156,12 +222,22 @@ test("whatever is declared before and after, and whatever is stored: what the re
           const isOwn = isRead && source === `${at}-row`;
           if (isOwn && Object.is(found, one.given.value)) continue;
           const isComputed =
-            source === "computed" || (key.definition.computed !== undefined && ["default", "missing"].includes(source));
-          expected.push({ ...entry, isOwn, reads: isSecret ? "(secret)" : isComputed ? "(computed)" : (found ?? null) });
+            source === "computed" ||
+            (key.definition.computed !== undefined && ["default", "missing"].includes(source));
+          expected.push({
+            ...entry,
+            isOwn,
+            reads: isSecret ? "(secret)" : isComputed ? "(computed)" : (found ?? null),
+          });
         }
 
-        const order = (entries: readonly unknown[]) => entries.map((entry) => JSON.stringify(entry)).sort();
-        const said = report.stored.map(({ verdict, reads, ...entry }) => ({ ...entry, isOwn: verdict === "clamped", reads }));
+        const order = (entries: readonly unknown[]) =>
+          entries.map((entry) => JSON.stringify(entry)).sort();
+        const said = report.stored.map(({ verdict, reads, ...entry }) => ({
+          ...entry,
+          isOwn: verdict === "clamped",
+          reads,
+        }));
         const { clamped, fallback, ignored } = report.counts;
         expect(clamped + fallback + ignored).toBe(expected.length);
         expect([report.rows, report.unopened]).toEqual([values, unopened]);
@@ -171,8 +247,14 @@ test("whatever is declared before and after, and whatever is stored: what the re
         ]);
         if (report.unlisted === 0) expect(order(said)).toEqual(order(expected));
 
-        async function readBy({ given: { scope: at, tenantId, userId } }: Placed, key: RegisteredConfigKey) {
-          const owner = { tenantId: at === "system" ? undefined : tenantId, userId: at === "user" ? userId : undefined };
+        async function readBy(
+          { given: { scope: at, tenantId, userId } }: Placed,
+          key: RegisteredConfigKey,
+        ) {
+          const owner = {
+            tenantId: at === "system" ? undefined : tenantId,
+            userId: at === "user" ? userId : undefined,
+          };
           const session: ConfigSession = {
             ...{ ...owner, log, clock, cipher: ours, contextFor: () => ({}) as never },
             ...{ computed: createComputedValues(), held: createHeldDecisions() },
@@ -187,7 +269,10 @@ test("whatever is declared before and after, and whatever is stored: what the re
 });
 
 async function placed(given: Placed["given"]): Promise<Placed> {
-  const owner = { tenantId: given.scope === "system" ? undefined : given.tenantId, userId: given.userId };
+  const owner = {
+    tenantId: given.scope === "system" ? undefined : given.tenantId,
+    userId: given.userId,
+  };
   const level = rowLevels(given.scope, owner)[0] as { readonly partition: string };
   const address = { partition: level.partition, key: given.key };
   const cipher = given.form === "sealed" ? ours : stranger;

@@ -4,8 +4,21 @@ import type { ConfigKeyRegistry, RegisteredConfigKey } from "../config/declare/k
 import { withFormerRows } from "../config/read/former-rows.ts";
 import type { RowCipher } from "../config/read/row-cipher.ts";
 import { ownerOf, type PartitionOwner } from "../config/read/row-owner.ts";
-import { type ConfigRow, type ConfigRowReader, formerPlace, isCurrent, type RowAddress } from "../config/read/rows.ts";
-import { countsAt, type OpenedRow, readsOf, type StoredVerdict, type Verdict, verdictOf } from "./stored-rows.ts";
+import {
+  type ConfigRow,
+  type ConfigRowReader,
+  formerPlace,
+  isCurrent,
+  type RowAddress,
+} from "../config/read/rows.ts";
+import {
+  countsAt,
+  type OpenedRow,
+  readsOf,
+  type StoredVerdict,
+  type Verdict,
+  verdictOf,
+} from "./stored-rows.ts";
 
 /** What stored rows come to. */
 export interface StoredReport {
@@ -61,9 +74,12 @@ export async function reportStored(sources: ReportSources): Promise<StoredReport
     const looked = await lookedAt(sources, page);
     rows += looked.length;
     unopened += looked.filter(
-      ({ opened, verdict }) => verdict === undefined && opened !== undefined && "locked" in opened.row,
+      ({ opened, verdict }) =>
+        verdict === undefined && opened !== undefined && "locked" in opened.row,
     ).length;
-    const found = looked.flatMap((one) => (one.verdict === undefined ? [] : [{ ...one, verdict: one.verdict }]));
+    const found = looked.flatMap((one) =>
+      one.verdict === undefined ? [] : [{ ...one, verdict: one.verdict }],
+    );
     for (const { verdict } of found) counts[verdict] += 1;
     stored.push(...(await listed(sources, found.slice(0, limit - stored.length))));
     scanned += page.scanned;
@@ -91,7 +107,14 @@ async function lookedAt(sources: ReportSources, { rows }: StoredPage): Promise<r
   const current = rows.flatMap(({ address, row }) => {
     const owner = ownerOf(address.partition);
     if (owner === undefined || !isCurrent(row, nowMs)) return [];
-    return [{ address, row, owner, key: registry.configKeys.get(address.key) ?? successorOf(address.key, registry) }];
+    return [
+      {
+        address,
+        row,
+        owner,
+        key: registry.configKeys.get(address.key) ?? successorOf(address.key, registry),
+      },
+    ];
   });
   const renamed = current.flatMap(({ address: { partition }, key }) =>
     key?.definition.formerly === undefined ? [] : [{ partition, key: key.id }],
@@ -111,7 +134,8 @@ function lookAt(
   if (key === undefined) return ignored;
   if (key.definition.formerly !== undefined) {
     const instead = counting({ partition: address.partition, key: key.id });
-    const counts = isCurrent(instead, nowMs) && (instead[formerPlace]?.key ?? key.id) === address.key;
+    const counts =
+      isCurrent(instead, nowMs) && (instead[formerPlace]?.key ?? key.id) === address.key;
     if (!counts) return ignored.map((one) => ({ ...one, instead }));
   }
   const {
@@ -133,33 +157,52 @@ async function listed(
     key === undefined ? [] : owner.levels.slice(1).filter(({ source }) => countsAt(key, source));
   const rows = await readOnce(
     sources,
-    found.flatMap((one) => broader(one).map(({ partition }) => ({ partition, key: String(one.key?.id) }))),
+    found.flatMap((one) =>
+      broader(one).map(({ partition }) => ({ partition, key: String(one.key?.id) })),
+    ),
   );
   return found.map((one): StoredVerdict => {
     const { address, owner, key, instead, opened, verdict } = one;
-    const opens = ({ source, partition }: PartitionOwner["levels"][number], row: ConfigRow | undefined): OpenedRow[] => {
+    const opens = (
+      { source, partition }: PartitionOwner["levels"][number],
+      row: ConfigRow | undefined,
+    ): OpenedRow[] => {
       if (key === undefined || !isCurrent(row, nowMs)) return [];
       return [{ source, row: openRow(row, key.definition, { partition, key: key.id }) }];
     };
     const surroundings = [
-      ...(opened === undefined ? owner.levels.slice(0, 1).flatMap((level) => opens(level, instead)) : [opened]),
-      ...broader(one).flatMap((level) => opens(level, rows({ partition: level.partition, key: String(key?.id) }))),
+      ...(opened === undefined
+        ? owner.levels.slice(0, 1).flatMap((level) => opens(level, instead))
+        : [opened]),
+      ...broader(one).flatMap((level) =>
+        opens(level, rows({ partition: level.partition, key: String(key?.id) })),
+      ),
     ];
     const reads = readsOf(key, {
       rows: surroundings,
       override: key === undefined ? undefined : overrides[key.id],
-      wasEncrypted: [address.key, ...(key === undefined ? [] : [key.id, ...(key.definition.formerly ?? [])])].some((id) =>
-        wereEncrypted.has(id),
-      ),
+      wasEncrypted: [
+        address.key,
+        ...(key === undefined ? [] : [key.id, ...(key.definition.formerly ?? [])]),
+      ].some((id) => wereEncrypted.has(id)),
     });
-    return { key: address.key, scope: owner.scope, tenantId: owner.tenantId ?? null, verdict, reads };
+    return {
+      key: address.key,
+      scope: owner.scope,
+      tenantId: owner.tenantId ?? null,
+      verdict,
+      reads,
+    };
   });
 }
 
 type Rows = (address: RowAddress) => ConfigRow | undefined;
 
 /** Reads rows as the resolver has them, each address once. */
-async function readOnce({ reader, registry }: ReportSources, addresses: readonly RowAddress[]): Promise<Rows> {
+async function readOnce(
+  { reader, registry }: ReportSources,
+  addresses: readonly RowAddress[],
+): Promise<Rows> {
   const distinct = new Map(addresses.map((address) => [textOf(address), address]));
   const rows = await withFormerRows(reader, registry).read([...distinct.values()]);
   const found = new Map([...distinct.keys()].map((text, index) => [text, rows[index]]));

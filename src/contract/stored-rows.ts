@@ -35,7 +35,10 @@ export function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]):
  * What becomes of a row for the key that reads it, `undefined` where nobody does; no verdict where it is read as it is stored, or
  * is a secret that does not open.
  */
-export function verdictOf(key: RegisteredConfigKey | undefined, row: OpenedRow): Verdict | undefined {
+export function verdictOf(
+  key: RegisteredConfigKey | undefined,
+  row: OpenedRow,
+): Verdict | undefined {
   if (key === undefined || !countsAt(key, row.source)) return "ignored";
   if ("locked" in row.row) return undefined;
   const supplied = suppliedBy(key.definition, { rows: [row], override: undefined }, () => {});
@@ -54,7 +57,10 @@ export interface Surroundings {
 }
 
 /** What is read at the place of a row, as the report shows it. */
-export function readsOf(key: RegisteredConfigKey | undefined, { rows, override, wasEncrypted }: Surroundings): unknown {
+export function readsOf(
+  key: RegisteredConfigKey | undefined,
+  { rows, override, wasEncrypted }: Surroundings,
+): unknown {
   if (key === undefined) return null;
   const { id, definition } = key;
   if (definition.encrypted || wasEncrypted) return "(secret)";

@@ -1,7 +1,15 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { openIntersections } from "./intersections.ts";
 import { portablePattern } from "./portable-pattern.ts";
-import { dateTime, type JsonSchema, mapParts, noDateArrives, type ReadOptions, saysNothing, unsaid } from "./schema.ts";
+import {
+  dateTime,
+  type JsonSchema,
+  mapParts,
+  noDateArrives,
+  type ReadOptions,
+  saysNothing,
+  unsaid,
+} from "./schema.ts";
 
 /** A schema of zod 4 or of zod/mini, as far as it is looked at. */
 interface ZodSchema extends StandardSchemaV1 {
@@ -20,7 +28,9 @@ interface Definition {
   readonly defaultValue?: unknown;
   readonly format?: string;
   readonly pattern?: RegExp;
-  readonly checks?: readonly { readonly _zod: { readonly def: Pick<Definition, "format" | "pattern"> } }[];
+  readonly checks?: readonly {
+    readonly _zod: { readonly def: Pick<Definition, "format" | "pattern"> };
+  }[];
 }
 
 /** What zod hands to an override: what it would say itself, to be changed in place. */
@@ -35,7 +45,10 @@ export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
 }
 
 /** The JSON Schema of a schema of zod; a part with a type of its own in `.meta()` says itself by it. */
-export async function zodSchema(schema: ZodSchema, { side, load }: ReadOptions): Promise<JsonSchema> {
+export async function zodSchema(
+  schema: ZodSchema,
+  { side, load }: ReadOptions,
+): Promise<JsonSchema> {
   const override = ({ zodSchema: { _zod }, jsonSchema }: Said) => {
     const { def } = _zod;
     if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema);
@@ -45,17 +58,22 @@ export async function zodSchema(schema: ZodSchema, { side, load }: ReadOptions):
     const said = inJson(def, side);
     if (typeof said === "string") jsonSchema[mark] = said;
     // Zod says another value for one that JSON does not have.
-    if (typeof said === "string" && def.type === "literal") for (const name of ["const", "enum", "type"]) delete jsonSchema[name];
+    if (typeof said === "string" && def.type === "literal")
+      for (const name of ["const", "enum", "type"]) delete jsonSchema[name];
     if (typeof said === "object" && !isSaid(jsonSchema)) Object.assign(jsonSchema, said);
   };
   const options = { unrepresentable: "any", override };
   const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>; // safe: it may be there, or not
   if (jsonSchema !== undefined)
-    return openIntersections(named(jsonSchema[side]({ target: "draft-2020-12", libraryOptions: options })));
+    return openIntersections(
+      named(jsonSchema[side]({ target: "draft-2020-12", libraryOptions: options })),
+    );
   // Of zod/mini, and of zod before 4.2.
   const toJSONSchema = await load("zod", "toJSONSchema");
   // Safe: that is what it makes.
-  return openIntersections(named(toJSONSchema(schema, { ...options, io: side, target: "draft-2020-12" }) as JsonSchema));
+  return openIntersections(
+    named(toJSONSchema(schema, { ...options, io: side, target: "draft-2020-12" }) as JsonSchema),
+  );
 }
 
 const mark = "x-keelson-zod";
@@ -86,7 +104,8 @@ function inJson(def: Definition, side: ReadOptions["side"]): JsonSchema | string
     case "transform":
       return "what a transformation gives is known to its code alone; put .pipe(schema) behind it";
     case "literal":
-      if (def.values?.every((value) => typeof value !== "bigint" && value !== undefined) === true) return undefined;
+      if (def.values?.every((value) => typeof value !== "bigint" && value !== undefined) === true)
+        return undefined;
       return "a literal is a bigint, or undefined, which JSON does not have";
     case "bigint":
     case "symbol":
@@ -114,9 +133,17 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
  */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
-  const ofFormat = defs.filter(({ format }) => format === "ipv6" || format === "cidrv6").map(({ pattern }) => pattern);
-  const all = [...defs.map(({ pattern }) => pattern), ...(bag.patterns ?? [])].filter((pattern) => pattern !== undefined);
-  return new Set(all.filter((one) => ofFormat.includes(one) || /[imsv]/.test(one.flags)).map(({ source }) => source));
+  const ofFormat = defs
+    .filter(({ format }) => format === "ipv6" || format === "cidrv6")
+    .map(({ pattern }) => pattern);
+  const all = [...defs.map(({ pattern }) => pattern), ...(bag.patterns ?? [])].filter(
+    (pattern) => pattern !== undefined,
+  );
+  return new Set(
+    all
+      .filter((one) => ofFormat.includes(one) || /[imsv]/.test(one.flags))
+      .map(({ source }) => source),
+  );
 }
 
 function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unknown>): void {

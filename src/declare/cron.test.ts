@@ -32,7 +32,10 @@ test.each<[unknown, string]>([
   [`${"1,".repeat(99)}1 * * * *`, "it is not a text of at most 200 characters"],
   ["", "it has 1 fields"],
   ["@daily", "it has 1 fields"],
-  ["0 3 * *", "it has 4 fields, not minute, hour, day of the month, month and day of the week, one space apart"],
+  [
+    "0 3 * *",
+    "it has 4 fields, not minute, hour, day of the month, month and day of the week, one space apart",
+  ],
   ["0 0 3 * * *", "it has 6 fields"],
   [" 0 3 * * *", "it has 6 fields"],
   ["60 3 * * *", '"60" is no minute: use 0 to 59, ranges, * and steps, as in 1-5 or */10'],
@@ -58,14 +61,36 @@ test.each<[unknown, string]>([
 });
 
 test("whatever is taken, croner takes", () => {
-  const atom = fc.constantFrom("*", "0", "1", "7", "12", "31", "59", "60", "MON", "sun", "JAN", "L", "-", "/", "?", "", "#");
+  const atom = fc.constantFrom(
+    "*",
+    "0",
+    "1",
+    "7",
+    "12",
+    "31",
+    "59",
+    "60",
+    "MON",
+    "sun",
+    "JAN",
+    "L",
+    "-",
+    "/",
+    "?",
+    "",
+    "#",
+  );
   const part = fc.array(atom, { minLength: 1, maxLength: 2 }).map((atoms) => atoms.join("-"));
-  const stepped = fc.tuple(part, fc.constantFrom("", "/0", "/2", "/7", "/31")).map((both) => both.join(""));
+  const stepped = fc
+    .tuple(part, fc.constantFrom("", "/0", "/2", "/7", "/31"))
+    .map((both) => both.join(""));
   const field = fc.oneof(
     { weight: 3, arbitrary: fc.constant("*") },
     fc.array(stepped, { minLength: 1, maxLength: 3 }).map(String),
   );
-  const expressions = fc.array(field, { minLength: 5, maxLength: 5 }).map((fields) => fields.join(" "));
+  const expressions = fc
+    .array(field, { minLength: 5, maxLength: 5 })
+    .map((fields) => fields.join(" "));
   let taken = 0;
   fc.assert(
     fc.property(expressions, (expression) => {

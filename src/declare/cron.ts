@@ -17,7 +17,12 @@ const fields: readonly Field[] = [
     names: ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
   },
   // Sunday is 0, and 7 at the end of a range: FRI-SUN.
-  { name: "day of the week", least: 0, most: 7, names: ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"] },
+  {
+    name: "day of the week",
+    least: 0,
+    most: 7,
+    names: ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"],
+  },
 ];
 
 /**
@@ -25,7 +30,8 @@ const fields: readonly Field[] = [
  * croner decides when a schedule runs, and is not loaded by a function that only answers requests.
  */
 export function cronProblem(expression: unknown): string | undefined {
-  if (typeof expression !== "string" || expression.length > 200) return "it is not a text of at most 200 characters";
+  if (typeof expression !== "string" || expression.length > 200)
+    return "it is not a text of at most 200 characters";
   const given = expression.split(" ");
   if (given.length !== fields.length) {
     return `it has ${given.length} fields, not minute, hour, day of the month, month and day of the week, one space apart`;

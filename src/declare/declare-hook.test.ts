@@ -12,7 +12,8 @@ const papers = defineFeature("papers", (r) => {
   r.write("file.create", { handler: run });
   r.query("file.list", { handler: run });
 });
-const hooking = (name: string, declare: (hook: Hook) => void) => defineFeature(name, (r) => declare(r.hook as Hook)); // so that it may be called wrongly
+const hooking = (name: string, declare: (hook: Hook) => void) =>
+  defineFeature(name, (r) => declare(r.hook as Hook)); // so that it may be called wrongly
 
 /** What is wrong with a server that has these features and `papers`. */
 function problemsOf(...features: readonly ReturnType<typeof hooking>[]): readonly BootProblem[] {
@@ -25,7 +26,10 @@ function problemsOf(...features: readonly ReturnType<typeof hooking>[]): readonl
   return [];
 }
 
-const noFunction = (moment: string) => ({ rule: "handler", message: `\`${moment}\` is not a function` });
+const noFunction = (moment: string) => ({
+  rule: "handler",
+  message: `\`${moment}\` is not a function`,
+});
 
 test.each<[what: string, given: readonly unknown[], ...problems: Partial<BootProblem>[]]>([
   ["one of each moment", ["papers.file.create", { before: run, commit: run, after: run }]],
@@ -59,18 +63,29 @@ test.each<[what: string, given: readonly unknown[], ...problems: Partial<BootPro
   [
     "on keelson's own write",
     ["keelson.config.set", { after: run }],
-    { rule: "hook-undeclared", message: 'no feature of this server declares the write "keelson.config.set"' },
+    {
+      rule: "hook-undeclared",
+      message: 'no feature of this server declares the write "keelson.config.set"',
+    },
   ],
   [
     "that does nothing",
     ["papers.file.create", {}],
-    { rule: "hook-empty", message: "it does nothing", fix: "pass before, commit or after, each a function" },
+    {
+      rule: "hook-empty",
+      message: "it does nothing",
+      fix: "pass before, commit or after, each a function",
+    },
   ],
   ["without options", ["papers.file.create"], { rule: "hook-empty" }],
   [
     "of another moment",
     ["papers.file.create", { before: run, around: run }],
-    { rule: "unknown-option", message: 'unknown option "around"', fix: "known are before, commit, after" },
+    {
+      rule: "unknown-option",
+      message: 'unknown option "around"',
+      fix: "known are before, commit, after",
+    },
   ],
   [
     "of no functions",
@@ -95,6 +110,10 @@ test("hooks stand in the registry by their write, in the order of the features",
   const { hooks } = createRegistry([two, papers, one]);
 
   expect([...hooks.keys()]).toEqual(["papers.file.create"]);
-  expect(hooks.get("papers.file.create")?.map(({ feature }) => feature)).toEqual(["two", "one", "one"]);
+  expect(hooks.get("papers.file.create")?.map(({ feature }) => feature)).toEqual([
+    "two",
+    "one",
+    "one",
+  ]);
   expect(createRegistry([papers]).hooks.size).toBe(0);
 });

@@ -13,7 +13,12 @@ interface Hooked {
 const moments = ["before", "commit", "after"] as const;
 
 /** Registers a hook; whether there is such a write is known at boot. */
-export function hook(feature: string, write: unknown, options: RawOptions, report: Report): HookDeclaration {
+export function hook(
+  feature: string,
+  write: unknown,
+  options: RawOptions,
+  report: Report,
+): HookDeclaration {
   const name = typeof write === "string" ? write : quoted(write);
   const key = hookKey(name);
   const given = options ?? {};
@@ -25,16 +30,26 @@ export function hook(feature: string, write: unknown, options: RawOptions, repor
   }
   for (const moment of set) {
     if (typeof given[moment] === "function") continue;
-    report({ key, rule: "handler", message: `\`${moment}\` is not a function`, fix: "pass async (ctx, input) => ..." });
+    report({
+      key,
+      rule: "handler",
+      message: `\`${moment}\` is not a function`,
+      fix: "pass async (ctx, input) => ...",
+    });
   }
   // Safe: what does not have its type was reported, and such a server is never built.
-  const { before, commit, after } = given as unknown as Pick<HookDeclaration, (typeof moments)[number]>;
+  const { before, commit, after } = given as unknown as Pick<
+    HookDeclaration,
+    (typeof moments)[number]
+  >;
   return { feature, write: name, before, commit, after };
 }
 
 /** Hooks on what is no write of this server. */
 export function hookProblems({ hooks, handlers }: Hooked): BootProblem[] {
-  const writes = [...handlers.values()].filter(({ kind }) => kind === "write").map(({ name }) => name);
+  const writes = [...handlers.values()]
+    .filter(({ kind }) => kind === "write")
+    .map(({ name }) => name);
   return [...hooks.values()].flat().flatMap(({ feature, write }) => {
     const kind = handlers.get(write)?.kind;
     if (kind === "write") return [];
@@ -43,7 +58,10 @@ export function hookProblems({ hooks, handlers }: Hooked): BootProblem[] {
       return [{ feature, key: hookKey(write), rule: "hook-query", message, fix: "hook a write" }];
     }
     const meant = nearest(write, writes);
-    const fix = meant === undefined ? "name a write, or add the feature that declares it" : `did you mean ${quoted(meant)}?`;
+    const fix =
+      meant === undefined
+        ? "name a write, or add the feature that declares it"
+        : `did you mean ${quoted(meant)}?`;
     const message = `no feature of this server declares the write ${quoted(write)}`;
     return [{ feature, key: hookKey(write), rule: "hook-undeclared", message, fix }];
   });

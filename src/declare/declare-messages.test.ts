@@ -9,7 +9,9 @@ import { createRegistry, usesMessages } from "./registry.ts";
 
 type Declare = (...given: readonly unknown[]) => void;
 /** What declares a feature, as plain JavaScript may call it. */
-type PlainBuilder = Readonly<Record<"event" | "on" | "job" | "channel" | "query" | "write" | "config", Declare>>;
+type PlainBuilder = Readonly<
+  Record<"event" | "on" | "job" | "channel" | "query" | "write" | "config", Declare>
+>;
 
 function plainFeature(name: string, declare: (r: PlainBuilder) => void) {
   return defineFeature(name, (r) => declare(r as unknown as PlainBuilder)); // so that it may be called wrongly
@@ -34,14 +36,29 @@ const schema = z.object({});
 const run = async () => undefined;
 const badSchema = { rule: "schema", fix: "pass a schema of zod, valibot or arktype" };
 const badFunction = { rule: "handler", fix: "pass async (ctx, payload) => ..." };
-const badEvent = { rule: "event-type", fix: 'use two kebab-case words, for example "file.created"' };
-const badKeep = { rule: "event-keep", fix: "use { keepDays: 30 }, from 1 to 3650, or { keep: true } for ever" };
+const badEvent = {
+  rule: "event-type",
+  fix: 'use two kebab-case words, for example "file.created"',
+};
+const badKeep = {
+  rule: "event-keep",
+  fix: "use { keepDays: 30 }, from 1 to 3650, or { keep: true } for ever",
+};
 const badConsumer = { rule: "consumer-name", fix: 'name what it does, for example "enqueue-scan"' };
-const undeclared = { rule: "event-undeclared", fix: "declare it with r.event, or add the feature that does" };
+const undeclared = {
+  rule: "event-undeclared",
+  fix: "declare it with r.event, or add the feature that does",
+};
 const badJob = { rule: "job-name", fix: 'use two kebab-case words, for example "file.scan"' };
 const badScope = { rule: "dedup-scope", fix: 'use "tenant" or "user"' };
-const unknownJobOption = { rule: "unknown-option", fix: "known are input, handler, dedupKey, dedupScope, order" };
-const badChannel = { rule: "channel-name", fix: "name it with lower-case letters, digits and hyphens" };
+const unknownJobOption = {
+  rule: "unknown-option",
+  fix: "known are input, handler, dedupKey, dedupScope, order",
+};
+const badChannel = {
+  rule: "channel-name",
+  fix: "name it with lower-case letters, digits and hyphens",
+};
 const reserved = { rule: "channel-reserved", fix: "choose another name" };
 const unknownChannelOption = { rule: "unknown-option", fix: "known are input, send" };
 
@@ -57,7 +74,11 @@ const events: readonly Case[] = [
   [
     "with capitals",
     (r) => r.event("File.created", schema),
-    { ...badEvent, key: "event File.created", message: 'type "File.created" is not <entity>.<event name>' },
+    {
+      ...badEvent,
+      key: "event File.created",
+      message: 'type "File.created" is not <entity>.<event name>',
+    },
   ],
   [
     "called by a number",
@@ -67,12 +88,20 @@ const events: readonly Case[] = [
   [
     "without a schema",
     (r) => r.event("item.bare"),
-    { ...badSchema, key: "event item.bare", message: "the second argument is not a Standard Schema" },
+    {
+      ...badSchema,
+      key: "event item.bare",
+      message: "the second argument is not a Standard Schema",
+    },
   ],
   [
     "whose schema is none",
     (r) => r.event("item.odd", { "~standard": {} }),
-    { ...badSchema, key: "event item.odd", message: "the second argument is not a Standard Schema" },
+    {
+      ...badSchema,
+      key: "event item.odd",
+      message: "the second argument is not a Standard Schema",
+    },
   ],
   ...([0, 1.5, 3_651, "30", Number.POSITIVE_INFINITY].map((keepDays, index) => [
     `that is kept for ${keepDays} days`,
@@ -123,7 +152,11 @@ const consumers: readonly Case[] = [
   [
     "of two words",
     (r) => r.on("item.made", "item.scan", run),
-    { ...badConsumer, key: "wrong.item.item.scan", message: 'name "item.scan" of a consumer is not in kebab case' },
+    {
+      ...badConsumer,
+      key: "wrong.item.item.scan",
+      message: 'name "item.scan" of a consumer is not in kebab case',
+    },
   ],
   [
     "called by a number",
@@ -133,8 +166,16 @@ const consumers: readonly Case[] = [
   [
     "whose name and function were left out",
     (r) => r.on("item.made"),
-    { ...badConsumer, key: "wrong.item.undefined", message: "name undefined of a consumer is not in kebab case" },
-    { ...badFunction, key: "wrong.item.undefined", message: "the third argument is not a function" },
+    {
+      ...badConsumer,
+      key: "wrong.item.undefined",
+      message: "name undefined of a consumer is not in kebab case",
+    },
+    {
+      ...badFunction,
+      key: "wrong.item.undefined",
+      message: "the third argument is not a function",
+    },
   ],
   [
     "without a function",
@@ -152,7 +193,11 @@ const jobs: readonly Case[] = [
   [
     "called by its full name",
     (r) => r.job("wrong.item.scan", { input: schema, handler: run }),
-    { ...badJob, key: "wrong.wrong.item.scan", message: 'name "wrong.item.scan" is not <entity>.<operation>' },
+    {
+      ...badJob,
+      key: "wrong.wrong.item.scan",
+      message: 'name "wrong.item.scan" is not <entity>.<operation>',
+    },
   ],
   [
     "without options",
@@ -197,7 +242,11 @@ const channels: readonly Case[] = [
   [
     "of two words",
     (r) => r.channel("mail.html", { input: schema, send: run }),
-    { ...badChannel, key: "channel mail.html", message: 'channel name "mail.html" is not in kebab case' },
+    {
+      ...badChannel,
+      key: "channel mail.html",
+      message: 'channel name "mail.html" is not in kebab case',
+    },
   ],
   [
     "called by a number",
@@ -248,10 +297,13 @@ test("all that is declared wrongly is reported at once, in one error that names 
     for (const [, declare] of all) declare(r);
   });
   const error = bootError({ features: [sound, wrong] });
-  const expected = all.flatMap(([, , ...problems]) => problems).map((problem) => ({ feature: "wrong", ...problem }));
+  const expected = all
+    .flatMap(([, , ...problems]) => problems)
+    .map((problem) => ({ feature: "wrong", ...problem }));
   expect(error?.problems).toHaveLength(expected.length);
   expect(error?.problems).toEqual(expect.arrayContaining(expected));
-  for (const { key, message, fix } of expected) expect(error?.message).toContain(`  ${key}: ${message}; ${fix}`);
+  for (const { key, message, fix } of expected)
+    expect(error?.message).toContain(`  ${key}: ${message}; ${fix}`);
 });
 
 const circle: { itself?: unknown } = {};
@@ -276,11 +328,16 @@ test.each([
     (r) => r.job("item.scan", { input: schema, handler: run, dedupScope: value ?? 7 }),
     (r) => r.channel(value, { input: schema, send: run }),
   ];
-  for (const declare of declarations) expect(problemsOf({ features: [sound, plainFeature("wrong", declare)] })).toHaveLength(1);
+  for (const declare of declarations)
+    expect(problemsOf({ features: [sound, plainFeature("wrong", declare)] })).toHaveLength(1);
 });
 
 const once = { rule: "", message: "", fix: "rename one of the two, or declare it once" };
-const twice = (what: string) => ({ ...once, rule: `duplicate-${what}`, message: `this ${what} is declared twice` });
+const twice = (what: string) => ({
+  ...once,
+  rule: `duplicate-${what}`,
+  message: `this ${what} is declared twice`,
+});
 const taken = {
   rule: "duplicate-name",
   message: "a handler, consumer, job or schedule of this name is declared as well",
@@ -288,10 +345,26 @@ const taken = {
 };
 
 test.each<[string, (r: PlainBuilder) => void, ...Problem[]]>([
-  ["an event", (r) => repeat(() => r.event("item.sold", schema)), { key: "item.sold", ...twice("event") }],
-  ["a consumer", (r) => repeat(() => r.on("item.made", "pack", run)), { key: "one.item.pack", ...twice("consumer") }],
-  ["a job", (r) => repeat(() => r.job("item.pack", { input: schema, handler: run })), { key: "one.item.pack", ...twice("job") }],
-  ["a channel", (r) => repeat(() => r.channel("mail", { input: schema, send: run })), { key: "mail", ...twice("channel") }],
+  [
+    "an event",
+    (r) => repeat(() => r.event("item.sold", schema)),
+    { key: "item.sold", ...twice("event") },
+  ],
+  [
+    "a consumer",
+    (r) => repeat(() => r.on("item.made", "pack", run)),
+    { key: "one.item.pack", ...twice("consumer") },
+  ],
+  [
+    "a job",
+    (r) => repeat(() => r.job("item.pack", { input: schema, handler: run })),
+    { key: "one.item.pack", ...twice("job") },
+  ],
+  [
+    "a channel",
+    (r) => repeat(() => r.channel("mail", { input: schema, send: run })),
+    { key: "mail", ...twice("channel") },
+  ],
   [
     "a consumer and a handler",
     (r) => {
@@ -334,14 +407,21 @@ test("an event and a channel belong to the whole server: two features cannot bot
     r.job("item.pack", { input: schema, handler: run });
     r.on("item.sold", "count", run);
   };
-  expect(problemsOf({ features: [plainFeature("one", declare), plainFeature("two", declare)] })).toEqual([
+  expect(
+    problemsOf({ features: [plainFeature("one", declare), plainFeature("two", declare)] }),
+  ).toEqual([
     { feature: "two", key: "item.sold", ...twice("event") },
     { feature: "two", key: "mail", ...twice("channel") },
   ]);
 });
 
 test("what is declared well is in the registry under its name, with what it says", () => {
-  const [handler, dedupKey, order, send] = [async () => 1, () => "key", () => "order", async () => 2];
+  const [handler, dedupKey, order, send] = [
+    async () => 1,
+    () => "key",
+    () => "order",
+    async () => 2,
+  ];
   const shop = plainFeature("shop", (r) => {
     r.on("item.sold", "count", run);
     r.event("item.sold", schema);
@@ -352,10 +432,26 @@ test("what is declared well is in the registry under its name, with what it says
   const { registry } = buildServer({ features: [shop] });
   const [feature, input] = ["shop", schema];
   expect([...registry.events]).toEqual([["item.sold", { feature, type: "item.sold", schema }]]);
-  expect([...registry.consumers.values()]).toEqual([{ feature, name: "shop.item.count", type: "item.sold", run }]);
+  expect([...registry.consumers.values()]).toEqual([
+    { feature, name: "shop.item.count", type: "item.sold", run },
+  ]);
   expect(Object.fromEntries(registry.jobs)).toEqual({
-    "shop.item.pack": { feature, name: "shop.item.pack", input, run: handler, dedupScope: "tenant" },
-    "shop.item.ship": { feature, name: "shop.item.ship", input, run: handler, dedupKey, dedupScope: "user", order },
+    "shop.item.pack": {
+      feature,
+      name: "shop.item.pack",
+      input,
+      run: handler,
+      dedupScope: "tenant",
+    },
+    "shop.item.ship": {
+      feature,
+      name: "shop.item.ship",
+      input,
+      run: handler,
+      dedupKey,
+      dedupScope: "user",
+      order,
+    },
   });
   expect([...registry.channels]).toEqual([["mail", { feature, name: "mail", input, send }]]);
 });
@@ -399,7 +495,10 @@ test("features that are none are reported by their place", () => {
 
 const secretHolder = defineFeature("hooks", (r) =>
   r.config({
-    keys: { secret: createTenantConfig("text", { default: "s" }), size: createTenantConfig("number", { default: 1 }) },
+    keys: {
+      secret: createTenantConfig("text", { default: "s" }),
+      size: createTenantConfig("number", { default: 1 }),
+    },
   }),
 );
 
@@ -410,15 +509,28 @@ test("sound options of deliveries are no problem", () => {
     {},
     { webhook: undefined },
     { webhook: {} },
-    { webhook: { secret: secretHolder.secret, allowHttp: true, allowPrivate: false, timeoutMs: 1 } },
-    { webhook: { secret: undefined, allowHttp: undefined, allowPrivate: undefined, timeoutMs: undefined } },
+    {
+      webhook: { secret: secretHolder.secret, allowHttp: true, allowPrivate: false, timeoutMs: 1 },
+    },
+    {
+      webhook: {
+        secret: undefined,
+        allowHttp: undefined,
+        allowPrivate: undefined,
+        timeoutMs: undefined,
+      },
+    },
   ]) {
     expect(problemsOf({ features, delivery })).toEqual([]);
   }
 });
 
 const anObject = { rule: "option-type", message: "it is not an object", fix: "pass an object" };
-const wanted = (given: string, use: string) => ({ rule: "option-type", message: `${given} is not allowed`, fix: `use ${use}` });
+const wanted = (given: string, use: string) => ({
+  rule: "option-type",
+  message: `${given} is not allowed`,
+  fix: `use ${use}`,
+});
 const milliseconds = "1 to 300,000 milliseconds";
 
 test.each<[string, unknown, ...Problem[]]>([
@@ -428,7 +540,12 @@ test.each<[string, unknown, ...Problem[]]>([
   [
     "options that nobody knows",
     { webhooks: {} },
-    { key: "delivery.webhooks", rule: "unknown-option", message: 'unknown option "webhooks"', fix: "known are webhook" },
+    {
+      key: "delivery.webhooks",
+      rule: "unknown-option",
+      message: 'unknown option "webhooks"',
+      fix: "known are webhook",
+    },
   ],
   ["a webhook that is a flag", { webhook: true }, { key: "delivery.webhook", ...anObject }],
   ["a webhook that is null", { webhook: null }, { key: "delivery.webhook", ...anObject }],
@@ -445,7 +562,10 @@ test.each<[string, unknown, ...Problem[]]>([
   [
     "everything of another kind",
     { webhook: { secret: 7, allowHttp: "yes", allowPrivate: 1, timeoutMs: 0 } },
-    { key: "delivery.webhook.secret", ...wanted("a value of type number", "the handle of a text key") },
+    {
+      key: "delivery.webhook.secret",
+      ...wanted("a value of type number", "the handle of a text key"),
+    },
     { key: "delivery.webhook.allowHttp", ...wanted('"yes"', "true or false") },
     { key: "delivery.webhook.allowPrivate", ...wanted("a value of type number", "true or false") },
     { key: "delivery.webhook.timeoutMs", ...wanted("a value of type number", milliseconds) },
@@ -453,11 +573,16 @@ test.each<[string, unknown, ...Problem[]]>([
   [
     "a secret that is no handle",
     { webhook: { secret: { id: 7 }, timeoutMs: 1.5 } },
-    { key: "delivery.webhook.secret", ...wanted("a value of type object", "the handle of a text key") },
+    {
+      key: "delivery.webhook.secret",
+      ...wanted("a value of type object", "the handle of a text key"),
+    },
     { key: "delivery.webhook.timeoutMs", ...wanted("a value of type number", milliseconds) },
   ],
 ])("the option delivery that is %s is reported with what to do", (_what, delivery, ...problems) => {
-  expect(problemsOf({ features: [sound], delivery })).toEqual(problems.map((problem) => ({ feature: "", ...problem })));
+  expect(problemsOf({ features: [sound], delivery })).toEqual(
+    problems.map((problem) => ({ feature: "", ...problem })),
+  );
 });
 
 test("a webhook's secret that is written into the options does not show in the error", () => {
@@ -469,7 +594,10 @@ test("a webhook's secret that is written into the options does not show in the e
 test.each([
   ["the handle of a number", [secretHolder], secretHolder.size],
   ["a handle of a feature that the server does not have", [], secretHolder.secret],
-])("a webhook's secret that is %s is reported, before any delivery fails", (_whose, features, secret) => {
-  const problems = problemsOf({ features, delivery: { webhook: { secret } } });
-  expect(problems).toMatchObject([{ feature: "", key: "delivery.webhook.secret" }]);
-});
+])(
+  "a webhook's secret that is %s is reported, before any delivery fails",
+  (_whose, features, secret) => {
+    const problems = problemsOf({ features, delivery: { webhook: { secret } } });
+    expect(problems).toMatchObject([{ feature: "", key: "delivery.webhook.secret" }]);
+  },
+);

@@ -3,22 +3,44 @@ import { quoted } from "../errors/quoted.ts";
 import { isEventType } from "../events/check-payload.ts";
 import { isChannelName } from "../events/delivery.ts";
 import { isStandardSchema, type RawOptions, type Report, unknownOptions } from "./declare.ts";
-import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
+import type {
+  ChannelDeclaration,
+  ConsumerDeclaration,
+  EventDeclaration,
+  JobDeclaration,
+} from "./message-handlers.ts";
 
 /** Names of the channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
 /** Registers an event. */
-export function event(feature: string, type: string, schema: unknown, options: unknown, report: Report): EventDeclaration {
+export function event(
+  feature: string,
+  type: string,
+  schema: unknown,
+  options: unknown,
+  report: Report,
+): EventDeclaration {
   const key = `event ${named(type)}`;
   if (!isNamed(type, isEventType)) {
     const message = `type ${quoted(type)} is not <entity>.<event name>`;
-    report({ key, rule: "event-type", message, fix: 'use two kebab-case words, for example "file.created"' });
+    report({
+      key,
+      rule: "event-type",
+      message,
+      fix: 'use two kebab-case words, for example "file.created"',
+    });
   }
   requireSchema(key, "the second argument", schema, report);
-  const keptDays = options === undefined ? undefined : keptDaysOf(key, options as RawOptions, report); // safe: nothing is known of it
+  const keptDays =
+    options === undefined ? undefined : keptDaysOf(key, options as RawOptions, report); // safe: nothing is known of it
   // Safe: what is no schema was reported.
-  return { feature, type: named(type), schema: schema as StandardSchemaV1, ...(keptDays === undefined ? {} : { keptDays }) };
+  return {
+    feature,
+    type: named(type),
+    schema: schema as StandardSchemaV1,
+    ...(keptDays === undefined ? {} : { keptDays }),
+  };
 }
 
 /** How long an event may be kept, in days; longer is for ever. */
@@ -28,7 +50,12 @@ function keptDaysOf(key: string, options: RawOptions, report: Report): number | 
   const { keepDays, keep } = options ?? {};
   unknownOptions(key, options, ["keepDays", "keep"], report);
   if (keep === true && keepDays === undefined) return Number.POSITIVE_INFINITY;
-  if (keep === undefined && Number.isInteger(keepDays) && Number(keepDays) >= 1 && Number(keepDays) <= mostKeptDays) {
+  if (
+    keep === undefined &&
+    Number.isInteger(keepDays) &&
+    Number(keepDays) >= 1 &&
+    Number(keepDays) <= mostKeptDays
+  ) {
     return Number(keepDays);
   }
   const message = `its third argument is ${quoted(options)}`;
@@ -42,29 +69,51 @@ function keptDaysOf(key: string, options: RawOptions, report: Report): number | 
 }
 
 /** Registers a consumer; whether its event is declared is known at boot. */
-export function consumer(feature: string, type: string, name: string, run: unknown, report: Report): ConsumerDeclaration {
+export function consumer(
+  feature: string,
+  type: string,
+  name: string,
+  run: unknown,
+  report: Report,
+): ConsumerDeclaration {
   const fullName = `${feature}.${named(type).split(".")[0]}.${named(name)}`;
   if (!isNamed(name, isChannelName)) {
     const message = `name ${quoted(name)} of a consumer is not in kebab case`;
-    report({ key: fullName, rule: "consumer-name", message, fix: 'name what it does, for example "enqueue-scan"' });
+    report({
+      key: fullName,
+      rule: "consumer-name",
+      message,
+      fix: 'name what it does, for example "enqueue-scan"',
+    });
   }
   requireFunction(fullName, "the third argument", run, report);
   return { feature, name: fullName, type: named(type), run: run as ConsumerDeclaration["run"] }; // safe: as above
 }
 
 /** Registers a job. */
-export function job(feature: string, name: string, options: RawOptions, report: Report): JobDeclaration {
+export function job(
+  feature: string,
+  name: string,
+  options: RawOptions,
+  report: Report,
+): JobDeclaration {
   const fullName = `${feature}.${named(name)}`;
   const given = options ?? {};
   unknownOptions(fullName, given, ["input", "handler", "dedupKey", "dedupScope", "order"], report);
   if (!isNamed(name, isEventType)) {
     const message = `name ${quoted(name)} is not <entity>.<operation>`;
-    report({ key: fullName, rule: "job-name", message, fix: 'use two kebab-case words, for example "file.scan"' });
+    report({
+      key: fullName,
+      rule: "job-name",
+      message,
+      fix: 'use two kebab-case words, for example "file.scan"',
+    });
   }
   requireSchema(fullName, "`input`", given["input"], report);
   requireFunction(fullName, "`handler`", given["handler"], report);
   for (const option of ["dedupKey", "order"]) {
-    if (given[option] !== undefined) requireFunction(fullName, `\`${option}\``, given[option], report);
+    if (given[option] !== undefined)
+      requireFunction(fullName, `\`${option}\``, given[option], report);
   }
   const { dedupScope = "tenant" } = given;
   if (dedupScope !== "tenant" && dedupScope !== "user") {
@@ -84,13 +133,23 @@ export function job(feature: string, name: string, options: RawOptions, report: 
 }
 
 /** Registers a channel. */
-export function channel(feature: string, name: string, options: RawOptions, report: Report): ChannelDeclaration {
+export function channel(
+  feature: string,
+  name: string,
+  options: RawOptions,
+  report: Report,
+): ChannelDeclaration {
   const key = `channel ${named(name)}`;
   const given = options ?? {};
   unknownOptions(key, given, ["input", "send"], report);
   if (!isNamed(name, isChannelName)) {
     const message = `channel name ${quoted(name)} is not in kebab case`;
-    report({ key, rule: "channel-name", message, fix: "name it with lower-case letters, digits and hyphens" });
+    report({
+      key,
+      rule: "channel-name",
+      message,
+      fix: "name it with lower-case letters, digits and hyphens",
+    });
   }
   if (builtInChannels.includes(name)) {
     const message = `channel name ${quoted(name)} is keelson's own`;
@@ -117,10 +176,20 @@ function named(name: unknown): string {
 
 function requireSchema(key: string, what: string, schema: unknown, report: Report): void {
   if (isStandardSchema(schema)) return;
-  report({ key, rule: "schema", message: `${what} is not a Standard Schema`, fix: "pass a schema of zod, valibot or arktype" });
+  report({
+    key,
+    rule: "schema",
+    message: `${what} is not a Standard Schema`,
+    fix: "pass a schema of zod, valibot or arktype",
+  });
 }
 
 function requireFunction(key: string, what: string, given: unknown, report: Report): void {
   if (typeof given === "function") return;
-  report({ key, rule: "handler", message: `${what} is not a function`, fix: "pass async (ctx, payload) => ..." });
+  report({
+    key,
+    rule: "handler",
+    message: `${what} is not a function`,
+    fix: "pass async (ctx, payload) => ...",
+  });
 }

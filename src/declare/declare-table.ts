@@ -39,19 +39,36 @@ export function table(name: string, options: RawOptions, report: Report): TableD
     report({ key, rule: "table-tenant", message: `\`tenant\` is ${quoted(tenant)}`, fix });
   }
   const keys = keysOf(partitionKey, sortKey);
-  return { name: String(name), ...keys, ...(tenant === true ? { tenant } : {}), indexes: indexesOf(key, keys, indexes, report) };
+  return {
+    name: String(name),
+    ...keys,
+    ...(tenant === true ? { tenant } : {}),
+    indexes: indexesOf(key, keys, indexes, report),
+  };
 }
 
 type Keys = Pick<TableDeclaration, "partitionKey" | "sortKey">;
 
-function indexesOf(tableKey: string, tableKeys: Keys, given: unknown, report: Report): IndexDeclaration[] {
+function indexesOf(
+  tableKey: string,
+  tableKeys: Keys,
+  given: unknown,
+  report: Report,
+): IndexDeclaration[] {
   if (given === undefined) return [];
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     const fix = 'pass indexes: { byOwner: { partitionKey: "owner", sortKey: "createdAt" } }';
-    report({ key: tableKey, rule: "table-indexes", message: "`indexes` is not an object of indexes by name", fix });
+    report({
+      key: tableKey,
+      rule: "table-indexes",
+      message: "`indexes` is not an object of indexes by name",
+      fix,
+    });
     return [];
   }
-  const indexes = Object.entries(given).map(([name, options]) => index(tableKey, tableKeys, name, options, report));
+  const indexes = Object.entries(given).map(([name, options]) =>
+    index(tableKey, tableKeys, name, options, report),
+  );
   const tooMany = (what: string, count: number, most: number) =>
     report({
       key: tableKey,
@@ -61,16 +78,24 @@ function indexesOf(tableKey: string, tableKeys: Keys, given: unknown, report: Re
     });
   if (indexes.length > mostIndexes) tooMany("indexes", indexes.length, mostIndexes);
   const projected = indexes.reduce((sum, { project = [] }) => sum + project.length, 0);
-  if (projected > mostProjectedInAll) tooMany("attributes in the `project` of its indexes", projected, mostProjectedInAll);
+  if (projected > mostProjectedInAll)
+    tooMany("attributes in the `project` of its indexes", projected, mostProjectedInAll);
   return indexes;
 }
 
-function index(tableKey: string, tableKeys: Keys, name: string, given: unknown, report: Report): IndexDeclaration {
+function index(
+  tableKey: string,
+  tableKeys: Keys,
+  name: string,
+  given: unknown,
+  report: Report,
+): IndexDeclaration {
   const key = `${tableKey} index ${name}`;
   const options = given as RawOptions; // safe: as everywhere, nothing is known of its members, nor that it has any
   unknownOptions(key, options, ["partitionKey", "sortKey", "project"], report);
   const { partitionKey, sortKey, project } = options ?? {};
-  const problem = (rule: string, message: string, fix: string) => report({ key, rule, message, fix });
+  const problem = (rule: string, message: string, fix: string) =>
+    report({ key, rule, message, fix });
   if (!/^[A-Za-z0-9_.-]{3,255}$/.test(name)) {
     const fix = "name it with 3 to 255 letters, digits, `_`, `.` and `-`, for example byOwner";
     problem("index-name", `DynamoDB takes no index name ${quoted(name)}`, fix);
@@ -80,11 +105,16 @@ function index(tableKey: string, tableKeys: Keys, name: string, given: unknown, 
     const fix = 'name the attributes, for example { partitionKey: "owner", sortKey: "createdAt" }';
     problem("index-keys", "`partitionKey` and `sortKey` are not two attribute names", fix);
   } else if (keys.partitionKey === tableKeys.partitionKey && keys.sortKey === tableKeys.sortKey) {
-    problem("index-keys", "its keys are the table's own", "query the table itself, or lead the index by another attribute");
+    problem(
+      "index-keys",
+      "its keys are the table's own",
+      "query the table itself, or lead the index by another attribute",
+    );
   }
   if (project === undefined) return { name, ...keys, project };
   if (!Array.isArray(project) || !project.every(isAttributeName)) {
-    const fix = 'list the attributes that queries of the index read, for example ["size"]; without `project` it has all';
+    const fix =
+      'list the attributes that queries of the index read, for example ["size"]; without `project` it has all';
     problem("index-project", "`project` is not a list of attribute names", fix);
     return { name, ...keys, project: [] };
   }
@@ -98,11 +128,17 @@ function index(tableKey: string, tableKeys: Keys, name: string, given: unknown, 
 }
 
 function areKeys(partitionKey: unknown, sortKey: unknown): boolean {
-  return isAttributeName(partitionKey) && (sortKey === undefined || (isAttributeName(sortKey) && sortKey !== partitionKey));
+  return (
+    isAttributeName(partitionKey) &&
+    (sortKey === undefined || (isAttributeName(sortKey) && sortKey !== partitionKey))
+  );
 }
 
 function keysOf(partitionKey: unknown, sortKey: unknown): Keys {
-  return { partitionKey: String(partitionKey), sortKey: sortKey === undefined ? undefined : String(sortKey) };
+  return {
+    partitionKey: String(partitionKey),
+    sortKey: sortKey === undefined ? undefined : String(sortKey),
+  };
 }
 
 /** Whether a value may name an attribute that is a key or is projected. */

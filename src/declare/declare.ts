@@ -17,7 +17,11 @@ export type RawOptions = Readonly<Record<string, unknown>>;
 export type Report = (problem: Omit<BootProblem, "feature">) => void;
 
 /** Registers the keys of one `r.config` call; each key's own rules are checked at boot. */
-export function configKeys(feature: string, options: RawOptions, report: Report): RegisteredConfigKey[] {
+export function configKeys(
+  feature: string,
+  options: RawOptions,
+  report: Report,
+): RegisteredConfigKey[] {
   unknownOptions("r.config", options, ["keys"], report);
   const keys = options?.["keys"];
   if (typeof keys !== "object" || keys === null) {
@@ -39,7 +43,12 @@ export function configKeys(feature: string, options: RawOptions, report: Report)
 
 const methods = { query: ["GET"], write: ["POST", "PUT", "PATCH", "DELETE"] } as const;
 const writeOptions = ["body", "once", "replay", "replayHeaders"];
-const bodyKinds: readonly unknown[] = ["json", "form", "text", "bytes"] satisfies readonly BodyKind[];
+const bodyKinds: readonly unknown[] = [
+  "json",
+  "form",
+  "text",
+  "bytes",
+] satisfies readonly BodyKind[];
 
 /** Registers a handler. */
 export function handler(
@@ -50,12 +59,16 @@ export function handler(
   report: Report,
 ): HandlerDeclaration {
   const fullName = `${feature}.${name}`;
-  const problem = (rule: string, message: string, fix: string) => report({ key: fullName, rule, message, fix });
+  const problem = (rule: string, message: string, fix: string) =>
+    report({ key: fullName, rule, message, fix });
   const given = options ?? {};
   unknownOptions(
     fullName,
     given,
-    [...["input", "output", "errors", "status", "handler", "route", "access"], ...(kind === "write" ? writeOptions : [])],
+    [
+      ...["input", "output", "errors", "status", "handler", "route", "access"],
+      ...(kind === "write" ? writeOptions : []),
+    ],
     report,
   );
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(name)) {
@@ -67,18 +80,30 @@ export function handler(
   }
   for (const schema of ["input", "output"]) {
     if (given[schema] !== undefined && !isStandardSchema(given[schema])) {
-      problem("schema", `\`${schema}\` is not a Standard Schema`, "pass a schema of zod, valibot or arktype");
+      problem(
+        "schema",
+        `\`${schema}\` is not a Standard Schema`,
+        "pass a schema of zod, valibot or arktype",
+      );
     }
   }
   if (typeof given["handler"] !== "function")
     problem("handler", "`handler` is not a function", "pass handler: async (ctx, input) => ...");
   if (given["body"] !== undefined && !bodyKinds.includes(given["body"])) {
-    problem("body-kind", `\`body\` is ${JSON.stringify(given["body"])}`, "use json, form, text or bytes");
+    problem(
+      "body-kind",
+      `\`body\` is ${JSON.stringify(given["body"])}`,
+      "use json, form, text or bytes",
+    );
   }
   errorProblems(given["errors"], problem);
   const statuses: readonly unknown[] = [given["status"] ?? []].flat();
   if (given["status"] !== undefined && !areSuccesses(statuses)) {
-    problem("status", "`status` is none of an answer that succeeds", "use one from 200 to 399, or a list of them");
+    problem(
+      "status",
+      "`status` is none of an answer that succeeds",
+      "use one from 200 to 399, or a list of them",
+    );
   }
   routeProblems(kind, given, problem);
   repeatProblems(given, problem);
@@ -101,7 +126,10 @@ export function handler(
   };
 }
 
-function errorProblems(errors: unknown, problem: (rule: string, message: string, fix: string) => void): void {
+function errorProblems(
+  errors: unknown,
+  problem: (rule: string, message: string, fix: string) => void,
+): void {
   if (errors === undefined) return;
   if (typeof errors !== "object" || errors === null || Array.isArray(errors)) {
     problem("errors", "`errors` is not an object", "pass statuses by code: { out_of_stock: 409 }");
@@ -110,7 +138,8 @@ function errorProblems(errors: unknown, problem: (rule: string, message: string,
   for (const [code, status] of Object.entries(errors)) {
     const own = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : status; // safe: it is one of them
     const isError = Number.isInteger(status) && status >= 400 && status <= 599;
-    if (isError && own === status && /^(?=.{1,100}$)[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(code)) continue;
+    if (isError && own === status && /^(?=.{1,100}$)[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(code))
+      continue;
     const isOwn = own !== status;
     problem(
       "errors",
@@ -121,21 +150,37 @@ function errorProblems(errors: unknown, problem: (rule: string, message: string,
 }
 
 function areSuccesses(statuses: readonly unknown[]): boolean {
-  return statuses.length > 0 && statuses.every((status) => Number.isInteger(status) && /^[23]..$/.test(String(status)));
+  return (
+    statuses.length > 0 &&
+    statuses.every((status) => Number.isInteger(status) && /^[23]..$/.test(String(status)))
+  );
 }
 
-function repeatProblems(options: RawOptions, problem: (rule: string, message: string, fix: string) => void): void {
+function repeatProblems(
+  options: RawOptions,
+  problem: (rule: string, message: string, fix: string) => void,
+): void {
   const { once, replay, replayHeaders } = options;
   if (once !== undefined && !isWriteOnce(once)) {
     problem("once", `\`once\` is ${JSON.stringify(once)}`, `use ${onceForms}`);
   }
   if (replay !== undefined && replay !== "encrypted") {
-    problem("replay", `\`replay\` is ${JSON.stringify(replay)}`, 'use "encrypted", or leave it out');
+    problem(
+      "replay",
+      `\`replay\` is ${JSON.stringify(replay)}`,
+      'use "encrypted", or leave it out',
+    );
   }
   if (replayHeaders === undefined) return;
-  const isList = Array.isArray(replayHeaders) && replayHeaders.every((name) => typeof name === "string" && name !== "");
+  const isList =
+    Array.isArray(replayHeaders) &&
+    replayHeaders.every((name) => typeof name === "string" && name !== "");
   if (!isList || replayHeaders.some((name) => ownHeaders.includes(name.toLowerCase()))) {
-    problem("replay-headers", "`replayHeaders` is not a list of headers that a reply can set", "name them, without Set-Cookie");
+    problem(
+      "replay-headers",
+      "`replayHeaders` is not a list of headers that a reply can set",
+      "name them, without Set-Cookie",
+    );
   }
 }
 
@@ -147,9 +192,17 @@ function routeProblems(
   const { route, access } = options;
   if (route === undefined) {
     if (access !== undefined)
-      problem("access-without-route", "`access` is set without a `route`", "add the route, or leave `access` out");
+      problem(
+        "access-without-route",
+        "`access` is set without a `route`",
+        "add the route, or leave `access` out",
+      );
     if (options["body"] !== undefined)
-      problem("body-without-route", "`body` is set without a `route`", "add the route, or leave `body` out");
+      problem(
+        "body-without-route",
+        "`body` is set without a `route`",
+        "add the route, or leave `body` out",
+      );
     return;
   }
   if (access === undefined) {
@@ -159,7 +212,11 @@ function routeProblems(
       "say who may call it, for example access.authenticated",
     );
   } else if (!isAccessRule(access)) {
-    problem("access-rule", "`access` is not an access rule", 'use a rule of `access`, for example access.roles("editor")');
+    problem(
+      "access-rule",
+      "`access` is not an access rule",
+      'use a rule of `access`, for example access.roles("editor")',
+    );
   }
   const parsed = parseRoute(route as string);
   if ("problem" in parsed) {
@@ -171,12 +228,21 @@ function routeProblems(
     problem("route-method", `a ${kind} cannot be ${parsed.method}`, `use ${allowed.join(", ")}`);
   }
   if (reservedPath(parsed.pattern)) {
-    problem("route-reserved", `path ${parsed.pattern} is reserved for keelson's own routes`, "choose another first segment");
+    problem(
+      "route-reserved",
+      `path ${parsed.pattern} is reserved for keelson's own routes`,
+      "choose another first segment",
+    );
   }
 }
 
 /** Reports options that nobody knows. */
-export function unknownOptions(key: string, options: RawOptions, known: readonly string[], report: Report): void {
+export function unknownOptions(
+  key: string,
+  options: RawOptions,
+  known: readonly string[],
+  report: Report,
+): void {
   for (const name of Object.keys(options ?? {})) {
     if (!known.includes(name)) {
       report({
@@ -192,5 +258,7 @@ export function unknownOptions(key: string, options: RawOptions, known: readonly
 /** Whether a value is a Standard Schema. */
 export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
-  return isObject && typeof (value as Partial<StandardSchemaV1>)["~standard"]?.validate === "function";
+  return (
+    isObject && typeof (value as Partial<StandardSchemaV1>)["~standard"]?.validate === "function"
+  );
 }

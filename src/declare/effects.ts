@@ -3,7 +3,11 @@ import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "./pipeline-c
 /** What a run sets off: the events that it publishes, the jobs that it enqueues, the messages that it delivers, its steps. */
 export interface Effects {
   publish(type: string, payload: unknown): Promise<void>;
-  enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<{ readonly jobId: string }>;
+  enqueue(
+    name: string,
+    payload: unknown,
+    options?: EnqueueOptions,
+  ): Promise<{ readonly jobId: string }>;
   unschedule(jobId: string): Promise<boolean>;
   deliver: DeliveryAccessor["send"];
   step(name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown>;

@@ -6,7 +6,11 @@ import type { HandlerDeclaration } from "./handler.ts";
 type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;
 
 /** Whether callers of a handler expect a code without its declaring it: keelson answers with it, or any handler may throw it. */
-export function isExpected(code: string, handler: Asked, { registry, options }: DeclaredServer): code is ErrorCode {
+export function isExpected(
+  code: string,
+  handler: Asked,
+  { registry, options }: DeclaredServer,
+): code is ErrorCode {
   const once = onceOf(handler, options);
   switch (code) {
     case "method_not_allowed":
@@ -29,6 +33,9 @@ export function isExpected(code: string, handler: Asked, { registry, options }: 
 }
 
 /** How the repeats of a handler are known; `false` where they are not. */
-export function onceOf({ kind, once }: Asked, options: DeclaredServer["options"]): OnceBy | RequiredKey {
+export function onceOf(
+  { kind, once }: Asked,
+  options: DeclaredServer["options"],
+): OnceBy | RequiredKey {
   return kind === "query" ? false : (once ?? options.once?.key ?? "either");
 }

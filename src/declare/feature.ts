@@ -1,5 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { ConfigKeyHandle, KeyDeclaration, RegisteredConfigKey } from "../config/declare/key.ts";
+import type {
+  ConfigKeyHandle,
+  KeyDeclaration,
+  RegisteredConfigKey,
+} from "../config/declare/key.ts";
 import type { Events, Writes } from "../context/names.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { AccessRule } from "../identity/access.ts";
@@ -7,7 +11,13 @@ import { configKeys, handler, type RawOptions } from "./declare.ts";
 import { hook } from "./declare-hook.ts";
 import { channel, consumer, event, job } from "./declare-messages.ts";
 import { table } from "./declare-table.ts";
-import type { Awaitable, DeclaredOutput, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
+import type {
+  Awaitable,
+  DeclaredOutput,
+  HandlerDeclaration,
+  QueryOptions,
+  WriteOptions,
+} from "./handler.ts";
 import type { HookDeclaration, HookOptions } from "./hooks.ts";
 import type {
   ChannelDeclaration,
@@ -22,7 +32,13 @@ import type {
 } from "./message-handlers.ts";
 import { type MetricOptions, metric, type OwnMetricDeclaration } from "./metric.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
-import { type Projection, type ProjectionOptions, projection, projectionConsumers, projectionHandle } from "./projection.ts";
+import {
+  type Projection,
+  type ProjectionOptions,
+  projection,
+  projectionConsumers,
+  projectionHandle,
+} from "./projection.ts";
 import type { ProjectionDeclaration } from "./projection-declaration.ts";
 import { type ScheduleDeclaration, type ScheduleOptions, schedule } from "./schedule.ts";
 import type { TableDeclaration, TableOptions } from "./table.ts";
@@ -51,7 +67,9 @@ export interface FeatureDeclarations {
 
 /** The handles that `r.config` returns, one per key. */
 export type ConfigHandles<Keys> = {
-  readonly [Name in keyof Keys]: Keys[Name] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never;
+  readonly [Name in keyof Keys]: Keys[Name] extends KeyDeclaration<infer Value>
+    ? ConfigKeyHandle<Value>
+    : never;
 };
 
 /**
@@ -66,7 +84,11 @@ export interface FeatureBuilder<Name extends string = string> {
   config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
     readonly keys: Keys;
     // Written out, not as `ConfigHandles<Keys>`: so a hover shows the handles.
-  }): { readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never };
+  }): {
+    readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value>
+      ? ConfigKeyHandle<Value>
+      : never;
+  };
   /**
    * Declares a DynamoDB table whose keys are strings, and its indexes. With `tenant: true` its rows begin with their tenant, and
    * handlers reach those of their own.
@@ -76,7 +98,10 @@ export interface FeatureBuilder<Name extends string = string> {
     const Partition extends string = string,
     const Sort extends string = never,
     const Tenant extends boolean = false,
-  >(name: string, options: TableOptions<Index, Partition, Sort, Tenant>): DeclaredTable<Index, Partition, Sort, Tenant>;
+  >(
+    name: string,
+    options: TableOptions<Index, Partition, Sort, Tenant>,
+  ): DeclaredTable<Index, Partition, Sort, Tenant>;
   /** Declares a handler that reads, called `<entity>.<operation>`. */
   query<
     const Operation extends string,
@@ -85,7 +110,10 @@ export interface FeatureBuilder<Name extends string = string> {
     const Result = Awaitable<Output>, // what an editor completes
     Rule extends AccessRule = AccessRule,
     Sent = Output,
-  >(name: Operation, options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>): void;
+  >(
+    name: Operation,
+    options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
+  ): void;
   /** Declares a handler that changes something, called `<entity>.<operation>`. */
   write<
     const Operation extends string,
@@ -94,7 +122,10 @@ export interface FeatureBuilder<Name extends string = string> {
     const Result = Awaitable<Output>,
     Rule extends AccessRule = AccessRule,
     Sent = Output,
-  >(name: Operation, options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>): void;
+  >(
+    name: Operation,
+    options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
+  ): void;
   /**
    * Hooks into a write of any feature of the server, by its full name. All hooks of a write run under its claim, in the order of
    * the features; a replay runs none.
@@ -110,7 +141,11 @@ export interface FeatureBuilder<Name extends string = string> {
    * @param options - `{ keepDays: 30 }` or `{ keep: true }` notes each one with the commit that publishes it, for
    * `ctx.events` and projections; it takes two of the commit's 100 items. Default: it is forgotten once it is dispatched.
    */
-  event<const Type extends string>(type: Type, schema: EventSchema<Type>, options?: EventOptions): void;
+  event<const Type extends string>(
+    type: Type,
+    schema: EventSchema<Type>,
+    options?: EventOptions,
+  ): void;
   /**
    * Declares a consumer of an event, called `<feature>.<entity>.<name>`. Each consumer handles an event once
    * (specification 6.4), although events may be delivered several times and in any order.
@@ -166,7 +201,10 @@ type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? st
  *   });
  * });
  */
-export function defineFeature<const Members extends object = object, const Name extends string = string>(
+export function defineFeature<
+  const Members extends object = object,
+  const Name extends string = string,
+>(
   name: Name,
   // biome-ignore lint/suspicious/noConfusingVoidType: a declaration that exports nothing returns nothing
   declare: (r: FeatureBuilder<Name>) => Members | void,
@@ -184,14 +222,16 @@ export function defineFeature<const Members extends object = object, const Name 
   const hooks: HookDeclaration[] = [];
   const metrics: OwnMetricDeclaration[] = [];
   const problems: BootProblem[] = [];
-  const report = (problem: Omit<BootProblem, "feature">) => problems.push({ feature: String(name), ...problem });
+  const report = (problem: Omit<BootProblem, "feature">) =>
+    problems.push({ feature: String(name), ...problem });
 
   const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
       keys.push(...registered);
       const handles: Record<string, ConfigKeyHandle<unknown>> = {};
-      for (const { id, name: keyName, definition } of registered) handles[keyName] = Object.freeze({ id, definition });
+      for (const { id, name: keyName, definition } of registered)
+        handles[keyName] = Object.freeze({ id, definition });
       // Safe: one handle a declared key, under its name; the value's type is a phantom.
       return Object.freeze(handles) as ConfigHandles<typeof options.keys>;
     },
@@ -208,10 +248,13 @@ export function defineFeature<const Members extends object = object, const Name 
     write: (handlerName, options) => {
       handlers.push(handler("write", name, handlerName, options as unknown as RawOptions, report));
     },
-    hook: (write, options) => void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
+    hook: (write, options) =>
+      void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
     event: (type, schema, options) => void events.push(event(name, type, schema, options, report)),
-    on: (type, consumerName, run) => void consumers.push(consumer(name, type, consumerName, run, report)),
-    job: (jobName, options) => void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
+    on: (type, consumerName, run) =>
+      void consumers.push(consumer(name, type, consumerName, run, report)),
+    job: (jobName, options) =>
+      void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
     schedule: (scheduleName, options) => {
       schedules.push(schedule(name, scheduleName, options as unknown as RawOptions, report));
     },
@@ -221,7 +264,8 @@ export function defineFeature<const Members extends object = object, const Name 
       consumers.push(...projectionConsumers(declared));
       return projectionHandle(declared);
     },
-    metric: (metricName, options) => void metrics.push(metric(name, metricName, options as unknown as RawOptions, report)),
+    metric: (metricName, options) =>
+      void metrics.push(metric(name, metricName, options as unknown as RawOptions, report)),
     channel: (channelName, options) => {
       channels.push(channel(name, channelName, options as unknown as RawOptions, report));
     },

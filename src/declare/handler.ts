@@ -61,7 +61,14 @@ export type DeclaredOutput<Name extends string> = Name extends keyof Queries
     ? Writes[Name]["output"]
     : unknown;
 
-interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule extends AccessRule, Name extends string, Sent> {
+interface HandlerOptions<
+  Input extends StandardSchemaV1,
+  Output,
+  Result,
+  Rule extends AccessRule,
+  Name extends string,
+  Sent,
+> {
   /** Any Standard Schema; the handler gets its output. Without one it gets the raw input, as `unknown`. */
   readonly input?: DeclaredInput<Input, Name>;
   /**
@@ -126,7 +133,9 @@ export type WriteOptions<
 > = HandlerOptions<Input, Output, Result, Rule, Name, Sent> &
   Repeats &
   (
-    | (Routed<Rule> & { /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind })
+    | (Routed<Rule> & {
+        /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind;
+      })
     | (Unrouted & { readonly body?: never })
   );
 

@@ -21,7 +21,9 @@ export interface HookOptions<Name extends keyof Writes> {
     ctx: HookContext,
     input: Writes[Name]["accepted"],
     // biome-ignore lint/suspicious/noConfusingVoidType: a hook that changes nothing returns nothing
-  ) => Awaitable<Writes[Name]["input"] | ChangedInput<Writes[Name]["input"], Writes[Name]["accepted"]> | void>;
+  ) => Awaitable<
+    Writes[Name]["input"] | ChangedInput<Writes[Name]["input"], Writes[Name]["accepted"]> | void
+  >;
   /**
    * Returns items that the write's own transaction takes along: that of `ctx.commit`, otherwise the one that completes its
    * claim. `result` is the body that this transaction stores. It may be asked again, for another attempt.
@@ -35,7 +37,11 @@ export interface HookOptions<Name extends keyof Writes> {
    * Runs once the result is noted, at most once. The answer waits for it for a moment, at most 2 seconds, and never changes: a
    * failure is logged as `hook.after_failed`. What has to happen belongs in an event or a job.
    */
-  readonly after?: (ctx: AfterHookContext, input: Writes[Name]["accepted"], result: Writes[Name]["output"]) => Awaitable<unknown>;
+  readonly after?: (
+    ctx: AfterHookContext,
+    input: Writes[Name]["accepted"],
+    result: Writes[Name]["output"],
+  ) => Awaitable<unknown>;
 }
 
 /** An input in which each member is a new value for the schema, or as the schema gave it. */

@@ -21,7 +21,9 @@ export function isolationRole(
   if (!isDeployed) return named;
   const role = isolation.role ?? named;
   if (role === undefined) {
-    throw new Error(`isolation: there is no role; set ${isolationVariable} to its ARN, or isolation.role of buildServer`);
+    throw new Error(
+      `isolation: there is no role; set ${isolationVariable} to its ARN, or isolation.role of buildServer`,
+    );
   }
   return role;
 }

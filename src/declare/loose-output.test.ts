@@ -32,7 +32,11 @@ describe("zod", () => {
     ["the rest of a tuple", z.tuple([z.string()], open), "*"],
     ["values of a record", z.record(z.string(), open), "*"],
     ["one of a union", z.union([shut, open]), "result"],
-    ["one of a discriminated union", z.discriminatedUnion("k", [z.looseObject({ k: z.literal(1) })]), "result"],
+    [
+      "one of a discriminated union",
+      z.discriminatedUnion("k", [z.looseObject({ k: z.literal(1) })]),
+      "result",
+    ],
     ["a side of an intersection", z.intersection(shut, open), "result"],
     ["what is optional", z.object({ b: open.optional() }), "b"],
     ["what has a default", z.object({ b: open.default({ a: "" }).readonly().nullable() }), "b"],
@@ -126,7 +130,11 @@ describe("ArkType", () => {
     ["one that deletes", type({ "+": "delete", a: "string" }), undefined],
     ["one that refuses", type({ "+": "reject", "a?": "string" }), undefined],
     ["one that deletes at its top alone", type({ "+": "delete", "b?": { c: "number" } }), "b"],
-    ["one that deletes deeply", type({ b: { c: "number" } }).onDeepUndeclaredKey("delete"), undefined],
+    [
+      "one that deletes deeply",
+      type({ b: { c: "number" } }).onDeepUndeclaredKey("delete"),
+      undefined,
+    ],
     ["items", open.array(), "*"],
     ["items of a tuple", type(["string", { a: "string" }]), "*"],
     ["the rest of a tuple", type(["string", "...", open.array()]), "*"],
@@ -134,7 +142,11 @@ describe("ArkType", () => {
     ["a record", type("Record<string, number>"), undefined],
     ["values of a record", type({ "[string]": { a: "number" } }), "*"],
     ["a morph", open.pipe((value) => value), undefined],
-    ["one that is piped into a shut one", open.pipe((value) => value, type({ "+": "delete", a: "string" })), undefined],
+    [
+      "one that is piped into a shut one",
+      open.pipe((value) => value, type({ "+": "delete", a: "string" })),
+      undefined,
+    ],
     ["one that is piped into an open one", type("string").pipe((a) => ({ a }), open), "result"],
     ["any object", type("object"), undefined],
     ["a text", type("string"), undefined],
@@ -153,8 +165,10 @@ test("a schema of another vendor, or unlike those of its own, is none that is se
       },
     });
 
-  for (const vendor of ["effect", "zod", "valibot", "arktype"]) expect(looseAt(standard(vendor))).toBeUndefined();
-  for (const vendor of ["zod", "valibot", "arktype"]) expect(looseAt(hostile(vendor))).toBeUndefined();
+  for (const vendor of ["effect", "zod", "valibot", "arktype"])
+    expect(looseAt(standard(vendor))).toBeUndefined();
+  for (const vendor of ["zod", "valibot", "arktype"])
+    expect(looseAt(hostile(vendor))).toBeUndefined();
 });
 
 /** zod keeps a shape once it was needed. */

@@ -10,7 +10,12 @@ export function looseAt(schema: StandardSchemaV1): string | undefined {
     const { vendor } = schema["~standard"];
     const partsOf = vendors.get(vendor);
     if (partsOf === undefined) return undefined;
-    const found = search(vendor === "arktype" ? own(schema, "json") : schema, partsOf, [], new Set());
+    const found = search(
+      vendor === "arktype" ? own(schema, "json") : schema,
+      partsOf,
+      [],
+      new Set(),
+    );
     return found === undefined ? undefined : found.join(".") || "result";
   } catch {
     return undefined; // a schema unlike those of its vendor
@@ -26,8 +31,19 @@ interface Parts {
 /** Schemas that hold themselves end at what was seen; the path's length bounds the rest. */
 const deepest = 32;
 
-function search(schema: unknown, partsOf: (schema: unknown) => Parts, path: string[], seen: Set<unknown>): string[] | undefined {
-  if (schema === null || schema === undefined || seen.has(schema) || seen.size > 10_000 || path.length > deepest)
+function search(
+  schema: unknown,
+  partsOf: (schema: unknown) => Parts,
+  path: string[],
+  seen: Set<unknown>,
+): string[] | undefined {
+  if (
+    schema === null ||
+    schema === undefined ||
+    seen.has(schema) ||
+    seen.size > 10_000 ||
+    path.length > deepest
+  )
     return undefined;
   seen.add(schema);
   const { isLoose = false, parts = [] } = partsOf(schema);
@@ -46,7 +62,9 @@ function own(of: unknown, name: string): unknown {
 }
 
 function named(members: unknown): [string, unknown][] {
-  return typeof members === "object" && members !== null ? Object.keys(members).map((name) => [name, own(members, name)]) : [];
+  return typeof members === "object" && members !== null
+    ? Object.keys(members).map((name) => [name, own(members, name)])
+    : [];
 }
 
 function listed(items: unknown, name?: string): [string | undefined, unknown][] {
@@ -60,14 +78,17 @@ function zodParts(schema: unknown): Parts {
     const old = own(schema, "_def");
     if (own(old, "typeName") !== "ZodObject") return {};
     return {
-      isLoose: own(old, "unknownKeys") === "passthrough" || own(own(own(old, "catchall"), "_def"), "typeName") !== "ZodNever",
+      isLoose:
+        own(old, "unknownKeys") === "passthrough" ||
+        own(own(own(old, "catchall"), "_def"), "typeName") !== "ZodNever",
     };
   }
   switch (own(def, "type")) {
     case "object": {
       const catchall = own(own(own(own(def, "catchall"), "_zod"), "def"), "type");
       // zod reads a shape when it is first needed, and keeps the one that it was given beside its accessor.
-      const shape = own(def, "shape") ?? own(Object.getOwnPropertyDescriptor(def, "shape")?.get, "raw");
+      const shape =
+        own(def, "shape") ?? own(Object.getOwnPropertyDescriptor(def, "shape")?.get, "raw");
       return { isLoose: catchall !== undefined && catchall !== "never", parts: named(shape) };
     }
     case "array":
@@ -93,14 +114,17 @@ function valibotParts(schema: unknown): Parts {
   const pipe = own(schema, "pipe");
   if (Array.isArray(pipe)) {
     const last = pipe.findLastIndex((item) => own(item, "kind") === "schema");
-    const isMadeAnew = pipe.slice(last).some((item) => /transform$/.test(String(own(item, "type"))));
+    const isMadeAnew = pipe
+      .slice(last)
+      .some((item) => /transform$/.test(String(own(item, "type"))));
     if (isMadeAnew) return {};
     // The first is the schema itself, in which the pipe is written down.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
   const rest = own(schema, "rest");
-  const isLoose = type === "loose_object" || (type === "object_with_rest" && own(rest, "type") !== "never");
+  const isLoose =
+    type === "loose_object" || (type === "object_with_rest" && own(rest, "type") !== "never");
   return {
     isLoose,
     parts: [
@@ -120,14 +144,17 @@ function arktypeParts(json: unknown): Parts {
   if (Array.isArray(json)) return { parts: listed(json) };
   const morphs = own(json, "morphs");
   // What is piped into a type is what that leaves of it.
-  if (Array.isArray(morphs)) return { parts: [[undefined, own(morphs, String(morphs.length - 1))]] };
+  if (Array.isArray(morphs))
+    return { parts: [[undefined, own(morphs, String(morphs.length - 1))]] };
   const properties = [...listed(own(json, "required")), ...listed(own(json, "optional"))];
   const index = listed(own(json, "index"));
   const sequence = own(json, "sequence");
   return {
     isLoose: properties.length > 0 && index.length === 0 && own(json, "undeclared") === undefined,
     parts: [
-      ...properties.map(([, property]) => [String(own(property, "key")), own(property, "value")] as const),
+      ...properties.map(
+        ([, property]) => [String(own(property, "key")), own(property, "value")] as const,
+      ),
       ...index.map(([, signature]) => ["*", own(signature, "value")] as const),
       // One of equal items is their type itself.
       ...["prefix", "optionals", "postfix"].flatMap((name) => listed(own(sequence, name), "*")),

@@ -36,7 +36,10 @@ type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name ex
 export interface JobOptions<Input extends StandardSchemaV1, Name extends string = string> {
   /** Any Standard Schema, checked when the job is enqueued and when it runs. The handler gets its output. */
   readonly input: JobInput<Input, Name>;
-  readonly handler: (ctx: PipelineContext, payload: StandardSchemaV1.InferOutput<Input>) => Awaitable<unknown>;
+  readonly handler: (
+    ctx: PipelineContext,
+    payload: StandardSchemaV1.InferOutput<Input>,
+  ) => Awaitable<unknown>;
   /** Jobs of a tenant with the same key are duplicates. Default: the whole payload. */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
   /** `tenant`, the default: equal jobs of two users of a tenant are duplicates. `user`: they are not. */
@@ -86,7 +89,11 @@ export interface JobDeclaration {
   /** The full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly input: StandardSchemaV1;
-  readonly run: (ctx: PipelineContext, payload: unknown, job: { readonly jobId: string }) => unknown;
+  readonly run: (
+    ctx: PipelineContext,
+    payload: unknown,
+    job: { readonly jobId: string },
+  ) => unknown;
   readonly dedupKey?: ((payload: unknown) => string) | undefined;
   readonly dedupScope: "tenant" | "user";
   readonly order?: ((payload: unknown) => string) | undefined;
@@ -97,5 +104,9 @@ export interface ChannelDeclaration {
   readonly feature: string;
   readonly name: string;
   readonly input: StandardSchemaV1 | undefined;
-  readonly send: (ctx: PipelineContext, message: unknown, delivery: { readonly id: string }) => unknown;
+  readonly send: (
+    ctx: PipelineContext,
+    message: unknown,
+    delivery: { readonly id: string },
+  ) => unknown;
 }

@@ -4,7 +4,8 @@ import { buildServer } from "../server/server.ts";
 import { defineFeature, type FeatureBuilder } from "./feature.ts";
 import type { MetricOptions } from "./metric.ts";
 
-const build = (declare: (r: FeatureBuilder) => void, name = "shop") => buildServer({ features: [defineFeature(name, declare)] });
+const build = (declare: (r: FeatureBuilder) => void, name = "shop") =>
+  buildServer({ features: [defineFeature(name, declare)] });
 /** What is wrong, by keys and what cannot be taken. */
 const problems = (declare: (r: FeatureBuilder) => void, name?: string) => {
   try {
@@ -28,7 +29,15 @@ test("a metric is declared under its full name, with what it may have as dimensi
   });
 
   expect([...server.registry.metrics.values()]).toEqual([
-    { feature: "shop", name: "shop.order.placed", kind: "counter", unit: "1", labels: {}, dimensions: [], text: "" },
+    {
+      feature: "shop",
+      name: "shop.order.placed",
+      kind: "counter",
+      unit: "1",
+      labels: {},
+      dimensions: [],
+      text: "",
+    },
     {
       feature: "shop",
       name: "shop.order.value",
@@ -74,13 +83,17 @@ test.each<[string, unknown]>([
 test("an option that is not known fails the boot by its name", () => {
   const misspelt = { unti: "s" } as MetricOptions;
 
-  expect(problems((r) => r.metric("order.placed", misspelt))).toEqual(['metric shop.order.placed: unknown option "unti"']);
+  expect(problems((r) => r.metric("order.placed", misspelt))).toEqual([
+    'metric shop.order.placed: unknown option "unti"',
+  ]);
 });
 
 test("a name has two words, and no feature may be called as OpenTelemetry's own metrics are", () => {
   expect(problems((r) => r.metric("placed"))).toEqual(["metric shop.placed: it cannot be taken"]);
   expect(problems((r) => r.metric(7 as never))).toEqual(["metric shop.7: it cannot be taken"]);
-  expect(problems((r) => r.metric("server.request"), "http")).toEqual(["metric http.server.request: it cannot be taken"]);
+  expect(problems((r) => r.metric("server.request"), "http")).toEqual([
+    "metric http.server.request: it cannot be taken",
+  ]);
 });
 
 test("a metric that is declared twice fails the boot", () => {

@@ -25,7 +25,12 @@ export interface OwnMetricDeclaration extends MetricDeclaration {
 }
 
 /** Registers a metric. One problem for all that can be wrong with it, since every start of a function reads this. */
-export function metric(feature: string, name: string, options: RawOptions, report: Report): OwnMetricDeclaration {
+export function metric(
+  feature: string,
+  name: string,
+  options: RawOptions,
+  report: Report,
+): OwnMetricDeclaration {
   const key = `metric ${feature}.${name}`;
   unknownOptions(key, options, ["kind", "unit", "labels", "buckets", "text"], report);
   const { kind = "counter", unit = "1", labels = {}, buckets, text = "" } = options ?? {};
@@ -45,19 +50,30 @@ export function metric(feature: string, name: string, options: RawOptions, repor
         values.every((value) => /^[!-9;-~][ -~]*$/.test(value)),
     ) &&
     (buckets === undefined ||
-      (Array.isArray(buckets) && buckets.every((bound, at) => Number.isFinite(bound) && bound > (buckets[at - 1] ?? -1))));
+      (Array.isArray(buckets) &&
+        buckets.every((bound, at) => Number.isFinite(bound) && bound > (buckets[at - 1] ?? -1))));
   if (!isSound) {
     const fix =
       'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels, each a word with up to 50 texts of ASCII and none of le, quantile or service, and ascending buckets';
     report({ key, rule: "metric", message: "it cannot be taken", fix });
   }
   // Safe: what does not have its type was reported, and such a server is never built.
-  const given = { kind, unit, labels, text, ...(buckets === undefined ? {} : { buckets }) } as Omit<MetricDeclaration, "name">;
-  return Object.freeze({ ...given, feature, name: `${feature}.${name}`, dimensions: entries.map(([label]) => label) });
+  const given = { kind, unit, labels, text, ...(buckets === undefined ? {} : { buckets }) } as Omit<
+    MetricDeclaration,
+    "name"
+  >;
+  return Object.freeze({
+    ...given,
+    feature,
+    name: `${feature}.${name}`,
+    dimensions: entries.map(([label]) => label),
+  });
 }
 
 function isTexts(values: unknown): values is readonly string[] {
   return (
-    Array.isArray(values) && values.length <= 50 && values.every((value) => typeof value === "string" && value.length <= 300)
+    Array.isArray(values) &&
+    values.length <= 50 &&
+    values.every((value) => typeof value === "string" && value.length <= 300)
   );
 }

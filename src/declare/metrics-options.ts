@@ -11,5 +11,6 @@ export interface MetricsOptions {
 /** What each of them may be. */
 export const metricsChecks = {
   access: (value: unknown) => (isAccessRule(value) ? undefined : "a rule of `access`"),
-  service: (value: unknown) => (/^[\w./-]{1,100}$/.test(String(value)) ? undefined : "letters, digits, `.`, `_`, `/` and `-`"),
+  service: (value: unknown) =>
+    /^[\w./-]{1,100}$/.test(String(value)) ? undefined : "letters, digits, `.`, `_`, `/` and `-`",
 };

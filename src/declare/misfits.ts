@@ -8,7 +8,9 @@ export type Unwritten<Value> = Value extends (...given: never) => unknown
     : Value;
 
 /** The names of what does not fit, of each result that does not. */
-export type Misfits<Result, Output> = Known<MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>>;
+export type Misfits<Result, Output> = Known<
+  MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>
+>;
 
 type Known<Names extends string> = [Names] extends [never] ? "its type" : Names;
 

@@ -36,7 +36,11 @@ export interface MetricsAccessor {
    * @param value - a number from 0 to 2^360.
    * @param labels - a value that was not declared becomes `other`, a label that was not is left out.
    */
-  readonly add: (name: string, value: number, labels?: Readonly<Record<string, string | undefined>>) => void;
+  readonly add: (
+    name: string,
+    value: number,
+    labels?: Readonly<Record<string, string | undefined>>,
+  ) => void;
 }
 
 /** Options of `ctx.enqueue`. */
@@ -104,7 +108,10 @@ export interface PipelineContext<Caller extends User = User> {
    *
    * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if its access rule refuses the caller.
    */
-  readonly query: <Name extends keyof Queries>(name: Name, input: Queries[Name]["input"]) => Promise<Queries[Name]["output"]>;
+  readonly query: <Name extends keyof Queries>(
+    name: Name,
+    input: Queries[Name]["input"],
+  ) => Promise<Queries[Name]["output"]>;
   /**
    * Writes items and the answer of this write in one transaction: the effect happens exactly once, whatever crashes.
    * Returns `result`, which is the answer even if the handler throws later. Takes at most 99 items (100 without a claim)
@@ -164,7 +171,10 @@ export interface PipelineContext<Caller extends User = User> {
    * @example
    * for await (const { keptAt, payload } of ctx.events("file.created", { since: yesterday })) count(payload);
    */
-  readonly events: <Type extends keyof Events>(type: Type, range?: EventRange) => AsyncIterable<KeptEvent<Events[Type]>>;
+  readonly events: <Type extends keyof Events>(
+    type: Type,
+    range?: EventRange,
+  ) => AsyncIterable<KeptEvent<Events[Type]>>;
   /**
    * Does what must not happen twice and is not in the transaction of `commit`, such as a charge at a payment provider, and keeps its
    * result: every later run of the same write, event or job gets it without calling again. `call` gets a key that is the same in

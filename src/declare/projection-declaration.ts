@@ -2,7 +2,10 @@ import type { SharedEvent } from "../events/envelope.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
 /** The `ctx` of a projection: what it does is the items that it returns. */
-export type ProjectionContext = Omit<PipelineContext, "commit" | "publish" | "enqueue" | "delivery" | "request">;
+export type ProjectionContext = Omit<
+  PipelineContext,
+  "commit" | "publish" | "enqueue" | "delivery" | "request"
+>;
 
 /** What a projection is being written for. */
 export interface ProjectionRun {
@@ -16,5 +19,8 @@ export interface ProjectionDeclaration {
   readonly name: string;
   readonly version: number;
   /** By the type of the event. */
-  readonly on: ReadonlyMap<string, (ctx: ProjectionContext, event: SharedEvent, projection: ProjectionRun) => unknown>;
+  readonly on: ReadonlyMap<
+    string,
+    (ctx: ProjectionContext, event: SharedEvent, projection: ProjectionRun) => unknown
+  >;
 }

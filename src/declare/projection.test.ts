@@ -20,7 +20,9 @@ function problemsOf(name: unknown, options: unknown): string[] {
     buildServer({ features: [feature] });
   } catch (error) {
     // Safe: buildServer throws nothing else.
-    return (error as BootError).problems.map(({ key, rule, message }) => `${key}: ${rule}: ${message}`);
+    return (error as BootError).problems.map(
+      ({ key, rule, message }) => `${key}: ${rule}: ${message}`,
+    );
   }
   return [];
 }
@@ -32,23 +34,57 @@ describe("r.projection", () => {
       r.projection("item.count", { version: 2, on: { "item.kept": run } as never });
     });
     const { registry } = buildServer({ features: [feature] });
-    expect(registry.projections.get("item.count")).toMatchObject({ feature: "shelf", name: "item.count", version: 2 });
-    expect([...registry.consumers.values()]).toMatchObject([{ name: "item.count:item.kept", type: "item.kept" }]);
+    expect(registry.projections.get("item.count")).toMatchObject({
+      feature: "shelf",
+      name: "item.count",
+      version: 2,
+    });
+    expect([...registry.consumers.values()]).toMatchObject([
+      { name: "item.count:item.kept", type: "item.kept" },
+    ]);
   });
 
   test.each<[unknown, unknown, ...string[]]>([
-    ["count", { version: 1, on: { "item.kept": run } }, 'projection count: projection-name: name "count" is not <entity>.<name>'],
-    [7, { version: 1, on: { "item.kept": run } }, "projection 7: projection-name: name 7 is not <entity>.<name>"],
-    ["item.count", { version: 0, on: { "item.kept": run } }, "projection item.count: projection-version: `version` is 0"],
-    ["item.count", { version: "1", on: { "item.kept": run } }, 'projection item.count: projection-version: `version` is "1"'],
-    ["item.count", { version: 1, on: {} }, "projection item.count: projection-events: `on` names no event"],
-    ["item.count", { version: 1, on: null }, "projection item.count: projection-events: `on` names no event"],
+    [
+      "count",
+      { version: 1, on: { "item.kept": run } },
+      'projection count: projection-name: name "count" is not <entity>.<name>',
+    ],
+    [
+      7,
+      { version: 1, on: { "item.kept": run } },
+      "projection 7: projection-name: name 7 is not <entity>.<name>",
+    ],
+    [
+      "item.count",
+      { version: 0, on: { "item.kept": run } },
+      "projection item.count: projection-version: `version` is 0",
+    ],
+    [
+      "item.count",
+      { version: "1", on: { "item.kept": run } },
+      'projection item.count: projection-version: `version` is "1"',
+    ],
+    [
+      "item.count",
+      { version: 1, on: {} },
+      "projection item.count: projection-events: `on` names no event",
+    ],
+    [
+      "item.count",
+      { version: 1, on: null },
+      "projection item.count: projection-events: `on` names no event",
+    ],
     [
       "item.count",
       { version: 1, on: { "item.kept": "x" } },
       'projection item.count: handler: `on` of "item.kept" is not a function',
     ],
-    ["item.count", { version: 1, on: { "item.kept": run }, to: 1 }, 'projection item.count: unknown-option: unknown option "to"'],
+    [
+      "item.count",
+      { version: 1, on: { "item.kept": run }, to: 1 },
+      'projection item.count: unknown-option: unknown option "to"',
+    ],
     [
       "item.count",
       undefined,
@@ -75,7 +111,9 @@ describe("r.projection", () => {
         if (name === "one") r.event("item.kept", schema, { keep: true });
         r.projection("item.count", { version: 1, on: { "item.kept": run } as never });
       });
-    expect(() => buildServer({ features: [declare("one"), declare("two")] })).toThrow("this projection is declared twice");
+    expect(() => buildServer({ features: [declare("one"), declare("two")] })).toThrow(
+      "this projection is declared twice",
+    );
   });
 
   test("makes no key of what is no text", async () => {
@@ -83,7 +121,9 @@ describe("r.projection", () => {
     const feature = defineFeature("shelf", (r) => {
       r.event("item.kept", schema, { keep: true });
       made.usage = r.projection("item.count", { version: 1, on: { "item.kept": run } as never });
-      r.query("item.key", { handler: async (ctx) => ({ key: await made.usage?.key(ctx, "a/b~c", 7 as never) }) });
+      r.query("item.key", {
+        handler: async (ctx) => ({ key: await made.usage?.key(ctx, "a/b~c", 7 as never) }),
+      });
     });
     const app = await startTestApp(buildServer({ features: [feature] }));
     const as = { id: "ann", tenantId: "acme" };

@@ -6,7 +6,11 @@ import { isEventType } from "../events/check-payload.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { Awaitable } from "./handler.ts";
 import type { ConsumerDeclaration, EventOf } from "./message-handlers.ts";
-import type { ProjectionContext, ProjectionDeclaration, ProjectionRun } from "./projection-declaration.ts";
+import type {
+  ProjectionContext,
+  ProjectionDeclaration,
+  ProjectionRun,
+} from "./projection-declaration.ts";
 import type { TenantOf } from "./tenant-table.ts";
 
 /** Options of a projection. */
@@ -40,10 +44,16 @@ export interface Projection {
 }
 
 /** Registers a projection; whether its events are kept is known at boot. */
-export function projection(feature: string, name: string, options: RawOptions, report: Report): ProjectionDeclaration {
+export function projection(
+  feature: string,
+  name: string,
+  options: RawOptions,
+  report: Report,
+): ProjectionDeclaration {
   const shown = typeof name === "string" ? name : quoted(name);
   const key = `projection ${shown}`;
-  const problem = (rule: string, message: string, fix: string) => report({ key, rule, message, fix });
+  const problem = (rule: string, message: string, fix: string) =>
+    report({ key, rule, message, fix });
   const { version, on } = options ?? {};
   unknownOptions(key, options, ["version", "on"], report);
   if (typeof name !== "string" || !isEventType(name)) {
@@ -58,20 +68,39 @@ export function projection(feature: string, name: string, options: RawOptions, r
   }
   const functions = Object.entries(typeof on === "object" && on !== null ? on : {});
   if (functions.length === 0) {
-    problem("projection-events", "`on` names no event", 'pass on: { "file.created": async (ctx, event) => [...] }');
+    problem(
+      "projection-events",
+      "`on` names no event",
+      'pass on: { "file.created": async (ctx, event) => [...] }',
+    );
   }
   for (const [type, run] of functions) {
     if (typeof run === "function") continue;
-    problem("handler", `\`on\` of ${quoted(type)} is not a function`, "pass async (ctx, event) => [...]");
+    problem(
+      "handler",
+      `\`on\` of ${quoted(type)} is not a function`,
+      "pass async (ctx, event) => [...]",
+    );
   }
   // Safe: what is none was reported, and such a server is never built.
-  return { feature, name: shown, version: Number(version), on: new Map(functions) as ProjectionDeclaration["on"] };
+  return {
+    feature,
+    name: shown,
+    version: Number(version),
+    on: new Map(functions) as ProjectionDeclaration["on"],
+  };
 }
 
 /** The consumers of a projection: one for each type. */
 export function projectionConsumers(declared: ProjectionDeclaration): ConsumerDeclaration[] {
   const { feature, name, on } = declared;
-  return [...on.keys()].map((type) => ({ feature, name: `${name}:${type}`, type, projection: declared, run: () => undefined }));
+  return [...on.keys()].map((type) => ({
+    feature,
+    name: `${name}:${type}`,
+    type,
+    projection: declared,
+    run: () => undefined,
+  }));
 }
 
 export function projectionHandle({ name }: ProjectionDeclaration): Projection {
@@ -79,11 +108,15 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
     key: async (ctx: TenantOf, ...parts: readonly string[]) => {
       const store = ambientStore();
       if (store === undefined) {
-        throw new Error(`projection "${name}": its version is known only while a handler runs; make keys inside the handler`);
+        throw new Error(
+          `projection "${name}": its version is known only while a handler runs; make keys inside the handler`,
+        );
       }
       const { projecting, runtime } = store;
       const isWritten = projecting?.name === name;
-      const version = isWritten ? projecting.version : await (await runtime.projections.open()).version(name, ctx.user.tenantId);
+      const version = isWritten
+        ? projecting.version
+        : await (await runtime.projections.open()).version(name, ctx.user.tenantId);
       return [`${name}@${version}`, ...parts.map((part) => escaped(name, part))].join("/");
     },
   });

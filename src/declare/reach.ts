@@ -19,8 +19,14 @@ export function covers(reach: Reach | undefined, needed: Reach): boolean {
 }
 
 /** The features that run in a handler: its own, and those that hook into it. */
-export function handlerRunners({ hooks }: Registry, { name, feature, kind }: HandlerDeclaration): Runner[] {
-  const hooking = (hooks.get(name) ?? []).map((hook) => ({ feature: hook.feature, isQuery: false }));
+export function handlerRunners(
+  { hooks }: Registry,
+  { name, feature, kind }: HandlerDeclaration,
+): Runner[] {
+  const hooking = (hooks.get(name) ?? []).map((hook) => ({
+    feature: hook.feature,
+    isQuery: false,
+  }));
   return [{ feature, isQuery: kind === "query" }, ...hooking];
 }
 
@@ -29,14 +35,18 @@ export function runnersOf(registry: Registry, name: string): Runner[] | undefine
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);
   // The name of a delivery does not tell its channel.
-  if (name === deliveryJob) return [...registry.channels.values()].map(({ feature }) => ({ feature, isQuery: false }));
+  if (name === deliveryJob)
+    return [...registry.channels.values()].map(({ feature }) => ({ feature, isQuery: false }));
   const { consumers, jobs, schedules } = registry;
   const declared = consumers.get(name) ?? jobs.get(name) ?? schedules.get(name);
   return declared && [{ feature: declared.feature, isQuery: false }];
 }
 
 /** How runners reach the tables of each feature: their own, and those that they use. */
-export function reachOf(registry: Registry, runners: readonly Runner[]): ReadonlyMap<string, Reach> {
+export function reachOf(
+  registry: Registry,
+  runners: readonly Runner[],
+): ReadonlyMap<string, Reach> {
   const most = new Map<string, Reach>();
   const add = (feature: string, reach: Reach) => {
     if (!covers(most.get(feature), reach)) most.set(feature, reach);
@@ -44,7 +54,8 @@ export function reachOf(registry: Registry, runners: readonly Runner[]): Readonl
   for (const { name, uses } of registry.features) {
     for (const { isQuery } of runners.filter(({ feature }) => feature === name)) {
       add(name, isQuery ? "query" : "write");
-      for (const [used, use] of uses) add(used, isQuery ? "query" : use === "read" ? "check" : "write");
+      for (const [used, use] of uses)
+        add(used, isQuery ? "query" : use === "read" ? "check" : "write");
     }
   }
   return most;

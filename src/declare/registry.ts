@@ -4,11 +4,22 @@ import type { DeliveryOptions } from "./delivery-options.ts";
 import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import type { HookDeclaration } from "./hooks.ts";
-import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
+import type {
+  ChannelDeclaration,
+  ConsumerDeclaration,
+  EventDeclaration,
+  JobDeclaration,
+} from "./message-handlers.ts";
 import type { OwnMetricDeclaration } from "./metric.ts";
 import type { ProjectionDeclaration } from "./projection-declaration.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
-import { configTable, keptEventsTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
+import {
+  configTable,
+  keptEventsTable,
+  onceTable,
+  outboxTable,
+  type TableDeclaration,
+} from "./table.ts";
 
 /** Everything that a set of features declares, by name. */
 export interface Registry {
@@ -54,7 +65,14 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
   const declared: FeatureDeclarations[] = [];
   const list: readonly unknown[] = Array.isArray(features) ? features : [];
   if (!Array.isArray(features)) {
-    problems.push(serverProblem("features", "option-type", "`features` is not an array", "pass features: [files, billing]"));
+    problems.push(
+      serverProblem(
+        "features",
+        "option-type",
+        "`features` is not an array",
+        "pass features: [files, billing]",
+      ),
+    );
   }
   for (const [index, feature] of list.entries()) {
     const declarations = featureDeclarations(feature);
@@ -72,7 +90,11 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
       problems.push(...declarations.problems);
     }
   }
-  const byName = <Item>(what: string, items: (feature: FeatureDeclarations) => readonly Item[], name: (item: Item) => string) => {
+  const byName = <Item>(
+    what: string,
+    items: (feature: FeatureDeclarations) => readonly Item[],
+    name: (item: Item) => string,
+  ) => {
     const found = new Map<string, Item>();
     for (const feature of declared) {
       for (const item of items(feature)) {
@@ -159,10 +181,17 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
 }
 
 /** What is wrong between declarations: consumers of what nobody declares, and names that are taken by others. */
-export function messageProblems({ events, consumers, handlers, jobs, schedules }: Registry): BootProblem[] {
+export function messageProblems({
+  events,
+  consumers,
+  handlers,
+  jobs,
+  schedules,
+}: Registry): BootProblem[] {
   const undeclared = [...consumers.values()].filter(({ type }) => !events.has(type));
   const forgotten = [...consumers.values()].filter(
-    ({ projection, type }) => projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
+    ({ projection, type }) =>
+      projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
   );
   const runs = [handlers, consumers, jobs, schedules];
   const taken = [...consumers.values(), ...jobs.values(), ...schedules.values()].filter(
@@ -194,17 +223,36 @@ export function messageProblems({ events, consumers, handlers, jobs, schedules }
 }
 
 /** Whether a server has anything that goes over the bus or the queues. */
-export function usesMessages({ events, consumers, jobs, channels, hasWebhooks }: Registry): boolean {
+export function usesMessages({
+  events,
+  consumers,
+  jobs,
+  channels,
+  hasWebhooks,
+}: Registry): boolean {
   return hasWebhooks || events.size + consumers.size + jobs.size + channels.size > 0;
 }
 
 /** Every table of a server: keelson's own, then those of its features. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
-  const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined) ? [keptEventsTable] : [];
-  return [configTable, onceTable, ...(usesMessages(registry) ? [outboxTable] : []), ...kept, ...registry.tables.values()];
+  const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined)
+    ? [keptEventsTable]
+    : [];
+  return [
+    configTable,
+    onceTable,
+    ...(usesMessages(registry) ? [outboxTable] : []),
+    ...kept,
+    ...registry.tables.values(),
+  ];
 }
 
 /** A problem of the server's own options. */
-export function serverProblem(key: string, rule: string, message: string, fix: string): BootProblem {
+export function serverProblem(
+  key: string,
+  rule: string,
+  message: string,
+  fix: string,
+): BootProblem {
   return { feature: "", key, rule, message, fix };
 }

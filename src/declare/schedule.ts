@@ -42,9 +42,15 @@ export interface ScheduleDeclaration {
 }
 
 /** Registers a schedule. */
-export function schedule(feature: string, name: string, options: RawOptions, report: Report): ScheduleDeclaration {
+export function schedule(
+  feature: string,
+  name: string,
+  options: RawOptions,
+  report: Report,
+): ScheduleDeclaration {
   const key = `${feature}.${typeof name === "string" ? name : quoted(name)}`;
-  const problem = (rule: string, message: string, fix: string) => report({ key, rule, message, fix });
+  const problem = (rule: string, message: string, fix: string) =>
+    report({ key, rule, message, fix });
   unknownOptions(key, options, ["cron", "timeZone", "missed", "handler"], report);
   const { cron, timeZone = "UTC", missed = "once", handler } = options ?? {};
   if (typeof name !== "string" || !isEventType(name)) {
@@ -52,16 +58,30 @@ export function schedule(feature: string, name: string, options: RawOptions, rep
     problem("schedule-name", message, 'use two kebab-case words, for example "report.nightly"');
   }
   const wrong = cronProblem(cron);
-  if (wrong !== undefined) problem("schedule-cron", `\`cron\` is ${quoted(cron)}: ${wrong}`, 'for example "0 3 * * MON-FRI"');
+  if (wrong !== undefined)
+    problem(
+      "schedule-cron",
+      `\`cron\` is ${quoted(cron)}: ${wrong}`,
+      'for example "0 3 * * MON-FRI"',
+    );
   // An offset such as +02:00 has no summer time.
   if (typeof timeZone !== "string" || !/^[A-Za-z][A-Za-z0-9_+/-]{0,99}$/.test(timeZone)) {
     const fix = 'use an IANA name, for example "Europe/Berlin"';
-    problem("schedule-time-zone", `\`timeZone\` is ${quoted(timeZone)}, which is no name of a time zone`, fix);
+    problem(
+      "schedule-time-zone",
+      `\`timeZone\` is ${quoted(timeZone)}, which is no name of a time zone`,
+      fix,
+    );
   }
   if (missed !== "once" && missed !== "skip") {
-    problem("schedule-missed", `\`missed\` is ${quoted(missed)}`, 'use "once", to make up for what was missed, or "skip"');
+    problem(
+      "schedule-missed",
+      `\`missed\` is ${quoted(missed)}`,
+      'use "once", to make up for what was missed, or "skip"',
+    );
   }
-  if (typeof handler !== "function") problem("handler", "`handler` is not a function", "pass async (ctx) => ...");
+  if (typeof handler !== "function")
+    problem("handler", "`handler` is not a function", "pass async (ctx) => ...");
   return {
     feature,
     name: key,

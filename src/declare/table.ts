@@ -80,10 +80,18 @@ export const onceTable: TableDeclaration = ownTable("once", "expiration");
 export const outboxTable: TableDeclaration = ownTable("outbox");
 
 /** keelson's own table of kept events, and of what is known of projections: rows of a tenant begin with it. */
-export const keptEventsTable: TableDeclaration = Object.freeze({ ...ownTable("kept-events", "expiration"), tenant: true });
+export const keptEventsTable: TableDeclaration = Object.freeze({
+  ...ownTable("kept-events", "expiration"),
+  tenant: true,
+});
 
 /** Names that a feature cannot declare: its handlers would reach into keelson's own tables. */
-export const reservedTables: readonly string[] = Object.freeze(["config", "once", "outbox", "kept-events"]);
+export const reservedTables: readonly string[] = Object.freeze([
+  "config",
+  "once",
+  "outbox",
+  "kept-events",
+]);
 
 /** The physical name of a table: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`. */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {

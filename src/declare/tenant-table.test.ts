@@ -34,8 +34,14 @@ test.each<[string, () => Promise<unknown>]>([
   ['table "files": key: null is not a text', () => files.key(ctx, "files", null as never)],
   ['table "files": value: 7 is not a text', () => files.value(ctx, 7 as never)],
   ['table "notes": key: the table has no sort key', () => notes.key(ctx, "a", "b")],
-  ['table "files": key: the run has no tenant', () => files.key({ user: { tenantId: undefined } }, "files")],
-  ['table "files": value: the run has no tenant', () => files.value({ user: { tenantId: "" } }, "ann")],
+  [
+    'table "files": key: the run has no tenant',
+    () => files.key({ user: { tenantId: undefined } }, "files"),
+  ],
+  [
+    'table "files": value: the run has no tenant',
+    () => files.value({ user: { tenantId: "" } }, "ann"),
+  ],
   [
     'table "files": key: the key has 2049 bytes with its tenant, and DynamoDB takes 2048',
     () => files.key(ctx, `${"ä".repeat(1_021)}a`),
@@ -53,16 +59,23 @@ test("the longest keys are DynamoDB's", async () => {
 });
 
 test("a table without tenants makes no keys, and `tenant: false` is none", () => {
-  const feature = defineFeature("plain", (r) => ({ plain: r.table("plain", { partitionKey: "pk", tenant: false }) }));
+  const feature = defineFeature("plain", (r) => ({
+    plain: r.table("plain", { partitionKey: "pk", tenant: false }),
+  }));
   expect(feature.plain).not.toHaveProperty("key");
   expect(createRegistry([feature]).tables.get("plain")).not.toHaveProperty("tenant");
 });
 
 test("`tenant` is true or false", () => {
-  const feature = defineFeature("odd", (r) => void r.table("odd", { partitionKey: "pk", tenant: "yes" as never }));
+  const feature = defineFeature(
+    "odd",
+    (r) => void r.table("odd", { partitionKey: "pk", tenant: "yes" as never }),
+  );
   expect(() => buildServer({ features: [feature] })).toThrow('`tenant` is "yes"');
 });
 
 test("outside of a request a table has no physical name", () => {
-  expect(() => files.name).toThrow('table "files": its physical name is known only while a handler runs');
+  expect(() => files.name).toThrow(
+    'table "files": its physical name is known only while a handler runs',
+  );
 });

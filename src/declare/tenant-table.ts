@@ -8,8 +8,11 @@ export interface TenantOf {
 }
 
 /** A table that is declared with `tenant: true`: each row begins with its tenant. */
-export interface TenantTable<Index extends string = never, Partition extends string = string, Sort extends string = never>
-  extends TableHandle<Index> {
+export interface TenantTable<
+  Index extends string = never,
+  Partition extends string = string,
+  Sort extends string = never,
+> extends TableHandle<Index> {
   /**
    * Makes the key of a row of the caller's tenant. Without `sort` it has the partition key alone, for queries.
    *
@@ -22,7 +25,9 @@ export interface TenantTable<Index extends string = never, Partition extends str
     ctx: TenantOf,
     partition: string,
     sort?: Given,
-  ) => Promise<{ readonly [Attribute in Partition | (Given extends string ? Sort : never)]: string }>;
+  ) => Promise<{
+    readonly [Attribute in Partition | (Given extends string ? Sort : never)]: string;
+  }>;
   /**
    * Makes the value of an index's partition key: the text behind the caller's tenant.
    *
@@ -38,7 +43,11 @@ const keys = lazy(() => import("../wall/tenant-keys.ts"));
 
 /** Makes what the handle of a table with tenants has beside the others'. */
 export function tenantKeys(table: TableDeclaration): {
-  readonly key: (ctx: TenantOf, partition: string, sort?: string) => Promise<Readonly<Record<string, string>>>;
+  readonly key: (
+    ctx: TenantOf,
+    partition: string,
+    sort?: string,
+  ) => Promise<Readonly<Record<string, string>>>;
   readonly value: TenantTable["value"];
 } {
   const loaded = async () => keys.value ?? keys.open();

@@ -28,9 +28,15 @@ test.each<[unknown, string]>([
   [7, "billing.defineFeature: option-type: the options are not an object; pass { uses }"],
   [[], "billing.defineFeature: option-type: the options are not an object; pass { uses }"],
   [{ use: {} }, 'billing.defineFeature: unknown-option: unknown option "use"; known are uses'],
-  [{ uses: ["orders"] }, 'billing.uses: uses: `uses` is ["orders"]; pass an object by the names of features'],
+  [
+    { uses: ["orders"] },
+    'billing.uses: uses: `uses` is ["orders"]; pass an object by the names of features',
+  ],
   [{ uses: null }, "billing.uses: uses: `uses` is null"],
-  [{ uses: { orders: "delete" } }, 'billing.uses: uses-value: it uses "orders" as "delete"; use "read" or "write"'],
+  [
+    { uses: { orders: "delete" } },
+    'billing.uses: uses-value: it uses "orders" as "delete"; use "read" or "write"',
+  ],
   [
     { uses: { order: "read" } },
     'billing.uses: uses-unknown: it uses "order", which is no feature of this server; did you mean orders?',
@@ -39,7 +45,10 @@ test.each<[unknown, string]>([
     { uses: { customers: "read" } },
     'billing.uses: uses-unknown: it uses "customers", which is no feature of this server; the server has billing, orders',
   ],
-  [{ uses: { billing: "read" } }, "billing.uses: uses-itself: it uses itself; leave it out: its own tables are its own"],
+  [
+    { uses: { billing: "read" } },
+    "billing.uses: uses-itself: it uses itself; leave it out: its own tables are its own",
+  ],
 ])("a feature with the options %j is refused", (options, problem) => {
   expect(problemsOf(billing(options), orders)).toEqual([expect.stringContaining(problem)]);
 });

@@ -18,10 +18,18 @@ export interface FeatureOptions {
 const tableUses: readonly unknown[] = ["read", "write"] satisfies readonly TableUse[];
 
 /** Registers what a feature uses; whether such features are there is known at boot. */
-export function featureUses(options: RawOptions | undefined, report: Report): ReadonlyMap<string, TableUse> {
+export function featureUses(
+  options: RawOptions | undefined,
+  report: Report,
+): ReadonlyMap<string, TableUse> {
   if (options === undefined) return new Map();
   if (!isRecord(options)) {
-    report({ key: "defineFeature", rule: "option-type", message: "the options are not an object", fix: "pass { uses }" });
+    report({
+      key: "defineFeature",
+      rule: "option-type",
+      message: "the options are not an object",
+      fix: "pass { uses }",
+    });
     return new Map();
   }
   unknownOptions("defineFeature", options, ["uses"], report);
@@ -48,15 +56,36 @@ export function useProblems(
   features: readonly { readonly name: string; readonly uses: ReadonlyMap<string, TableUse> }[],
 ): BootProblem[] {
   const names = features.map(({ name }) => name);
-  const problem = (feature: string, rule: string, message: string, fix: string) => ({ feature, key: "uses", rule, message, fix });
+  const problem = (feature: string, rule: string, message: string, fix: string) => ({
+    feature,
+    key: "uses",
+    rule,
+    message,
+    fix,
+  });
   return features.flatMap(({ name: feature, uses }) =>
     [...uses.keys()].flatMap((used) => {
       if (used === feature)
-        return [problem(feature, "uses-itself", "it uses itself", "leave it out: its own tables are its own")];
+        return [
+          problem(
+            feature,
+            "uses-itself",
+            "it uses itself",
+            "leave it out: its own tables are its own",
+          ),
+        ];
       if (names.includes(used)) return [];
       const meant = nearest(used, names);
-      const fix = meant === undefined ? `the server has ${names.join(", ")}` : `did you mean ${meant}?`;
-      return [problem(feature, "uses-unknown", `it uses ${quoted(used)}, which is no feature of this server`, fix)];
+      const fix =
+        meant === undefined ? `the server has ${names.join(", ")}` : `did you mean ${meant}?`;
+      return [
+        problem(
+          feature,
+          "uses-unknown",
+          `it uses ${quoted(used)}, which is no feature of this server`,
+          fix,
+        ),
+      ];
     }),
   );
 }

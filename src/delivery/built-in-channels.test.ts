@@ -2,9 +2,23 @@ import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server as HttpServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
-import { DeleteMessageCommand, GetQueueUrlCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  DeleteMessageCommand,
+  GetQueueUrlCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from "vitest";
 import { z } from "zod";
 import { type DnsAnswer, startDnsServer } from "../../test/support/dns-server.ts";
 import { createTenantConfig } from "../config/declare/declaration.ts";
@@ -22,7 +36,9 @@ import { createNameLookups } from "./name-lookup.ts";
 let work: (ctx: PipelineContext) => unknown = () => undefined;
 const alarms = defineFeature("alarms", (r) => {
   const config = r.config({
-    keys: { "webhook-secret": createTenantConfig("text", { encrypted: true, read: access.authenticated }) },
+    keys: {
+      "webhook-secret": createTenantConfig("text", { encrypted: true, read: access.authenticated }),
+    },
   });
   // A channel of its own makes the server one with a queue.
   r.channel("bell", { input: z.object({}), send: () => undefined });
@@ -38,7 +54,11 @@ const alarms = defineFeature("alarms", (r) => {
 });
 const secretKey = alarms.config["webhook-secret"];
 const build = (delivery?: DeliveryOptions) =>
-  buildServer({ features: [alarms], log: { level: "debug" }, ...(delivery === undefined ? {} : { delivery }) });
+  buildServer({
+    features: [alarms],
+    log: { level: "debug" },
+    ...(delivery === undefined ? {} : { delivery }),
+  });
 
 const ann: Caller = { id: "ann", tenantId: "acme", roles: ["admin"] };
 const bob: Caller = { id: "bob", tenantId: "zenith", roles: ["admin"] };
@@ -67,7 +87,8 @@ beforeAll(async () => {
     const { method, url: path, headers } = request;
     received.push({ method, path, headers, body: Buffer.concat(chunks).toString() });
     const status = statuses.shift() ?? 200;
-    if (status !== 0) response.writeHead(status, status === 302 ? { location: "/elsewhere" } : {}).end("received");
+    if (status !== 0)
+      response.writeHead(status, status === 302 ? { location: "/elsewhere" } : {}).end("received");
   });
   receiver.listen(0, "127.0.0.1");
   await once(receiver, "listening");
@@ -87,7 +108,8 @@ async function start(delivery?: DeliveryOptions): Promise<void> {
   await app.settled(); // makes the queues
 }
 
-const raise = (as?: Caller) => app.fetch("/raise", { body: {}, ...(as === undefined ? {} : { as }) });
+const raise = (as?: Caller) =>
+  app.fetch("/raise", { body: {}, ...(as === undefined ? {} : { as }) });
 const lines = (msg: string) => app.logs.slice(seen).filter((line) => line["msg"] === msg);
 const refusal = "app.settled: in the dead-letter queue: ";
 
@@ -98,7 +120,10 @@ function sends(body: Readonly<Record<string, unknown>>, url = hook): void {
 /** Whether a request is signed with a secret, reckoned as https://www.standardwebhooks.com has it. */
 function isSigned({ headers, body }: Received, key: Buffer): boolean {
   const content = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
-  return headers["webhook-signature"] === `v1,${createHmac("sha256", key).update(content).digest("base64")}`;
+  return (
+    headers["webhook-signature"] ===
+    `v1,${createHmac("sha256", key).update(content).digest("base64")}`
+  );
 }
 
 async function withSqs<Result>(run: (sqs: SQSClient) => Promise<Result>): Promise<Result> {
@@ -120,7 +145,9 @@ function bodiesOf(name: string, { isEmptied }: { readonly isEmptied: boolean }):
     const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: name }));
     const bodies: string[] = [];
     const VisibilityTimeout = isEmptied ? 30 : 0;
-    const { Messages = [] } = await sqs.send(new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, VisibilityTimeout }));
+    const { Messages = [] } = await sqs.send(
+      new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, VisibilityTimeout }),
+    );
     for (const { Body = "", ReceiptHandle } of Messages) {
       bodies.push(Body);
       if (isEmptied) await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
@@ -138,12 +165,18 @@ describe("a webhook", () => {
   const answers: string[] = [];
 
   beforeAll(async () => {
-    await start({ webhook: { secret: secretKey, allowHttp: true, allowPrivate: true, timeoutMs: 2_000 } });
+    await start({
+      webhook: { secret: secretKey, allowHttp: true, allowPrivate: true, timeoutMs: 2_000 },
+    });
     for (const [as, value] of [
       [ann, annsSecret],
       [bob, bobsSecret],
     ] as const) {
-      const response = await app.fetch(`/config/${encodeURIComponent(secretKey.id)}`, { method: "PUT", as, body: { value } });
+      const response = await app.fetch(`/config/${encodeURIComponent(secretKey.id)}`, {
+        method: "PUT",
+        as,
+        body: { value },
+      });
       expect(response.status).toBe(200);
       answers.push(await response.text());
     }
@@ -164,54 +197,70 @@ describe("a webhook", () => {
     await app.settled();
     expect(received).toHaveLength(2);
     for (const [index, key] of [annsKey, Buffer.from(bobsSecret)].entries()) {
-      const request = received.find(({ headers }) => headers["x-request-id"] === requestIds[index]) as Received; // safe: asserted next
+      const request = received.find(
+        ({ headers }) => headers["x-request-id"] === requestIds[index],
+      ) as Received; // safe: asserted next
       expect(request).toMatchObject({ method: "POST", path: "/hook?token=of-the-url" });
       expect(JSON.parse(request.body)).toEqual({ alarm: "fire", é: "ü\u2028" });
       expect(request.headers).toMatchObject({ "content-type": "application/json" });
       expect(isSigned(request, key)).toBe(true);
       expect(isSigned({ ...request, body: `${request.body} ` }, key)).toBe(false);
-      expect(Math.abs(Number(request.headers["webhook-timestamp"]) - Date.now() / 1_000)).toBeLessThan(60);
+      expect(
+        Math.abs(Number(request.headers["webhook-timestamp"]) - Date.now() / 1_000),
+      ).toBeLessThan(60);
     }
     expect(received[0]?.headers["webhook-id"]).not.toBe(received[1]?.headers["webhook-id"]);
     expect(lines("webhook.sent")).toMatchObject([{ status: 200 }, { status: 200 }]);
-    expect(app.deliveries.map(({ id }) => id).sort()).toEqual(received.map(({ headers }) => headers["webhook-id"]).sort());
+    expect(app.deliveries.map(({ id }) => id).sort()).toEqual(
+      received.map(({ headers }) => headers["webhook-id"]).sort(),
+    );
   });
 
   test.each([
     ["a 500", 500, "answered with status 500"],
     ["a 429", 429, "answered with status 429"],
     ["no answer in its time", 0, "no answer within 2000 ms"],
-  ])("is tried again after %s, under the same webhook-id, and sent once", async (_, status, why) => {
-    const before = app.deliveries.length;
-    statuses = [status, 200];
-    sends({ alarm: `retried after ${status}` });
-    await raise(ann);
-    await app.settled();
-    expect(received).toHaveLength(2);
-    expect(new Set(received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
-    for (const request of received) expect(isSigned(request, annsKey)).toBe(true);
-    expect(lines("queue.retry")).toMatchObject([{ reason: expect.stringContaining(why) }]);
-    expect(lines("webhook.sent")).toHaveLength(1);
-    expect(app.deliveries).toHaveLength(before + 1);
-  });
+  ])(
+    "is tried again after %s, under the same webhook-id, and sent once",
+    async (_, status, why) => {
+      const before = app.deliveries.length;
+      statuses = [status, 200];
+      sends({ alarm: `retried after ${status}` });
+      await raise(ann);
+      await app.settled();
+      expect(received).toHaveLength(2);
+      expect(new Set(received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
+      for (const request of received) expect(isSigned(request, annsKey)).toBe(true);
+      expect(lines("queue.retry")).toMatchObject([{ reason: expect.stringContaining(why) }]);
+      expect(lines("webhook.sent")).toHaveLength(1);
+      expect(app.deliveries).toHaveLength(before + 1);
+    },
+  );
 
   test.each([
     ["404", 404, "answered with status 404"],
     ["410", 410, "answered with status 410"],
     ["a redirect", 302, "answered with status 302, and redirects are not followed"],
-  ])("that is answered with %s is given up at once, with one line that names no secret of the URL", async (_, status, why) => {
-    statuses = [status];
-    sends({ alarm: `refused with ${status}` });
-    await raise(ann);
-    await expect(app.settled()).rejects.toThrow(refusal);
-    expect(received).toHaveLength(1);
-    expect(await bodiesOf(deadJobs, { isEmptied: true })).toHaveLength(1);
-    expect(lines("queue.dead_lettered")).toEqual([
-      expect.objectContaining({ receives: 1, job: "keelson.delivery.send", reason: expect.stringContaining(why) }),
-    ]);
-    expect(lines("queue.retry")).toEqual([]);
-    expect(JSON.stringify(app.logs.slice(seen))).not.toContain("of-the-url");
-  });
+  ])(
+    "that is answered with %s is given up at once, with one line that names no secret of the URL",
+    async (_, status, why) => {
+      statuses = [status];
+      sends({ alarm: `refused with ${status}` });
+      await raise(ann);
+      await expect(app.settled()).rejects.toThrow(refusal);
+      expect(received).toHaveLength(1);
+      expect(await bodiesOf(deadJobs, { isEmptied: true })).toHaveLength(1);
+      expect(lines("queue.dead_lettered")).toEqual([
+        expect.objectContaining({
+          receives: 1,
+          job: "keelson.delivery.send",
+          reason: expect.stringContaining(why),
+        }),
+      ]);
+      expect(lines("queue.retry")).toEqual([]);
+      expect(JSON.stringify(app.logs.slice(seen))).not.toContain("of-the-url");
+    },
+  );
 
   test.each([
     ["a tenant without a secret", eve],
@@ -229,14 +278,19 @@ describe("a webhook", () => {
   test("whose secret has no byte is refused, as anybody could sign with it", async () => {
     const mallory: Caller = { id: "mallory", tenantId: "empty", roles: ["admin"] };
     const change = { method: "PUT", as: mallory, body: { value: "whsec_" } };
-    expect((await app.fetch(`/config/${encodeURIComponent(secretKey.id)}`, change)).status).toBe(200);
+    expect((await app.fetch(`/config/${encodeURIComponent(secretKey.id)}`, change)).status).toBe(
+      200,
+    );
     sends({ alarm: "signed with nothing" });
     await raise(mallory);
     await expect(app.settled()).rejects.toThrow(refusal);
     expect(received).toEqual([]);
     expect(await bodiesOf(deadJobs, { isEmptied: true })).toHaveLength(1);
     expect(lines("queue.dead_lettered")).toEqual([
-      expect.objectContaining({ receives: 1, reason: expect.stringContaining("the secret is empty") }),
+      expect.objectContaining({
+        receives: 1,
+        reason: expect.stringContaining("the secret is empty"),
+      }),
     ]);
   });
 
@@ -255,11 +309,23 @@ describe("a webhook", () => {
   test.each([
     ["no URL", { body: {} }, "url: it is not a URL"],
     ["a URL that is none", { url: "not a url", body: {} }, "url: it is not a URL"],
-    ["a URL that is an object", { url: { href: "https://hook.invalid/" }, body: {} }, "url: it is not a URL"],
+    [
+      "a URL that is an object",
+      { url: { href: "https://hook.invalid/" }, body: {} },
+      "url: it is not a URL",
+    ],
     ["no body", { url: "https://hook.invalid/" }, "body: it is not an object"],
     ["a body of null", { url: "https://hook.invalid/", body: null }, "body: it is not an object"],
-    ["a body that is a text", { url: "https://hook.invalid/", body: "{}" }, "body: it is not an object"],
-    ["a body that is a list", { url: "https://hook.invalid/", body: [1] }, "body: it is not an object"],
+    [
+      "a body that is a text",
+      { url: "https://hook.invalid/", body: "{}" },
+      "body: it is not an object",
+    ],
+    [
+      "a body that is a list",
+      { url: "https://hook.invalid/", body: [1] },
+      "body: it is not an object",
+    ],
     [
       "members that it does not know",
       { url: "https://hook.invalid/", body: {}, secret: "x" },
@@ -300,13 +366,20 @@ describe("a webhook", () => {
     }
     const { db } = await app.ctx(ann);
     const items = await Promise.all(
-      ["keelson-config", "keelson-once"].map(async (TableName) => (await db.send(new ScanCommand({ TableName }))).Items),
+      ["keelson-config", "keelson-once"].map(
+        async (TableName) => (await db.send(new ScanCommand({ TableName }))).Items,
+      ),
     );
     const everything = JSON.stringify(
       [answers, app.logs, queued, dead, items, app.jobs, app.deliveries, received],
       (_name, part) => (part instanceof Uint8Array ? Buffer.from(part).toString("latin1") : part),
     );
-    for (const secret of [annsSecret, annsSecret.slice("whsec_".length), annsKey.toString(), bobsSecret]) {
+    for (const secret of [
+      annsSecret,
+      annsSecret.slice("whsec_".length),
+      annsKey.toString(),
+      bobsSecret,
+    ]) {
       expect(everything.includes(secret)).toBe(false);
     }
   });
@@ -339,11 +412,31 @@ describe("a webhook of a server that says nothing of webhooks", () => {
 
   test.each([
     ["is not sent over http", () => hook, "the URL's scheme is http:, not https:"],
-    ["is not sent to this machine", () => hook.replace("http:", "https:"), "the host has an address that is not public"],
-    ["is not sent to this machine by its name", () => "https://localhost/", "the host has an address that is not public"],
-    ["is not sent to the metadata of a machine", () => "https://169.254.169.254/", "the host has an address that is not public"],
-    ["takes no credentials", () => "https://ann:pass-of-ann@hook.invalid/", "the URL has credentials"],
-    ["is not sent with another scheme", () => "file:///etc/passwd", "the URL's scheme is file:, not https:"],
+    [
+      "is not sent to this machine",
+      () => hook.replace("http:", "https:"),
+      "the host has an address that is not public",
+    ],
+    [
+      "is not sent to this machine by its name",
+      () => "https://localhost/",
+      "the host has an address that is not public",
+    ],
+    [
+      "is not sent to the metadata of a machine",
+      () => "https://169.254.169.254/",
+      "the host has an address that is not public",
+    ],
+    [
+      "takes no credentials",
+      () => "https://ann:pass-of-ann@hook.invalid/",
+      "the URL has credentials",
+    ],
+    [
+      "is not sent with another scheme",
+      () => "file:///etc/passwd",
+      "the URL's scheme is file:, not https:",
+    ],
   ])("%s, and is given up at once", async (_, url, why) => {
     sends({ alarm: "inside" }, url());
     expect((await raise(ann)).status).toBe(200);
@@ -364,7 +457,12 @@ describe("the channel log", () => {
   });
 
   test("writes one line with the message, redacted like any line", async () => {
-    work = (ctx) => ctx.delivery.send("log", { text: "hello", password: "hunter2", nested: { authorization: "Bearer x" } });
+    work = (ctx) =>
+      ctx.delivery.send("log", {
+        text: "hello",
+        password: "hunter2",
+        nested: { authorization: "Bearer x" },
+      });
     const response = await raise(ann);
     await app.settled();
     expect(lines("delivery.message")).toEqual([
@@ -402,11 +500,15 @@ describe("the channel log", () => {
 describe("webhooks to a dead zone", () => {
   test("of one tenant do not hold up another's: it is delivered while all of them are still waiting", async () => {
     const end = Promise.withResolvers<DnsAnswer>();
-    const dns = await startDnsServer(({ name }) => (name.endsWith("dead.example") ? end.promise : { addresses: ["127.0.0.1"] }));
+    const dns = await startDnsServer(({ name }) =>
+      name.endsWith("dead.example") ? end.promise : { addresses: ["127.0.0.1"] },
+    );
     onTestFinished(() => dns.close());
     const lookups = createNameLookups({ servers: [dns.address], hostsFile: "/nowhere" });
     const webhook = { allowHttp: true, allowPrivate: true, timeoutMs: 60_000 };
-    const channel = new Map(builtInChannels({ webhook }, { open: async () => lookups })).get("webhook");
+    const channel = new Map(builtInChannels({ webhook }, { open: async () => lookups })).get(
+      "webhook",
+    );
     const ended: string[] = [];
     const deliver = async (tenantId: string, name: string) => {
       const log = { info: () => undefined };

@@ -24,14 +24,23 @@ export function builtInChannels(
 ): (readonly [string, ChannelDeclaration])[] {
   const feature = "keelson";
   return [
-    ["log", { feature, name: "log", input: undefined, send: (ctx, message) => ctx.log.info("delivery.message", { message }) }],
+    [
+      "log",
+      {
+        feature,
+        name: "log",
+        input: undefined,
+        send: (ctx, message) => ctx.log.info("delivery.message", { message }),
+      },
+    ],
     [
       "webhook",
       {
         feature,
         name: "webhook",
         input: webhookInput,
-        send: (ctx, message, { id }) => sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: its input was checked
+        send: (ctx, message, { id }) =>
+          sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: its input was checked
       },
     ],
   ];
@@ -44,10 +53,12 @@ const webhookInput: StandardSchemaV1<unknown, Webhook> = {
     validate: (value) => {
       const { url, body, ...rest } = value as Readonly<Record<string, unknown>>; // safe: a message is an object
       const issues: StandardSchemaV1.Issue[] = [];
-      if (typeof url !== "string" || !URL.canParse(url)) issues.push({ path: ["url"], message: "it is not a URL" });
+      if (typeof url !== "string" || !URL.canParse(url))
+        issues.push({ path: ["url"], message: "it is not a URL" });
       if (typeof body !== "object" || body === null || Array.isArray(body))
         issues.push({ path: ["body"], message: "it is not an object" });
-      for (const name of Object.keys(rest)) issues.push({ path: [name], message: "it is not known; a webhook has url and body" });
+      for (const name of Object.keys(rest))
+        issues.push({ path: [name], message: "it is not known; a webhook has url and body" });
       return issues.length > 0 ? { issues } : { value: value as Webhook }; // safe: as it was looked at
     },
   },
@@ -62,7 +73,8 @@ async function sendWebhook(
 ): Promise<void> {
   const { secret: key, allowHttp = false, allowPrivate = false, timeoutMs = 10_000 } = options;
   const secret = key === undefined ? undefined : await ctx.config(key);
-  if (key !== undefined && !secret) throw new PermanentError(`webhook: the tenant has no secret; set ${key.id}`);
+  if (key !== undefined && !secret)
+    throw new PermanentError(`webhook: the tenant has no secret; set ${key.id}`);
   const [{ postWebhook, WebhookError }, lookupFor, spans] = await Promise.all([
     import("./webhook.ts"),
     lookups.open(),
@@ -85,7 +97,8 @@ async function sendWebhook(
     });
     ctx.log.info("webhook.sent", { status });
   } catch (error) {
-    if (error instanceof WebhookError && !error.isRetryable) throw new PermanentError(error.message, { cause: error });
+    if (error instanceof WebhookError && !error.isRetryable)
+      throw new PermanentError(error.message, { cause: error });
     throw error;
   }
 }

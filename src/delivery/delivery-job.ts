@@ -4,7 +4,9 @@ import { checkPayload } from "../events/check-payload.ts";
 import { deliveryJob, readDelivery } from "../events/delivery.ts";
 
 /** The job that every delivery is: it sends the message through its channel. */
-export function createDeliveryJob(channels: ReadonlyMap<string, ChannelDeclaration>): JobDeclaration {
+export function createDeliveryJob(
+  channels: ReadonlyMap<string, ChannelDeclaration>,
+): JobDeclaration {
   return {
     feature: "keelson",
     name: deliveryJob,
@@ -19,8 +21,11 @@ export function createDeliveryJob(channels: ReadonlyMap<string, ChannelDeclarati
       const declaration = channels.get(channel);
       // Another version of the application may know it.
       if (declaration === undefined) throw new Error(`there is no channel ${channel}`);
-      const refuse = (problems: string) => new PermanentError(`the message does not fit the channel (${problems})`);
-      await declaration.send(ctx, await checkPayload(declaration.input, message, refuse), { id: jobId });
+      const refuse = (problems: string) =>
+        new PermanentError(`the message does not fit the channel (${problems})`);
+      await declaration.send(ctx, await checkPayload(declaration.input, message, refuse), {
+        id: jobId,
+      });
       ctx.log.info("delivery.sent", { channel });
     },
   };

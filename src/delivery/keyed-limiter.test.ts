@@ -6,27 +6,32 @@ const never = new AbortController().signal;
 
 test("of each key as many run at once as may, the others in their order", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.scheduler(), fc.array(fc.constantFrom("a", "b"), { maxLength: 12 }), async (scheduler, keys) => {
-      const limited = createKeyedLimiter(2);
-      const running = new Map<string, number>();
-      const begun: Record<string, number[]> = { a: [], b: [] };
-      await scheduler.waitFor(
-        Promise.all(
-          keys.map((key, number) =>
-            limited(key, never, async () => {
-              const count = (running.get(key) ?? 0) + 1;
-              expect(count).toBeLessThanOrEqual(2);
-              running.set(key, count);
-              begun[key]?.push(number);
-              await scheduler.schedule(Promise.resolve());
-              running.set(key, (running.get(key) ?? 0) - 1);
-            }),
+    fc.asyncProperty(
+      fc.scheduler(),
+      fc.array(fc.constantFrom("a", "b"), { maxLength: 12 }),
+      async (scheduler, keys) => {
+        const limited = createKeyedLimiter(2);
+        const running = new Map<string, number>();
+        const begun: Record<string, number[]> = { a: [], b: [] };
+        await scheduler.waitFor(
+          Promise.all(
+            keys.map((key, number) =>
+              limited(key, never, async () => {
+                const count = (running.get(key) ?? 0) + 1;
+                expect(count).toBeLessThanOrEqual(2);
+                running.set(key, count);
+                begun[key]?.push(number);
+                await scheduler.schedule(Promise.resolve());
+                running.set(key, (running.get(key) ?? 0) - 1);
+              }),
+            ),
           ),
-        ),
-      );
-      expect(Object.values(begun).flat().length).toBe(keys.length);
-      for (const numbers of Object.values(begun)) expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
-    }),
+        );
+        expect(Object.values(begun).flat().length).toBe(keys.length);
+        for (const numbers of Object.values(begun))
+          expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
+      },
+    ),
   );
 });
 
@@ -62,7 +67,9 @@ test("who waits leaves when aborted, and those behind take the place", async () 
 test("who is aborted before does not run, and takes no place", async () => {
   const limited = createKeyedLimiter(1);
   const ran: string[] = [];
-  await expect(limited("a", AbortSignal.abort(new Error("over")), async () => ran.push("aborted"))).rejects.toThrow("over");
+  await expect(
+    limited("a", AbortSignal.abort(new Error("over")), async () => ran.push("aborted")),
+  ).rejects.toThrow("over");
   await limited("a", never, async () => ran.push("other"));
   expect(ran).toEqual(["other"]);
 });

@@ -1,5 +1,9 @@
 /** Runs something as soon as its key has room, and returns its result. Throws the signal's reason if it aborts meanwhile. */
-export type KeyedLimiter = <Result>(key: string, signal: AbortSignal, run: () => Promise<Result>) => Promise<Result>;
+export type KeyedLimiter = <Result>(
+  key: string,
+  signal: AbortSignal,
+  run: () => Promise<Result>,
+) => Promise<Result>;
 
 interface Lane {
   running: number;

@@ -17,7 +17,10 @@ const loopback: readonly LookupAddress[] = [
 ];
 
 /** Finds the addresses of a name, at least one. What it is at ends when the signal is aborted. */
-export type NameLookup = (hostname: string, signal: AbortSignal) => Promise<readonly LookupAddress[]>;
+export type NameLookup = (
+  hostname: string,
+  signal: AbortSignal,
+) => Promise<readonly LookupAddress[]>;
 
 /** Where names are looked up. */
 export interface NameLookupOptions {
@@ -44,13 +47,17 @@ export function createNameLookups({
       const name = hostname.replace(/\.$/, "");
       if (name === "localhost" || name.endsWith(".localhost")) return loopback;
       const own = await hostsAddresses(hostsFile, name);
-      return own.length > 0 ? own : limited(tenant, signal, () => askServers(servers, name, signal));
+      return own.length > 0
+        ? own
+        : limited(tenant, signal, () => askServers(servers, name, signal));
     };
 }
 
 function machineHostsFile(): string {
   /* v8 ignore next -- tests run on one platform */
-  return process.platform === "win32" ? String.raw`C:\Windows\System32\drivers\etc\hosts` : "/etc/hosts";
+  return process.platform === "win32"
+    ? String.raw`C:\Windows\System32\drivers\etc\hosts`
+    : "/etc/hosts";
 }
 
 /** Read each time, as the machine does: containers get lines while they run. */
@@ -63,7 +70,9 @@ async function hostsAddresses(path: string, name: string): Promise<LookupAddress
   return text.split("\n").flatMap((line) => {
     const [address, ...names] = line.replace(/#.*/, "").trim().split(/\s+/);
     const family = isIP(String(address));
-    return family !== 0 && names.some((own) => own.toLowerCase() === name) ? [{ address: String(address), family }] : [];
+    return family !== 0 && names.some((own) => own.toLowerCase() === name)
+      ? [{ address: String(address), family }]
+      : [];
   });
 }
 
@@ -119,9 +128,13 @@ function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[]
 
 /** A failure that says more than that there is nothing, where there is one; `ENOTFOUND` as `dns.lookup` has it. */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
-  const reasons: unknown[] = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
+  const reasons: unknown[] = answers.flatMap((answer) =>
+    answer.status === "rejected" ? [answer.reason] : [],
+  );
   const isNothing = (reason: unknown) => isNoAnswer(systemCode(reason));
-  const nothing = Object.assign(new Error("the name has no address", { cause: reasons[0] }), { code: "ENOTFOUND" });
+  const nothing = Object.assign(new Error("the name has no address", { cause: reasons[0] }), {
+    code: "ENOTFOUND",
+  });
   return reasons.find((reason) => !isNothing(reason)) ?? nothing;
 }
 

@@ -2,7 +2,11 @@ import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
 import { signWebhook } from "./webhook-signature.ts";
 
-const message = { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestampSeconds: 1_614_265_330, body: '{"test": 2432232314}' };
+const message = {
+  id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
+  timestampSeconds: 1_614_265_330,
+  body: '{"test": 2432232314}',
+};
 
 test("a message is signed as the libraries of Standard Webhooks sign it", () => {
   // The vector of https://github.com/standard-webhooks/standard-webhooks/tree/main/libraries

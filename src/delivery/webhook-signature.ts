@@ -20,6 +20,7 @@ export function signWebhook({ id, timestampSeconds, body, secret }: SignedMessag
   const key = secret.startsWith(base64Prefix)
     ? Buffer.from(secret.slice(base64Prefix.length), "base64")
     : Buffer.from(secret, "utf8");
-  if (key.length === 0) throw new TypeError(`the secret is empty; give a key, or ${base64Prefix} and its base64`);
+  if (key.length === 0)
+    throw new TypeError(`the secret is empty; give a key, or ${base64Prefix} and its base64`);
   return `v1,${createHmac("sha256", key).update(`${id}.${timestampSeconds}.${body}`).digest("base64")}`;
 }

@@ -2,7 +2,12 @@ import { execFile } from "node:child_process";
 import { createSign, generateKeyPairSync } from "node:crypto";
 import type { LookupAddress } from "node:dns";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server, Socket } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
@@ -28,7 +33,15 @@ const message = {
 /** To a server of this test, in development. */
 function post(url: string, options: Partial<WebhookRequest> = {}) {
   const lookup = createNameLookups()("acme");
-  return postWebhook({ ...message, url, allowHttp: true, allowPrivate: true, timeoutMs: 20_000, lookup, ...options });
+  return postWebhook({
+    ...message,
+    url,
+    allowHttp: true,
+    allowPrivate: true,
+    timeoutMs: 20_000,
+    lookup,
+    ...options,
+  });
 }
 
 async function failureOf(sending: Promise<unknown>): Promise<WebhookError> {
@@ -55,7 +68,8 @@ async function listen(server: Server): Promise<number> {
 /** Unlike `once`, also where the connection is reset. */
 const closing = (socket: Socket) => new Promise((resolve) => socket.once("close", resolve));
 
-const serve = async (listener: RequestListener) => `http://127.0.0.1:${await listen(createServer(listener))}/hook`;
+const serve = async (listener: RequestListener) =>
+  `http://127.0.0.1:${await listen(createServer(listener))}/hook`;
 const serveRaw = async (talk: (socket: Socket) => void) => {
   const server = createTcpServer((socket) => {
     socket.on("error", () => {});
@@ -63,7 +77,8 @@ const serveRaw = async (talk: (socket: Socket) => void) => {
   });
   return `http://127.0.0.1:${await listen(server)}/hook`;
 };
-const answering = (status: number) => (_: IncomingMessage, response: ServerResponse) => response.writeHead(status).end();
+const answering = (status: number) => (_: IncomingMessage, response: ServerResponse) =>
+  response.writeHead(status).end();
 
 function answeringLookup(...addresses: LookupAddress[]) {
   return vi.fn<NameLookup>(async () => addresses);
@@ -102,27 +117,49 @@ describe("what is sent", () => {
   });
 
   test("headers are sent along and may name another type of content", async () => {
-    const { headers } = await received({ headers: { "Content-Type": "application/cloudevents+json", "X-Tenant": "acme" } });
-    expect(headers).toMatchObject({ "content-type": "application/cloudevents+json", "x-tenant": "acme" });
+    const { headers } = await received({
+      headers: { "Content-Type": "application/cloudevents+json", "X-Tenant": "acme" },
+    });
+    expect(headers).toMatchObject({
+      "content-type": "application/cloudevents+json",
+      "x-tenant": "acme",
+    });
   });
 
-  test.each(["Host", "content-length", "Transfer-Encoding", "connection", "expect", "Webhook-Signature", "webhook-id"])(
-    "the header %s cannot be set",
-    async (name) => {
-      const failure = await failureOf(post("http://127.0.0.1:9/", { headers: { [name]: "secret-value" } }));
-      expect(failure).toMatchObject({ isRetryable: false, message: `webhook to 127.0.0.1:9/: the header ${name} cannot be set` });
-    },
-  );
+  test.each([
+    "Host",
+    "content-length",
+    "Transfer-Encoding",
+    "connection",
+    "expect",
+    "Webhook-Signature",
+    "webhook-id",
+  ])("the header %s cannot be set", async (name) => {
+    const failure = await failureOf(
+      post("http://127.0.0.1:9/", { headers: { [name]: "secret-value" } }),
+    );
+    expect(failure).toMatchObject({
+      isRetryable: false,
+      message: `webhook to 127.0.0.1:9/: the header ${name} cannot be set`,
+    });
+  });
 
   test("a header that would carry another along is refused, without its value", async () => {
-    const failure = await failureOf(post("http://127.0.0.1:9/", { headers: { authorization: "key\r\nhost: inside" } }));
+    const failure = await failureOf(
+      post("http://127.0.0.1:9/", { headers: { authorization: "key\r\nhost: inside" } }),
+    );
     expect(failure.isRetryable).toBe(false);
-    expect(failure.message).toBe('webhook to 127.0.0.1:9/: Invalid character in header content ["authorization"]');
+    expect(failure.message).toBe(
+      'webhook to 127.0.0.1:9/: Invalid character in header content ["authorization"]',
+    );
   });
 
   test("an empty secret is refused", async () => {
     const failure = await failureOf(post("http://127.0.0.1:9/", { secret: "" }));
-    expect(failure).toMatchObject({ isRetryable: false, message: expect.stringContaining("the secret is empty") });
+    expect(failure).toMatchObject({
+      isRetryable: false,
+      message: expect.stringContaining("the secret is empty"),
+    });
   });
 
   test("each request has a connection of its own", async () => {
@@ -148,8 +185,19 @@ describe("what is sent", () => {
     const script = `import { postWebhook } from ${JSON.stringify(import.meta.resolve("./webhook.ts"))};
       const request = ${JSON.stringify(request)};
       console.log(JSON.stringify(await postWebhook({ ...request, lookup: () => Promise.reject(new Error("not asked")) })));`;
-    const env = { ...process.env, NODE_USE_ENV_PROXY: "1", HTTP_PROXY: proxy, http_proxy: proxy, NO_PROXY: "", no_proxy: "" };
-    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], { env });
+    const env = {
+      ...process.env,
+      NODE_USE_ENV_PROXY: "1",
+      HTTP_PROXY: proxy,
+      http_proxy: proxy,
+      NO_PROXY: "",
+      no_proxy: "",
+    };
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ["--input-type=module", "-e", script],
+      { env },
+    );
     expect({ stdout, asked }).toEqual({ stdout: '{"status":204}\n', asked: [] });
   });
 });
@@ -162,7 +210,11 @@ describe("which URLs are refused", () => {
     ["gopher", "gopher://example.com/", "the URL's scheme is gopher:"],
     ["a user", "https://ann@example.com/", "webhook to example.com/: the URL has credentials"],
     ["a password", "https://:pw@example.com/", "webhook to example.com/: the URL has credentials"],
-    ["too long", `https://example.com/${"a".repeat(2_029)}`, "the URL is longer than 2048 characters"],
+    [
+      "too long",
+      `https://example.com/${"a".repeat(2_029)}`,
+      "the URL is longer than 2048 characters",
+    ],
   ])("%s", async (_, url, expected) => {
     const lookup = answeringLookup(publicAddress);
     const failure = await failureOf(post(url, { allowHttp: false, lookup }));
@@ -203,7 +255,10 @@ describe("which addresses are refused", () => {
   ])("the literal %s", async (host) => {
     const lookup = answeringLookup(publicAddress);
     const failure = await failureOf(post(`http://${host}:9/`, { allowPrivate: false, lookup }));
-    expect(failure).toMatchObject({ isRetryable: false, message: expect.stringContaining("an address that is not public") });
+    expect(failure).toMatchObject({
+      isRetryable: false,
+      message: expect.stringContaining("an address that is not public"),
+    });
     expect(lookup).not.toHaveBeenCalled();
   });
 
@@ -211,7 +266,10 @@ describe("which addresses are refused", () => {
     let asked = 0;
     const url = new URL(await serve(() => (asked += 1)));
     const failure = await failureOf(post(`http://localhost:${url.port}/`, { allowPrivate: false }));
-    expect(failure).toMatchObject({ isRetryable: false, message: expect.stringContaining("an address that is not public") });
+    expect(failure).toMatchObject({
+      isRetryable: false,
+      message: expect.stringContaining("an address that is not public"),
+    });
     expect(asked).toBe(0);
   });
 
@@ -224,10 +282,15 @@ describe("which addresses are refused", () => {
   ])("a name, for %s; the message does not tell which address", async (_, addresses) => {
     const connect = vi.spyOn(Socket.prototype, "connect");
     const failure = await failureOf(
-      post("https://hooks.example/in?key=k", { allowPrivate: false, lookup: answeringLookup(...addresses) }),
+      post("https://hooks.example/in?key=k", {
+        allowPrivate: false,
+        lookup: answeringLookup(...addresses),
+      }),
     );
     expect(failure.isRetryable).toBe(false);
-    expect(failure.message).toBe("webhook to hooks.example/in: the host has an address that is not public");
+    expect(failure.message).toBe(
+      "webhook to hooks.example/in: the host has an address that is not public",
+    );
     expect(String(failure.cause)).toMatch(/ is not public$/);
     expect(connect).not.toHaveBeenCalled();
   });
@@ -240,32 +303,50 @@ describe("which addresses are refused", () => {
     expect(lookup).toHaveBeenCalledOnce();
   });
 
-  test.each(["http", "https"])("a connection over %s that ends at a private address after a public answer", async (scheme) => {
-    const bytes: Buffer[] = [];
-    const server = createTcpServer((socket) => socket.on("error", () => {}).on("data", (chunk) => bytes.push(chunk)));
-    connectEverythingTo(await listen(server));
-    const ended = once(server, "connection").then(([socket]: Socket[]) => socket && closing(socket));
-    const lookup = answeringLookup(publicAddress);
-    const failure = await failureOf(post(`${scheme}://hooks.example/`, { allowPrivate: false, lookup }));
-    expect(failure).toMatchObject({ isRetryable: false, message: expect.stringContaining("an address that is not public") });
-    expect(String(failure.cause)).toContain("127.0.0.1 is not public");
-    await ended;
-    expect(Buffer.concat(bytes).toString("latin1")).not.toContain("POST");
-  });
+  test.each(["http", "https"])(
+    "a connection over %s that ends at a private address after a public answer",
+    async (scheme) => {
+      const bytes: Buffer[] = [];
+      const server = createTcpServer((socket) =>
+        socket.on("error", () => {}).on("data", (chunk) => bytes.push(chunk)),
+      );
+      connectEverythingTo(await listen(server));
+      const ended = once(server, "connection").then(
+        ([socket]: Socket[]) => socket && closing(socket),
+      );
+      const lookup = answeringLookup(publicAddress);
+      const failure = await failureOf(
+        post(`${scheme}://hooks.example/`, { allowPrivate: false, lookup }),
+      );
+      expect(failure).toMatchObject({
+        isRetryable: false,
+        message: expect.stringContaining("an address that is not public"),
+      });
+      expect(String(failure.cause)).toContain("127.0.0.1 is not public");
+      await ended;
+      expect(Buffer.concat(bytes).toString("latin1")).not.toContain("POST");
+    },
+  );
 
   test("a connection that ends at a public address is used", async () => {
     const url = new URL(await serve(answering(200)));
     connectEverythingTo(Number(url.port), publicAddress.address);
     const lookup = answeringLookup(publicAddress);
-    expect(await post("http://hooks.example/", { allowPrivate: false, lookup })).toEqual({ status: 200 });
+    expect(await post("http://hooks.example/", { allowPrivate: false, lookup })).toEqual({
+      status: 200,
+    });
   });
 
   /** As a network does that leads elsewhere, whatever the sockets say that they are connected to. */
   function connectEverythingTo(port: number, remoteAddress?: string): void {
     // Node's own callers give a listener second, if any.
     const connect = Socket.prototype.connect as (this: Socket, ...given: unknown[]) => Socket;
-    vi.spyOn(Socket.prototype, "connect").mockImplementation(function (this: Socket, ...given: unknown[]) {
-      if (remoteAddress !== undefined) Object.defineProperty(this, "remoteAddress", { value: remoteAddress });
+    vi.spyOn(Socket.prototype, "connect").mockImplementation(function (
+      this: Socket,
+      ...given: unknown[]
+    ) {
+      if (remoteAddress !== undefined)
+        Object.defineProperty(this, "remoteAddress", { value: remoteAddress });
       return connect.call(this, { port, host: "127.0.0.1" }, given[1]);
     });
   }
@@ -277,16 +358,24 @@ describe("what an answer means", () => {
   });
 
   test.each([429, 500, 502, 503, 599])("%i may be tried again", async (status) => {
-    expect(await failureOf(post(await serve(answering(status))))).toMatchObject({ isRetryable: true, status });
+    expect(await failureOf(post(await serve(answering(status))))).toMatchObject({
+      isRetryable: true,
+      status,
+    });
   });
 
   test.each([304, 400, 401, 404, 408, 410, 413, 600, 999])("%i will not change", async (status) => {
-    expect(await failureOf(post(await serve(answering(status))))).toMatchObject({ isRetryable: false, status });
+    expect(await failureOf(post(await serve(answering(status))))).toMatchObject({
+      isRetryable: false,
+      status,
+    });
   });
 
   test("an answer that switches protocols is none", async () => {
     const url = await serveRaw((socket) =>
-      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
+      socket.write(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+      ),
     );
     expect(await failureOf(post(url))).toMatchObject({ isRetryable: false, status: 101 });
   });
@@ -297,9 +386,13 @@ describe("what an answer means", () => {
       asked += 1;
       response.end();
     });
-    const failure = await failureOf(post(await serve((_, r) => r.writeHead(status, { location: elsewhere }).end())));
+    const failure = await failureOf(
+      post(await serve((_, r) => r.writeHead(status, { location: elsewhere }).end())),
+    );
     expect(failure).toMatchObject({ isRetryable: false, status });
-    expect(failure.message).toContain(`answered with status ${status}, and redirects are not followed`);
+    expect(failure.message).toContain(
+      `answered with status ${status}, and redirects are not followed`,
+    );
     expect(asked).toBe(0);
   });
 
@@ -324,29 +417,45 @@ describe("what may be tried again for want of an answer", () => {
     const port = await closedPort();
     const failure = await failureOf(post(`http://127.0.0.1:${port}/hook?key=k`));
     expect(failure).toMatchObject({ isRetryable: true, status: undefined });
-    expect(failure.message).toBe(`webhook to 127.0.0.1:${port}/hook: connection failed (ECONNREFUSED)`);
+    expect(failure.message).toBe(
+      `webhook to 127.0.0.1:${port}/hook: connection failed (ECONNREFUSED)`,
+    );
   });
 
   test("a connection that is refused at each address of the name", async () => {
     const port = await closedPort();
-    const failure = await failureOf(post(`http://hooks.example:${port}/`, { lookup: answeringLookup(loopback, loopback) }));
-    expect(failure).toMatchObject({ isRetryable: true, message: expect.stringContaining("(ECONNREFUSED)") });
+    const failure = await failureOf(
+      post(`http://hooks.example:${port}/`, { lookup: answeringLookup(loopback, loopback) }),
+    );
+    expect(failure).toMatchObject({
+      isRetryable: true,
+      message: expect.stringContaining("(ECONNREFUSED)"),
+    });
   });
 
   test("a connection that is reset", async () => {
     const url = await serveRaw((socket) => socket.resetAndDestroy());
-    expect(await failureOf(post(url))).toMatchObject({ isRetryable: true, message: expect.stringContaining("ECONNRESET") });
+    expect(await failureOf(post(url))).toMatchObject({
+      isRetryable: true,
+      message: expect.stringContaining("ECONNRESET"),
+    });
   });
 
   test("an answer that is not HTTP", async () => {
     const url = await serveRaw((socket) => socket.end("220 ready\r\n"));
-    expect(await failureOf(post(url))).toMatchObject({ isRetryable: true, message: expect.stringContaining("(HPE_") });
+    expect(await failureOf(post(url))).toMatchObject({
+      isRetryable: true,
+      message: expect.stringContaining("(HPE_"),
+    });
   });
 
   test.each(["EAI_AGAIN", "ENOTFOUND"])("a name that is not found: %s", async (code) => {
     const lookup = () => Promise.reject(Object.assign(new Error("inside"), { code }));
     const failure = await failureOf(post("http://hooks.example/", { lookup }));
-    expect(failure).toMatchObject({ isRetryable: true, message: `webhook to hooks.example/: connection failed (${code})` });
+    expect(failure).toMatchObject({
+      isRetryable: true,
+      message: `webhook to hooks.example/: connection failed (${code})`,
+    });
   });
 
   test("a look-up that fails without a code", async () => {
@@ -354,12 +463,19 @@ describe("what may be tried again for want of an answer", () => {
       throw new Error("broken");
     };
     const failure = await failureOf(post("http://hooks.example/", { lookup }));
-    expect(failure).toMatchObject({ isRetryable: true, message: expect.stringContaining("(no code)") });
+    expect(failure).toMatchObject({
+      isRetryable: true,
+      message: expect.stringContaining("(no code)"),
+    });
   });
 });
 
 describe("when time runs out", () => {
-  const timeout = { isRetryable: true, status: undefined, message: expect.stringContaining("no answer within 100 ms") };
+  const timeout = {
+    isRetryable: true,
+    status: undefined,
+    message: expect.stringContaining("no answer within 100 ms"),
+  };
 
   test("a look-up that never ends has half of it, and is told to end", async () => {
     const lookup = vi.fn<NameLookup>(() => new Promise(() => {}));
@@ -372,15 +488,21 @@ describe("when time runs out", () => {
   test.each([
     [60_000, 5_000],
     [3_000, 1_500],
-  ])("a look-up of a webhook with %i ms has %i ms, and no timer is left of it", async (timeoutMs, lookupMs) => {
-    const set = vi.spyOn(globalThis, "setTimeout");
-    const cleared = vi.spyOn(globalThis, "clearTimeout");
-    const url = new URL(await serve(answering(200)));
-    await post(`http://hooks.example:${url.port}/`, { timeoutMs, lookup: answeringLookup(loopback) });
-    const timer = set.mock.results[set.mock.calls.findIndex(([, ms]) => ms === lookupMs)]?.value;
-    expect(timer).toBeDefined();
-    expect(cleared).toHaveBeenCalledWith(timer);
-  });
+  ])(
+    "a look-up of a webhook with %i ms has %i ms, and no timer is left of it",
+    async (timeoutMs, lookupMs) => {
+      const set = vi.spyOn(globalThis, "setTimeout");
+      const cleared = vi.spyOn(globalThis, "clearTimeout");
+      const url = new URL(await serve(answering(200)));
+      await post(`http://hooks.example:${url.port}/`, {
+        timeoutMs,
+        lookup: answeringLookup(loopback),
+      });
+      const timer = set.mock.results[set.mock.calls.findIndex(([, ms]) => ms === lookupMs)]?.value;
+      expect(timer).toBeDefined();
+      expect(cleared).toHaveBeenCalledWith(timer);
+    },
+  );
 
   test("a server that never answers", async () => {
     expect(await failureOf(post(await serve(() => {}), { timeoutMs: 100 }))).toMatchObject(timeout);
@@ -450,7 +572,8 @@ describe("what is read of a body", () => {
 
 describe("over TLS", () => {
   const { key, certificate } = selfSigned("hooks.example");
-  const serveTls = (listener: RequestListener) => listen(createTlsServer({ key, cert: certificate }, listener));
+  const serveTls = (listener: RequestListener) =>
+    listen(createTlsServer({ key, cert: certificate }, listener));
 
   function trust(): void {
     const known = getCACertificates("default");
@@ -460,9 +583,13 @@ describe("over TLS", () => {
 
   test("a message is sent to a server whose certificate names the host", async () => {
     trust();
-    const port = await serveTls((request, response) => response.writeHead(request.method === "POST" ? 204 : 400).end());
+    const port = await serveTls((request, response) =>
+      response.writeHead(request.method === "POST" ? 204 : 400).end(),
+    );
     const lookup = answeringLookup(loopback);
-    expect(await post(`https://hooks.example:${port}/`, { allowHttp: false, lookup })).toEqual({ status: 204 });
+    expect(await post(`https://hooks.example:${port}/`, { allowHttp: false, lookup })).toEqual({
+      status: 204,
+    });
   });
 
   test.each([
@@ -472,8 +599,13 @@ describe("over TLS", () => {
     if (isTrusted) trust();
     let asked = 0;
     const port = await serveTls(() => (asked += 1));
-    const failure = await failureOf(post(`https://${host}:${port}/`, { lookup: answeringLookup(loopback) }));
-    expect(failure).toMatchObject({ isRetryable: true, message: expect.stringContaining(`(${code})`) });
+    const failure = await failureOf(
+      post(`https://${host}:${port}/`, { lookup: answeringLookup(loopback) }),
+    );
+    expect(failure).toMatchObject({
+      isRetryable: true,
+      message: expect.stringContaining(`(${code})`),
+    });
     expect(asked).toBe(0);
   });
 });
@@ -483,14 +615,18 @@ function selfSigned(host: string): { key: string; certificate: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const element = (tag: number, ...parts: Uint8Array[]) => {
     const content = Buffer.concat(parts);
-    const length = content.length < 128 ? [content.length] : [0x82, content.length >> 8, content.length & 255];
+    const length =
+      content.length < 128 ? [content.length] : [0x82, content.length >> 8, content.length & 255];
     return Buffer.concat([Buffer.from([tag, ...length]), content]);
   };
   const sequence = (...parts: Uint8Array[]) => element(0x30, ...parts);
-  const time = (ms: number) => element(0x18, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]|\..*/g, "")}Z`));
+  const time = (ms: number) =>
+    element(0x18, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]|\..*/g, "")}Z`));
   const integer = (value: number) => element(0x02, Buffer.from([value]));
   const ecdsaWithSha256 = sequence(Buffer.from("06082a8648ce3d040302", "hex"));
-  const commonName = sequence(element(0x31, sequence(Buffer.from("0603550403", "hex"), element(0x0c, Buffer.from(host)))));
+  const commonName = sequence(
+    element(0x31, sequence(Buffer.from("0603550403", "hex"), element(0x0c, Buffer.from(host)))),
+  );
   const alternativeName = element(0x04, sequence(element(0x82, Buffer.from(host))));
   const body = sequence(
     element(0xa0, integer(2)),

@@ -12,7 +12,8 @@ const maxAnswerBytes = 64 * 1024;
 /** How long the look-up of the name may take, in milliseconds, and which part of the whole time. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
 // What frames the request or is signed is not the caller's to set.
-const reservedHeader = /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
+const reservedHeader =
+  /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
 /** A webhook to send. */
 export interface WebhookRequest {
@@ -35,7 +36,10 @@ export interface WebhookRequest {
   /** Finds the addresses of a name, within half of `timeoutMs` and 5 s at the most. */
   readonly lookup: NameLookup;
   /** Sends it, with another `traceparent` where it has one: that of a span of its own. Default: it is sent as it is. */
-  readonly around?: (url: URL, send: (traceparent: string | undefined) => Promise<number>) => Promise<number>;
+  readonly around?: (
+    url: URL,
+    send: (traceparent: string | undefined) => Promise<number>,
+  ) => Promise<number>;
 }
 
 /** A webhook that was not delivered. Its message has neither the secret nor the URL's query. */
@@ -44,7 +48,10 @@ export class WebhookError extends Error {
   readonly isRetryable: boolean;
   /** The status of the answer, where there was one. */
   readonly status: number | undefined;
-  constructor(message: string, options: { readonly isRetryable: boolean; readonly status?: number; readonly cause?: unknown }) {
+  constructor(
+    message: string,
+    options: { readonly isRetryable: boolean; readonly status?: number; readonly cause?: unknown },
+  ) {
     super(message, { cause: options.cause });
     this.name = "WebhookError";
     this.isRetryable = options.isRetryable;
@@ -73,13 +80,22 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
   const timer = setTimeout(() => deadline.abort(), request.timeoutMs);
   try {
     const sendWith = (traceparent: string | undefined) =>
-      send(traceparent === undefined ? request : withTrace(request, traceparent), url, place, deadline.signal);
-    const status = await (request.around === undefined ? sendWith(undefined) : request.around(url, sendWith));
+      send(
+        traceparent === undefined ? request : withTrace(request, traceparent),
+        url,
+        place,
+        deadline.signal,
+      );
+    const status = await (request.around === undefined
+      ? sendWith(undefined)
+      : request.around(url, sendWith));
     if (status < 200 || status > 299) throw statusError(place, status);
     return { status };
   } catch (cause) {
     if (cause instanceof WebhookError) throw cause;
-    const what = deadline.signal.aborted ? `no answer within ${request.timeoutMs} ms` : `connection failed (${codeOf(cause)})`;
+    const what = deadline.signal.aborted
+      ? `no answer within ${request.timeoutMs} ms`
+      : `connection failed (${codeOf(cause)})`;
     throw new WebhookError(`${place}: ${what}`, { isRetryable: true, cause });
   } finally {
     clearTimeout(timer);
@@ -91,10 +107,14 @@ function withTrace(request: WebhookRequest, traceparent: string): WebhookRequest
 }
 
 function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
-  if (text.length > maxUrlLength) throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
+  if (text.length > maxUrlLength)
+    throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
   const url = URL.parse(text);
   // The URL is not quoted: there is no telling what of it is a secret.
-  if (url === null) throw permanent("webhook: the URL cannot be parsed; give an absolute one, as https://host/path");
+  if (url === null)
+    throw permanent(
+      "webhook: the URL cannot be parsed; give an absolute one, as https://host/path",
+    );
   if (url.protocol !== "https:" && !(allowHttp && url.protocol === "http:"))
     throw permanent(`webhook: the URL's scheme is ${url.protocol.slice(0, 20)}, not https:`);
   if (url.username !== "" || url.password !== "")
@@ -107,10 +127,16 @@ function placeOf({ host, pathname }: URL): string {
   return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
 }
 
-async function send(request: WebhookRequest, url: URL, place: string, signal: AbortSignal): Promise<number> {
+async function send(
+  request: WebhookRequest,
+  url: URL,
+  place: string,
+  signal: AbortSignal,
+): Promise<number> {
   const isAllowed = await addressRule(request);
   const addresses = await addressesOf(request, url, place);
-  for (const { address } of addresses) if (!isAllowed(address)) throw refusedAddress(place, address);
+  for (const { address } of addresses)
+    if (!isAllowed(address)) throw refusedAddress(place, address);
 
   const outgoing = clientRequest(request, url, place, addresses, signal);
   outgoing.once("socket", (socket: Socket) => {
@@ -118,26 +144,35 @@ async function send(request: WebhookRequest, url: URL, place: string, signal: Ab
     socket.once("connect", () => {
       const peer = String(socket.remoteAddress);
       if (!isAllowed(peer)) outgoing.destroy(refusedAddress(place, peer));
-      else if (url.protocol === "https:") socket.once("secureConnect", () => outgoing.end(request.body));
+      else if (url.protocol === "https:")
+        socket.once("secureConnect", () => outgoing.end(request.body));
       else outgoing.end(request.body);
     });
   });
   return statusOf(outgoing);
 }
 
-async function addressRule({ allowPrivate }: WebhookRequest): Promise<(address: string) => boolean> {
+async function addressRule({
+  allowPrivate,
+}: WebhookRequest): Promise<(address: string) => boolean> {
   if (allowPrivate) return () => true;
   const { default: ipaddr } = await import("ipaddr.js");
   return (address) => isPublicAddress(ipaddr, address);
 }
 
-async function addressesOf(request: WebhookRequest, url: URL, place: string): Promise<readonly LookupAddress[]> {
+async function addressesOf(
+  request: WebhookRequest,
+  url: URL,
+  place: string,
+): Promise<readonly LookupAddress[]> {
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const family = process.getBuiltinModule("node:net").isIP(hostname);
   if (family !== 0) return [{ address: hostname, family }];
   const lookupMs = Math.min(maxLookupMs, request.timeoutMs * maxLookupShare);
   const ending = new AbortController();
-  const late = new WebhookError(`${place}: its name was not found within ${lookupMs} ms`, { isRetryable: true });
+  const late = new WebhookError(`${place}: its name was not found within ${lookupMs} ms`, {
+    isRetryable: true,
+  });
   const timer = setTimeout(() => ending.abort(late), lookupMs);
   try {
     return await new Promise((resolve, reject) => {
@@ -177,7 +212,13 @@ function clientRequest(
   }
 }
 
-function headersOf({ id, body, secret, nowMs, headers = {} }: WebhookRequest): Record<string, string> {
+function headersOf({
+  id,
+  body,
+  secret,
+  nowMs,
+  headers = {},
+}: WebhookRequest): Record<string, string> {
   const timestampSeconds = Math.floor(nowMs / 1_000);
   const all: Record<string, string> = { "content-type": "application/json" };
   for (const [name, value] of Object.entries(headers)) {
@@ -186,7 +227,8 @@ function headersOf({ id, body, secret, nowMs, headers = {} }: WebhookRequest): R
   }
   all["webhook-id"] = id;
   all["webhook-timestamp"] = String(timestampSeconds);
-  if (secret !== undefined) all["webhook-signature"] = signWebhook({ id, timestampSeconds, body, secret });
+  if (secret !== undefined)
+    all["webhook-signature"] = signWebhook({ id, timestampSeconds, body, secret });
   return all;
 }
 
@@ -223,15 +265,21 @@ function drop(response: IncomingMessage, outgoing: ClientRequest): void {
 
 function statusError(place: string, status: number): WebhookError {
   const isRedirect = status >= 300 && status <= 399;
-  return new WebhookError(`${place}: answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`, {
-    isRetryable: status === 429 || (status >= 500 && status <= 599),
-    status,
-  });
+  return new WebhookError(
+    `${place}: answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`,
+    {
+      isRetryable: status === 429 || (status >= 500 && status <= 599),
+      status,
+    },
+  );
 }
 
 /** Only the cause has the address: the message may reach the author of the URL, who must not learn internal addresses. */
 function refusedAddress(place: string, address: string): WebhookError {
-  return permanent(`${place}: the host has an address that is not public`, new Error(`${address} is not public`));
+  return permanent(
+    `${place}: the host has an address that is not public`,
+    new Error(`${address} is not public`),
+  );
 }
 
 function permanent(message: string, cause?: unknown): WebhookError {

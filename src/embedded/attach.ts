@@ -34,7 +34,11 @@ export async function attach(
   const asking = request({
     host: "127.0.0.1",
     port: shared.port,
-    headers: { connection: "upgrade", upgrade: attachmentProtocol, [attachmentKeyHeader]: shared.key },
+    headers: {
+      connection: "upgrade",
+      upgrade: attachmentProtocol,
+      [attachmentKeyHeader]: shared.key,
+    },
     signal: AbortSignal.timeout(answerMs),
   });
   asking.end();

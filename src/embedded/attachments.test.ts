@@ -18,7 +18,10 @@ const key = "key";
 const region = "eu-west-1";
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "keelson-attach-"));
-  server = createServer((_request, response) => response.end("no upgrade here")).listen(0, "127.0.0.1");
+  server = createServer((_request, response) => response.end("no upgrade here")).listen(
+    0,
+    "127.0.0.1",
+  );
   sockets = [];
   server.on("connection", (socket) => sockets.push(socket));
   await once(server, "listening");
@@ -31,7 +34,10 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-const accept = (idleMs: number, onIdle = vi.fn()) => ({ onIdle, ...acceptAttachments(server, { key, idleMs, onIdle }) });
+const accept = (idleMs: number, onIdle = vi.fn()) => ({
+  onIdle,
+  ...acceptAttachments(server, { key, idleMs, onIdle }),
+});
 const attached = async () => {
   const attachment = await attach(directory, region);
   if (attachment === undefined) throw new Error("nobody took it");
@@ -128,7 +134,11 @@ test("without a listener of its own a report goes to the standard error", async 
 
 test("who does not know the key is no client", async () => {
   const { close } = accept(60_000);
-  writeHolder(directory, { pid: process.pid, parentPid: 1, shared: { port, key: "another", region } });
+  writeHolder(directory, {
+    pid: process.pid,
+    parentPid: 1,
+    shared: { port, key: "another", region },
+  });
   expect(await attach(directory, region)).toBeUndefined();
   close();
 });
@@ -157,8 +167,9 @@ test("a connection that breaks is a client that has gone", async () => {
 
 test("a connection that breaks is for its client the end of the stack", async () => {
   server.on("upgrade", (_request, socket: Socket) => {
-    socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: keelson-stack\r\n\r\n", () =>
-      socket.resetAndDestroy(),
+    socket.write(
+      "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: keelson-stack\r\n\r\n",
+      () => socket.resetAndDestroy(),
     );
   });
   await (await attached()).ended;

@@ -27,7 +27,10 @@ export interface AttachmentOptions {
 }
 
 /** Takes the connections of clients on a server, and counts them: one whose process is killed is gone as well. */
-export function acceptAttachments(server: Server, { key, idleMs, onIdle }: AttachmentOptions): Attachments {
+export function acceptAttachments(
+  server: Server,
+  { key, idleMs, onIdle }: AttachmentOptions,
+): Attachments {
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
   let idle = setTimeout(onIdle, idleMs);
@@ -46,7 +49,11 @@ export function acceptAttachments(server: Server, { key, idleMs, onIdle }: Attac
     };
   };
   server.on("upgrade", ({ headers }: IncomingMessage, socket: Duplex) => {
-    if (isClosed || headers.upgrade !== attachmentProtocol || headers[attachmentKeyHeader] !== key) {
+    if (
+      isClosed ||
+      headers.upgrade !== attachmentProtocol ||
+      headers[attachmentKeyHeader] !== key
+    ) {
       socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
       return;
     }
@@ -62,7 +69,9 @@ export function acceptAttachments(server: Server, { key, idleMs, onIdle }: Attac
       if (left > 0 || idleMs > 0) socket.end();
     });
     socket.resume();
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${attachmentProtocol}\r\n\r\n`);
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${attachmentProtocol}\r\n\r\n`,
+    );
   });
   return {
     enter,

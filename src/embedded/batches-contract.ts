@@ -7,7 +7,13 @@ import {
 } from "@aws-sdk/client-sqs";
 import { describe, expect, test } from "vitest";
 import { waitFor } from "../../test/support/wait-for.ts";
-import { bodies, type ContractQueues, fresh, refused, type SqsCapabilities } from "./queue-contract.ts";
+import {
+  bodies,
+  type ContractQueues,
+  fresh,
+  refused,
+  type SqsCapabilities,
+} from "./queue-contract.ts";
 
 /** The part of the contract about batches of messages. */
 export function describeBatches(queues: ContractQueues, capabilities: SqsCapabilities): void {
@@ -19,7 +25,10 @@ export function describeBatches(queues: ContractQueues, capabilities: SqsCapabil
 
     test("ten messages are sent, received, hidden and deleted at once", async () => {
       const QueueUrl = await create();
-      const entries = Array.from({ length: 10 }, (_, index) => ({ Id: `e${index}`, MessageBody: `b${index}` }));
+      const entries = Array.from({ length: 10 }, (_, index) => ({
+        Id: `e${index}`,
+        MessageBody: `b${index}`,
+      }));
       const sent = await batch(QueueUrl, entries);
       expect(sent.Successful?.map(({ Id }) => Id)).toEqual(entries.map(({ Id }) => Id));
       const messages: Message[] = [];
@@ -27,7 +36,10 @@ export function describeBatches(queues: ContractQueues, capabilities: SqsCapabil
         messages.push(...(await receive(QueueUrl)));
         expect(bodies(messages).sort()).toEqual(entries.map(({ MessageBody }) => MessageBody));
       });
-      const handles = messages.map(({ ReceiptHandle }, index) => ({ Id: `r${index}`, ReceiptHandle }));
+      const handles = messages.map(({ ReceiptHandle }, index) => ({
+        Id: `r${index}`,
+        ReceiptHandle,
+      }));
       const hidden = await client().send(
         new ChangeMessageVisibilityBatchCommand({
           QueueUrl,
@@ -36,11 +48,16 @@ export function describeBatches(queues: ContractQueues, capabilities: SqsCapabil
       );
       expect(hidden.Successful).toHaveLength(10);
       const deleted = await client().send(
-        new DeleteMessageBatchCommand({ QueueUrl, Entries: [...handles.slice(0, 9), { Id: "x", ReceiptHandle: "junk" }] }),
+        new DeleteMessageBatchCommand({
+          QueueUrl,
+          Entries: [...handles.slice(0, 9), { Id: "x", ReceiptHandle: "junk" }],
+        }),
       );
       expect(deleted.Successful).toHaveLength(9);
       expect(deleted.Failed).toMatchObject([{ Id: "x", Code: "ReceiptHandleIsInvalid" }]);
-      expect(await attributesOf(QueueUrl)).toMatchObject({ ApproximateNumberOfMessagesNotVisible: "1" });
+      expect(await attributesOf(QueueUrl)).toMatchObject({
+        ApproximateNumberOfMessagesNotVisible: "1",
+      });
     });
 
     if (capabilities.answersBatchesPartly) {
@@ -51,7 +68,9 @@ export function describeBatches(queues: ContractQueues, capabilities: SqsCapabil
           { Id: "bad", MessageBody: "y", MessageGroupId: "g" },
         ]);
         expect(answer.Successful?.map(({ Id }) => Id)).toEqual(["good"]);
-        expect(answer.Failed).toMatchObject([{ Id: "bad", Code: "InvalidParameterValue", SenderFault: true }]);
+        expect(answer.Failed).toMatchObject([
+          { Id: "bad", Code: "InvalidParameterValue", SenderFault: true },
+        ]);
       });
     }
 
@@ -65,7 +84,9 @@ export function describeBatches(queues: ContractQueues, capabilities: SqsCapabil
       expect(await refused(batch(url, [entry("a b")]))).toBe("InvalidBatchEntryId");
       if (capabilities.checksInput) {
         const half = "x".repeat(131_073);
-        expect(await refused(batch(url, [entry("a", half), entry("b", half)]))).toBe("BatchRequestTooLong");
+        expect(await refused(batch(url, [entry("a", half), entry("b", half)]))).toBe(
+          "BatchRequestTooLong",
+        );
       }
     });
   });

@@ -56,26 +56,48 @@ export function contractBuses(connection: () => EventBridgeConnection) {
   };
   const createQueue = async (Attributes: Record<string, string> = {}) => {
     const QueueName = `${base}-${fresh()}${Attributes["FifoQueue"] === "true" ? ".fifo" : ""}`;
-    const { QueueUrl = "" } = await connection().sqs.send(new CreateQueueCommand({ QueueName, Attributes }));
+    const { QueueUrl = "" } = await connection().sqs.send(
+      new CreateQueueCommand({ QueueName, Attributes }),
+    );
     queues.push(QueueUrl);
     const asked = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["QueueArn"] });
-    return { url: QueueUrl, arn: (await connection().sqs.send(asked)).Attributes?.["QueueArn"] ?? "" };
+    return {
+      url: QueueUrl,
+      arn: (await connection().sqs.send(asked)).Attributes?.["QueueArn"] ?? "",
+    };
   };
-  const putRule = async (EventBusName: string, pattern: object, more: Partial<PutRuleCommandInput> = {}) => {
+  const putRule = async (
+    EventBusName: string,
+    pattern: object,
+    more: Partial<PutRuleCommandInput> = {},
+  ) => {
     const Name = `rule-${fresh()}`;
-    await client().send(new PutRuleCommand({ Name, EventBusName, EventPattern: JSON.stringify(pattern), ...more }));
+    await client().send(
+      new PutRuleCommand({ Name, EventBusName, EventPattern: JSON.stringify(pattern), ...more }),
+    );
     return Name;
   };
   const putTarget = (EventBusName: string, Rule: string, target: Omit<Target, "Id">) =>
-    client().send(new PutTargetsCommand({ Rule, EventBusName, Targets: [{ Id: "queue", ...target }] }));
+    client().send(
+      new PutTargetsCommand({ Rule, EventBusName, Targets: [{ Id: "queue", ...target }] }),
+    );
   /** A bus with one rule, whose events come into a queue. */
-  const route = async (pattern: object, target: Partial<Target> = {}, rule: Partial<PutRuleCommandInput> = {}) => {
+  const route = async (
+    pattern: object,
+    target: Partial<Target> = {},
+    rule: Partial<PutRuleCommandInput> = {},
+  ) => {
     const [bus, queue] = [await createBus(), await createQueue()];
     await putTarget(bus, await putRule(bus, pattern, rule), { Arn: queue.arn, ...target });
     return { bus, url: queue.url };
   };
-  const put = (...Entries: PutEventsRequestEntry[]) => client().send(new PutEventsCommand({ Entries }));
-  const entry = (EventBusName: string, Detail: unknown, more: Partial<PutEventsRequestEntry> = {}): PutEventsRequestEntry => ({
+  const put = (...Entries: PutEventsRequestEntry[]) =>
+    client().send(new PutEventsCommand({ Entries }));
+  const entry = (
+    EventBusName: string,
+    Detail: unknown,
+    more: Partial<PutEventsRequestEntry> = {},
+  ): PutEventsRequestEntry => ({
     EventBusName,
     Source: "shop",
     DetailType: "OrderPlaced",
@@ -83,10 +105,16 @@ export function contractBuses(connection: () => EventBridgeConnection) {
     ...more,
   });
   const receiveOne = async (QueueUrl: string): Promise<Message> => {
-    const asked = new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 10, MessageSystemAttributeNames: ["All"] });
+    const asked = new ReceiveMessageCommand({
+      QueueUrl,
+      WaitTimeSeconds: 10,
+      MessageSystemAttributeNames: ["All"],
+    });
     const [message] = (await connection().sqs.send(asked)).Messages ?? [];
     if (message === undefined) throw new Error("Nothing was received within 10 seconds");
-    await connection().sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message.ReceiptHandle }));
+    await connection().sqs.send(
+      new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message.ReceiptHandle }),
+    );
     return message;
   };
   const eventIn = async (url: string) => JSON.parse((await receiveOne(url)).Body ?? "");
@@ -101,9 +129,23 @@ export function contractBuses(connection: () => EventBridgeConnection) {
       }
       await client().send(new DeleteEventBusCommand({ Name: EventBusName }));
     }
-    for (const QueueUrl of queues) await connection().sqs.send(new DeleteQueueCommand({ QueueUrl }));
+    for (const QueueUrl of queues)
+      await connection().sqs.send(new DeleteQueueCommand({ QueueUrl }));
   };
-  return { base, client, createBus, createQueue, putRule, putTarget, route, put, entry, receiveOne, eventIn, deleteAll };
+  return {
+    base,
+    client,
+    createBus,
+    createQueue,
+    putRule,
+    putTarget,
+    route,
+    put,
+    entry,
+    receiveOne,
+    eventIn,
+    deleteAll,
+  };
 }
 
 /** The name of the error that a call fails with, `taken` where it does not. */

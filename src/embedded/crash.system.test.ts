@@ -55,9 +55,13 @@ await db.close();
 `;
 
 async function runKilled(cut: number, moment: string): Promise<NodeJS.Signals | null> {
-  const child = spawn(process.execPath, ["--input-type=module", "-e", script, directory, String(cut), moment, import.meta.url], {
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    ["--input-type=module", "-e", script, directory, String(cut), moment, import.meta.url],
+    {
+      stdio: ["ignore", "inherit", "inherit"],
+    },
+  );
   const [code, signal] = await once(child, "exit");
   expect([0, null]).toContain(code);
   return signal;
@@ -68,10 +72,17 @@ async function prepare(): Promise<void> {
   await db.call("CreateTable", {
     TableName: "tab",
     BillingMode: "PAY_PER_REQUEST",
-    AttributeDefinitions: ["pk", "owner"].map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+    AttributeDefinitions: ["pk", "owner"].map((AttributeName) => ({
+      AttributeName,
+      AttributeType: "S",
+    })),
     KeySchema: [{ AttributeName: "pk", KeyType: "HASH" }],
     GlobalSecondaryIndexes: [
-      { IndexName: "byOwner", KeySchema: [{ AttributeName: "owner", KeyType: "HASH" }], Projection: { ProjectionType: "ALL" } },
+      {
+        IndexName: "byOwner",
+        KeySchema: [{ AttributeName: "owner", KeyType: "HASH" }],
+        Projection: { ProjectionType: "ALL" },
+      },
     ],
   });
   await db.call("PutItem", { TableName: "tab", Item: { pk: { S: "count" }, n: { N: "1" } } });
@@ -82,7 +93,9 @@ async function prepare(): Promise<void> {
 async function found() {
   const db = await openDynamoDb({ path: directory });
   const scan = (input: object) =>
-    db.call("Scan", { TableName: "tab", ...input }) as Promise<{ Items: { pk: { S: string }; n?: { N: string } }[] }>; // the items above
+    db.call("Scan", { TableName: "tab", ...input }) as Promise<{
+      Items: { pk: { S: string }; n?: { N: string } }[];
+    }>; // the items above
   const { Items } = await scan({});
   const indexed = await scan({ IndexName: "byOwner" });
   await db.close();

@@ -1,6 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -20,9 +28,12 @@ afterEach(() => rmSync(directory, { recursive: true }));
 const here = { pid: process.pid, parentPid: process.ppid };
 const locked = () =>
   Promise.reject(
-    new Error("Database failed to open", { cause: Object.assign(new Error("IO error: lock"), { code: "LEVEL_LOCKED" }) }),
+    new Error("Database failed to open", {
+      cause: Object.assign(new Error("IO error: lock"), { code: "LEVEL_LOCKED" }),
+    }),
   );
-const holderFile = (content: unknown) => writeFileSync(join(directory, "holder.json"), JSON.stringify(content));
+const holderFile = (content: unknown) =>
+  writeFileSync(join(directory, "holder.json"), JSON.stringify(content));
 
 async function deadPid(): Promise<number> {
   const child = spawn(process.execPath, ["-e", ""]);
@@ -55,24 +66,32 @@ test.runIf(process.platform !== "win32")(
   },
 );
 
-test.runIf(process.platform !== "win32")("what another user has left in it while it was open is not taken, at any start", () => {
-  writeFileSync(join(directory, "development-secret"), "known to somebody else, who has put it here");
-  chmodSync(directory, 0o777);
-  const { uid } = statSync(directory);
-  for (const _start of [1, 2]) {
-    vi.mocked(lstatSync).mockReturnValueOnce({ uid: uid + 1 } as ReturnType<typeof lstatSync>); // safe: the owner is all that is read
-    expect(() => createDataDirectory(directory)).toThrow(
-      `The data directory ${directory} holds "development-secret" of another user: it keeps secrets`,
+test.runIf(process.platform !== "win32")(
+  "what another user has left in it while it was open is not taken, at any start",
+  () => {
+    writeFileSync(
+      join(directory, "development-secret"),
+      "known to somebody else, who has put it here",
     );
-  }
-  createDataDirectory(directory);
-});
+    chmodSync(directory, 0o777);
+    const { uid } = statSync(directory);
+    for (const _start of [1, 2]) {
+      vi.mocked(lstatSync).mockReturnValueOnce({ uid: uid + 1 } as ReturnType<typeof lstatSync>); // safe: the owner is all that is read
+      expect(() => createDataDirectory(directory)).toThrow(
+        `The data directory ${directory} holds "development-secret" of another user: it keeps secrets`,
+      );
+    }
+    createDataDirectory(directory);
+  },
+);
 
 test("one of another user is refused, and a machine without users has none", () => {
   const { getuid } = process;
   try {
     process.getuid = () => statSync(directory).uid + 1;
-    expect(() => createDataDirectory(directory)).toThrow(`The data directory ${directory} belongs to another user`);
+    expect(() => createDataDirectory(directory)).toThrow(
+      `The data directory ${directory} belongs to another user`,
+    );
     Object.assign(process, { getuid: undefined });
     createDataDirectory(directory);
   } finally {
@@ -116,7 +135,11 @@ test("a holder that shares a stack of another region is refused at once, naming 
 });
 
 test("a holder that shares a stack of any region is no failure where none is asked for", async () => {
-  holderFile({ pid: process.pid, parentPid: await deadPid(), shared: { ...sharing, region: "eu-west-1" } });
+  holderFile({
+    pid: process.pid,
+    parentPid: await deadPid(),
+    shared: { ...sharing, region: "eu-west-1" },
+  });
   expect(await openExclusively(directory, here, undefined, locked)).toBe(shared);
 });
 
@@ -145,7 +168,9 @@ test.each([undefined, {}, { pid: 1 }, { pid: "1", parentPid: 1 }])(
 
 test("an error that is not about the lock is passed on", async () => {
   const fault = new Error("disk full");
-  await expect(openExclusively(directory, here, "us-east-1", () => Promise.reject(fault))).rejects.toBe(fault);
+  await expect(
+    openExclusively(directory, here, "us-east-1", () => Promise.reject(fault)),
+  ).rejects.toBe(fault);
 });
 
 test("a directory is created for its owner and may be there already", () => {

@@ -1,4 +1,13 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { systemCode } from "../errors/system-code.ts";
@@ -48,17 +57,23 @@ function closeToOthers(directory: string): void {
   const self = process.getuid?.();
   if (self === undefined) return; // Windows has neither owners nor modes of this kind
   const refuse = (why: string) =>
-    new Error(`The data directory ${resolve(directory)} ${why}: it keeps secrets; name another by KEELSON_DIRECTORY`);
+    new Error(
+      `The data directory ${resolve(directory)} ${why}: it keeps secrets; name another by KEELSON_DIRECTORY`,
+    );
   if (uid !== self) throw refuse("belongs to another user");
   if ((mode & 0o077) !== 0) {
     const names = readdirSync(directory);
     if (names.length > 0 && !names.some((name) => ownNames.includes(name))) {
-      throw refuse(`can be read by others (mode ${(mode & 0o777).toString(8)}) and holds other files`);
+      throw refuse(
+        `can be read by others (mode ${(mode & 0o777).toString(8)}) and holds other files`,
+      );
     }
     chmodSync(directory, 0o700);
   }
   // While it was open somebody may have left a secret there that they know: looked for once nobody can add one.
-  const foreign = readdirSync(directory).find((name) => lstatSync(join(directory, name)).uid !== self);
+  const foreign = readdirSync(directory).find(
+    (name) => lstatSync(join(directory, name)).uid !== self,
+  );
   if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
 }
 
@@ -94,21 +109,31 @@ export async function openExclusively<Opened>(
     } catch (error) {
       if (!isLocked(error)) throw error;
       const other = readHolder(directory);
-      if (isOfRegion(other?.shared, region) && other !== undefined && isAlive(other.pid)) return shared;
-      if (Date.now() >= deadline || (other !== undefined && isStaying(other))) throw inUse(directory, other, error);
+      if (isOfRegion(other?.shared, region) && other !== undefined && isAlive(other.pid))
+        return shared;
+      if (Date.now() >= deadline || (other !== undefined && isStaying(other)))
+        throw inUse(directory, other, error);
       await delay(50);
     }
   }
 }
 
 /** Whether a stack is shared that a process with this region can use, which is any where it has none. */
-export function isOfRegion(shared: SharedHolder | undefined, region: string | undefined): shared is SharedHolder {
+export function isOfRegion(
+  shared: SharedHolder | undefined,
+  region: string | undefined,
+): shared is SharedHolder {
   return shared !== undefined && (region === undefined || shared.region === region);
 }
 
 /** Whether nothing says that a holder lets go soon, or shares what it has. */
 function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
-  return isStarting === undefined && isEnding === undefined && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
+  return (
+    isStarting === undefined &&
+    isEnding === undefined &&
+    isAlive(pid) &&
+    (shared !== undefined || isAlive(parentPid))
+  );
 }
 
 /** Writes down who holds a directory. It appears with its whole content: others read it at any time. */

@@ -1,11 +1,26 @@
-import { ListDeadLetterSourceQueuesCommand, StartMessageMoveTaskCommand } from "@aws-sdk/client-sqs";
+import {
+  ListDeadLetterSourceQueuesCommand,
+  StartMessageMoveTaskCommand,
+} from "@aws-sdk/client-sqs";
 import { describe, expect, test } from "vitest";
 import { waitFor } from "../../test/support/wait-for.ts";
 import { type ContractQueues, refused, type SqsCapabilities } from "./queue-contract.ts";
 
 /** The part of the contract about dead-letter queues. */
 export function describeDeadLetters(queues: ContractQueues, capabilities: SqsCapabilities): void {
-  const { client, create, createFifo, attributesOf, arnOf, send, sendTo, receive, receiveOne, hide, pass } = queues;
+  const {
+    client,
+    create,
+    createFifo,
+    attributesOf,
+    arnOf,
+    send,
+    sendTo,
+    receive,
+    receiveOne,
+    hide,
+    pass,
+  } = queues;
 
   describe("dead letters", () => {
     const redriveTo = async (url: string, maxReceiveCount: number) => ({
@@ -15,21 +30,36 @@ export function describeDeadLetters(queues: ContractQueues, capabilities: SqsCap
     test("a message that was received too often goes to the dead-letter queue, and back", async () => {
       const dead = await create();
       const url = await create(await redriveTo(dead, 2));
-      const { MessageId } = await send(url, "x", { MessageAttributes: { k: { DataType: "String", StringValue: "v" } } });
+      const { MessageId } = await send(url, "x", {
+        MessageAttributes: { k: { DataType: "String", StringValue: "v" } },
+      });
       for (const _attempt of [1, 2]) await hide(url, await receiveOne(url), 0);
       expect(await receive(url)).toEqual([]);
       const letter = await receiveOne(dead, { VisibilityTimeout: 1 });
-      expect(letter).toMatchObject({ MessageId, Body: "x", MessageAttributes: { k: { StringValue: "v" } } });
+      expect(letter).toMatchObject({
+        MessageId,
+        Body: "x",
+        MessageAttributes: { k: { StringValue: "v" } },
+      });
       if (capabilities.tracksDeadLetters) {
-        expect(letter.Attributes).toMatchObject({ DeadLetterQueueSourceArn: await arnOf(url), ApproximateReceiveCount: "1" });
+        expect(letter.Attributes).toMatchObject({
+          DeadLetterQueueSourceArn: await arnOf(url),
+          ApproximateReceiveCount: "1",
+        });
       }
-      const sources = await client().send(new ListDeadLetterSourceQueuesCommand({ QueueUrl: dead }));
+      const sources = await client().send(
+        new ListDeadLetterSourceQueuesCommand({ QueueUrl: dead }),
+      );
       expect(sources.queueUrls).toEqual([url]);
 
       await pass(1_000);
-      await waitFor(async () => expect(await attributesOf(dead)).toMatchObject({ ApproximateNumberOfMessages: "1" }));
+      await waitFor(async () =>
+        expect(await attributesOf(dead)).toMatchObject({ ApproximateNumberOfMessages: "1" }),
+      );
       const SourceArn = await arnOf(dead);
-      expect((await client().send(new StartMessageMoveTaskCommand({ SourceArn }))).TaskHandle).toBeTruthy();
+      expect(
+        (await client().send(new StartMessageMoveTaskCommand({ SourceArn }))).TaskHandle,
+      ).toBeTruthy();
       const back = await receiveOne(url);
       expect(back).toMatchObject({ Body: "x", MessageAttributes: { k: { StringValue: "v" } } });
       if (capabilities.tracksDeadLetters) {
@@ -53,15 +83,21 @@ export function describeDeadLetters(queues: ContractQueues, capabilities: SqsCap
 
     test("only a dead-letter queue can be moved from", async () => {
       const SourceArn = await arnOf(await create());
-      const move = (arn: string) => refused(client().send(new StartMessageMoveTaskCommand({ SourceArn: arn })));
+      const move = (arn: string) =>
+        refused(client().send(new StartMessageMoveTaskCommand({ SourceArn: arn })));
       expect(await move(SourceArn)).toBe("InvalidParameterValue");
       expect(await move(`${SourceArn}-none`)).toBe("ResourceNotFoundException");
     });
 
     if (capabilities.checksInput) {
       test("a dead-letter queue has to be there, and of the same type", async () => {
-        expect(await refused(redriveTo(await createFifo(), 1).then(create))).toBe("InvalidParameterValue");
-        const none = JSON.stringify({ deadLetterTargetArn: "arn:aws:sqs:us-east-1:000000000000:none", maxReceiveCount: 1 });
+        expect(await refused(redriveTo(await createFifo(), 1).then(create))).toBe(
+          "InvalidParameterValue",
+        );
+        const none = JSON.stringify({
+          deadLetterTargetArn: "arn:aws:sqs:us-east-1:000000000000:none",
+          maxReceiveCount: 1,
+        });
         expect(await refused(create({ RedrivePolicy: none }))).toBe("InvalidParameterValue");
       });
     }

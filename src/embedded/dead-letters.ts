@@ -9,7 +9,15 @@ import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts
 /** Puts messages that were received in vain too often into the dead-letter queue, with their ids. */
 export function moveDeadLetters(
   scope: SqsScope,
-  { dead, from, to }: { readonly dead: readonly QueueMessage[]; readonly from: StoredQueue; readonly to: StoredQueue },
+  {
+    dead,
+    from,
+    to,
+  }: {
+    readonly dead: readonly QueueMessage[];
+    readonly from: StoredQueue;
+    readonly to: StoredQueue;
+  },
   now: number,
 ): void {
   for (const message of dead) {
@@ -24,13 +32,22 @@ export function moveDeadLetters(
  * Moves what is visible in a dead-letter queue to one queue, or each message to where it came from, at
  * once. They are new messages then, with new ids.
  */
-export function startMessageMoveTask(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
+export function startMessageMoveTask(
+  scope: SqsScope,
+  input: Input,
+  { nowMs }: CallContext,
+): object {
   const sourceArn = requiredText(input, "SourceArn");
   const destinationArn = optionalText(input, "DestinationArn");
   const source = queueOfArn(scope, sourceArn, "SourceArn");
-  const destination = destinationArn === undefined ? undefined : queueOfArn(scope, destinationArn, "DestinationArn");
+  const destination =
+    destinationArn === undefined ? undefined : queueOfArn(scope, destinationArn, "DestinationArn");
   if (sourcesOf(scope, source).length === 0) {
-    throw invalidParameter("SourceArn", sourceArn, "Source queue must be configured as a Dead Letter Queue.");
+    throw invalidParameter(
+      "SourceArn",
+      sourceArn,
+      "Source queue must be configured as a Dead Letter Queue.",
+    );
   }
   const moves: { readonly message: QueueMessage; readonly target: StoredQueue }[] = [];
   source.messages.remove((message) => {
@@ -48,16 +65,27 @@ export function startMessageMoveTask(scope: SqsScope, input: Input, { nowMs }: C
 }
 
 /** Names the queues that have a queue as their dead-letter queue. */
-export function listDeadLetterSourceQueues(scope: SqsScope, input: Input, context: CallContext): object {
-  return { queueUrls: sourcesOf(scope, queueOf(scope, input)).map((queue) => urlOf(context, queue)) };
+export function listDeadLetterSourceQueues(
+  scope: SqsScope,
+  input: Input,
+  context: CallContext,
+): object {
+  return {
+    queueUrls: sourcesOf(scope, queueOf(scope, input)).map((queue) => urlOf(context, queue)),
+  };
 }
 
 function queueOfArn(scope: SqsScope, arn: string, member: string): StoredQueue {
   const queue = queueByArn(scope, arn);
   if (queue !== undefined) return queue;
-  throw new SqsError("ResourceNotFoundException", `The resource that you specified for the ${member} parameter doesn't exist.`);
+  throw new SqsError(
+    "ResourceNotFoundException",
+    `The resource that you specified for the ${member} parameter doesn't exist.`,
+  );
 }
 
 function sourcesOf({ store }: SqsScope, { name }: StoredQueue): readonly StoredQueue[] {
-  return store.all().filter(({ settings }) => settings.redrive?.deadLetterTargetArn.endsWith(`:${name}`));
+  return store
+    .all()
+    .filter(({ settings }) => settings.redrive?.deadLetterTargetArn.endsWith(`:${name}`));
 }

@@ -36,7 +36,8 @@ test("there are two files of a bounded size", () => {
   expect(read(0).length).toBeGreaterThan(900_000);
   expect(read(0).length).toBeLessThan(1_400_000);
   expect(read(1).length).toBeLessThan(1_400_000);
-  for (const text of [read(0), read(1)]) expect(new Set(text.trimEnd().split("\n"))).toEqual(new Set([line]));
+  for (const text of [read(0), read(1)])
+    expect(new Set(text.trimEnd().split("\n"))).toEqual(new Set([line]));
 });
 
 test("where nothing can be written, nothing is, and nothing fails", () => {
@@ -50,5 +51,7 @@ test("where nothing can be written, nothing is, and nothing fails", () => {
 
 test("there is none in production and in Lambda", () => {
   expect(() => openDevelopmentLog(directory, {})).toThrow("The development log is for development");
-  expect(() => openDevelopmentLog(directory, { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" })).toThrow("not for Lambda");
+  expect(() => openDevelopmentLog(directory, { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" })).toThrow(
+    "not for Lambda",
+  );
 });

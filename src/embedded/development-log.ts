@@ -28,7 +28,11 @@ export function developmentLogFiles(directory: string): readonly [before: string
  *
  * @throws Error in production and in Lambda, and where the directory cannot be used.
  */
-export function openDevelopmentLog(directory: string, env: Variables, limitBytes: number = fileBytes): DevelopmentLog {
+export function openDevelopmentLog(
+  directory: string,
+  env: Variables,
+  limitBytes: number = fileBytes,
+): DevelopmentLog {
   refuseInProduction("The development log", env);
   createDataDirectory(directory);
   const [before, current] = developmentLogFiles(directory);

@@ -1,6 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -30,7 +39,9 @@ test("a secret is made once, for its owner's eyes and not for git", () => {
 });
 
 test("two directories have two secrets", () => {
-  expect(developmentSecret(directory, env)).not.toBe(developmentSecret(join(directory, "other"), env));
+  expect(developmentSecret(directory, env)).not.toBe(
+    developmentSecret(join(directory, "other"), env),
+  );
 });
 
 test("processes that ask at the same time agree", async () => {
@@ -38,7 +49,9 @@ test("processes that ask at the same time agree", async () => {
   const script = `import(${JSON.stringify(module)}).then((m) => console.log(m.developmentSecret(process.argv[1], { NODE_ENV: "test" })))`;
   const answers = await Promise.all(
     Array.from({ length: 6 }, async () => {
-      const child = spawn(process.execPath, ["-e", script, directory], { stdio: ["ignore", "pipe", "inherit"] });
+      const child = spawn(process.execPath, ["-e", script, directory], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
       const [answer] = await Promise.all([text(child.stdout), once(child, "exit")]);
       return answer.trim();
     }),
@@ -81,6 +94,8 @@ test("production and Lambda get none", () => {
   expect(() => developmentSecret(directory, {})).toThrow(
     "The development secret is for development and tests, and NODE_ENV is not set",
   );
-  expect(() => developmentSecret(directory, { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" })).toThrow("AWS_LAMBDA_FUNCTION_NAME");
+  expect(() => developmentSecret(directory, { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" })).toThrow(
+    "AWS_LAMBDA_FUNCTION_NAME",
+  );
   expect(() => statSync(directory)).toThrow("ENOENT");
 });

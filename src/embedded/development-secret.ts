@@ -25,7 +25,8 @@ export function developmentSecret(directory: string, env: Variables): string {
  */
 export function secretInFile(path: string): string {
   const secret = read(path) ?? create(path);
-  if (Buffer.byteLength(secret) < 32) throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
+  if (Buffer.byteLength(secret) < 32)
+    throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
   return secret;
 }
 

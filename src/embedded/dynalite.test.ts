@@ -33,7 +33,9 @@ test("abandoning fails what runs and nothing else", async () => {
   dynalite.abandon(new Error("thrown in a callback"));
   await expect(run).rejects.toThrow("thrown in a callback");
   dynalite.abandon(new Error("nothing runs any more"));
-  await expect(dynalite.table("none")).rejects.toMatchObject({ type: expect.stringContaining("ResourceNotFoundException") });
+  await expect(dynalite.table("none")).rejects.toMatchObject({
+    type: expect.stringContaining("ResourceNotFoundException"),
+  });
 });
 
 test("a fault in an action is passed on as it is", async () => {

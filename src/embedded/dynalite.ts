@@ -11,7 +11,10 @@ export type Item = Readonly<Record<string, AttributeValue>>;
 export interface Table {
   readonly TableName: string;
   readonly TableStatus: string;
-  readonly GlobalSecondaryIndexes?: readonly { readonly IndexName: string; readonly IndexStatus?: string }[];
+  readonly GlobalSecondaryIndexes?: readonly {
+    readonly IndexName: string;
+    readonly IndexStatus?: string;
+  }[];
 }
 
 /** A change to the store under its full key. */
@@ -56,7 +59,12 @@ interface Database {
   validateItem(item: Item, table: Table): Error | null | undefined;
   createKey(item: Item, table: Table): string;
   itemSize(item: Item): number;
-  getIndexActions(indexes: readonly object[], before: undefined, item: Item, table: Table): { puts: readonly IndexPut[] };
+  getIndexActions(
+    indexes: readonly object[],
+    before: undefined,
+    item: Item,
+    table: Table,
+  ): { puts: readonly IndexPut[] };
 }
 
 interface IndexPut {
@@ -72,7 +80,15 @@ interface Validations {
 
 /** Operations of dynalite that are used, by what they do. */
 const operations = {
-  read: ["GetItem", "BatchGetItem", "Query", "Scan", "DescribeTable", "ListTables", "ListTagsOfResource"],
+  read: [
+    "GetItem",
+    "BatchGetItem",
+    "Query",
+    "Scan",
+    "DescribeTable",
+    "ListTables",
+    "ListTagsOfResource",
+  ],
   write: ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"],
   table: ["CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource"],
 } as const;
@@ -118,9 +134,13 @@ export async function openDynalite(
   // The three modules are untyped; what is used of them is written down above and held by the contract suite.
   const database = requireDynalite(load, "dynalite/db") as Database;
   const validations = requireDynalite(load, "dynalite/validations") as Validations;
-  const actionOf = (operation: string) => requireDynalite(load, `dynalite/actions/${lowerFirst(operation)}`) as Action;
+  const actionOf = (operation: string) =>
+    requireDynalite(load, `dynalite/actions/${lowerFirst(operation)}`) as Action;
   const rulesOf = (operation: string) =>
-    requireDynalite(load, `dynalite/validations/${lowerFirst(operation)}`) as { types: object; custom?: unknown };
+    requireDynalite(load, `dynalite/validations/${lowerFirst(operation)}`) as {
+      types: object;
+      custom?: unknown;
+    };
 
   const store = database.create({
     createTableMs: 0,
@@ -160,10 +180,13 @@ export async function openDynalite(
       }),
     table: (name) =>
       new Promise((resolve, reject) => {
-        store.getTable(name, (error, table) => (table === undefined ? reject(translate(error)) : resolve(table)));
+        store.getTable(name, (error, table) =>
+          table === undefined ? reject(translate(error)) : resolve(table),
+        );
       }),
     placeOf(table, of) {
-      const invalid = "item" in of ? database.validateItem(of.item, table) : database.validateKey(of.key, table);
+      const invalid =
+        "item" in of ? database.validateItem(of.item, table) : database.validateKey(of.key, table);
       if (invalid) throw translate(invalid);
       return database.createKey("item" in of ? of.item : of.key, table);
     },
@@ -204,9 +227,12 @@ function requireDynalite(load: (id: string) => unknown, id: string): unknown {
   try {
     return load(id);
   } catch (error) {
-    throw new Error("keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4", {
-      cause: error,
-    });
+    throw new Error(
+      "keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4",
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -224,7 +250,11 @@ function lowerFirst(name: string): string {
 /** Makes a dynalite error, which has a status and a body as AWS sends it, a service's; leaves any other. */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
-  const { __type, message, Message } = error.body as { __type: string; message?: string; Message?: string }; // set together with statusCode
+  const { __type, message, Message } = error.body as {
+    __type: string;
+    message?: string;
+    Message?: string;
+  }; // set together with statusCode
   return new ServiceError(__type, String(message ?? Message));
 }
 
@@ -236,8 +266,13 @@ async function checkLayout(store: Store): Promise<void> {
   ];
   for (const [section, key] of sections) {
     await store.db.batch([{ type: "put", key, value: {} }]);
-    const found = await new Promise((resolve) => section.get("k", (_error, value) => resolve(value !== undefined)));
+    const found = await new Promise((resolve) =>
+      section.get("k", (_error, value) => resolve(value !== undefined)),
+    );
     await store.db.batch([{ type: "del", key }]);
-    if (!found) throw new Error("keelson/embedded: this version of dynalite stores items in another way; npm i -D dynalite@4.0");
+    if (!found)
+      throw new Error(
+        "keelson/embedded: this version of dynalite stores items in another way; npm i -D dynalite@4.0",
+      );
   }
 }

@@ -59,11 +59,16 @@ export function describeDynamoDbContract(
   });
 }
 
-function describeTables(table: ContractTable, { refusesRepeatedTimeToLive }: ContractCapabilities): void {
+function describeTables(
+  table: ContractTable,
+  { refusesRepeatedTimeToLive }: ContractCapabilities,
+): void {
   describe("tables", () => {
     test("a table that is there cannot be created again", async () => {
       expect((await refusal(table.create())).name).toBe("ResourceInUseException");
-      const described = await table.client().send(new DescribeTableCommand({ TableName: table.name }));
+      const described = await table
+        .client()
+        .send(new DescribeTableCommand({ TableName: table.name }));
       expect(described.Table?.TableStatus).toBe("ACTIVE");
     });
 
@@ -74,7 +79,10 @@ function describeTables(table: ContractTable, { refusesRepeatedTimeToLive }: Con
         table.client().send(
           new UpdateTableCommand({
             TableName: table.name,
-            AttributeDefinitions: ["pk", "sk", "state"].map((name) => ({ AttributeName: name, AttributeType: "S" })),
+            AttributeDefinitions: ["pk", "sk", "state"].map((name) => ({
+              AttributeName: name,
+              AttributeType: "S",
+            })),
             GlobalSecondaryIndexUpdates: [update],
           }),
         );
@@ -84,7 +92,9 @@ function describeTables(table: ContractTable, { refusesRepeatedTimeToLive }: Con
         Projection: { ProjectionType: "INCLUDE" as const, NonKeyAttributes: ["size"] },
       };
       const indexes = async () =>
-        (await table.client().send(new DescribeTableCommand({ TableName: table.name }))).Table?.GlobalSecondaryIndexes?.map(
+        (
+          await table.client().send(new DescribeTableCommand({ TableName: table.name }))
+        ).Table?.GlobalSecondaryIndexes?.map(
           ({ IndexName, IndexStatus }) => `${IndexName} ${IndexStatus}`,
         ).toSorted();
       await change({ Create: byState });
@@ -96,7 +106,9 @@ function describeTables(table: ContractTable, { refusesRepeatedTimeToLive }: Con
         ExpressionAttributeNames: { "#s": "state" },
         ExpressionAttributeValues: { ":s": state },
       });
-      expect((await table.documents().send(query)).Items).toEqual([{ ...keyOf(pk), state, size: 1 }]);
+      expect((await table.documents().send(query)).Items).toEqual([
+        { ...keyOf(pk), state, size: 1 },
+      ]);
       expect((await refusal(change({ Create: byState }))).name).toBe("ValidationException");
       await change({ Delete: { IndexName: "byState" } });
       await expect.poll(indexes, patience).toEqual(["byOwner ACTIVE"]);
@@ -112,13 +124,18 @@ function describeTables(table: ContractTable, { refusesRepeatedTimeToLive }: Con
             TimeToLiveSpecification: { Enabled: true, AttributeName: attribute },
           }),
         );
-      const describeTimeToLive = () => table.client().send(new DescribeTimeToLiveCommand({ TableName: table.name }));
+      const describeTimeToLive = () =>
+        table.client().send(new DescribeTimeToLiveCommand({ TableName: table.name }));
       expect((await describeTimeToLive()).TimeToLiveDescription?.TimeToLiveStatus).toBe("DISABLED");
       await expire("expiresAt");
-      expect((await describeTimeToLive()).TimeToLiveDescription).toMatchObject({ AttributeName: "expiresAt" });
+      expect((await describeTimeToLive()).TimeToLiveDescription).toMatchObject({
+        AttributeName: "expiresAt",
+      });
       if (!refusesRepeatedTimeToLive) return;
       expect((await refusal(expire("expiresAt"))).message).toBe("TimeToLive is already enabled");
-      expect((await refusal(expire("other"))).message).toContain("TimeToLive is active on a different AttributeName");
+      expect((await refusal(expire("other"))).message).toContain(
+        "TimeToLive is active on a different AttributeName",
+      );
     });
 
     test("an item that has not expired stays", async () => {

@@ -10,7 +10,11 @@ import { describeDynamoDbContract } from "./dynamodb-contract.ts";
 import { createFrontServer } from "./front-server.ts";
 import { startEmbeddedStack } from "./index.ts";
 
-const capabilities = { validationReasons: true, countsStoredItems: true, refusesRepeatedTimeToLive: true };
+const capabilities = {
+  validationReasons: true,
+  countsStoredItems: true,
+  refusesRepeatedTimeToLive: true,
+};
 
 describeDynamoDbContract(
   "The embedded stack, in memory",

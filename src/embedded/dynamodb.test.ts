@@ -11,7 +11,10 @@ const faults: unknown[] = [];
 beforeEach(async () => {
   nowMs = startMs;
   faults.length = 0;
-  db = await openDynamoDb({ clock: { now: () => nowMs }, reportFault: (fault) => faults.push(fault) });
+  db = await openDynamoDb({
+    clock: { now: () => nowMs },
+    reportFault: (fault) => faults.push(fault),
+  });
   await createTable("tab");
 });
 afterEach(async () => {
@@ -30,11 +33,18 @@ const key = (pk: string) => ({ pk: { S: pk } });
 const put = (pk: string, attributes: object = {}, table = "tab") =>
   db.call("PutItem", { TableName: table, Item: { ...key(pk), ...attributes } });
 const get = async (pk: string, table = "tab") => {
-  const { Item } = (await db.call("GetItem", { TableName: table, Key: key(pk) })) as { Item?: Record<string, unknown> }; // what GetItem answers
+  const { Item } = (await db.call("GetItem", { TableName: table, Key: key(pk) })) as {
+    Item?: Record<string, unknown>;
+  }; // what GetItem answers
   return Item;
 };
 const add = (pk: string, n: number) => ({
-  Update: { TableName: "tab", Key: key(pk), UpdateExpression: "ADD n :n", ExpressionAttributeValues: { ":n": { N: String(n) } } },
+  Update: {
+    TableName: "tab",
+    Key: key(pk),
+    UpdateExpression: "ADD n :n",
+    ExpressionAttributeValues: { ":n": { N: String(n) } },
+  },
 });
 const transact = (TransactItems: unknown, ClientRequestToken?: unknown) =>
   db.call("TransactWriteItems", { TransactItems, ClientRequestToken });
@@ -74,7 +84,10 @@ test.each([
   [[null], "Value null at 'transactItems.1.member'"],
   [[{}], "TransactItems can only contain one of"],
   [[{ Put: [] }], "Value null at 'transactItems.1.member.put'"],
-  [[{ Put: { TableName: "tab" } }], "Value null at 'transactItems.1.member.put.item' failed to satisfy constraint"],
+  [
+    [{ Put: { TableName: "tab" } }],
+    "Value null at 'transactItems.1.member.put.item' failed to satisfy constraint",
+  ],
   [
     [add("a", 1), { Update: { TableName: "tab", Key: key("b") } }],
     "Value null at 'transactItems.2.member.update.updateExpression'",
@@ -122,7 +135,11 @@ test("abandoned in the middle, a transaction fails without effect and the next o
     (error: unknown) => error,
   );
   // The operations run one after the other: abandoning at every turn catches the one that runs.
-  while ((await Promise.race([running, new Promise((resolve) => setImmediate(resolve, "runs"))])) === "runs") db.abandon(fault);
+  while (
+    (await Promise.race([running, new Promise((resolve) => setImmediate(resolve, "runs"))])) ===
+    "runs"
+  )
+    db.abandon(fault);
   expect(await running).toBe(fault);
   expect([await get("a"), await get("b")]).toEqual([undefined, undefined]);
   await transact([add("a", 1), add("b", 1)], "token");
@@ -136,8 +153,12 @@ test("an operation that is not there is unknown", async () => {
 });
 
 test("a fault in the middle of a write is passed on, and the next one goes through", async () => {
-  await expect(db.call("PutItem", { TableName: "none", Item: key("a") })).rejects.toThrow("Requested resource not found");
-  await expect(transact([{ Put: { TableName: "none", Item: key("a") } }])).rejects.toThrow("Requested resource not found");
+  await expect(db.call("PutItem", { TableName: "none", Item: key("a") })).rejects.toThrow(
+    "Requested resource not found",
+  );
+  await expect(transact([{ Put: { TableName: "none", Item: key("a") } }])).rejects.toThrow(
+    "Requested resource not found",
+  );
   await put("a");
   expect(await get("a")).toEqual(key("a"));
 });
@@ -145,12 +166,19 @@ test("a fault in the middle of a write is passed on, and the next one goes throu
 test("a store that fails in the middle of a transaction fails it, whatever it was about to say", async () => {
   const broken = await openDynamoDb();
   await broken.close();
-  await expect(broken.call("PutItem", { TableName: "tab", Item: key("a") })).rejects.toThrow("closed");
+  await expect(broken.call("PutItem", { TableName: "tab", Item: key("a") })).rejects.toThrow(
+    "closed",
+  );
 });
 
 test("tags belong to a table by its name in full", async () => {
-  const { Table } = (await db.call("DescribeTable", { TableName: "tab" })) as { Table: { TableArn: string } }; // what DescribeTable answers
-  await db.call("TagResource", { ResourceArn: Table.TableArn, Tags: [{ Key: "team", Value: "blue" }] });
+  const { Table } = (await db.call("DescribeTable", { TableName: "tab" })) as {
+    Table: { TableArn: string };
+  }; // what DescribeTable answers
+  await db.call("TagResource", {
+    ResourceArn: Table.TableArn,
+    Tags: [{ Key: "team", Value: "blue" }],
+  });
   expect(await db.call("ListTagsOfResource", { ResourceArn: Table.TableArn })).toMatchObject({
     Tags: [{ Key: "team", Value: "blue" }],
   });
@@ -159,17 +187,38 @@ test("tags belong to a table by its name in full", async () => {
 test.each([
   [{ TableName: "none" }, "Requested resource not found"],
   [{ TableName: "tab" }, "Value null at 'timeToLiveSpecification'"],
-  [{ TableName: "tab", TimeToLiveSpecification: { AttributeName: "e" } }, "timeToLiveSpecification.enabled"],
-  [{ TableName: "tab", TimeToLiveSpecification: { Enabled: true } }, "Value null at 'timeToLiveSpecification.attributeName'"],
-  [{ TableName: "tab", TimeToLiveSpecification: { Enabled: true, AttributeName: "" } }, "length from 1 to 255"],
-  [{ TableName: "tab", TimeToLiveSpecification: { Enabled: true, AttributeName: "e".repeat(256) } }, "length from 1 to 255"],
-  [{ TableName: "tab", TimeToLiveSpecification: { Enabled: false, AttributeName: "e" } }, "TimeToLive is already disabled"],
+  [
+    { TableName: "tab", TimeToLiveSpecification: { AttributeName: "e" } },
+    "timeToLiveSpecification.enabled",
+  ],
+  [
+    { TableName: "tab", TimeToLiveSpecification: { Enabled: true } },
+    "Value null at 'timeToLiveSpecification.attributeName'",
+  ],
+  [
+    { TableName: "tab", TimeToLiveSpecification: { Enabled: true, AttributeName: "" } },
+    "length from 1 to 255",
+  ],
+  [
+    {
+      TableName: "tab",
+      TimeToLiveSpecification: { Enabled: true, AttributeName: "e".repeat(256) },
+    },
+    "length from 1 to 255",
+  ],
+  [
+    { TableName: "tab", TimeToLiveSpecification: { Enabled: false, AttributeName: "e" } },
+    "TimeToLive is already disabled",
+  ],
 ])("the time to live %j is refused", async (input, message) => {
   await expect(db.call("UpdateTimeToLive", input)).rejects.toThrow(message);
 });
 
 const expire = (Enabled: boolean, TableName = "tab") =>
-  db.call("UpdateTimeToLive", { TableName, TimeToLiveSpecification: { Enabled, AttributeName: "e" } });
+  db.call("UpdateTimeToLive", {
+    TableName,
+    TimeToLiveSpecification: { Enabled, AttributeName: "e" },
+  });
 const seconds = (offset: number) => ({ e: { N: String(startMs / 1000 + offset) } });
 
 test("expired items go on the occasion of later writes, all others stay", async () => {
@@ -186,7 +235,9 @@ test("expired items go on the occasion of later writes, all others stay", async 
     nowMs += 10_000;
   }
   await waitFor(async () => {
-    const { Count } = (await db.call("Scan", { TableName: "tab", Select: "COUNT" })) as { Count: number }; // what Scan answers
+    const { Count } = (await db.call("Scan", { TableName: "tab", Select: "COUNT" })) as {
+      Count: number;
+    }; // what Scan answers
     expect(Count).toBe(4);
   });
   for (const pk of ["text", "later", "ancient", "other"]) expect(await get(pk)).toBeDefined();
@@ -222,7 +273,12 @@ test("concurrent transfers, single writes and reads never make or lose money", a
   const names = ["a", "b", "c", "d"];
   const account = fc.constantFrom(...names);
   const transfer = fc
-    .record({ from: account, to: account, amount: fc.integer({ min: 1, max: 60 }), read: fc.boolean() })
+    .record({
+      from: account,
+      to: account,
+      amount: fc.integer({ min: 1, max: 60 }),
+      read: fc.boolean(),
+    })
     .filter(({ from, to }) => from !== to);
   await fc.assert(
     fc.asyncProperty(fc.array(transfer, { minLength: 1, maxLength: 15 }), async (transfers) => {
@@ -239,9 +295,19 @@ test("concurrent transfers, single writes and reads never make or lose money", a
           if (read) expect((await balances()).reduce((sum, n) => sum + n, 0)).toBe(400);
           const enough = {
             ConditionExpression: "n >= :amount",
-            ExpressionAttributeValues: { ":amount": { N: String(amount) }, ":minus": { N: String(-amount) } },
+            ExpressionAttributeValues: {
+              ":amount": { N: String(amount) },
+              ":minus": { N: String(-amount) },
+            },
           };
-          const take = { Update: { TableName: "tab", Key: key(from), UpdateExpression: "ADD n :minus", ...enough } };
+          const take = {
+            Update: {
+              TableName: "tab",
+              Key: key(from),
+              UpdateExpression: "ADD n :minus",
+              ...enough,
+            },
+          };
           const done = await transact([take, add(to, amount)]).then(
             () => true,
             () => false,

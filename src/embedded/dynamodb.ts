@@ -88,7 +88,9 @@ async function writeItem(
       return answer;
     } catch (error) {
       if (!isConditionFailure(error)) throw error;
-      throw new ServiceError(error.type, error.message, { members: await itemOnFailure(dynalite, operation) });
+      throw new ServiceError(error.type, error.message, {
+        members: await itemOnFailure(dynalite, operation),
+      });
     }
   });
 }

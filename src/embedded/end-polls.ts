@@ -8,7 +8,10 @@ export const endPollsOperation = "KeelsonEndPolls";
  * message is taken by a poll whose process has gone. Never fails: a stack that is not there has no polls.
  */
 export async function endPolls(queueUrl: string): Promise<void> {
-  const headers = { "x-amz-target": `AmazonSQS.${endPollsOperation}`, "content-type": "application/x-amz-json-1.0" };
+  const headers = {
+    "x-amz-target": `AmazonSQS.${endPollsOperation}`,
+    "content-type": "application/x-amz-json-1.0",
+  };
   await new Promise<void>((resolve) => {
     // Not fetch, whose first call loads for 20 ms.
     const asking = request(new URL("/", queueUrl), { method: "POST", headers }, (response) => {

@@ -62,19 +62,28 @@ function describeBuses(buses: ContractBuses): void {
   describe("buses", () => {
     test("a bus is created once, described, listed and deleted", async () => {
       const Name = await createBus();
-      await expect(client().send(new CreateEventBusCommand({ Name }))).rejects.toBeInstanceOf(ResourceAlreadyExistsException);
+      await expect(client().send(new CreateEventBusCommand({ Name }))).rejects.toBeInstanceOf(
+        ResourceAlreadyExistsException,
+      );
       const described = await client().send(new DescribeEventBusCommand({ Name }));
-      expect(described).toMatchObject({ Name, Arn: `arn:aws:events:us-east-1:000000000000:event-bus/${Name}` });
+      expect(described).toMatchObject({
+        Name,
+        Arn: `arn:aws:events:us-east-1:000000000000:event-bus/${Name}`,
+      });
       const listed = await client().send(new ListEventBusesCommand({ NamePrefix: Name }));
       expect(listed.EventBuses?.map((bus) => bus.Name)).toEqual([Name]);
       await client().send(new DeleteEventBusCommand({ Name }));
       await client().send(new DeleteEventBusCommand({ Name }));
-      await expect(client().send(new DescribeEventBusCommand({ Name }))).rejects.toBeInstanceOf(ResourceNotFoundException);
+      await expect(client().send(new DescribeEventBusCommand({ Name }))).rejects.toBeInstanceOf(
+        ResourceNotFoundException,
+      );
     });
 
     test("the default bus is there, and stays", async () => {
       expect((await client().send(new DescribeEventBusCommand({}))).Name).toBe("default");
-      expect(await refused(client().send(new DeleteEventBusCommand({ Name: "default" })))).toBe("ValidationException");
+      expect(await refused(client().send(new DeleteEventBusCommand({ Name: "default" })))).toBe(
+        "ValidationException",
+      );
     });
   });
 }
@@ -87,14 +96,22 @@ function describeRules(buses: ContractBuses, capabilities: EventBridgeCapabiliti
       const EventBusName = await createBus();
       const Name = await putRule(EventBusName, { source: ["a"] });
       const EventPattern = JSON.stringify({ source: ["b"] });
-      const { RuleArn } = await client().send(new PutRuleCommand({ Name, EventBusName, EventPattern, State: "DISABLED" }));
+      const { RuleArn } = await client().send(
+        new PutRuleCommand({ Name, EventBusName, EventPattern, State: "DISABLED" }),
+      );
       expect(RuleArn).toBe(`arn:aws:events:us-east-1:000000000000:rule/${EventBusName}/${Name}`);
       const expected = { Name, Arn: RuleArn, EventBusName, EventPattern, State: "DISABLED" };
-      expect(await client().send(new DescribeRuleCommand({ Name, EventBusName }))).toMatchObject(expected);
-      expect((await client().send(new ListRulesCommand({ EventBusName }))).Rules).toMatchObject([expected]);
+      expect(await client().send(new DescribeRuleCommand({ Name, EventBusName }))).toMatchObject(
+        expected,
+      );
+      expect((await client().send(new ListRulesCommand({ EventBusName }))).Rules).toMatchObject([
+        expected,
+      ]);
       await client().send(new DeleteRuleCommand({ Name, EventBusName }));
       await client().send(new DeleteRuleCommand({ Name, EventBusName }));
-      expect(await refused(client().send(new DescribeRuleCommand({ Name, EventBusName })))).toBe("ResourceNotFoundException");
+      expect(await refused(client().send(new DescribeRuleCommand({ Name, EventBusName })))).toBe(
+        "ResourceNotFoundException",
+      );
     });
 
     test("targets are put, replaced, listed and removed, and a rule with targets stays", async () => {
@@ -102,22 +119,35 @@ function describeRules(buses: ContractBuses, capabilities: EventBridgeCapabiliti
       const Rule = await putRule(EventBusName, { source: ["a"] });
       const [one, two] = [await createQueue(), await createQueue()];
       await putTarget(EventBusName, Rule, { Arn: one.arn });
-      expect((await putTarget(EventBusName, Rule, { Arn: two.arn, InputPath: "$.detail" })).FailedEntryCount).toBe(0);
+      expect(
+        (await putTarget(EventBusName, Rule, { Arn: two.arn, InputPath: "$.detail" }))
+          .FailedEntryCount,
+      ).toBe(0);
       const { Targets } = await client().send(new ListTargetsByRuleCommand({ Rule, EventBusName }));
       expect(Targets).toEqual([{ Id: "queue", Arn: two.arn, InputPath: "$.detail" }]);
-      expect(await refused(client().send(new DeleteRuleCommand({ Name: Rule, EventBusName })))).toBe("ValidationException");
-      const removed = await client().send(new RemoveTargetsCommand({ Rule, EventBusName, Ids: ["queue"] }));
+      expect(
+        await refused(client().send(new DeleteRuleCommand({ Name: Rule, EventBusName }))),
+      ).toBe("ValidationException");
+      const removed = await client().send(
+        new RemoveTargetsCommand({ Rule, EventBusName, Ids: ["queue"] }),
+      );
       expect(removed.FailedEntryCount).toBe(0);
-      expect((await client().send(new ListTargetsByRuleCommand({ Rule, EventBusName }))).Targets).toEqual([]);
+      expect(
+        (await client().send(new ListTargetsByRuleCommand({ Rule, EventBusName }))).Targets,
+      ).toEqual([]);
       await client().send(new DeleteRuleCommand({ Name: Rule, EventBusName }));
     });
 
     test("what is not there cannot be used", async () => {
       const bus = await createBus();
       const { arn } = await createQueue();
-      expect(await refused(putRule(`${base}-none`, { source: ["a"] }))).toBe("ResourceNotFoundException");
+      expect(await refused(putRule(`${base}-none`, { source: ["a"] }))).toBe(
+        "ResourceNotFoundException",
+      );
       expect(await refused(putTarget(bus, "none", { Arn: arn }))).toBe("ResourceNotFoundException");
-      expect(await refused(client().send(new PutRuleCommand({ Name: "r", EventBusName: bus })))).toBe("ValidationException");
+      expect(
+        await refused(client().send(new PutRuleCommand({ Name: "r", EventBusName: bus }))),
+      ).toBe("ValidationException");
     });
 
     test("a FIFO queue as a target needs a group", async () => {
@@ -125,21 +155,39 @@ function describeRules(buses: ContractBuses, capabilities: EventBridgeCapabiliti
       const { arn } = await createQueue({ FifoQueue: "true", ContentBasedDeduplication: "true" });
       const answer = await putTarget(bus, await putRule(bus, { source: ["a"] }), { Arn: arn });
       expect(answer.FailedEntryCount).toBe(1);
-      expect(answer.FailedEntries).toMatchObject([{ TargetId: "queue", ErrorCode: "ValidationException" }]);
+      expect(answer.FailedEntries).toMatchObject([
+        { TargetId: "queue", ErrorCode: "ValidationException" },
+      ]);
     });
 
     if (capabilities.checksInput) {
-      test.each(["{", '{"source":"a"}', '{"source":[]}', "{}", "[]"])("the pattern %s is refused", async (EventPattern) => {
-        const EventBusName = await createBus();
-        const asked = client().send(new PutRuleCommand({ Name: "r", EventBusName, EventPattern }));
-        expect(await refused(asked)).toBe("InvalidEventPatternException");
-      });
+      test.each(["{", '{"source":"a"}', '{"source":[]}', "{}", "[]"])(
+        "the pattern %s is refused",
+        async (EventPattern) => {
+          const EventBusName = await createBus();
+          const asked = client().send(
+            new PutRuleCommand({ Name: "r", EventBusName, EventPattern }),
+          );
+          expect(await refused(asked)).toBe("InvalidEventPatternException");
+        },
+      );
     }
   });
 }
 
 function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilities): void {
-  const { client, createBus, createQueue, putRule, putTarget, route, put, entry, eventIn, receiveOne } = buses;
+  const {
+    client,
+    createBus,
+    createQueue,
+    putRule,
+    putTarget,
+    route,
+    put,
+    entry,
+    eventIn,
+    receiveOne,
+  } = buses;
 
   describe("events", () => {
     test("an event that fits comes into the queue as a whole", async () => {
@@ -169,9 +217,19 @@ function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilit
         { a: 1, b: { c: false } },
       ],
       ["null", { detail: { a: [null] } }, { a: null }, { a: 0 }],
-      ["an item of a list", { detail: { tags: ["red"] } }, { tags: ["blue", "red"] }, { tags: ["blue"] }],
+      [
+        "an item of a list",
+        { detail: { tags: ["red"] } },
+        { tags: ["blue", "red"] },
+        { tags: ["blue"] },
+      ],
       ["prefix", { detail: { path: [{ prefix: "/a/" }] } }, { path: "/a/b" }, { path: "/b/a/" }],
-      ["anything-but", { detail: { state: [{ "anything-but": ["off", "idle"] }] } }, { state: "on" }, { state: "idle" }],
+      [
+        "anything-but",
+        { detail: { state: [{ "anything-but": ["off", "idle"] }] } },
+        { state: "on" },
+        { state: "idle" },
+      ],
       [
         "anything-but a prefix",
         { detail: { state: [{ "anything-but": { prefix: "x-" } }] } },
@@ -180,12 +238,16 @@ function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilit
       ],
       ["exists", { detail: { error: [{ exists: true }] } }, { error: 0 }, { other: 0 }],
       ["does not exist", { detail: { error: [{ exists: false }] } }, { other: 0 }, { error: 0 }],
-    ])("a pattern of %s takes what fits and nothing else", async (_name, pattern, fits, doesNot) => {
-      const { bus, url } = await route(pattern);
-      const others = doesNot === undefined ? [entry(bus, {}, { Source: "third" })] : [entry(bus, doesNot)];
-      expect((await put(...others, entry(bus, fits))).FailedEntryCount).toBe(0);
-      expect((await eventIn(url)).detail).toEqual(fits);
-    });
+    ])(
+      "a pattern of %s takes what fits and nothing else",
+      async (_name, pattern, fits, doesNot) => {
+        const { bus, url } = await route(pattern);
+        const others =
+          doesNot === undefined ? [entry(bus, {}, { Source: "third" })] : [entry(bus, doesNot)];
+        expect((await put(...others, entry(bus, fits))).FailedEntryCount).toBe(0);
+        expect((await eventIn(url)).detail).toEqual(fits);
+      },
+    );
 
     test("several rules and buses each get what is theirs", async () => {
       const [bus, other] = [await createBus(), await createBus()];
@@ -230,7 +292,11 @@ function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilit
       const rule = await putRule(bus, { source: ["shop"] });
       await putTarget(bus, rule, { Arn: queue.arn, SqsParameters: { MessageGroupId: "orders" } });
       for (const n of [1, 2, 3]) await put(entry(bus, { n }));
-      const messages = [await receiveOne(queue.url), await receiveOne(queue.url), await receiveOne(queue.url)];
+      const messages = [
+        await receiveOne(queue.url),
+        await receiveOne(queue.url),
+        await receiveOne(queue.url),
+      ];
       expect(messages.map(({ Body = "" }) => JSON.parse(Body).detail.n)).toEqual([1, 2, 3]);
       expect(messages[0]?.Attributes).toMatchObject({ MessageGroupId: "orders" });
     });
@@ -240,10 +306,22 @@ function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilit
       const { Source: _source, ...sourceless } = entry(bus, {});
       const { DetailType: _detailType, ...typeless } = entry(bus, {});
       const { Detail: _detail, ...detailless } = entry(bus, {});
-      const answer = await put(sourceless, typeless, detailless, { ...detailless, Detail: "{" }, entry(bus, { good: true }));
+      const answer = await put(
+        sourceless,
+        typeless,
+        detailless,
+        { ...detailless, Detail: "{" },
+        entry(bus, { good: true }),
+      );
       expect(answer.FailedEntryCount).toBe(4);
       const codes = answer.Entries?.map(({ ErrorCode }) => ErrorCode);
-      expect(codes).toEqual(["InvalidArgument", "InvalidArgument", "InvalidArgument", "MalformedDetail", undefined]);
+      expect(codes).toEqual([
+        "InvalidArgument",
+        "InvalidArgument",
+        "InvalidArgument",
+        "MalformedDetail",
+        undefined,
+      ]);
       expect(answer.Entries?.[4]?.EventId).toBeTruthy();
       expect((await eventIn(url)).detail).toEqual({ good: true });
     });
@@ -251,8 +329,12 @@ function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilit
     if (capabilities.checksInput) {
       test("no entries, more than ten, and more than 262,144 bytes are refused", async () => {
         expect(await refused(put())).toBe("ValidationException");
-        expect(await refused(put(...Array.from({ length: 11 }, () => entry("default", {}))))).toBe("ValidationException");
-        expect(await refused(put(entry("default", { text: "x".repeat(262_144) })))).toBe("ValidationException");
+        expect(await refused(put(...Array.from({ length: 11 }, () => entry("default", {}))))).toBe(
+          "ValidationException",
+        );
+        expect(await refused(put(entry("default", { text: "x".repeat(262_144) })))).toBe(
+          "ValidationException",
+        );
       });
     }
   });

@@ -19,7 +19,11 @@ export interface EventBridgeScope {
 export function busIn({ store }: EventBridgeScope, input: Input, member: string): EventBus {
   const name = nameOf(optionalText(input, member) ?? "default");
   const bus = store.bus(name);
-  if (bus === undefined) throw eventsError("ResourceNotFoundException", `Event bus ${name.slice(0, 256)} does not exist.`);
+  if (bus === undefined)
+    throw eventsError(
+      "ResourceNotFoundException",
+      `Event bus ${name.slice(0, 256)} does not exist.`,
+    );
   return bus;
 }
 
@@ -29,7 +33,10 @@ export function ruleIn(scope: EventBridgeScope, input: Input, member: string): R
   const name = text(input, member);
   const rule = scope.store.rule(bus, name);
   if (rule === undefined) {
-    throw eventsError("ResourceNotFoundException", `Rule ${name.slice(0, 64)} does not exist on EventBus ${bus}.`);
+    throw eventsError(
+      "ResourceNotFoundException",
+      `Rule ${name.slice(0, 64)} does not exist on EventBus ${bus}.`,
+    );
   }
   return rule;
 }
@@ -45,7 +52,10 @@ export function busArn({ region }: EventBridgeScope, name: string): string {
 }
 
 /** The ARN of a rule. */
-export function ruleArn({ region }: EventBridgeScope, { bus, name }: Pick<Rule, "bus" | "name">): string {
+export function ruleArn(
+  { region }: EventBridgeScope,
+  { bus, name }: Pick<Rule, "bus" | "name">,
+): string {
   return `arn:aws:events:${region}:${embeddedAccount}:rule/${bus === "default" ? "" : `${bus}/`}${name}`;
 }
 

@@ -28,7 +28,10 @@ describeEventBridgeContract(
     const directory = mkdtempSync(join(tmpdir(), "keelson-event-bridge-contract-"));
     const sqs = openSqs({ path: join(directory, "queues.jsonl") });
     const eventBridge = openEventBridge({ sqs, path: join(directory, "event-bridge.jsonl") });
-    const server = createFrontServer([sqs, eventBridge], (fault) => console.error(fault)).listen(0, "127.0.0.1");
+    const server = createFrontServer([sqs, eventBridge], (fault) => console.error(fault)).listen(
+      0,
+      "127.0.0.1",
+    );
     await once(server, "listening");
     const { port } = server.address() as AddressInfo; // it listens on TCP, so its address is one
     return connectionTo(`http://127.0.0.1:${port}`, async () => {

@@ -11,7 +11,8 @@ let path: string;
 let sqs: Sqs;
 let bridge: EventBridge;
 const faults: unknown[] = [];
-const open = () => openEventBridge({ sqs, path, region: "eu-west-1", reportFault: (fault) => faults.push(fault) });
+const open = () =>
+  openEventBridge({ sqs, path, region: "eu-west-1", reportFault: (fault) => faults.push(fault) });
 beforeEach(() => {
   faults.length = 0;
   directory = mkdtempSync(join(tmpdir(), "keelson-event-bridge-"));
@@ -25,14 +26,20 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-const context: CallContext = { nowMs: 1_700_000_000_999, endpoint: "http://here", signal: new AbortController().signal };
+const context: CallContext = {
+  nowMs: 1_700_000_000_999,
+  endpoint: "http://here",
+  signal: new AbortController().signal,
+};
 const call = (operation: string, input: object) => bridge.call(operation, { ...input }, context);
 const QueueUrl = "http://here/000000000000/q";
-const createQueue = (Attributes: object = {}, QueueName = "q") => sqs.call("CreateQueue", { QueueName, Attributes }, context);
+const createQueue = (Attributes: object = {}, QueueName = "q") =>
+  sqs.call("CreateQueue", { QueueName, Attributes }, context);
 const arn = (name: string) => `arn:aws:sqs:eu-west-1:000000000000:${name}`;
 const EventPattern = JSON.stringify({ source: ["shop"] });
 const putRule = (more: object = {}) => call("PutRule", { Name: "r", EventPattern, ...more });
-const putTarget = (more: object = {}) => call("PutTargets", { Rule: "r", Targets: [{ Id: "t", Arn: arn("q"), ...more }] });
+const putTarget = (more: object = {}) =>
+  call("PutTargets", { Rule: "r", Targets: [{ Id: "t", Arn: arn("q"), ...more }] });
 const entry = { Source: "shop", DetailType: "T", Detail: "{}" };
 const put = async (...entries: object[]) =>
   (await call("PutEvents", { Entries: entries })) as {
@@ -41,7 +48,9 @@ const put = async (...entries: object[]) =>
   }; // what PutEvents answers
 const received = async () => {
   const answer = await sqs.call("ReceiveMessage", { QueueUrl, MaxNumberOfMessages: 10 }, context);
-  return ((answer as { Messages?: { Body: string }[] }).Messages ?? []).map(({ Body }) => JSON.parse(Body)); // what it answers
+  return ((answer as { Messages?: { Body: string }[] }).Messages ?? []).map(({ Body }) =>
+    JSON.parse(Body),
+  ); // what it answers
 };
 
 test("buses, rules and targets outlive the process", async () => {
@@ -54,12 +63,20 @@ test("buses, rules and targets outlive the process", async () => {
     await putRule({ EventBusName, Name: "gone" });
     await call("DeleteRule", { EventBusName, Name: "gone" });
   }
-  await call("PutTargets", { Rule: "r", EventBusName: "kept", Targets: [{ Id: "t", Arn: arn("q"), InputPath: "$.detail" }] });
+  await call("PutTargets", {
+    Rule: "r",
+    EventBusName: "kept",
+    Targets: [{ Id: "t", Arn: arn("q"), InputPath: "$.detail" }],
+  });
 
   bridge = open(); // the one before was killed: nobody closed it
   expect(await call("ListEventBuses", {})).toEqual({
     EventBuses: [
-      { Name: "default", Arn: "arn:aws:events:eu-west-1:000000000000:event-bus/default", CreationTime: 0 },
+      {
+        Name: "default",
+        Arn: "arn:aws:events:eu-west-1:000000000000:event-bus/default",
+        CreationTime: 0,
+      },
       {
         Name: "kept",
         Arn: "arn:aws:events:eu-west-1:000000000000:event-bus/kept",
@@ -94,7 +111,9 @@ test("without a path and a region it works too", async () => {
   const plain = openEventBridge({ sqs });
   await plain.call("PutRule", { Name: "r", EventPattern }, context);
   await plain.call("PutTargets", { Rule: "r", Targets: [{ Id: "t", Arn: arn("none") }] }, context);
-  expect(await plain.call("PutEvents", { Entries: [entry] }, context)).toMatchObject({ FailedEntryCount: 0 });
+  expect(await plain.call("PutEvents", { Entries: [entry] }, context)).toMatchObject({
+    FailedEntryCount: 0,
+  });
   plain.close();
 });
 
@@ -103,7 +122,9 @@ test("an event has the time of the call where it has none of its own, and no res
   await putRule();
   await putTarget();
   await put(entry);
-  expect(await received()).toMatchObject([{ time: "2023-11-14T22:13:20Z", resources: [], region: "eu-west-1" }]);
+  expect(await received()).toMatchObject([
+    { time: "2023-11-14T22:13:20Z", resources: [], region: "eu-west-1" },
+  ]);
 });
 
 test("a queue that does not take an event is reported, and the others get it", async () => {
@@ -119,7 +140,10 @@ test("a queue that does not take an event is reported, and the others get it", a
   expect((await put(entry)).FailedEntryCount).toBe(0);
   expect(await received()).toHaveLength(1);
   expect(faults).toMatchObject([
-    { message: `An event of the bus default did not get into ${arn("none")}`, cause: { message: /does not exist/ } },
+    {
+      message: `An event of the bus default did not get into ${arn("none")}`,
+      cause: { message: /does not exist/ },
+    },
   ]);
 });
 
@@ -137,7 +161,9 @@ test("targets say what they were put with, and change one by one", async () => {
   await putTarget({ Id: "u", SqsParameters: {} });
   await putRule({ State: "DISABLED" });
   const first = { Id: "t", Arn: arn("q.fifo"), SqsParameters: { MessageGroupId: "g" } };
-  expect(await call("ListTargetsByRule", { Rule: "r" })).toEqual({ Targets: [first, { Id: "u", Arn: arn("q") }] });
+  expect(await call("ListTargetsByRule", { Rule: "r" })).toEqual({
+    Targets: [first, { Id: "u", Arn: arn("q") }],
+  });
   await call("RemoveTargets", { Rule: "r", Ids: ["u", "never there"] });
   expect(await call("ListTargetsByRule", { Rule: "r" })).toEqual({ Targets: [first] });
 });
@@ -166,13 +192,21 @@ describe("what is wrong is refused:", () => {
     ["CreateEventBus", { Name: "a", Description: 7 }, "'Description' has to be a text"],
     ["DeleteEventBus", { Name: "b" }, "contains rules"],
     ["PutRule", { Name: "a b", EventPattern }, "has to match"],
-    ["PutRule", { Name: "a", EventPattern, ScheduleExpression: "rate(1 minute)" }, "no ScheduleExpression"],
+    [
+      "PutRule",
+      { Name: "a", EventPattern, ScheduleExpression: "rate(1 minute)" },
+      "no ScheduleExpression",
+    ],
     ["PutRule", { Name: "a", EventPattern, State: "ON" }, "ENABLED or DISABLED"],
     ["PutTargets", { Rule: "r" }, "'targets' has to be a list"],
     ["PutTargets", { Rule: "r", Targets: [] }, "'targets' has to be a list"],
     ["PutTargets", { Rule: "r", Targets: [7] }, "has to be a structure"],
     ["PutTargets", targets({ Id: "" }), "Value at 'Id'"],
-    ["PutTargets", targets({ Arn: "arn:aws:lambda:eu-west-1:000000000000:function:f" }), "ARNs of queues only"],
+    [
+      "PutTargets",
+      targets({ Arn: "arn:aws:lambda:eu-west-1:000000000000:function:f" }),
+      "ARNs of queues only",
+    ],
     ["PutTargets", targets({ Input: "{}" }), "no Input"],
     ["PutTargets", targets({ InputTransformer: {} }), "no InputTransformer"],
     ["PutTargets", targets({ InputPath: "$.a[0]" }), "Invalid InputPath"],

@@ -22,7 +22,11 @@ import { embeddedAccount } from "./sqs-scope.ts";
 const busName = /^[\w.-]{1,256}$/;
 const ruleName = /^[\w.-]{1,64}$/;
 
-type Operation = (scope: EventBridgeScope, input: Input, context: CallContext) => object | Promise<object>;
+type Operation = (
+  scope: EventBridgeScope,
+  input: Input,
+  context: CallContext,
+) => object | Promise<object>;
 
 const operations: Readonly<Record<string, Operation>> = {
   CreateEventBus: createEventBus,
@@ -30,7 +34,10 @@ const operations: Readonly<Record<string, Operation>> = {
   DeleteEventBus: deleteEventBus,
   ListEventBuses: listEventBuses,
   PutRule: putRule,
-  DescribeRule: (scope, input) => ({ ...shownRule(scope, ruleIn(scope, input, "Name")), CreatedBy: embeddedAccount }),
+  DescribeRule: (scope, input) => ({
+    ...shownRule(scope, ruleIn(scope, input, "Name")),
+    CreatedBy: embeddedAccount,
+  }),
   ListRules: listRules,
   DeleteRule: deleteRule,
   PutTargets: putTargets,
@@ -63,7 +70,12 @@ export interface EventBridgeOptions {
  *
  * @throws Error where the file is not what was written.
  */
-export function openEventBridge({ sqs, path, region = "us-east-1", reportFault = () => {} }: EventBridgeOptions): EventBridge {
+export function openEventBridge({
+  sqs,
+  path,
+  region = "us-east-1",
+  reportFault = () => {},
+}: EventBridgeOptions): EventBridge {
   const store = openEventBusStore(path);
   const scope: EventBridgeScope = { store, sqs, region, reportFault };
   return {
@@ -82,19 +94,24 @@ export function openEventBridge({ sqs, path, region = "us-east-1", reportFault =
 function createEventBus(scope: EventBridgeScope, input: Input, { nowMs }: CallContext): object {
   const name = text(input, "Name");
   const description = optionalText(input, "Description");
-  if (!busName.test(name)) throw validationError(`1 validation error detected: 'name' has to match ${busName.source}`);
+  if (!busName.test(name))
+    throw validationError(`1 validation error detected: 'name' has to match ${busName.source}`);
   if (scope.store.bus(name) !== undefined) {
     throw eventsError("ResourceAlreadyExistsException", `Event bus ${name} already exists.`);
   }
   const bus = { name, createdAt: nowMs, ...(description === undefined ? {} : { description }) };
   scope.store.putBus(bus);
-  return { EventBusArn: busArn(scope, name), ...(description === undefined ? {} : { Description: description }) };
+  return {
+    EventBusArn: busArn(scope, name),
+    ...(description === undefined ? {} : { Description: description }),
+  };
 }
 
 function deleteEventBus({ store }: EventBridgeScope, input: Input): object {
   const name = nameOf(text(input, "Name"));
   if (name === "default") throw validationError("Cannot delete event bus default.");
-  if (store.rules(name).length > 0) throw validationError("Cannot delete event bus because it contains rules.");
+  if (store.rules(name).length > 0)
+    throw validationError("Cannot delete event bus because it contains rules.");
   if (store.bus(name) !== undefined) store.deleteBus(name);
   return {};
 }
@@ -111,9 +128,12 @@ function putRule(scope: EventBridgeScope, input: Input): object {
   const pattern = optionalText(input, "EventPattern");
   const state = input["State"] ?? "ENABLED";
   const description = optionalText(input, "Description");
-  if (!ruleName.test(name)) throw validationError(`1 validation error detected: 'name' has to match ${ruleName.source}`);
-  if (input["ScheduleExpression"] !== undefined) throw validationError("The embedded stack has no ScheduleExpression");
-  if (pattern === undefined) throw validationError("Parameter(s) EventPattern or ScheduleExpression must be specified.");
+  if (!ruleName.test(name))
+    throw validationError(`1 validation error detected: 'name' has to match ${ruleName.source}`);
+  if (input["ScheduleExpression"] !== undefined)
+    throw validationError("The embedded stack has no ScheduleExpression");
+  if (pattern === undefined)
+    throw validationError("Parameter(s) EventPattern or ScheduleExpression must be specified.");
   if (state !== "ENABLED" && state !== "DISABLED") {
     throw validationError("1 validation error detected: 'state' has to be ENABLED or DISABLED");
   }
@@ -131,7 +151,9 @@ function putRule(scope: EventBridgeScope, input: Input): object {
 
 function listRules(scope: EventBridgeScope, input: Input): object {
   const prefix = optionalText(input, "NamePrefix") ?? "";
-  const found = scope.store.rules(busIn(scope, input, "EventBusName").name).filter(({ name }) => name.startsWith(prefix));
+  const found = scope.store
+    .rules(busIn(scope, input, "EventBusName").name)
+    .filter(({ name }) => name.startsWith(prefix));
   return { Rules: found.map((rule) => shownRule(scope, rule)) };
 }
 
@@ -143,11 +165,17 @@ function deleteRule(scope: EventBridgeScope, input: Input): object {
   return {};
 }
 
-async function putEvents(scope: EventBridgeScope, input: Input, context: CallContext): Promise<object> {
+async function putEvents(
+  scope: EventBridgeScope,
+  input: Input,
+  context: CallContext,
+): Promise<object> {
   const origin = { account: embeddedAccount, region: scope.region, nowMs: context.nowMs };
   const Entries: (RefusedEntry | { readonly EventId: string })[] = [];
   for (const entry of readEntries(input["Entries"], origin)) {
-    Entries.push("event" in entry ? await route(scope, nameOf(entry.bus), entry.event, context) : entry);
+    Entries.push(
+      "event" in entry ? await route(scope, nameOf(entry.bus), entry.event, context) : entry,
+    );
   }
   return { FailedEntryCount: Entries.filter((entry) => "ErrorCode" in entry).length, Entries };
 }
@@ -160,14 +188,21 @@ async function route(
 ): Promise<RefusedEntry | { readonly EventId: string }> {
   // The real one takes such an event and drops it; here somebody has to learn of the wrong name.
   if (store.bus(bus) === undefined) {
-    return { ErrorCode: "ResourceNotFoundException", ErrorMessage: `Event bus ${bus} does not exist.` };
+    return {
+      ErrorCode: "ResourceNotFoundException",
+      ErrorMessage: `Event bus ${bus} does not exist.`,
+    };
   }
   for (const { enabled, fits, targets } of store.rules(bus)) {
     if (!enabled || !fits(event)) continue;
     for (const target of targets) {
-      await sqs.call("SendMessage", messageOf(target, event, context), context).catch((cause: unknown) => {
-        reportFault(new Error(`An event of the bus ${bus} did not get into ${target.arn}`, { cause }));
-      });
+      await sqs
+        .call("SendMessage", messageOf(target, event, context), context)
+        .catch((cause: unknown) => {
+          reportFault(
+            new Error(`An event of the bus ${bus} did not get into ${target.arn}`, { cause }),
+          );
+        });
     }
   }
   return { EventId: event.id };

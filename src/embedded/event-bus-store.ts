@@ -65,7 +65,8 @@ export function openEventBusStore(path?: string): EventBusStore {
   const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);
   const rules = new Map<string, Rule>();
-  const read = (rule: StoredRule) => rules.set(ruleKey(rule), { ...rule, fits: readEventPattern(rule.pattern) });
+  const read = (rule: StoredRule) =>
+    rules.set(ruleKey(rule), { ...rule, fits: readEventPattern(rule.pattern) });
 
   for (const entry of journal.opened) {
     if ("bus" in entry) buses.set(entry.bus.name, entry.bus);
@@ -86,7 +87,14 @@ export function openEventBusStore(path?: string): EventBusStore {
     rule: (bus, name) => rules.get(ruleKey({ bus, name })),
     rules: (bus) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
     putRule({ bus, name, pattern, enabled, description, targets }) {
-      const rule = { bus, name, pattern, enabled, ...(description === undefined ? {} : { description }), targets };
+      const rule = {
+        bus,
+        name,
+        pattern,
+        enabled,
+        ...(description === undefined ? {} : { description }),
+        targets,
+      };
       read(rule);
       journal.put(ruleKey(rule), { rule });
     },

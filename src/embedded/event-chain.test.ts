@@ -1,7 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { EventBridgeClient, PutEventsCommand, PutRuleCommand, PutTargetsCommand } from "@aws-sdk/client-eventbridge";
+import {
+  EventBridgeClient,
+  PutEventsCommand,
+  PutRuleCommand,
+  PutTargetsCommand,
+} from "@aws-sdk/client-eventbridge";
 import {
   CreateQueueCommand,
   DeleteMessageCommand,
@@ -45,18 +50,37 @@ afterEach(async () => {
 const QueueName = "orders.fifo";
 const QueueUrl = `http://127.0.0.1/000000000000/${QueueName}`; // the SDK is told its endpoint: only the name counts
 const receive = async (WaitTimeSeconds = 0): Promise<Message[]> =>
-  (await sqs.send(new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds }))).Messages ?? [];
+  (
+    await sqs.send(
+      new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds }),
+    )
+  ).Messages ?? [];
 
 test("a stack that is killed loses no event: what was put is delivered, in flight, known and routed as before", async () => {
-  await sqs.send(new CreateQueueCommand({ QueueName, Attributes: { FifoQueue: "true", ContentBasedDeduplication: "true" } }));
-  await events.send(new PutRuleCommand({ Name: "orders", EventPattern: JSON.stringify({ source: ["shop"] }) }));
+  await sqs.send(
+    new CreateQueueCommand({
+      QueueName,
+      Attributes: { FifoQueue: "true", ContentBasedDeduplication: "true" },
+    }),
+  );
+  await events.send(
+    new PutRuleCommand({ Name: "orders", EventPattern: JSON.stringify({ source: ["shop"] }) }),
+  );
   const Arn = `arn:aws:sqs:us-east-1:000000000000:${QueueName}`;
   const target = { Id: "queue", Arn, SqsParameters: { MessageGroupId: "events" } };
   await events.send(new PutTargetsCommand({ Rule: "orders", Targets: [target] }));
-  const put = (n: number) => ({ Source: "shop", DetailType: "OrderPlaced", Detail: JSON.stringify({ n }) });
+  const put = (n: number) => ({
+    Source: "shop",
+    DetailType: "OrderPlaced",
+    Detail: JSON.stringify({ n }),
+  });
   await events.send(new PutEventsCommand({ Entries: [put(1)] }));
   const [flying] = await receive();
-  const direct = new SendMessageCommand({ QueueUrl, MessageBody: "direct", MessageGroupId: "other" });
+  const direct = new SendMessageCommand({
+    QueueUrl,
+    MessageBody: "direct",
+    MessageGroupId: "other",
+  });
   const sent = await sqs.send(direct);
 
   await crash();

@@ -3,7 +3,15 @@ import { readEventPattern } from "./event-pattern.ts";
 
 const event = {
   source: "shop",
-  detail: { n: 1, text: "abc", nothing: null, list: ["a", "b"], rows: [{ id: 1 }, { id: 2 }], empty: [], below: { deep: true } },
+  detail: {
+    n: 1,
+    text: "abc",
+    nothing: null,
+    list: ["a", "b"],
+    rows: [{ id: 1 }, { id: 2 }],
+    empty: [],
+    below: { deep: true },
+  },
 };
 const fits = (pattern: unknown) => readEventPattern(JSON.stringify(pattern))(event);
 

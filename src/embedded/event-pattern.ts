@@ -39,7 +39,8 @@ function readFields(pattern: Readonly<Record<string, unknown>>, place: string): 
     const fits = readField(expected, path);
     return (event) => fits(fieldOf(event, name));
   });
-  if (fields.length === 0) throw invalidPattern(`Empty objects are not allowed${place === "" ? "" : ` at ${place}`}`);
+  if (fields.length === 0)
+    throw invalidPattern(`Empty objects are not allowed${place === "" ? "" : ` at ${place}`}`);
   return (event) => fields.every((fits) => fits(event));
 }
 
@@ -63,7 +64,8 @@ function readCondition(condition: unknown, place: string): Condition {
   const [[operator, operand] = [], ...more] = isObject(condition) ? Object.entries(condition) : [];
   if (more.length === 0) {
     if (operator === "prefix" && typeof operand === "string") return beginsWith(operand);
-    if (operator === "exists" && typeof operand === "boolean") return (values) => values.length > 0 === operand;
+    if (operator === "exists" && typeof operand === "boolean")
+      return (values) => values.length > 0 === operand;
     if (operator === "anything-but") return anythingBut(operand, place);
   }
   throw invalidPattern(
@@ -78,7 +80,8 @@ function anythingBut(operand: unknown, place: string): Condition {
     return (values) => values.some((value) => !begins([value]));
   }
   const excluded: unknown[] = Array.isArray(operand) ? operand : [operand];
-  if (excluded.length === 0 || !excluded.every(isLeaf)) throw invalidPattern(`anything-but has no values at "${place}"`);
+  if (excluded.length === 0 || !excluded.every(isLeaf))
+    throw invalidPattern(`anything-but has no values at "${place}"`);
   return (values) => values.some((value) => !excluded.includes(value));
 }
 

@@ -1,17 +1,28 @@
 import { describe, expect, test } from "vitest";
-import { bodies, type ContractQueues, fresh, refused, type SqsCapabilities } from "./queue-contract.ts";
+import {
+  bodies,
+  type ContractQueues,
+  fresh,
+  refused,
+  type SqsCapabilities,
+} from "./queue-contract.ts";
 
 /** The part of the contract about FIFO queues. */
 export function describeFifoQueues(queues: ContractQueues, capabilities: SqsCapabilities): void {
-  const { create, createFifo, attributesOf, send, sendTo, receive, receiveOne, remove, pass } = queues;
+  const { create, createFifo, attributesOf, send, sendTo, receive, receiveOne, remove, pass } =
+    queues;
 
   describe("FIFO queues", () => {
     test("a group and a deduplication id are needed", async () => {
       const url = await createFifo();
-      expect(await refused(send(url, "x", { MessageDeduplicationId: "d" }))).toBe("MissingParameter");
+      expect(await refused(send(url, "x", { MessageDeduplicationId: "d" }))).toBe(
+        "MissingParameter",
+      );
       expect(await refused(send(url, "x", { MessageGroupId: "g" }))).toBe("InvalidParameterValue");
       const standard = await create();
-      expect(await refused(send(standard, "x", { MessageDeduplicationId: "d" }))).toBe("InvalidParameterValue");
+      expect(await refused(send(standard, "x", { MessageDeduplicationId: "d" }))).toBe(
+        "InvalidParameterValue",
+      );
     });
 
     test("a duplicate is answered as the first one and adds nothing, even when that one is gone", async () => {
@@ -23,7 +34,8 @@ export function describeFifoQueues(queues: ContractQueues, capabilities: SqsCapa
       await remove(url, message);
       const second = await send(url, "x", twice);
       expect(second.MessageId).toBe(first.MessageId);
-      if (capabilities.repeatsSequenceNumbers) expect(second.SequenceNumber).toBe(first.SequenceNumber);
+      if (capabilities.repeatsSequenceNumbers)
+        expect(second.SequenceNumber).toBe(first.SequenceNumber);
       expect(await receive(url)).toEqual([]);
       const third = await send(url, "x", { ...twice, MessageDeduplicationId: fresh() });
       expect(third.MessageId).not.toBe(first.MessageId);
@@ -35,7 +47,10 @@ export function describeFifoQueues(queues: ContractQueues, capabilities: SqsCapa
       const one = await send(url, "same", { MessageGroupId: "g" });
       const two = await send(url, "same", { MessageGroupId: "g" });
       const three = await send(url, "other", { MessageGroupId: "g" });
-      const explicit = await send(url, "same", { MessageGroupId: "g", MessageDeduplicationId: fresh() });
+      const explicit = await send(url, "same", {
+        MessageGroupId: "g",
+        MessageDeduplicationId: fresh(),
+      });
       expect(two.MessageId).toBe(one.MessageId);
       expect(new Set([one.MessageId, three.MessageId, explicit.MessageId]).size).toBe(3);
     });
@@ -71,9 +86,13 @@ export function describeFifoQueues(queues: ContractQueues, capabilities: SqsCapa
         await pass(1_000);
         const second = await receiveOne(url);
         await remove(url, first).catch(() => {}); // refused or without effect
-        expect(await attributesOf(url)).toMatchObject({ ApproximateNumberOfMessagesNotVisible: "1" });
+        expect(await attributesOf(url)).toMatchObject({
+          ApproximateNumberOfMessagesNotVisible: "1",
+        });
         await remove(url, second);
-        expect(await attributesOf(url)).toMatchObject({ ApproximateNumberOfMessagesNotVisible: "0" });
+        expect(await attributesOf(url)).toMatchObject({
+          ApproximateNumberOfMessagesNotVisible: "0",
+        });
       });
     }
   });

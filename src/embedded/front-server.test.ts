@@ -19,7 +19,10 @@ const echo: AwsJsonService = {
     if (operation === "Wait" && from) await once(from.signal, "abort");
     if (operation === "Fault") throw new TypeError("secret detail");
     if (operation === "Refuse")
-      throw new ServiceError("echo#Refused", "no", { members: { Item: { a: 1 } }, headers: { "x-why": "no" } });
+      throw new ServiceError("echo#Refused", "no", {
+        members: { Item: { a: 1 } },
+        headers: { "x-why": "no" },
+      });
     return { operation, input };
   },
 };
@@ -33,7 +36,11 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-async function post(target: string | undefined, body: string, headers: Record<string, string> = {}) {
+async function post(
+  target: string | undefined,
+  body: string,
+  headers: Record<string, string> = {},
+) {
   const response = await fetch(`http://127.0.0.1:${port}/`, {
     method: "POST",
     body,
@@ -58,7 +65,11 @@ test("a request goes to the service that its target names", async () => {
     type: "application/x-amz-json-1.0",
   });
   const versioned = await post("Other.Any", "{}", { "content-type": "application/x-amz-json-1.1" });
-  expect(versioned).toEqual({ status: 200, body: { other: true }, type: "application/x-amz-json-1.1" });
+  expect(versioned).toEqual({
+    status: 200,
+    body: { other: true },
+    type: "application/x-amz-json-1.1",
+  });
 });
 
 test("a refusal has its type, its message, its members and its headers", async () => {
@@ -77,21 +88,31 @@ test("a fault is reported here and told to nobody", async () => {
   expect(faults).toEqual([new TypeError("secret detail")]);
 });
 
-test.each(["Nobody.Say", "Echo_2.Say", undefined])("target %s is an unknown operation", async (target) => {
-  const { status, body } = await post(target, "{}");
-  expect([status, body.__type]).toEqual([400, "com.amazon.coral.service#UnknownOperationException"]);
-});
+test.each(["Nobody.Say", "Echo_2.Say", undefined])(
+  "target %s is an unknown operation",
+  async (target) => {
+    const { status, body } = await post(target, "{}");
+    expect([status, body.__type]).toEqual([
+      400,
+      "com.amazon.coral.service#UnknownOperationException",
+    ]);
+  },
+);
 
-test.each(["", "{", "null", "[]", '"text"', "7"])("the body %j is a serialization error", async (sent) => {
-  const { status, body } = await post("Echo_1.Say", sent);
-  expect([status, body.__type]).toEqual([400, "com.amazon.coral.service#SerializationException"]);
-});
+test.each(["", "{", "null", "[]", '"text"', "7"])(
+  "the body %j is a serialization error",
+  async (sent) => {
+    const { status, body } = await post("Echo_1.Say", sent);
+    expect([status, body.__type]).toEqual([400, "com.amazon.coral.service#SerializationException"]);
+  },
+);
 
 test("a body above the limit is refused before it has been read whole", async () => {
   const sending = request({ port, method: "POST", headers: { "x-amz-target": "Echo_1.Say" } });
   sending.on("error", () => {}); // the server hangs up on what is left
   const answered = once(sending, "response");
-  for (let megabyte = 0; megabyte < 18; megabyte += 1) sending.write(Buffer.alloc(1024 * 1024, "x"));
+  for (let megabyte = 0; megabyte < 18; megabyte += 1)
+    sending.write(Buffer.alloc(1024 * 1024, "x"));
   const [response] = await answered;
   expect(response.statusCode).toBe(413);
   expect(response.headers.connection).toBe("close");
@@ -122,13 +143,20 @@ test("a request that names no host gets nothing", async () => {
 
 test("GET tells that it is there, and other methods are unknown", async () => {
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).json()).toEqual({ status: "healthy" });
-  const preflight = await fetch(`http://127.0.0.1:${port}/`, { method: "OPTIONS", headers: { origin: "http://a.example" } });
+  const preflight = await fetch(`http://127.0.0.1:${port}/`, {
+    method: "OPTIONS",
+    headers: { origin: "http://a.example" },
+  });
   expect(preflight.status).toBe(404);
   expect(preflight.headers.get("access-control-allow-origin")).toBeNull();
 });
 
 test("a client that hangs up in the middle of its body does no harm", async () => {
-  const sending = request({ port, method: "POST", headers: { "x-amz-target": "Echo_1.Say", "content-length": "100" } });
+  const sending = request({
+    port,
+    method: "POST",
+    headers: { "x-amz-target": "Echo_1.Say", "content-length": "100" },
+  });
   sending.on("error", () => {});
   sending.write("{");
   const [received] = await once(server, "request");

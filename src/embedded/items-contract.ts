@@ -49,12 +49,21 @@ export function describeItems(table: ContractTable): void {
         [asked, old],
       ] as const) {
         const failures = [
-          await refusal(documents().send(new PutCommand({ ...with_, Item: { ...key, state: "new" } }))),
-          await refusal(documents().send(new UpdateCommand({ ...with_, Key: key, UpdateExpression: "SET x = sk" }))),
+          await refusal(
+            documents().send(new PutCommand({ ...with_, Item: { ...key, state: "new" } })),
+          ),
+          await refusal(
+            documents().send(
+              new UpdateCommand({ ...with_, Key: key, UpdateExpression: "SET x = sk" }),
+            ),
+          ),
           await refusal(documents().send(new DeleteCommand({ ...with_, Key: key }))),
         ];
         for (const failure of failures) {
-          expect(failure).toMatchObject({ name: "ConditionalCheckFailedException", message: "The conditional request failed" });
+          expect(failure).toMatchObject({
+            name: "ConditionalCheckFailedException",
+            message: "The conditional request failed",
+          });
           expect("Item" in failure ? failure.Item : undefined).toEqual(expected);
         }
       }
@@ -82,11 +91,17 @@ export function describeItems(table: ContractTable): void {
       const key = keyOf(fresh());
       const puts = Array.from({ length: 50 }, (_, owner) =>
         documents().send(
-          new PutCommand({ TableName: table.name, Item: { ...key, n: owner }, ConditionExpression: "attribute_not_exists(pk)" }),
+          new PutCommand({
+            TableName: table.name,
+            Item: { ...key, n: owner },
+            ConditionExpression: "attribute_not_exists(pk)",
+          }),
         ),
       );
       const outcomes = await Promise.allSettled(puts);
-      const winners = outcomes.flatMap(({ status }, owner) => (status === "fulfilled" ? [owner] : []));
+      const winners = outcomes.flatMap(({ status }, owner) =>
+        status === "fulfilled" ? [owner] : [],
+      );
       expect(winners).toHaveLength(1);
       expect(await get(key.pk)).toEqual({ ...key, n: winners[0] });
     });
@@ -126,7 +141,9 @@ export function describeItems(table: ContractTable): void {
     });
 
     test("a table that is not there is named as such", async () => {
-      const failure = await refusal(documents().send(new GetCommand({ TableName: `${table.name}-none`, Key: keyOf("a") })));
+      const failure = await refusal(
+        documents().send(new GetCommand({ TableName: `${table.name}-none`, Key: keyOf("a") })),
+      );
       expect(failure.name).toBe("ResourceNotFoundException");
     });
   });
@@ -143,10 +160,14 @@ export function describeItems(table: ContractTable): void {
       };
       const first = await documents().send(new QueryCommand({ ...query, Limit: 2 }));
       expect(first.Items?.map(({ sk }) => sk)).toEqual(["b#1", "b#2"]);
-      const rest = await documents().send(new QueryCommand({ ...query, ExclusiveStartKey: first.LastEvaluatedKey }));
+      const rest = await documents().send(
+        new QueryCommand({ ...query, ExclusiveStartKey: first.LastEvaluatedKey }),
+      );
       expect(rest.Items?.map(({ sk }) => sk)).toEqual(["b#3"]);
       expect(rest.LastEvaluatedKey).toBeUndefined();
-      const reverse = await documents().send(new QueryCommand({ ...query, ScanIndexForward: false }));
+      const reverse = await documents().send(
+        new QueryCommand({ ...query, ScanIndexForward: false }),
+      );
       expect(reverse.Items?.map(({ sk }) => sk)).toEqual(["b#3", "b#2", "b#1"]);
     });
 
@@ -167,17 +188,23 @@ export function describeItems(table: ContractTable): void {
       await documents().send(rename);
       await documents().send(new DeleteCommand({ TableName: table.name, Key: keyOf(two, "2") }));
       expect(await ofOwner(owner)).toEqual([]);
-      expect(await ofOwner(`${owner}-other`)).toEqual([{ ...keyOf(one, "1"), owner: `${owner}-other` }]);
+      expect(await ofOwner(`${owner}-other`)).toEqual([
+        { ...keyOf(one, "1"), owner: `${owner}-other` },
+      ]);
     });
 
     test("batches write 25 items and read 100 keys, present or not", async () => {
       const pk = fresh();
       const sorts = Array.from({ length: 25 }, (_, n) => String(n));
-      const requests = sorts.map((sk) => ({ PutRequest: { Item: { ...keyOf(pk, sk), owner: pk } } }));
+      const requests = sorts.map((sk) => ({
+        PutRequest: { Item: { ...keyOf(pk, sk), owner: pk } },
+      }));
       await documents().send(new BatchWriteCommand({ RequestItems: { [table.name]: requests } }));
       const keys = Array.from({ length: 100 }, (_, n) => keyOf(pk, String(n)));
       const read = await documents().send(
-        new BatchGetCommand({ RequestItems: { [table.name]: { Keys: keys, ConsistentRead: true } } }),
+        new BatchGetCommand({
+          RequestItems: { [table.name]: { Keys: keys, ConsistentRead: true } },
+        }),
       );
       expect(new Set(read.Responses?.[table.name]?.map(({ sk }) => sk))).toEqual(new Set(sorts));
       expect(read.UnprocessedKeys ?? {}).toEqual({});
@@ -197,7 +224,9 @@ export function describeItems(table: ContractTable): void {
       const requests = Array.from({ length: 26 }, (_, n) => ({
         PutRequest: { Item: { pk: { S: "x" }, sk: { S: String(n) } } },
       }));
-      const failure = await refusal(client().send(new BatchWriteItemCommand({ RequestItems: { [table.name]: requests } })));
+      const failure = await refusal(
+        client().send(new BatchWriteItemCommand({ RequestItems: { [table.name]: requests } })),
+      );
       expect(failure.name).toBe("ValidationException");
     });
   });

@@ -1,4 +1,11 @@
-import { appendFileSync, closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import { systemCode } from "../errors/system-code.ts";
 
 /** A file is not rewritten before it is this large. */
@@ -28,7 +35,10 @@ export interface Journal<Value> {
  *
  * @throws Error where the file is not what was written.
  */
-export function openJournal<Value>(path?: string, compactionBytes: number = smallestCompactionBytes): Journal<Value> {
+export function openJournal<Value>(
+  path?: string,
+  compactionBytes: number = smallestCompactionBytes,
+): Journal<Value> {
   if (path === undefined) return { opened: [], put() {}, delete() {}, flush() {}, close() {} };
   const live = replay<Value>(path);
   let pending: Change<Value>[] = [];
@@ -89,13 +99,19 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
   let cause: unknown;
   try {
     const changes: unknown = JSON.parse(line);
-    if (Array.isArray(changes) && changes.every((change) => Array.isArray(change) && typeof change[0] === "string")) {
+    if (
+      Array.isArray(changes) &&
+      changes.every((change) => Array.isArray(change) && typeof change[0] === "string")
+    ) {
       return changes as Change<Value>[]; // this module alone writes the file
     }
   } catch (error) {
     cause = error;
   }
-  throw new Error(`${place} is not what the embedded stack wrote; delete the file to begin with nothing in it`, { cause });
+  throw new Error(
+    `${place} is not what the embedded stack wrote; delete the file to begin with nothing in it`,
+    { cause },
+  );
 }
 
 /** Replaces the file by what is live, and says how large it is. */

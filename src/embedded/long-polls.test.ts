@@ -24,7 +24,11 @@ test("everybody who waits for a queue looks again when it is told of, and nobody
 
 test("those who wait for a queue whose polls are ended do not look again, and nobody else hears of it", async () => {
   const polls = createLongPolls();
-  const waits = [polls.wait("a", hour, never), polls.wait("a", hour, never), polls.wait("b", hour, never)];
+  const waits = [
+    polls.wait("a", hour, never),
+    polls.wait("a", hour, never),
+    polls.wait("b", hour, never),
+  ];
   polls.end("a");
   polls.wake("b");
   expect(await Promise.all(waits)).toEqual([true, true, false]);

@@ -23,7 +23,8 @@ export type MessageAttributes = Readonly<Record<string, MessageAttribute>>;
  */
 export function readMessageAttributes(value: unknown): MessageAttributes | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!isInput(value)) throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
+  if (!isInput(value))
+    throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
   const entries = Object.entries(value);
   if (entries.length > most) {
     throw invalidParameter(
@@ -33,23 +34,34 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
     );
   }
   if (entries.length === 0) return undefined;
-  return Object.fromEntries(entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]));
+  return Object.fromEntries(
+    entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]),
+  );
 }
 
 /** How much of a message's limit its attributes take. */
 export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
   return Object.entries(attributes).reduce(
     (bytes, [name, attribute]) =>
-      bytes + Buffer.byteLength(name) + Buffer.byteLength(attribute.DataType) + bytesOf(attribute).length,
+      bytes +
+      Buffer.byteLength(name) +
+      Buffer.byteLength(attribute.DataType) +
+      bytesOf(attribute).length,
     0,
   );
 }
 
 /** The attributes that a receiver asks for: by name, by the beginning of a name (`trace.*`), or `All`. */
-export function chooseAttributes(attributes: MessageAttributes = {}, wanted: readonly string[]): MessageAttributes | undefined {
+export function chooseAttributes(
+  attributes: MessageAttributes = {},
+  wanted: readonly string[],
+): MessageAttributes | undefined {
   const chosen = Object.entries(attributes).filter(([name]) =>
     wanted.some(
-      (pattern) => pattern === "All" || pattern === name || (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -2))),
+      (pattern) =>
+        pattern === "All" ||
+        pattern === name ||
+        (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -2))),
     ),
   );
   return chosen.length === 0 ? undefined : Object.fromEntries(chosen);
@@ -74,15 +86,23 @@ export function digestOfAttributes(attributes: MessageAttributes): string {
 }
 
 function readAttribute(name: string, attribute: unknown): MessageAttribute {
-  const refuse = (reason: string) => invalidParameter(`MessageAttributes.${name}`, JSON.stringify(attribute), reason);
-  if (!names.test(name) || !isInput(attribute)) throw refuse("Its name or its value is not that of an attribute.");
+  const refuse = (reason: string) =>
+    invalidParameter(`MessageAttributes.${name}`, JSON.stringify(attribute), reason);
+  if (!names.test(name) || !isInput(attribute))
+    throw refuse("Its name or its value is not that of an attribute.");
   const { DataType, StringValue, BinaryValue }: Input = attribute;
-  if (typeof DataType !== "string" || !types.test(DataType)) throw refuse("Its DataType has to be String, Number or Binary.");
+  if (typeof DataType !== "string" || !types.test(DataType))
+    throw refuse("Its DataType has to be String, Number or Binary.");
   const value = DataType.startsWith("Binary") ? BinaryValue : StringValue;
-  if (typeof value !== "string" || value === "") throw refuse(`It has no value of the type ${DataType}.`);
-  return DataType.startsWith("Binary") ? { DataType, BinaryValue: value } : { DataType, StringValue: value };
+  if (typeof value !== "string" || value === "")
+    throw refuse(`It has no value of the type ${DataType}.`);
+  return DataType.startsWith("Binary")
+    ? { DataType, BinaryValue: value }
+    : { DataType, StringValue: value };
 }
 
 function bytesOf({ StringValue, BinaryValue }: MessageAttribute): Buffer {
-  return BinaryValue === undefined ? Buffer.from(String(StringValue)) : Buffer.from(BinaryValue, "base64");
+  return BinaryValue === undefined
+    ? Buffer.from(String(StringValue))
+    : Buffer.from(BinaryValue, "base64");
 }

@@ -27,7 +27,9 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
       expect(sent.MD5OfMessageAttributes).toMatch(/^[0-9a-f]{32}$/);
       expect(message.MD5OfMessageAttributes).toBe(sent.MD5OfMessageAttributes);
       expect(message.Attributes).toMatchObject({ ApproximateReceiveCount: "1" });
-      expect(Math.abs(Date.now() - Number(message.Attributes?.["SentTimestamp"]))).toBeLessThan(60_000);
+      expect(Math.abs(Date.now() - Number(message.Attributes?.["SentTimestamp"]))).toBeLessThan(
+        60_000,
+      );
       expect(Number(message.Attributes?.["ApproximateFirstReceiveTimestamp"])).toBeGreaterThan(0);
     });
 
@@ -48,7 +50,11 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
           other: { DataType: "String", StringValue: "2" },
         },
       });
-      const plain = { MessageAttributeNames: [], MessageSystemAttributeNames: [], VisibilityTimeout: 0 };
+      const plain = {
+        MessageAttributeNames: [],
+        MessageSystemAttributeNames: [],
+        VisibilityTimeout: 0,
+      };
       const none = await receiveOne(url, plain);
       expect([none.MessageAttributes, none.Attributes]).toEqual([undefined, undefined]);
       const some = await receiveOne(url, {
@@ -141,7 +147,9 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
         await send(url, "x");
         const message = await receiveOne(url);
         await hide(url, message, 0);
-        expect(["MessageNotInflight", "ReceiptHandleIsInvalid"]).toContain(await refused(hide(url, message, 10)));
+        expect(["MessageNotInflight", "ReceiptHandleIsInvalid"]).toContain(
+          await refused(hide(url, message, 10)),
+        );
         expect((await receiveOne(url)).Body).toBe("x");
       });
     }
@@ -158,10 +166,14 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
 
     test("numbers out of their bounds are refused", async () => {
       const url = await create();
-      expect(await refused(receive(url, { MaxNumberOfMessages: 11 }))).toBe("InvalidParameterValue");
+      expect(await refused(receive(url, { MaxNumberOfMessages: 11 }))).toBe(
+        "InvalidParameterValue",
+      );
       expect(await refused(receive(url, { WaitTimeSeconds: 21 }))).toBe("InvalidParameterValue");
       if (capabilities.checksInput) {
-        expect(await refused(receive(url, { VisibilityTimeout: 43_201 }))).toBe("InvalidParameterValue");
+        expect(await refused(receive(url, { VisibilityTimeout: 43_201 }))).toBe(
+          "InvalidParameterValue",
+        );
       }
     });
   });

@@ -54,7 +54,11 @@ export function validationError(message: string): ServiceError {
 }
 
 /** DynamoDB's words for a member that breaks a constraint. */
-export function invalidMember(value: string | null, path: string, constraint: string): ServiceError {
+export function invalidMember(
+  value: string | null,
+  path: string,
+  constraint: string,
+): ServiceError {
   const shown = value === null ? "null" : `'${value}'`;
   return validationError(
     `1 validation error detected: Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,

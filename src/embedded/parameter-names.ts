@@ -15,15 +15,23 @@ export function checkName(name: string): void {
       "Parameter name: can't be empty, and has only letters, digits and the symbols _.-/, with something between slashes",
     );
   }
-  if (name.length > longestName) throw validationError(`Parameter name has more than ${longestName} characters`);
+  if (name.length > longestName)
+    throw validationError(`Parameter name has more than ${longestName} characters`);
   if (name.includes("/") && !name.startsWith("/")) {
-    throw validationError("Parameter name must be a fully qualified name: one with a / begins with it");
+    throw validationError(
+      "Parameter name must be a fully qualified name: one with a / begins with it",
+    );
   }
   if (/^\/?(aws|ssm)/i.test(name)) {
-    throw validationError('Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive)');
+    throw validationError(
+      'Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive)',
+    );
   }
   if (name.split("/").length - 1 > deepest) {
-    throw new ServiceError("HierarchyLevelLimitExceededException", `A parameter name has at most ${deepest} levels`);
+    throw new ServiceError(
+      "HierarchyLevelLimitExceededException",
+      `A parameter name has at most ${deepest} levels`,
+    );
   }
 }
 
@@ -31,5 +39,7 @@ export function checkName(name: string): void {
 export function isUnder(name: string, path: string, isRecursive: boolean): boolean {
   const qualified = name.startsWith("/") ? name : `/${name}`;
   const prefix = path.endsWith("/") ? path : `${path}/`;
-  return qualified.startsWith(prefix) && (isRecursive || !qualified.slice(prefix.length).includes("/"));
+  return (
+    qualified.startsWith(prefix) && (isRecursive || !qualified.slice(prefix.length).includes("/"))
+  );
 }

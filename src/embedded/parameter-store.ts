@@ -34,7 +34,9 @@ export interface ParameterStore {
  * @throws Error where the file is not what was written.
  */
 export function openParameterStore(path?: string): ParameterStore {
-  const parameters = new Map(path === undefined ? [] : read(path).map((parameter) => [parameter.name, parameter]));
+  const parameters = new Map(
+    path === undefined ? [] : read(path).map((parameter) => [parameter.name, parameter]),
+  );
   const all = () => [...parameters.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
   const save = () => {
     if (path !== undefined) replace(path, JSON.stringify(all(), undefined, 2));
@@ -64,7 +66,10 @@ function read(path: string): StoredParameter[] {
   try {
     return JSON.parse(text) as StoredParameter[]; // this module alone writes the file
   } catch (cause) {
-    throw new Error(`${path} is not what the embedded stack wrote; delete it to begin with no parameters`, { cause });
+    throw new Error(
+      `${path} is not what the embedded stack wrote; delete it to begin with no parameters`,
+      { cause },
+    );
   }
 }
 

@@ -43,26 +43,44 @@ export interface EventOrigin {
  *
  * @throws ServiceError ValidationException where there are none, more than ten, or more than 262,144 bytes.
  */
-export function readEntries(entries: unknown, origin: EventOrigin): readonly (TakenEntry | RefusedEntry)[] {
-  if (!Array.isArray(entries) || entries.length === 0 || entries.length > most || !entries.every(isObject)) {
-    throw validationError(`1 validation error detected: 'entries' has to be a list of 1 to ${most} entries`);
+export function readEntries(
+  entries: unknown,
+  origin: EventOrigin,
+): readonly (TakenEntry | RefusedEntry)[] {
+  if (
+    !Array.isArray(entries) ||
+    entries.length === 0 ||
+    entries.length > most ||
+    !entries.every(isObject)
+  ) {
+    throw validationError(
+      `1 validation error detected: 'entries' has to be a list of 1 to ${most} entries`,
+    );
   }
   const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
-  if (bytes > longestBytes) throw validationError("Total size of the entries in the request is over the limit.");
+  if (bytes > longestBytes)
+    throw validationError("Total size of the entries in the request is over the limit.");
   return entries.map((entry) => readEntry(entry, origin));
 }
 
-function readEntry(entry: Readonly<Record<string, unknown>>, { account, region, nowMs }: EventOrigin): TakenEntry | RefusedEntry {
+function readEntry(
+  entry: Readonly<Record<string, unknown>>,
+  { account, region, nowMs }: EventOrigin,
+): TakenEntry | RefusedEntry {
   for (const member of ["Source", "DetailType", "Detail"]) {
     if (typeof entry[member] !== "string" || entry[member] === "") {
-      return refused("InvalidArgument", `Parameter ${member} is not valid. Reason: ${member} is a required argument.`);
+      return refused(
+        "InvalidArgument",
+        `Parameter ${member} is not valid. Reason: ${member} is a required argument.`,
+      );
     }
   }
   const detail = parsed(String(entry["Detail"]));
   if (!isObject(detail)) return refused("MalformedDetail", "Detail is malformed.");
   const { Time, Resources, EventBusName = "default" } = entry;
   const time = new Date(typeof Time === "number" ? Time * 1000 : nowMs);
-  if (Number.isNaN(time.getTime())) return refused("InvalidArgument", "Parameter Time is not valid.");
+  if (Number.isNaN(time.getTime()))
+    return refused("InvalidArgument", "Parameter Time is not valid.");
   return {
     bus: String(EventBusName),
     event: {
@@ -82,7 +100,12 @@ function readEntry(entry: Readonly<Record<string, unknown>>, { account, region, 
 /** As EventBridge counts: 14 bytes for a time, and the texts. */
 function bytesOf(entry: Readonly<Record<string, unknown>>): number {
   const resources = fieldOf(entry, "Resources");
-  return [entry["Source"], entry["DetailType"], entry["Detail"], ...(Array.isArray(resources) ? resources : [])].reduce(
+  return [
+    entry["Source"],
+    entry["DetailType"],
+    entry["Detail"],
+    ...(Array.isArray(resources) ? resources : []),
+  ].reduce(
     (sum: number, text: unknown) => sum + Buffer.byteLength(String(text ?? "")),
     entry["Time"] === undefined ? 0 : 14,
   );

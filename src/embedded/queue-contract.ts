@@ -45,18 +45,25 @@ export function contractQueues(connection: () => SqsConnection) {
   const client = () => connection().client;
 
   const createNamed = async (QueueName: string, Attributes: Record<string, string> = {}) => {
-    const { QueueUrl = "" } = await client().send(new CreateQueueCommand({ QueueName, Attributes }));
+    const { QueueUrl = "" } = await client().send(
+      new CreateQueueCommand({ QueueName, Attributes }),
+    );
     created.push(QueueUrl);
     return QueueUrl;
   };
-  const create = (Attributes: Record<string, string> = {}) => createNamed(`${base}-${fresh()}`, Attributes);
+  const create = (Attributes: Record<string, string> = {}) =>
+    createNamed(`${base}-${fresh()}`, Attributes);
   const createFifo = (Attributes: Record<string, string> = {}) =>
     createNamed(`${base}-${fresh()}.fifo`, { FifoQueue: "true", ...Attributes });
   const attributesOf = async (QueueUrl: string) =>
-    (await client().send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] }))).Attributes ?? {};
+    (await client().send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] })))
+      .Attributes ?? {};
   const arnOf = async (QueueUrl: string) => (await attributesOf(QueueUrl))["QueueArn"] ?? "";
-  const send = (QueueUrl: string, MessageBody: string, more: Partial<SendMessageCommandInput> = {}) =>
-    client().send(new SendMessageCommand({ QueueUrl, MessageBody, ...more }));
+  const send = (
+    QueueUrl: string,
+    MessageBody: string,
+    more: Partial<SendMessageCommandInput> = {},
+  ) => client().send(new SendMessageCommand({ QueueUrl, MessageBody, ...more }));
   const sendTo = (QueueUrl: string, MessageGroupId: string, body: string) =>
     send(QueueUrl, body, { MessageGroupId, MessageDeduplicationId: fresh() });
   const receive = async (QueueUrl: string, more: Partial<ReceiveMessageCommandInput> = {}) => {
@@ -71,15 +78,24 @@ export function contractQueues(connection: () => SqsConnection) {
     );
     return answer.Messages ?? [];
   };
-  const receiveOne = async (QueueUrl: string, more: Partial<ReceiveMessageCommandInput> = {}): Promise<Message> => {
-    const [message] = await receive(QueueUrl, { MaxNumberOfMessages: 1, WaitTimeSeconds: 10, ...more });
+  const receiveOne = async (
+    QueueUrl: string,
+    more: Partial<ReceiveMessageCommandInput> = {},
+  ): Promise<Message> => {
+    const [message] = await receive(QueueUrl, {
+      MaxNumberOfMessages: 1,
+      WaitTimeSeconds: 10,
+      ...more,
+    });
     if (message === undefined) throw new Error("Nothing was received within 10 seconds");
     return message;
   };
   const remove = (QueueUrl: string, { ReceiptHandle }: Message) =>
     client().send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
   const hide = (QueueUrl: string, { ReceiptHandle }: Message, VisibilityTimeout: number) =>
-    client().send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout }));
+    client().send(
+      new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout }),
+    );
   const pass = (ms: number) => connection().pass(ms);
   const deleteAll = async () => {
     for (const QueueUrl of created)

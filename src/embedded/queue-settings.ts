@@ -71,13 +71,20 @@ const fifoDefaults: QueueAttributes = {
  */
 export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueAttributes {
   if (attributes === undefined || attributes === null) return {};
-  if (!isInput(attributes)) throw invalidParameter("Attributes", JSON.stringify(attributes), "Must be a map.");
-  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, checked(name, value, fifo)]));
+  if (!isInput(attributes))
+    throw invalidParameter("Attributes", JSON.stringify(attributes), "Must be a map.");
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, checked(name, value, fifo)]),
+  );
 }
 
 /** The attributes with what holds where nothing was said; what was set to nothing is gone. */
 export function effectiveAttributes(attributes: QueueAttributes): QueueAttributes {
-  const all = { ...defaults, ...(attributes["FifoQueue"] === "true" ? fifoDefaults : {}), ...attributes };
+  const all = {
+    ...defaults,
+    ...(attributes["FifoQueue"] === "true" ? fifoDefaults : {}),
+    ...attributes,
+  };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
 }
 
@@ -99,7 +106,12 @@ export function settingsOf(attributes: QueueAttributes): QueueSettings {
 
 /** Whether a text names an attribute of queues. */
 export function isSettable(name: string): boolean {
-  return Object.hasOwn(wholes, name) || Object.hasOwn(fifoOnly, name) || inert.includes(name) || name === "RedrivePolicy";
+  return (
+    Object.hasOwn(wholes, name) ||
+    Object.hasOwn(fifoOnly, name) ||
+    inert.includes(name) ||
+    name === "RedrivePolicy"
+  );
 }
 
 function checked(name: string, value: unknown, fifo: boolean): string {
@@ -110,9 +122,17 @@ function checked(name: string, value: unknown, fifo: boolean): string {
     throw new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
   }
   if (name === "RedrivePolicy" && text !== "") return redrivePolicy(text);
-  if (allowed !== undefined && !allowed.includes(text)) throw invalidAttribute(name, text, `has to be ${allowed.join(" or ")}`);
-  if (bounds !== undefined && (!/^\d{1,9}$/.test(text) || Number(text) < bounds[0] || Number(text) > bounds[1])) {
-    throw invalidAttribute(name, text, `has to be a whole number from ${bounds[0]} to ${bounds[1]}`);
+  if (allowed !== undefined && !allowed.includes(text))
+    throw invalidAttribute(name, text, `has to be ${allowed.join(" or ")}`);
+  if (
+    bounds !== undefined &&
+    (!/^\d{1,9}$/.test(text) || Number(text) < bounds[0] || Number(text) > bounds[1])
+  ) {
+    throw invalidAttribute(
+      name,
+      text,
+      `has to be a whole number from ${bounds[0]} to ${bounds[1]}`,
+    );
   }
   return text;
 }
@@ -126,12 +146,24 @@ function redrivePolicy(text: string): string {
   }
   const { deadLetterTargetArn, maxReceiveCount } = isInput(policy) ? policy : {};
   const count = Number(maxReceiveCount);
-  if (typeof deadLetterTargetArn !== "string" || !Number.isInteger(count) || count < 1 || count > 1000) {
-    throw invalidParameter("RedrivePolicy", text, "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.");
+  if (
+    typeof deadLetterTargetArn !== "string" ||
+    !Number.isInteger(count) ||
+    count < 1 ||
+    count > 1000
+  ) {
+    throw invalidParameter(
+      "RedrivePolicy",
+      text,
+      "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.",
+    );
   }
   return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
 }
 
 function invalidAttribute(name: string, value: string, reason: string): SqsError {
-  return new SqsError("InvalidAttributeValue", `Invalid value for the parameter ${name}: ${value.slice(0, 200)} ${reason}.`);
+  return new SqsError(
+    "InvalidAttributeValue",
+    `Invalid value for the parameter ${name}: ${value.slice(0, 200)} ${reason}.`,
+  );
 }

@@ -1,6 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { openJournal } from "./journal.ts";
-import { createQueue, type Queue, type QueueChange, type QueueMessage, type RememberedSend } from "./queue.ts";
+import {
+  createQueue,
+  type Queue,
+  type QueueChange,
+  type QueueMessage,
+  type RememberedSend,
+} from "./queue.ts";
 import { type QueueAttributes, type QueueSettings, settingsOf } from "./queue-settings.ts";
 
 /** A queue with what is said of it. */
@@ -47,7 +53,8 @@ export function openQueueStore(path?: string): QueueStore {
   const queues = new Map<string, StoredQueue>();
 
   const recordFor = (name: string) => (change: QueueChange) => {
-    if (change.kind === "put") journal.put(messageKey(name, change.message.id), { of: name, message: change.message });
+    if (change.kind === "put")
+      journal.put(messageKey(name, change.message.id), { of: name, message: change.message });
     else if (change.kind === "removed") journal.delete(messageKey(name, change.id));
     else if (change.kind === "remembered")
       journal.put(sendKey(name, change.send.deduplicationId), { of: name, send: change.send });
@@ -58,9 +65,16 @@ export function openQueueStore(path?: string): QueueStore {
     queues.set(record.name, queue);
     return queue;
   };
-  const open = (record: QueueRecord, messages: readonly QueueMessage[], sends: readonly RememberedSend[]) => {
+  const open = (
+    record: QueueRecord,
+    messages: readonly QueueMessage[],
+    sends: readonly RememberedSend[],
+  ) => {
     const { fifo } = settingsOf(record.attributes);
-    return set(record, createQueue({ fifo, messages, sends, createId: randomUUID, record: recordFor(record.name) }));
+    return set(
+      record,
+      createQueue({ fifo, messages, sends, createId: randomUUID, record: recordFor(record.name) }),
+    );
   };
 
   for (const entry of journal.opened) {

@@ -1,5 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
-import { createQueue, isReceipt, type Queue, type QueueChange, type QueueMessage, type RememberedSend } from "./queue.ts";
+import {
+  createQueue,
+  isReceipt,
+  type Queue,
+  type QueueChange,
+  type QueueMessage,
+  type RememberedSend,
+} from "./queue.ts";
 
 const minute = 60_000;
 const start = 1_000_000_000_000;
@@ -10,7 +17,11 @@ beforeEach(() => {
   changes = [];
 });
 
-const create = (fifo: boolean, messages: readonly QueueMessage[] = [], sends: readonly RememberedSend[] = []) =>
+const create = (
+  fifo: boolean,
+  messages: readonly QueueMessage[] = [],
+  sends: readonly RememberedSend[] = [],
+) =>
   createQueue({
     fifo,
     messages,
@@ -60,7 +71,11 @@ test("ids that are known no more are forgotten, each in its time", () => {
 
 test("sequence numbers grow, also after a restart with nothing left and with a clock that stands", () => {
   const queue = create(true);
-  const numbers = [send(queue, "1", start), send(queue, "2", start), send(queue, "3", start - 1)].map(({ sequence }) => sequence);
+  const numbers = [
+    send(queue, "1", start),
+    send(queue, "2", start),
+    send(queue, "3", start - 1),
+  ].map(({ sequence }) => sequence);
   expect(numbers).toEqual([...numbers].sort((one, other) => one - other));
   expect(new Set(numbers).size).toBe(3);
   const restarted = create(true, kept().messages, kept().sends);
@@ -93,8 +108,12 @@ test("a message that is not hidden is seen by a clock that is behind", () => {
 test("a message that becomes visible again after as many receives as are allowed is dead", () => {
   const queue = create(false);
   send(queue, "x", start);
-  for (const at of [0, 30_000]) expect(receive(queue, start + at, 1, { maxReceiveCount: 2 }).taken).toHaveLength(1);
-  expect(receive(queue, start + 59_999, 1, { maxReceiveCount: 2 })).toEqual({ taken: [], dead: [] });
+  for (const at of [0, 30_000])
+    expect(receive(queue, start + at, 1, { maxReceiveCount: 2 }).taken).toHaveLength(1);
+  expect(receive(queue, start + 59_999, 1, { maxReceiveCount: 2 })).toEqual({
+    taken: [],
+    dead: [],
+  });
   const { taken, dead } = receive(queue, start + 60_000, 1, { maxReceiveCount: 2 });
   expect([taken, bodies(dead)]).toEqual([[], ["x"]]);
   expect(kept().messages).toEqual([]);
@@ -115,7 +134,13 @@ test("a message that is accepted from another queue begins anew, behind the othe
   send(target, "first", start + 1);
   if (message) target.accept({ ...message, deadLetterSource: "arn" }, start + 1);
   const [, moved] = receive(target, start + 1).taken;
-  expect(moved).toMatchObject({ id: message?.id, body: "moved", group: "g", deadLetterSource: "arn", receiveCount: 1 });
+  expect(moved).toMatchObject({
+    id: message?.id,
+    body: "moved",
+    group: "g",
+    deadLetterSource: "arn",
+    receiveCount: 1,
+  });
   expect(moved?.firstReceivedAt).toBe(start + 1);
   expect(moved?.receipt).not.toBe(message?.receipt);
 });
@@ -165,7 +190,10 @@ test("only the newest handle has effect, and only in flight is there a visibilit
   const handle = (now: number) => receive(queue, now).taken[0]?.receipt ?? "";
   const [old, newest] = [handle(start), handle(start + 30_000)];
   const now = start + 30_001;
-  expect([queue.delete(old, now), queue.changeVisibility(old, 0, now)]).toEqual(["outdated", "outdated"]);
+  expect([queue.delete(old, now), queue.changeVisibility(old, 0, now)]).toEqual([
+    "outdated",
+    "outdated",
+  ]);
   expect(queue.changeVisibility(newest, 100_000, now)).toBe("changed");
   expect(receive(queue, now + 99_999).taken).toEqual([]);
   expect(queue.changeVisibility(newest, 0, now + 100_000)).toBe("visible");

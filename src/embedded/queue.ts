@@ -79,11 +79,18 @@ export interface Queue {
   /** Adds a message of another queue, as one that nobody has received. */
   accept(message: QueueMessage, now: number): void;
   /** Takes visible messages, in order; dead ones leave the queue. */
-  receive(options: Receive, now: number): { readonly taken: readonly QueueMessage[]; readonly dead: readonly QueueMessage[] };
+  receive(
+    options: Receive,
+    now: number,
+  ): { readonly taken: readonly QueueMessage[]; readonly dead: readonly QueueMessage[] };
   /** Deletes a message by the receipt handle of its newest receive; of a FIFO queue, while it is in flight. */
   delete(receipt: string, now: number): "deleted" | "missing" | "outdated" | "expired";
   /** Says anew for how long, from now on, a message in flight is nobody else's. */
-  changeVisibility(receipt: string, visibilityMs: number, now: number): "changed" | "missing" | "outdated" | "visible";
+  changeVisibility(
+    receipt: string,
+    visibilityMs: number,
+    now: number,
+  ): "changed" | "missing" | "outdated" | "visible";
   /** Removes the messages that fit. */
   remove(fits: (message: QueueMessage) => boolean): readonly QueueMessage[];
   /** Removes everything, what it remembers too. */
@@ -97,15 +104,28 @@ export interface Queue {
  * Creates a queue, standard or FIFO. In a FIFO queue a message that is in flight or delayed holds up
  * what its group has behind it.
  */
-export function createQueue({ fifo, messages: stored = [], sends = [], createId, record }: QueueOptions): Queue {
+export function createQueue({
+  fifo,
+  messages: stored = [],
+  sends = [],
+  createId,
+  record,
+}: QueueOptions): Queue {
   // In order of their sequence, as a map is in the order of its insertions.
   const messages = new Map(
-    [...stored].sort((one, other) => one.sequence - other.sequence).map((message) => [message.id, message]),
+    [...stored]
+      .sort((one, other) => one.sequence - other.sequence)
+      .map((message) => [message.id, message]),
   );
   const remembered = new Map(
-    [...sends].sort((one, other) => one.sentAt - other.sentAt).map((send) => [send.deduplicationId, send]),
+    [...sends]
+      .sort((one, other) => one.sentAt - other.sentAt)
+      .map((send) => [send.deduplicationId, send]),
   );
-  let lastSequence = [...stored, ...sends].reduce((last, { sequence }) => Math.max(last, sequence), 0);
+  let lastSequence = [...stored, ...sends].reduce(
+    (last, { sequence }) => Math.max(last, sequence),
+    0,
+  );
 
   const keep = (message: QueueMessage) => {
     messages.set(message.id, message);
@@ -136,7 +156,14 @@ export function createQueue({ fifo, messages: stored = [], sends = [], createId,
       if (before !== undefined) return before;
       const id = createId();
       const sequence = nextSequence(now);
-      keep({ ...message, id, sequence, sentAt: now, visibleAt: hiddenUntil(now, delayMs), receiveCount: 0 });
+      keep({
+        ...message,
+        id,
+        sequence,
+        sentAt: now,
+        visibleAt: hiddenUntil(now, delayMs),
+        receiveCount: 0,
+      });
       if (deduplicationId !== undefined) {
         const send = { deduplicationId, id, sequence, sentAt: now };
         remembered.set(deduplicationId, send);
@@ -145,7 +172,12 @@ export function createQueue({ fifo, messages: stored = [], sends = [], createId,
       return { id, sequence };
     },
     accept({ receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }, now) {
-      keep({ ...message, sequence: nextSequence(now), visibleAt: hiddenUntil(now, 0), receiveCount: 0 });
+      keep({
+        ...message,
+        sequence: nextSequence(now),
+        visibleAt: hiddenUntil(now, 0),
+        receiveCount: 0,
+      });
     },
     receive({ max, visibilityMs, maxReceiveCount = Number.POSITIVE_INFINITY }, now) {
       const taken: QueueMessage[] = [];
@@ -196,17 +228,23 @@ export function createQueue({ fifo, messages: stored = [], sends = [], createId,
     },
     clear() {
       for (const message of messages.values()) drop(message);
-      for (const deduplicationId of remembered.keys()) record({ kind: "forgotten", deduplicationId });
+      for (const deduplicationId of remembered.keys())
+        record({ kind: "forgotten", deduplicationId });
       remembered.clear();
     },
     counts(now) {
       const hidden = [...messages.values()].filter(({ visibleAt }) => visibleAt > now);
       const inFlight = hidden.filter(({ receiveCount }) => receiveCount > 0).length;
-      return { visible: messages.size - hidden.length, inFlight, delayed: hidden.length - inFlight };
+      return {
+        visible: messages.size - hidden.length,
+        inFlight,
+        delayed: hidden.length - inFlight,
+      };
     },
     nextVisibleAt(now) {
       let next = Number.POSITIVE_INFINITY;
-      for (const { visibleAt } of messages.values()) if (visibleAt > now && visibleAt < next) next = visibleAt;
+      for (const { visibleAt } of messages.values())
+        if (visibleAt > now && visibleAt < next) next = visibleAt;
       return next;
     },
   };
@@ -219,7 +257,10 @@ function hiddenUntil(now: number, ms: number): number {
 
 /** Whether a text has the form of a receipt handle. */
 export function isReceipt(text: string): boolean {
-  return /^[^:]+:[^:]+$/.test(Buffer.from(text, "base64url").toString()) && receiptOf(...partsOf(text)) === text;
+  return (
+    /^[^:]+:[^:]+$/.test(Buffer.from(text, "base64url").toString()) &&
+    receiptOf(...partsOf(text)) === text
+  );
 }
 
 function receiptOf(messageId: string, secret: string): string {

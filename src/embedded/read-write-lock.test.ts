@@ -3,7 +3,11 @@ import { expect, test } from "vitest";
 import { createReadWriteLock } from "./read-write-lock.ts";
 
 test("a writer is alone, and readers see every write that was asked for before them", async () => {
-  const step = fc.record({ kind: fc.constantFrom("read" as const, "write" as const), ticks: fc.nat(3), fails: fc.boolean() });
+  const step = fc.record({
+    kind: fc.constantFrom("read" as const, "write" as const),
+    ticks: fc.nat(3),
+    fails: fc.boolean(),
+  });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
       const lock = createReadWriteLock();
@@ -30,7 +34,9 @@ test("a writer is alone, and readers see every write that was asked for before t
       const outcomes = await Promise.allSettled(runs);
       expect(outcomes).toEqual(
         steps.map(({ kind, fails }) =>
-          fails ? { status: "rejected", reason: new Error("planned") } : { status: "fulfilled", value: kind },
+          fails
+            ? { status: "rejected", reason: new Error("planned") }
+            : { status: "fulfilled", value: kind },
         ),
       );
     }),

@@ -9,7 +9,10 @@ test.each([
   [{}, "It is for development and tests, and NODE_ENV is not set: set NODE_ENV=development"],
   [{ NODE_ENV: "production" }, 'and NODE_ENV is "production": set NODE_ENV=development'],
   [{ NODE_ENV: "Development" }, 'and NODE_ENV is "Development"'],
-  [{ NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" }, 'It is not for Lambda (AWS_LAMBDA_FUNCTION_NAME is "f")'],
+  [
+    { NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" },
+    'It is not for Lambda (AWS_LAMBDA_FUNCTION_NAME is "f")',
+  ],
 ])("%j is refused, naming the variable", (env, message) => {
   expect(() => refuseInProduction("It", env)).toThrow(message);
 });

@@ -1,4 +1,10 @@
-import { type EventBridgeScope, type Input, optionalText, ruleIn, text } from "./event-bridge-scope.ts";
+import {
+  type EventBridgeScope,
+  type Input,
+  optionalText,
+  ruleIn,
+  text,
+} from "./event-bridge-scope.ts";
 import type { RuleTarget } from "./event-bus-store.ts";
 import { fieldOf, isObject } from "./event-pattern.ts";
 import { validationError } from "./operation.ts";
@@ -39,23 +45,30 @@ export function putTargets(scope: EventBridgeScope, input: Input): object {
 export function removeTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const ids = input["Ids"];
-  if (!Array.isArray(ids) || ids.length === 0) throw validationError("1 validation error detected: 'ids' has to be a list");
+  if (!Array.isArray(ids) || ids.length === 0)
+    throw validationError("1 validation error detected: 'ids' has to be a list");
   scope.store.putRule({ ...rule, targets: rule.targets.filter(({ id }) => !ids.includes(id)) });
   return { FailedEntryCount: 0, FailedEntries: [] };
 }
 
 function readTarget(target: unknown): RuleTarget {
-  if (!isObject(target)) throw validationError("1 validation error detected: a target has to be a structure");
+  if (!isObject(target))
+    throw validationError("1 validation error detected: a target has to be a structure");
   const id = text(target, "Id");
   const arn = text(target, "Arn");
   const path = optionalText(target, "InputPath");
   const messageGroupId = fieldOf(target["SqsParameters"], "MessageGroupId");
   if (!queueArn.test(arn))
-    throw validationError(`The embedded stack delivers to the ARNs of queues only, not to ${arn.slice(0, 200)}`);
+    throw validationError(
+      `The embedded stack delivers to the ARNs of queues only, not to ${arn.slice(0, 200)}`,
+    );
   if (target["InputTransformer"] !== undefined || target["Input"] !== undefined) {
-    throw validationError("The embedded stack has no Input and no InputTransformer, only InputPath");
+    throw validationError(
+      "The embedded stack has no Input and no InputTransformer, only InputPath",
+    );
   }
-  if (path !== undefined && !inputPath.test(path)) throw validationError(`Invalid InputPath for target ${id.slice(0, 64)}.`);
+  if (path !== undefined && !inputPath.test(path))
+    throw validationError(`Invalid InputPath for target ${id.slice(0, 64)}.`);
   return {
     id,
     arn,

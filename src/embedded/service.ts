@@ -9,7 +9,11 @@ export interface AwsJsonService {
    * Runs an operation; throws {@link ServiceError} for what the service itself would refuse. The front
    * server always says where the call comes from; a service that does not look at it can go without.
    */
-  call(operation: string, input: Readonly<Record<string, unknown>>, context?: CallContext): Promise<object>;
+  call(
+    operation: string,
+    input: Readonly<Record<string, unknown>>,
+    context?: CallContext,
+  ): Promise<object>;
 }
 
 /** Where a call comes from. */

@@ -10,7 +10,14 @@ test("what SQS refuses is the entry's own failure, and a fault is everybody's", 
   };
   expect(answerBatch(entries, refuseA)).toEqual({
     Successful: [{ Id: "b", done: true }],
-    Failed: [{ Id: "a", Code: "AWS.SimpleQueueService.MessageNotInflight", Message: "no", SenderFault: true }],
+    Failed: [
+      {
+        Id: "a",
+        Code: "AWS.SimpleQueueService.MessageNotInflight",
+        Message: "no",
+        SenderFault: true,
+      },
+    ],
   });
   const fail = () => {
     throw new TypeError("a fault of ours");

@@ -15,14 +15,20 @@ export function batchEntries(input: Input): readonly Input[] {
       `Maximum number of entries per request are ${most}. You have sent ${entries.length}.`,
     );
   }
-  if (!entries.every(isInput) || !entries.every(({ Id }) => typeof Id === "string" && /^[\w-]{1,80}$/.test(Id))) {
+  if (
+    !entries.every(isInput) ||
+    !entries.every(({ Id }) => typeof Id === "string" && /^[\w-]{1,80}$/.test(Id))
+  ) {
     throw new SqsError(
       "InvalidBatchEntryId",
       "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.",
     );
   }
   if (new Set(entries.map(({ Id }) => Id)).size < entries.length) {
-    throw new SqsError("BatchEntryIdsNotDistinct", "Two or more batch entries in the request have the same Id.");
+    throw new SqsError(
+      "BatchEntryIdsNotDistinct",
+      "Two or more batch entries in the request have the same Id.",
+    );
   }
   return entries;
 }

@@ -35,7 +35,11 @@ export const notShownByEmulators: readonly string[] = Object.freeze([
 ]);
 
 /** Describes what keelson relies on SQS for, as tests with the real AWS SDK. */
-export function describeSqsContract(name: string, connect: () => Promise<SqsConnection>, capabilities: SqsCapabilities): void {
+export function describeSqsContract(
+  name: string,
+  connect: () => Promise<SqsConnection>,
+  capabilities: SqsCapabilities,
+): void {
   describe(`${name} as SQS`, () => {
     let connection: SqsConnection;
     const queues = contractQueues(() => connection);
@@ -64,7 +68,9 @@ function describeQueues(queues: ContractQueues): void {
       const QueueName = `${queues.base}-${fresh()}`;
       const QueueUrl = await createNamed(QueueName, { VisibilityTimeout: "7" });
       expect((await client().send(new GetQueueUrlCommand({ QueueName }))).QueueUrl).toBe(QueueUrl);
-      expect((await client().send(new ListQueuesCommand({ QueueNamePrefix: QueueName }))).QueueUrls).toEqual([QueueUrl]);
+      expect(
+        (await client().send(new ListQueuesCommand({ QueueNamePrefix: QueueName }))).QueueUrls,
+      ).toEqual([QueueUrl]);
       expect(await attributesOf(QueueUrl)).toMatchObject({
         QueueArn: expect.stringMatching(`^arn:aws:sqs:us-east-1:000000000000:${QueueName}$`),
         VisibilityTimeout: "7",
@@ -75,7 +81,10 @@ function describeQueues(queues: ContractQueues): void {
         ApproximateNumberOfMessagesNotVisible: "0",
         ApproximateNumberOfMessagesDelayed: "0",
       });
-      const some = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["VisibilityTimeout"] });
+      const some = new GetQueueAttributesCommand({
+        QueueUrl,
+        AttributeNames: ["VisibilityTimeout"],
+      });
       expect((await client().send(some)).Attributes).toEqual({ VisibilityTimeout: "7" });
     });
 
@@ -85,20 +94,34 @@ function describeQueues(queues: ContractQueues): void {
       await send(url, "kept");
       expect(await createNamed(QueueName, { VisibilityTimeout: "7" })).toBe(url);
       expect(await createNamed(QueueName)).toBe(url);
-      expect(await refused(createNamed(QueueName, { VisibilityTimeout: "8" }))).toBe("QueueNameExists");
+      expect(await refused(createNamed(QueueName, { VisibilityTimeout: "8" }))).toBe(
+        "QueueNameExists",
+      );
       expect(bodies(await receive(url))).toEqual(["kept"]);
     });
 
     test("attributes can be changed", async () => {
       const QueueUrl = await create();
-      await client().send(new SetQueueAttributesCommand({ QueueUrl, Attributes: { VisibilityTimeout: "9" } }));
-      expect(await attributesOf(QueueUrl)).toMatchObject({ VisibilityTimeout: "9", DelaySeconds: "0" });
+      await client().send(
+        new SetQueueAttributesCommand({ QueueUrl, Attributes: { VisibilityTimeout: "9" } }),
+      );
+      expect(await attributesOf(QueueUrl)).toMatchObject({
+        VisibilityTimeout: "9",
+        DelaySeconds: "0",
+      });
     });
 
     test("a FIFO queue is one by its name and its attribute", async () => {
-      expect(await attributesOf(await createFifo())).toMatchObject({ FifoQueue: "true", ContentBasedDeduplication: "false" });
-      expect(await refused(createNamed(`${queues.base}-${fresh()}.fifo`))).toBe("InvalidParameterValue");
-      expect(await refused(createNamed(`${queues.base}-${fresh()}`, { FifoQueue: "true" }))).toBe("InvalidParameterValue");
+      expect(await attributesOf(await createFifo())).toMatchObject({
+        FifoQueue: "true",
+        ContentBasedDeduplication: "false",
+      });
+      expect(await refused(createNamed(`${queues.base}-${fresh()}.fifo`))).toBe(
+        "InvalidParameterValue",
+      );
+      expect(await refused(createNamed(`${queues.base}-${fresh()}`, { FifoQueue: "true" }))).toBe(
+        "InvalidParameterValue",
+      );
     });
 
     test("a queue that is not there, or no more, is an error of the SDK's own class", async () => {

@@ -6,7 +6,10 @@ const legacy = "AWS.SimpleQueueService";
 
 /** The type that the JSON protocol has, and the code that its predecessor had: the SDK looks at both. */
 const errors = {
-  BatchEntryIdsNotDistinct: [`${modelled}#BatchEntryIdsNotDistinct`, `${legacy}.BatchEntryIdsNotDistinct`],
+  BatchEntryIdsNotDistinct: [
+    `${modelled}#BatchEntryIdsNotDistinct`,
+    `${legacy}.BatchEntryIdsNotDistinct`,
+  ],
   BatchRequestTooLong: [`${modelled}#BatchRequestTooLong`, `${legacy}.BatchRequestTooLong`],
   EmptyBatchRequest: [`${modelled}#EmptyBatchRequest`, `${legacy}.EmptyBatchRequest`],
   InvalidAttributeName: [`${modelled}#InvalidAttributeName`, "InvalidAttributeName"],
@@ -20,7 +23,10 @@ const errors = {
   QueueNameExists: [`${modelled}#QueueNameExists`, "QueueAlreadyExists"],
   ReceiptHandleIsInvalid: [`${modelled}#ReceiptHandleIsInvalid`, "ReceiptHandleIsInvalid"],
   ResourceNotFoundException: [`${modelled}#ResourceNotFoundException`, "ResourceNotFoundException"],
-  TooManyEntriesInBatchRequest: [`${modelled}#TooManyEntriesInBatchRequest`, `${legacy}.TooManyEntriesInBatchRequest`],
+  TooManyEntriesInBatchRequest: [
+    `${modelled}#TooManyEntriesInBatchRequest`,
+    `${legacy}.TooManyEntriesInBatchRequest`,
+  ],
 } as const;
 
 /** The errors of SQS, by the names that the SDK gives them. */

@@ -15,16 +15,26 @@ export function requiredText(input: Input, member: string): string {
 /** A text that may be there. */
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
-  if (value !== undefined && typeof value !== "string") throw invalidParameter(member, JSON.stringify(value), "Must be a text.");
+  if (value !== undefined && typeof value !== "string")
+    throw invalidParameter(member, JSON.stringify(value), "Must be a text.");
   return value;
 }
 
 /** A whole number within bounds that may be there. */
-export function optionalWhole(input: Input, member: string, least: number, most: number): number | undefined {
+export function optionalWhole(
+  input: Input,
+  member: string,
+  least: number,
+  most: number,
+): number | undefined {
   const value = input[member] ?? undefined;
   if (value === undefined) return undefined;
   if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most) {
-    throw invalidParameter(member, JSON.stringify(value), `Must be between ${least} and ${most}, if provided.`);
+    throw invalidParameter(
+      member,
+      JSON.stringify(value),
+      `Must be between ${least} and ${most}, if provided.`,
+    );
   }
   return value;
 }

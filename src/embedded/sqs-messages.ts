@@ -1,6 +1,11 @@
 import { createHash } from "node:crypto";
 import { moveDeadLetters } from "./dead-letters.ts";
-import { chooseAttributes, digestOfAttributes, readMessageAttributes, sizeOfAttributes } from "./message-attributes.ts";
+import {
+  chooseAttributes,
+  digestOfAttributes,
+  readMessageAttributes,
+  sizeOfAttributes,
+} from "./message-attributes.ts";
 import { isReceipt, type NewMessage, type QueueMessage } from "./queue.ts";
 import { longestMessageBytes, type QueueSettings } from "./queue-settings.ts";
 import type { StoredQueue } from "./queue-store.ts";
@@ -27,7 +32,10 @@ export function sendMessage(scope: SqsScope, input: Input, { nowMs }: CallContex
 export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
   const queue = queueOf(scope, input);
   const entries = batchEntries(input);
-  const bytes = entries.reduce((sum, { MessageBody }) => sum + Buffer.byteLength(String(MessageBody ?? "")), 0);
+  const bytes = entries.reduce(
+    (sum, { MessageBody }) => sum + Buffer.byteLength(String(MessageBody ?? "")),
+    0,
+  );
   if (bytes > longestMessageBytes) {
     throw new SqsError(
       "BatchRequestTooLong",
@@ -40,10 +48,15 @@ export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallC
 }
 
 /** Receives messages, and waits for them where there are none and the caller or the queue says so. */
-export async function receiveMessage(scope: SqsScope, input: Input, context: CallContext): Promise<object> {
+export async function receiveMessage(
+  scope: SqsScope,
+  input: Input,
+  context: CallContext,
+): Promise<object> {
   const max = optionalWhole(input, "MaxNumberOfMessages", 1, 10) ?? 1;
   const visibilitySeconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
-  const waitSeconds = optionalWhole(input, "WaitTimeSeconds", 0, 20) ?? queueOf(scope, input).settings.waitSeconds;
+  const waitSeconds =
+    optionalWhole(input, "WaitTimeSeconds", 0, 20) ?? queueOf(scope, input).settings.waitSeconds;
   const shape = {
     attributes: texts(input, "MessageAttributeNames"),
     system: [...texts(input, "AttributeNames"), ...texts(input, "MessageSystemAttributeNames")],
@@ -63,7 +76,14 @@ export async function receiveMessage(scope: SqsScope, input: Input, context: Cal
     );
     if (taken.length > 0) return { Messages: taken.map((message) => shown(message, shape)) };
     if (now >= endsAt) return {};
-    if (await scope.polls.wait(queue.name, Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now, signal)) return {};
+    if (
+      await scope.polls.wait(
+        queue.name,
+        Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now,
+        signal,
+      )
+    )
+      return {};
   }
 }
 
@@ -86,13 +106,21 @@ export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: Cal
 }
 
 /** Says anew for how long one message in flight is hidden. */
-export function changeMessageVisibility(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
+export function changeMessageVisibility(
+  scope: SqsScope,
+  input: Input,
+  { nowMs }: CallContext,
+): object {
   const queue = queueOf(scope, input);
   return changeVisibility(scope, queue, input, nowMs);
 }
 
 /** Says anew for how long up to ten messages in flight are hidden. */
-export function changeMessageVisibilityBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
+export function changeMessageVisibilityBatch(
+  scope: SqsScope,
+  input: Input,
+  { nowMs }: CallContext,
+): object {
   const queue = queueOf(scope, input);
   return answerBatch(batchEntries(input), (entry) => changeVisibility(scope, queue, entry, nowMs));
 }
@@ -103,7 +131,9 @@ function send({ messages, settings }: StoredQueue, input: Input, now: number): o
   return {
     MessageId: id,
     MD5OfMessageBody: digest("md5", message.body),
-    ...(message.attributes === undefined ? {} : { MD5OfMessageAttributes: digestOfAttributes(message.attributes) }),
+    ...(message.attributes === undefined
+      ? {}
+      : { MD5OfMessageAttributes: digestOfAttributes(message.attributes) }),
     ...(settings.fifo ? { SequenceNumber: sequenceNumber(sequence) } : {}),
   };
 }
@@ -123,10 +153,14 @@ function readMessage(settings: QueueSettings, input: Input): NewMessage {
     );
   }
   const delaySeconds = optionalWhole(input, "DelaySeconds", 0, 900);
-  if (settings.fifo && delaySeconds !== undefined && delaySeconds > 0) throw notForThisQueue("DelaySeconds", delaySeconds);
+  if (settings.fifo && delaySeconds !== undefined && delaySeconds > 0)
+    throw notForThisQueue("DelaySeconds", delaySeconds);
   const group = optionalIdentifier(input, "MessageGroupId");
   if (settings.fifo && group === undefined) {
-    throw new SqsError("MissingParameter", "The request must contain the parameter MessageGroupId.");
+    throw new SqsError(
+      "MissingParameter",
+      "The request must contain the parameter MessageGroupId.",
+    );
   }
   const deduplicationId = readDeduplicationId(settings, input, body);
   return {
@@ -138,7 +172,11 @@ function readMessage(settings: QueueSettings, input: Input): NewMessage {
   };
 }
 
-function readDeduplicationId({ fifo, contentBasedDeduplication }: QueueSettings, input: Input, body: string): string | undefined {
+function readDeduplicationId(
+  { fifo, contentBasedDeduplication }: QueueSettings,
+  input: Input,
+  body: string,
+): string | undefined {
   const given = optionalIdentifier(input, "MessageDeduplicationId");
   if (!fifo) {
     if (given !== undefined) throw notForThisQueue("MessageDeduplicationId", given);
@@ -155,13 +193,21 @@ function readDeduplicationId({ fifo, contentBasedDeduplication }: QueueSettings,
 function optionalIdentifier(input: Input, member: string): string | undefined {
   const value = optionalText(input, member);
   if (value !== undefined && !identifier.test(value)) {
-    throw invalidParameter(member, value, "Can only include alphanumeric and punctuation characters. 1 to 128 in length.");
+    throw invalidParameter(
+      member,
+      value,
+      "Can only include alphanumeric and punctuation characters. 1 to 128 in length.",
+    );
   }
   return value;
 }
 
 function notForThisQueue(member: string, value: unknown): SqsError {
-  return invalidParameter(member, value, "The request include parameter that is not valid for this queue type.");
+  return invalidParameter(
+    member,
+    value,
+    "The request include parameter that is not valid for this queue type.",
+  );
 }
 
 function receive(
@@ -174,7 +220,10 @@ function receive(
   const deadLetterQueue = redrive && queueByArn(scope, redrive.deadLetterTargetArn);
   expire(queue, now);
   const { taken, dead } = queue.messages.receive(
-    { ...options, ...(redrive && deadLetterQueue ? { maxReceiveCount: redrive.maxReceiveCount } : {}) },
+    {
+      ...options,
+      ...(redrive && deadLetterQueue ? { maxReceiveCount: redrive.maxReceiveCount } : {}),
+    },
     now,
   );
   if (deadLetterQueue) moveDeadLetters(scope, { dead, from: queue, to: deadLetterQueue }, now);
@@ -187,19 +236,24 @@ function shown(
 ): object {
   const chosen = chooseAttributes(attributes, wanted.attributes);
   const system = Object.entries(systemAttributes(message)).filter(
-    ([name, value]) => value !== undefined && (wanted.system.includes("All") || wanted.system.includes(name)),
+    ([name, value]) =>
+      value !== undefined && (wanted.system.includes("All") || wanted.system.includes(name)),
   );
   return {
     MessageId: id,
     ReceiptHandle: receipt,
     Body: body,
     MD5OfBody: digest("md5", body),
-    ...(chosen === undefined ? {} : { MessageAttributes: chosen, MD5OfMessageAttributes: digestOfAttributes(chosen) }),
+    ...(chosen === undefined
+      ? {}
+      : { MessageAttributes: chosen, MD5OfMessageAttributes: digestOfAttributes(chosen) }),
     ...(system.length === 0 ? {} : { Attributes: Object.fromEntries(system) }),
   };
 }
 
-function systemAttributes(message: Omit<QueueMessage, "id" | "body">): Readonly<Record<string, string | undefined>> {
+function systemAttributes(
+  message: Omit<QueueMessage, "id" | "body">,
+): Readonly<Record<string, string | undefined>> {
   const { deduplicationId } = message;
   return {
     SenderId: embeddedAccount,
@@ -213,7 +267,12 @@ function systemAttributes(message: Omit<QueueMessage, "id" | "body">): Readonly<
   };
 }
 
-function remove(scope: SqsScope, { name, messages }: StoredQueue, input: Input, now: number): object {
+function remove(
+  scope: SqsScope,
+  { name, messages }: StoredQueue,
+  input: Input,
+  now: number,
+): object {
   const receipt = receiptIn(input);
   if (messages.delete(receipt, now) === "expired") {
     throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
@@ -222,12 +281,22 @@ function remove(scope: SqsScope, { name, messages }: StoredQueue, input: Input, 
   return {};
 }
 
-function changeVisibility(scope: SqsScope, { name, messages }: StoredQueue, input: Input, now: number): object {
+function changeVisibility(
+  scope: SqsScope,
+  { name, messages }: StoredQueue,
+  input: Input,
+  now: number,
+): object {
   const receipt = receiptIn(input);
   const seconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
-  if (seconds === undefined) throw new SqsError("MissingParameter", "The request must contain the parameter VisibilityTimeout.");
+  if (seconds === undefined)
+    throw new SqsError(
+      "MissingParameter",
+      "The request must contain the parameter VisibilityTimeout.",
+    );
   const outcome = messages.changeVisibility(receipt, seconds * 1000, now);
-  if (outcome === "visible") throw new SqsError("MessageNotInflight", "The message referred to isn't in flight.");
+  if (outcome === "visible")
+    throw new SqsError("MessageNotInflight", "The message referred to isn't in flight.");
   if (outcome !== "changed") throw invalidReceipt(receipt);
   scope.polls.wake(name);
   return {};

@@ -24,17 +24,23 @@ export function queueOf({ store }: SqsScope, input: Input): StoredQueue {
 
 /** The queue, where there is one. */
 export function existing(queue: StoredQueue | undefined): StoredQueue {
-  if (queue === undefined) throw new SqsError("QueueDoesNotExist", "The specified queue does not exist.");
+  if (queue === undefined)
+    throw new SqsError("QueueDoesNotExist", "The specified queue does not exist.");
   return queue;
 }
 
 /** The queue that an ARN names. */
 export function queueByArn({ store }: SqsScope, arn: string): StoredQueue | undefined {
-  return /^arn:aws:sqs:[^:]+:[^:]+:[^:]+$/.test(arn) ? store.get(arn.slice(arn.lastIndexOf(":") + 1)) : undefined;
+  return /^arn:aws:sqs:[^:]+:[^:]+:[^:]+$/.test(arn)
+    ? store.get(arn.slice(arn.lastIndexOf(":") + 1))
+    : undefined;
 }
 
 /** The ARN of a queue. */
-export function arnOf({ region }: Pick<SqsScope, "region">, { name }: Pick<StoredQueue, "name">): string {
+export function arnOf(
+  { region }: Pick<SqsScope, "region">,
+  { name }: Pick<StoredQueue, "name">,
+): string {
   return `arn:aws:sqs:${region}:${embeddedAccount}:${name}`;
 }
 

@@ -31,21 +31,35 @@ afterEach(() => {
 });
 
 const start = 1_700_000_000_000;
-const at = (nowMs = start, signal = new AbortController().signal): CallContext => ({ nowMs, endpoint: "http://here", signal });
-const call = (operation: string, input: object, context = at()) => sqs.call(operation, { ...input }, context);
+const at = (nowMs = start, signal = new AbortController().signal): CallContext => ({
+  nowMs,
+  endpoint: "http://here",
+  signal,
+});
+const call = (operation: string, input: object, context = at()) =>
+  sqs.call(operation, { ...input }, context);
 const QueueUrl = "http://here/000000000000/q";
 const fifoUrl = `${QueueUrl}.fifo`;
-const create = (QueueName: string, Attributes: object = {}) => call("CreateQueue", { QueueName, Attributes });
+const create = (QueueName: string, Attributes: object = {}) =>
+  call("CreateQueue", { QueueName, Attributes });
 const createFifo = (QueueName: string, more: object = {}) =>
   create(QueueName, { FifoQueue: "true", ContentBasedDeduplication: "true", ...more });
 const send = (MessageBody: string, more: object = {}, context = at()) =>
-  call("SendMessage", { QueueUrl, MessageBody, ...more }, context) as Promise<{ MessageId: string }>; // what SendMessage answers
+  call("SendMessage", { QueueUrl, MessageBody, ...more }, context) as Promise<{
+    MessageId: string;
+  }>; // what SendMessage answers
 const receive = async (url = QueueUrl, context = at(), more: object = {}) => {
   const input = { QueueUrl: url, MaxNumberOfMessages: 10, AttributeNames: ["All"], ...more };
-  return ((await call("ReceiveMessage", input, context)) as { Messages?: Received[] }).Messages ?? []; // what ReceiveMessage answers
+  return (
+    ((await call("ReceiveMessage", input, context)) as { Messages?: Received[] }).Messages ?? []
+  ); // what ReceiveMessage answers
 };
 const attributesOf = async (url = QueueUrl, context = at()) => {
-  const answer = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["All"] }, context);
+  const answer = await call(
+    "GetQueueAttributes",
+    { QueueUrl: url, AttributeNames: ["All"] },
+    context,
+  );
   return (answer as { Attributes: Record<string, string> }).Attributes; // what GetQueueAttributes answers
 };
 const restart = () => {
@@ -79,7 +93,10 @@ describe("after a restart", () => {
     });
     expect((await receive()).map(({ Body }) => Body)).toEqual(["waits"]);
     await call("DeleteMessage", { QueueUrl, ReceiptHandle: flying?.ReceiptHandle });
-    expect((await receive(QueueUrl, at(start + 100_000))).map(({ Body }) => Body)).toEqual(["late", "waits"]);
+    expect((await receive(QueueUrl, at(start + 100_000))).map(({ Body }) => Body)).toEqual([
+      "late",
+      "waits",
+    ]);
   });
 
   test("a FIFO queue knows what was sent, and a deleted queue left nothing", async () => {
@@ -98,7 +115,9 @@ describe("after a restart", () => {
 
     restart();
     expect(await receive(fifoUrl)).toEqual([]);
-    expect((await send("x", { QueueUrl: fifoUrl, MessageGroupId: "g" })).MessageId).not.toBe(later.MessageId);
+    expect((await send("x", { QueueUrl: fifoUrl, MessageGroupId: "g" })).MessageId).not.toBe(
+      later.MessageId,
+    );
   });
 
   test("a message is in one of two queues, its own or that of dead letters", async () => {
@@ -110,7 +129,10 @@ describe("after a restart", () => {
     restart();
     expect(await receive(QueueUrl, at(start + 90_000))).toEqual([]);
     const [letter] = await receive("http://here/000000000000/dead", at(start + 30_000));
-    expect(letter).toMatchObject({ MessageId, Attributes: { DeadLetterQueueSourceArn: arn("q"), SentTimestamp: String(start) } });
+    expect(letter).toMatchObject({
+      MessageId,
+      Attributes: { DeadLetterQueueSourceArn: arn("q"), SentTimestamp: String(start) },
+    });
   });
 
   test("a file that is none of ours is named", () => {
@@ -121,7 +143,9 @@ describe("after a restart", () => {
 
 test("queues are listed by name, and by its beginning", async () => {
   for (const name of ["b", "a2", "a1"]) await create(name);
-  const urls = (...names: string[]) => ({ QueueUrls: names.map((name) => `http://here/000000000000/${name}`) });
+  const urls = (...names: string[]) => ({
+    QueueUrls: names.map((name) => `http://here/000000000000/${name}`),
+  });
   expect(await call("ListQueues", {})).toEqual(urls("a1", "a2", "b"));
   expect(await call("ListQueues", { QueueNamePrefix: "a" })).toEqual(urls("a1", "a2"));
   expect(await call("ListQueues", { QueueNamePrefix: "c" })).toEqual({});
@@ -132,10 +156,16 @@ test("messages are gone when their queue has kept them long enough", async () =>
   await create("default");
   await send("x");
   await send("x", { QueueUrl: "http://here/000000000000/default" });
-  expect(await attributesOf(QueueUrl, at(start + 59_999))).toMatchObject({ ApproximateNumberOfMessages: "1" });
+  expect(await attributesOf(QueueUrl, at(start + 59_999))).toMatchObject({
+    ApproximateNumberOfMessages: "1",
+  });
   expect(await receive(QueueUrl, at(start + 60_000))).toEqual([]);
   const fourDays = 4 * 24 * 60 * 60 * 1000;
-  expect(await receive("http://here/000000000000/default", at(start + fourDays - 1), { VisibilityTimeout: 0 })).toHaveLength(1);
+  expect(
+    await receive("http://here/000000000000/default", at(start + fourDays - 1), {
+      VisibilityTimeout: 0,
+    }),
+  ).toHaveLength(1);
   expect(await receive("http://here/000000000000/default", at(start + fourDays))).toEqual([]);
 });
 
@@ -146,7 +176,10 @@ test("the time that dead letters are kept begins anew in FIFO queues", async () 
   await receive(fifoUrl);
   await receive(fifoUrl, at(start + 30_000));
   const [letter] = await receive("http://here/000000000000/dead.fifo", at(start + 30_000));
-  expect(letter?.Attributes).toMatchObject({ SentTimestamp: String(start + 30_000), MessageGroupId: "g" });
+  expect(letter?.Attributes).toMatchObject({
+    SentTimestamp: String(start + 30_000),
+    MessageGroupId: "g",
+  });
 });
 
 test("where the dead-letter queue was deleted, messages stay", async () => {
@@ -161,7 +194,9 @@ test("where the dead-letter queue was deleted, messages stay", async () => {
 test("an attribute that is set to nothing is gone", async () => {
   await create("dead");
   await create("q", redriveTo("dead"));
-  expect(await attributesOf()).toMatchObject({ RedrivePolicy: `{"deadLetterTargetArn":"${arn("dead")}","maxReceiveCount":1}` });
+  expect(await attributesOf()).toMatchObject({
+    RedrivePolicy: `{"deadLetterTargetArn":"${arn("dead")}","maxReceiveCount":1}`,
+  });
   await call("SetQueueAttributes", { QueueUrl, Attributes: { RedrivePolicy: "" } });
   expect(await attributesOf()).not.toHaveProperty("RedrivePolicy");
   expect(await create("q", { RedrivePolicy: "" })).toEqual({ QueueUrl });
@@ -198,13 +233,20 @@ describe("moving dead letters", () => {
     await receive(deadUrl, later, { MaxNumberOfMessages: 1 }); // x
     await call("StartMessageMoveTask", { SourceArn: arn("dead") }, later);
     expect((await receive(QueueUrl, later)).map(({ Body }) => Body)).toEqual(["y"]);
-    expect((await receive(deadUrl, at(start + 90_000))).map(({ Body }) => Body)).toEqual(["x", "sent here"]);
+    expect((await receive(deadUrl, at(start + 90_000))).map(({ Body }) => Body)).toEqual([
+      "x",
+      "sent here",
+    ]);
   });
 
   test("all go to a destination that is named", async () => {
     await deadLetter();
     await create("third");
-    await call("StartMessageMoveTask", { SourceArn: arn("dead"), DestinationArn: arn("third") }, later);
+    await call(
+      "StartMessageMoveTask",
+      { SourceArn: arn("dead"), DestinationArn: arn("third") },
+      later,
+    );
     const moved = await receive("http://here/000000000000/third", later);
     expect(moved.map(({ Body }) => Body).sort()).toEqual(["sent here", "x"]);
     expect(moved[0]?.Attributes).not.toHaveProperty("DeadLetterQueueSourceArn");
@@ -213,7 +255,9 @@ describe("moving dead letters", () => {
   test("a destination that is not there is refused", async () => {
     await deadLetter();
     const input = { SourceArn: arn("dead"), DestinationArn: "arn:aws:s3:::bucket" };
-    await expect(call("StartMessageMoveTask", input)).rejects.toThrow("DestinationArn parameter doesn't exist");
+    await expect(call("StartMessageMoveTask", input)).rejects.toThrow(
+      "DestinationArn parameter doesn't exist",
+    );
   });
 });
 
@@ -309,22 +353,40 @@ test("over HTTP the caller's clock moves visibility and deduplication, and a cli
   const post = async (operation: string, input: object, offset = 0) => {
     const response = await fetch(`http://127.0.0.1:${port}/`, {
       method: "POST",
-      headers: { "x-amz-target": `AmazonSQS.${operation}`, "x-keelson-clock-offset": String(offset) },
+      headers: {
+        "x-amz-target": `AmazonSQS.${operation}`,
+        "x-keelson-clock-offset": String(offset),
+      },
       body: JSON.stringify(input),
     });
-    const body = (await response.json()) as { QueueUrl?: string; MessageId?: string; Messages?: Received[] }; // what SQS answers
+    const body = (await response.json()) as {
+      QueueUrl?: string;
+      MessageId?: string;
+      Messages?: Received[];
+    }; // what SQS answers
     return { error: response.headers.get("x-amzn-query-error"), body };
   };
   const url = `http://127.0.0.1:${port}/000000000000/q.fifo`;
-  const created = await post("CreateQueue", { QueueName: "q.fifo", Attributes: { FifoQueue: "true" } });
+  const created = await post("CreateQueue", {
+    QueueName: "q.fifo",
+    Attributes: { FifoQueue: "true" },
+  });
   expect(created.body).toEqual({ QueueUrl: url });
-  const message = { QueueUrl: url, MessageBody: "x", MessageGroupId: "g", MessageDeduplicationId: "d" };
+  const message = {
+    QueueUrl: url,
+    MessageBody: "x",
+    MessageGroupId: "g",
+    MessageDeduplicationId: "d",
+  };
   const first = (await post("SendMessage", message)).body.MessageId;
   expect((await post("SendMessage", message, 290_000)).body.MessageId).toBe(first);
   expect((await post("SendMessage", message, 300_000)).body.MessageId).not.toBe(first);
   expect((await post("ReceiveMessage", { QueueUrl: url })).body.Messages).toHaveLength(1);
   expect((await post("ReceiveMessage", { QueueUrl: url }, 20_000)).body.Messages).toBeUndefined();
-  expect((await post("ReceiveMessage", { QueueUrl: url, MaxNumberOfMessages: 10 }, 30_000)).body.Messages).toHaveLength(2);
+  expect(
+    (await post("ReceiveMessage", { QueueUrl: url, MaxNumberOfMessages: 10 }, 30_000)).body
+      .Messages,
+  ).toHaveLength(2);
   expect((await post("SendMessage", {})).error).toBe("MissingParameter;Sender");
 
   await post("PurgeQueue", { QueueUrl: url });
@@ -349,17 +411,57 @@ describe("what is wrong is refused:", () => {
     ["CreateQueue", { QueueName: 7 }, "Must be a text"],
     ["CreateQueue", { QueueName: "x".repeat(81) }, "1 to 80 in length"],
     ["CreateQueue", { QueueName: "a", Attributes: [] }, "Must be a map"],
-    ["CreateQueue", { QueueName: "a", Attributes: { ContentBasedDeduplication: "true" } }, "Unknown Attribute"],
-    ["CreateQueue", { QueueName: "a", Attributes: { VisibilityTimeout: "43201" } }, "whole number from 0 to 43200"],
-    ["CreateQueue", { QueueName: "a", Attributes: { MaximumMessageSize: "1" } }, "whole number from 1024 to 262144"],
-    ["CreateQueue", { QueueName: "a", Attributes: { DelaySeconds: "1.5" } }, "whole number from 0 to 900"],
-    ["CreateQueue", { QueueName: "a.fifo", Attributes: { FifoQueue: "true", DeduplicationScope: "x" } }, "has to be queue"],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: { ContentBasedDeduplication: "true" } },
+      "Unknown Attribute",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: { VisibilityTimeout: "43201" } },
+      "whole number from 0 to 43200",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: { MaximumMessageSize: "1" } },
+      "whole number from 1024 to 262144",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: { DelaySeconds: "1.5" } },
+      "whole number from 0 to 900",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "a.fifo", Attributes: { FifoQueue: "true", DeduplicationScope: "x" } },
+      "has to be queue",
+    ],
     ["CreateQueue", { QueueName: "a", Attributes: { RedrivePolicy: "{" } }, "not JSON"],
-    ["CreateQueue", { QueueName: "a", Attributes: { RedrivePolicy: "[]" } }, "has to be a deadLetterTargetArn"],
-    ["CreateQueue", { QueueName: "a", Attributes: redriveTo("q", 0) }, "maxReceiveCount from 1 to 1000"],
-    ["CreateQueue", { QueueName: "a", Attributes: redriveTo("q", 1001) }, "maxReceiveCount from 1 to 1000"],
-    ["CreateQueue", { QueueName: "a", Attributes: redriveTo("q", 1.5) }, "maxReceiveCount from 1 to 1000"],
-    ["CreateQueue", { QueueName: "q", Attributes: { Policy: "{}" } }, "different value for attribute Policy"],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: { RedrivePolicy: "[]" } },
+      "has to be a deadLetterTargetArn",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: redriveTo("q", 0) },
+      "maxReceiveCount from 1 to 1000",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: redriveTo("q", 1001) },
+      "maxReceiveCount from 1 to 1000",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "a", Attributes: redriveTo("q", 1.5) },
+      "maxReceiveCount from 1 to 1000",
+    ],
+    [
+      "CreateQueue",
+      { QueueName: "q", Attributes: { Policy: "{}" } },
+      "different value for attribute Policy",
+    ],
     ["GetQueueAttributes", { QueueUrl, AttributeNames: ["Nope"] }, "Unknown Attribute Nope"],
     ["GetQueueAttributes", { QueueUrl, AttributeNames: "All" }, "Must be a list of texts"],
     ["GetQueueAttributes", { QueueUrl, AttributeNames: [7] }, "Must be a list of texts"],
@@ -373,24 +475,56 @@ describe("what is wrong is refused:", () => {
       "not valid for this queue type",
     ],
     ["SendMessage", { QueueUrl, MessageBody: "x", MessageAttributes: [] }, "Must be a map"],
-    ["SendMessage", { QueueUrl, MessageBody: "x", MessageAttributes: { a: 7 } }, "that of an attribute"],
-    ["SendMessage", { QueueUrl, MessageBody: "x", MessageAttributes: { ".a": {} } }, "that of an attribute"],
-    ["SendMessage", { QueueUrl, MessageBody: "x", MessageAttributes: { a: {} } }, "DataType has to be"],
-    ["SendMessage", { QueueUrl, MessageBody: "x", MessageAttributes: { a: { DataType: "Text" } } }, "DataType has to be"],
-    ["SendMessage", { QueueUrl, MessageBody: "x", MessageAttributes: { a: { DataType: "String" } } }, "no value of the type"],
     [
       "SendMessage",
-      { QueueUrl, MessageBody: "x", MessageAttributes: { a: { DataType: "Binary", BinaryValue: "" } } },
+      { QueueUrl, MessageBody: "x", MessageAttributes: { a: 7 } },
+      "that of an attribute",
+    ],
+    [
+      "SendMessage",
+      { QueueUrl, MessageBody: "x", MessageAttributes: { ".a": {} } },
+      "that of an attribute",
+    ],
+    [
+      "SendMessage",
+      { QueueUrl, MessageBody: "x", MessageAttributes: { a: {} } },
+      "DataType has to be",
+    ],
+    [
+      "SendMessage",
+      { QueueUrl, MessageBody: "x", MessageAttributes: { a: { DataType: "Text" } } },
+      "DataType has to be",
+    ],
+    [
+      "SendMessage",
+      { QueueUrl, MessageBody: "x", MessageAttributes: { a: { DataType: "String" } } },
       "no value of the type",
     ],
     [
       "SendMessage",
-      { QueueUrl, MessageBody: "x", MessageAttributes: Object.fromEntries(Array.from({ length: 11 }, (_, n) => [`a${n}`, {}])) },
+      {
+        QueueUrl,
+        MessageBody: "x",
+        MessageAttributes: { a: { DataType: "Binary", BinaryValue: "" } },
+      },
+      "no value of the type",
+    ],
+    [
+      "SendMessage",
+      {
+        QueueUrl,
+        MessageBody: "x",
+        MessageAttributes: Object.fromEntries(Array.from({ length: 11 }, (_, n) => [`a${n}`, {}])),
+      },
       "maximum [10]",
     ],
     [
       "SendMessage",
-      { QueueUrl, MessageBody: "x".repeat(262_140), MessageAttributes: { a: { DataType: "String", StringValue: "v" } } },
+      {
+        QueueUrl,
+        MessageBody: "x".repeat(262_140),
+        MessageAttributes: { a: { DataType: "String", StringValue: "v" } },
+      },
       "shorter than 262144 bytes",
     ],
     ["SendMessageBatch", { QueueUrl, Entries: {} }, "at least one entry"],
@@ -403,8 +537,16 @@ describe("what is wrong is refused:", () => {
     ],
     ["ReceiveMessage", { QueueUrl, MaxNumberOfMessages: 0 }, "between 1 and 10"],
     ["ReceiveMessage", { QueueUrl, VisibilityTimeout: 0.5 }, "between 0 and 43200"],
-    ["ChangeMessageVisibility", { QueueUrl, ReceiptHandle: "YTpi" }, "must contain the parameter VisibilityTimeout"],
-    ["ChangeMessageVisibility", { QueueUrl, ReceiptHandle: "YTpi", VisibilityTimeout: 1 }, "not a valid receipt handle"],
+    [
+      "ChangeMessageVisibility",
+      { QueueUrl, ReceiptHandle: "YTpi" },
+      "must contain the parameter VisibilityTimeout",
+    ],
+    [
+      "ChangeMessageVisibility",
+      { QueueUrl, ReceiptHandle: "YTpi", VisibilityTimeout: 1 },
+      "not a valid receipt handle",
+    ],
   ])("%s %j", async (operation, input, message) => {
     await create("q");
     await createFifo("q.fifo");
@@ -416,14 +558,23 @@ test("members that are null are as if they were not there", async () => {
   await call("CreateQueue", { QueueName: "q", Attributes: null });
   await send("x", { MessageAttributes: null, MessageGroupId: null, DelaySeconds: null });
   await send("y", { MessageAttributes: {} });
-  expect(await receive(QueueUrl, at(), { AttributeNames: null })).toMatchObject([{ Body: "x" }, { Body: "y" }]);
+  expect(await receive(QueueUrl, at(), { AttributeNames: null })).toMatchObject([
+    { Body: "x" },
+    { Body: "y" },
+  ]);
   expect(await call("GetQueueAttributes", { QueueUrl })).toEqual({});
 });
 
 test("an entry without a body is wrong, and the others are sent", async () => {
   await create("q");
-  const answer = await call("SendMessageBatch", { QueueUrl, Entries: [{ Id: "a" }, { Id: "b", MessageBody: "x" }] });
-  expect(answer).toMatchObject({ Failed: [{ Id: "a", Code: "MissingParameter" }], Successful: [{ Id: "b" }] });
+  const answer = await call("SendMessageBatch", {
+    QueueUrl,
+    Entries: [{ Id: "a" }, { Id: "b", MessageBody: "x" }],
+  });
+  expect(answer).toMatchObject({
+    Failed: [{ Id: "a", Code: "MissingParameter" }],
+    Successful: [{ Id: "b" }],
+  });
 });
 
 test("a handle of a FIFO message whose time is over is refused, and its message stays", async () => {
@@ -431,8 +582,14 @@ test("a handle of a FIFO message whose time is over is refused, and its message 
   await send("x", { QueueUrl: fifoUrl, MessageGroupId: "g" });
   const [message] = await receive(fifoUrl);
   const input = { QueueUrl: fifoUrl, ReceiptHandle: message?.ReceiptHandle };
-  await expect(call("DeleteMessage", input, at(start + 30_000))).rejects.toThrow("The receipt handle has expired");
-  const hiding = call("ChangeMessageVisibility", { ...input, VisibilityTimeout: 5 }, at(start + 30_000));
+  await expect(call("DeleteMessage", input, at(start + 30_000))).rejects.toThrow(
+    "The receipt handle has expired",
+  );
+  const hiding = call(
+    "ChangeMessageVisibility",
+    { ...input, VisibilityTimeout: 5 },
+    at(start + 30_000),
+  );
   await expect(hiding).rejects.toThrow("isn't in flight");
   expect(await receive(fifoUrl, at(start + 30_000))).toHaveLength(1);
 });

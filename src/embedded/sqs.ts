@@ -1,9 +1,20 @@
 import { listDeadLetterSourceQueues, startMessageMoveTask } from "./dead-letters.ts";
 import { endPollsOperation } from "./end-polls.ts";
 import { createLongPolls } from "./long-polls.ts";
-import { checkQueueAttributes, effectiveAttributes, isSettable, type QueueAttributes, settingsOf } from "./queue-settings.ts";
+import {
+  checkQueueAttributes,
+  effectiveAttributes,
+  isSettable,
+  type QueueAttributes,
+  settingsOf,
+} from "./queue-settings.ts";
 import { openQueueStore, type StoredQueue } from "./queue-store.ts";
-import { type AwsJsonService, type CallContext, ServiceError, unknownOperation } from "./service.ts";
+import {
+  type AwsJsonService,
+  type CallContext,
+  ServiceError,
+  unknownOperation,
+} from "./service.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { type Input, isInput, optionalText, requiredText, texts } from "./sqs-input.ts";
 import {
@@ -73,7 +84,8 @@ export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
     async call(name, input, context) {
       const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
       if (operation === undefined) throw unknownOperation(name);
-      if (closing.signal.aborted) throw new ServiceError("ServiceUnavailable", "The embedded stack closes", { status: 503 });
+      if (closing.signal.aborted)
+        throw new ServiceError("ServiceUnavailable", "The embedded stack closes", { status: 503 });
       try {
         return await operation(scope, input, context);
       } finally {
@@ -94,8 +106,12 @@ function createQueue(scope: SqsScope, input: Input, context: CallContext): objec
   const given = input["Attributes"];
   const fifo = isInput(given) && given["FifoQueue"] === "true";
   if (!(fifo ? fifoName : queueName).test(name)) {
-    const rule = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length";
-    throw new SqsError("InvalidParameterValue", fifo ? `The name of a FIFO queue has to end with .fifo. ${rule}` : rule);
+    const rule =
+      "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length";
+    throw new SqsError(
+      "InvalidParameterValue",
+      fifo ? `The name of a FIFO queue has to end with .fifo. ${rule}` : rule,
+    );
   }
   const attributes = checkQueueAttributes(given, fifo);
   const before = scope.store.get(name);
@@ -104,7 +120,9 @@ function createQueue(scope: SqsScope, input: Input, context: CallContext): objec
     return { QueueUrl: urlOf(context, scope.store.create(name, attributes, context.nowMs)) };
   }
   const current = effectiveAttributes(before.attributes);
-  const other = Object.entries(attributes).find(([attribute, value]) => (current[attribute] ?? "") !== value);
+  const other = Object.entries(attributes).find(
+    ([attribute, value]) => (current[attribute] ?? "") !== value,
+  );
   if (other !== undefined) {
     throw new SqsError(
       "QueueNameExists",
@@ -122,9 +140,14 @@ function getQueueAttributes(scope: SqsScope, input: Input, { nowMs }: CallContex
   const queue = queueOf(scope, input);
   const wanted = texts(input, "AttributeNames");
   const all = shownAttributes(scope, queue, nowMs);
-  const unknown = wanted.find((name) => name !== "All" && !isSettable(name) && !Object.hasOwn(all, name));
-  if (unknown !== undefined) throw new SqsError("InvalidAttributeName", `Unknown Attribute ${unknown.slice(0, 200)}.`);
-  const shown = Object.entries(all).filter(([name]) => wanted.includes("All") || wanted.includes(name));
+  const unknown = wanted.find(
+    (name) => name !== "All" && !isSettable(name) && !Object.hasOwn(all, name),
+  );
+  if (unknown !== undefined)
+    throw new SqsError("InvalidAttributeName", `Unknown Attribute ${unknown.slice(0, 200)}.`);
+  const shown = Object.entries(all).filter(
+    ([name]) => wanted.includes("All") || wanted.includes(name),
+  );
   return shown.length === 0 ? {} : { Attributes: Object.fromEntries(shown) };
 }
 
@@ -174,7 +197,9 @@ function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolea
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;
   const target = queueByArn(scope, redrive.deadLetterTargetArn);
-  const refuse = (reason: string) => invalidParameter("RedrivePolicy", attributes["RedrivePolicy"], reason);
+  const refuse = (reason: string) =>
+    invalidParameter("RedrivePolicy", attributes["RedrivePolicy"], reason);
   if (target === undefined) throw refuse("Dead letter target does not exist.");
-  if (target.settings.fifo !== fifo) throw refuse("Dead-letter target must be the same type of queue as the source.");
+  if (target.settings.fifo !== fifo)
+    throw refuse("Dead-letter target must be the same type of queue as the source.");
 }

@@ -36,7 +36,11 @@ export const notShownByEmulators: readonly string[] = Object.freeze([
 ]);
 
 /** Describes what keelson relies on Parameter Store for, as tests with the real AWS SDK. */
-export function describeSsmContract(name: string, connect: () => Promise<SsmConnection>, capabilities: SsmCapabilities): void {
+export function describeSsmContract(
+  name: string,
+  connect: () => Promise<SsmConnection>,
+  capabilities: SsmCapabilities,
+): void {
   describe(`${name} as SSM`, () => {
     let connection: SsmConnection;
     const base = `/contract-${fresh()}`;
@@ -64,7 +68,13 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
         const Name = place();
         const Value = 'tätä "\u{1F600}"\n{{}}';
         expect((await put({ Name, Value, Description: "about it" })).Version).toBe(1);
-        expect(await get(Name)).toMatchObject({ Name, Value, Type: "String", Version: 1, DataType: "text" });
+        expect(await get(Name)).toMatchObject({
+          Name,
+          Value,
+          Type: "String",
+          Version: 1,
+          DataType: "text",
+        });
         expect((await get(Name))?.LastModifiedDate).toBeInstanceOf(Date);
         expect((await get(Name))?.ARN).toContain(`:parameter${Name}`);
       });
@@ -80,7 +90,9 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
 
       test("a parameter that is not there cannot be read or deleted", async () => {
         expect(await refused(get(place()))).toBe("ParameterNotFound");
-        expect(await refused(client().send(new DeleteParameterCommand({ Name: place() })))).toBe("ParameterNotFound");
+        expect(await refused(client().send(new DeleteParameterCommand({ Name: place() })))).toBe(
+          "ParameterNotFound",
+        );
       });
 
       test("a parameter that was deleted is gone, and made anew has version 1", async () => {
@@ -100,7 +112,9 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
         expect(read.Parameters?.map(({ Value }) => Value).sort()).toEqual(["1", "2"]);
         expect(read.InvalidParameters).toEqual([none]);
         const tooMany = Array.from({ length: 11 }, place);
-        expect(await refused(client().send(new GetParametersCommand({ Names: tooMany })))).toBe("ValidationException");
+        expect(await refused(client().send(new GetParametersCommand({ Names: tooMany })))).toBe(
+          "ValidationException",
+        );
       });
 
       test("a new parameter without a type is refused", async () => {
@@ -109,14 +123,21 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
       });
 
       if (capabilities.checksInput) {
-        test.each(["/aws/x", "ssm-x", "/a b", "a/b", "/a//b", "/a/"])("the name %s is refused", async (Name) => {
-          expect(await refused(put({ Name }))).toBe("ValidationException");
-        });
+        test.each(["/aws/x", "ssm-x", "/a b", "a/b", "/a//b", "/a/"])(
+          "the name %s is refused",
+          async (Name) => {
+            expect(await refused(put({ Name }))).toBe("ValidationException");
+          },
+        );
 
         test("a value above 4096 characters, a name that is too long, and one with too many levels are refused", async () => {
-          expect(await refused(put({ Name: place(), Value: "x".repeat(4097) }))).toBe("ValidationException");
+          expect(await refused(put({ Name: place(), Value: "x".repeat(4097) }))).toBe(
+            "ValidationException",
+          );
           expect(await refused(put({ Name: `/${"x".repeat(1011)}` }))).toBe("ValidationException");
-          expect(await refused(put({ Name: "/a".repeat(16) }))).toBe("HierarchyLevelLimitExceededException");
+          expect(await refused(put({ Name: "/a".repeat(16) }))).toBe(
+            "HierarchyLevelLimitExceededException",
+          );
         });
       }
 
@@ -124,7 +145,9 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
         test("a parameter cannot become one of another type", async () => {
           const Name = place();
           await put({ Name });
-          expect(await refused(put({ Name, Type: "SecureString", Overwrite: true }))).toBe("HierarchyTypeMismatchException");
+          expect(await refused(put({ Name, Type: "SecureString", Overwrite: true }))).toBe(
+            "HierarchyTypeMismatchException",
+          );
         });
       }
     });
@@ -145,9 +168,13 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
         const Name = `${path}/key`;
         await put({ Name, Value: "one", Type: "SecureString" });
         await put({ Name, Value: "two", Type: "SecureString", Overwrite: true });
-        const read = await client().send(new GetParametersCommand({ Names: [Name], WithDecryption: true }));
+        const read = await client().send(
+          new GetParametersCommand({ Names: [Name], WithDecryption: true }),
+        );
         expect(read.Parameters?.map(({ Value }) => Value)).toEqual(["two"]);
-        const byPath = await client().send(new GetParametersByPathCommand({ Path: path, WithDecryption: true }));
+        const byPath = await client().send(
+          new GetParametersByPathCommand({ Path: path, WithDecryption: true }),
+        );
         expect(byPath.Parameters?.map(({ Value }) => Value)).toEqual(["two"]);
       });
     });
@@ -178,14 +205,21 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
         for (const name of ["/a", "/b/c", "/b/d/e"]) await put({ Name: `${path}${name}` });
         await put({ Name: `${path}-other/x` });
         expect((await below(path, false)).names).toEqual([`${path}/a`]);
-        expect((await below(path, true)).names).toEqual([`${path}/a`, `${path}/b/c`, `${path}/b/d/e`]);
+        expect((await below(path, true)).names).toEqual([
+          `${path}/a`,
+          `${path}/b/c`,
+          `${path}/b/d/e`,
+        ]);
         expect((await below(`${path}/b`, false)).names).toEqual([`${path}/b/c`]);
         expect((await below(`${path}/nothing`, true)).names).toEqual([]);
       });
 
       test("pages have at most ten parameters, and together all of them once", async () => {
         const path = place();
-        const names = Array.from({ length: 23 }, (_, index) => `${path}/p${String(index).padStart(2, "0")}`);
+        const names = Array.from(
+          { length: 23 },
+          (_, index) => `${path}/p${String(index).padStart(2, "0")}`,
+        );
         for (const Name of names) await put({ Name });
         const all = await below(path, true);
         expect(all.names).toEqual(names);
@@ -197,7 +231,9 @@ export function describeSsmContract(name: string, connect: () => Promise<SsmConn
         test("a page of more than ten, and a path that does not begin with a slash, are refused", async () => {
           const tooLarge = new GetParametersByPathCommand({ Path: base, MaxResults: 11 });
           expect(await refused(client().send(tooLarge))).toBe("ValidationException");
-          expect(await refused(client().send(new GetParametersByPathCommand({ Path: "a/b" })))).toBe("ValidationException");
+          expect(
+            await refused(client().send(new GetParametersByPathCommand({ Path: "a/b" }))),
+          ).toBe("ValidationException");
         });
       }
     });

@@ -24,7 +24,9 @@ describeSsmContract(
   "The embedded stack's parts, in this process and on disk,",
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "keelson-ssm-contract-"));
-    const server = createFrontServer([openSsm({ directory })], (fault) => console.error(fault)).listen(0, "127.0.0.1");
+    const server = createFrontServer([openSsm({ directory })], (fault) =>
+      console.error(fault),
+    ).listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo; // it listens on TCP, so its address is one
     return connectionTo(`http://127.0.0.1:${port}`, async () => {

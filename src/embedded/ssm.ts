@@ -4,11 +4,20 @@ import { type Clock, systemClock } from "../process/clock.ts";
 import { secretInFile } from "./development-secret.ts";
 import { validationError } from "./operation.ts";
 import { checkName, isUnder } from "./parameter-names.ts";
-import { openParameterStore, type ParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
+import {
+  openParameterStore,
+  type ParameterStore,
+  type ParameterType,
+  type StoredParameter,
+} from "./parameter-store.ts";
 import { createSealer, type Sealer } from "./sealed-text.ts";
 import { type AwsJsonService, ServiceError, unknownOperation } from "./service.ts";
 
-const types: readonly unknown[] = ["String", "StringList", "SecureString"] satisfies readonly ParameterType[];
+const types: readonly unknown[] = [
+  "String",
+  "StringList",
+  "SecureString",
+] satisfies readonly ParameterType[];
 const longestValue = 4096;
 const largestPage = 10;
 
@@ -35,16 +44,31 @@ export interface SsmOptions {
  * Opens Parameter Store: parameters by name and by path, their newest version. A SecureString is
  * sealed where it is kept, and in answers without `WithDecryption`.
  */
-export function openSsm({ directory, clock = systemClock, region = "us-east-1" }: SsmOptions = {}): AwsJsonService {
-  const secret = directory === undefined ? randomBytes(32).toString("base64url") : secretInFile(join(directory, "ssm-key"));
-  const store = openParameterStore(directory === undefined ? undefined : join(directory, "ssm.json"));
+export function openSsm({
+  directory,
+  clock = systemClock,
+  region = "us-east-1",
+}: SsmOptions = {}): AwsJsonService {
+  const secret =
+    directory === undefined
+      ? randomBytes(32).toString("base64url")
+      : secretInFile(join(directory, "ssm-key"));
+  const store = openParameterStore(
+    directory === undefined ? undefined : join(directory, "ssm.json"),
+  );
   const ssm: Ssm = { store, sealer: createSealer(secret), clock, region };
   return {
     targetPrefix: "AmazonSSM.",
     async call(operation, input) {
       switch (operation) {
         case "GetParameter":
-          return { Parameter: shown(ssm, existing(ssm, text(input, "Name")), flag(input, "WithDecryption")) };
+          return {
+            Parameter: shown(
+              ssm,
+              existing(ssm, text(input, "Name")),
+              flag(input, "WithDecryption"),
+            ),
+          };
         case "GetParameters":
           return getParameters(ssm, input);
         case "GetParametersByPath":
@@ -65,7 +89,12 @@ export function openSsm({ directory, clock = systemClock, region = "us-east-1" }
 
 function getParameters(ssm: Ssm, input: Input): object {
   const names = input["Names"];
-  if (!Array.isArray(names) || names.length < 1 || names.length > largestPage || names.some((name) => typeof name !== "string")) {
+  if (
+    !Array.isArray(names) ||
+    names.length < 1 ||
+    names.length > largestPage ||
+    names.some((name) => typeof name !== "string")
+  ) {
     throw validationError("1 validation error detected: 'names' has to be a list of 1 to 10 names");
   }
   const wanted = [...new Set<string>(names)];
@@ -83,13 +112,17 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   }
   const size = input["MaxResults"] ?? largestPage;
   if (typeof size !== "number" || !Number.isInteger(size) || size < 1 || size > largestPage) {
-    throw validationError("1 validation error detected: 'maxResults' has to be a whole number from 1 to 10");
+    throw validationError(
+      "1 validation error detected: 'maxResults' has to be a whole number from 1 to 10",
+    );
   }
   if (Array.isArray(input["ParameterFilters"]) && input["ParameterFilters"].length > 0) {
     throw validationError("The embedded stack has no ParameterFilters");
   }
   const after = input["NextToken"] === undefined ? "" : nameOf(input["NextToken"]);
-  const rest = ssm.store.all().filter(({ name }) => name > after && isUnder(name, path, flag(input, "Recursive")));
+  const rest = ssm.store
+    .all()
+    .filter(({ name }) => name > after && isUnder(name, path, flag(input, "Recursive")));
   const page = rest.slice(0, size);
   const last = page.at(-1);
   return {
@@ -100,10 +133,19 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
 
 /** By name only. Nothing here encrypts with a key of KMS: its name is kept, so that tools can be tried. */
 function describeParameters({ store }: Ssm, input: Input): object {
-  const [filter, ...more] = Array.isArray(input["ParameterFilters"]) ? (input["ParameterFilters"] as Input[]) : [];
+  const [filter, ...more] = Array.isArray(input["ParameterFilters"])
+    ? (input["ParameterFilters"] as Input[])
+    : [];
   const names = filter?.["Values"];
-  if (more.length > 0 || filter?.["Key"] !== "Name" || filter["Option"] !== "Equals" || !Array.isArray(names)) {
-    throw validationError("The embedded stack describes parameters by their names only: Key=Name,Option=Equals");
+  if (
+    more.length > 0 ||
+    filter?.["Key"] !== "Name" ||
+    filter["Option"] !== "Equals" ||
+    !Array.isArray(names)
+  ) {
+    throw validationError(
+      "The embedded stack describes parameters by their names only: Key=Name,Option=Equals",
+    );
   }
   return {
     Parameters: names.flatMap((wanted: unknown) => {
@@ -121,7 +163,9 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
   checkName(name);
   const value = text(input, "Value");
   if (value.length > longestValue) {
-    throw validationError(`Standard tier parameters support a maximum parameter value of ${longestValue} characters`);
+    throw validationError(
+      `Standard tier parameters support a maximum parameter value of ${longestValue} characters`,
+    );
   }
   const before = store.get(name);
   const type = input["Type"] ?? before?.type;
@@ -131,10 +175,17 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
       "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.",
     );
   }
-  if (type === undefined) throw validationError("A parameter type is required when you create a parameter.");
-  if (!isType(type)) throw validationError("1 validation error detected: 'type' has to be String, StringList or SecureString");
+  if (type === undefined)
+    throw validationError("A parameter type is required when you create a parameter.");
+  if (!isType(type))
+    throw validationError(
+      "1 validation error detected: 'type' has to be String, StringList or SecureString",
+    );
   if (before !== undefined && before.type !== type) {
-    throw new ServiceError("HierarchyTypeMismatchException", `The parameter is a ${before.type}, and a type cannot change`);
+    throw new ServiceError(
+      "HierarchyTypeMismatchException",
+      `The parameter is a ${before.type}, and a type cannot change`,
+    );
   }
   const version = (before?.version ?? 0) + 1;
   const [description, keyId] = [input["Description"], input["KeyId"]];
@@ -152,11 +203,16 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
 
 function existing({ store }: Ssm, name: string): StoredParameter {
   const parameter = store.get(name);
-  if (parameter === undefined) throw new ServiceError("ParameterNotFound", `Parameter ${name.slice(0, 200)} not found.`);
+  if (parameter === undefined)
+    throw new ServiceError("ParameterNotFound", `Parameter ${name.slice(0, 200)} not found.`);
   return parameter;
 }
 
-function shown({ sealer, region }: Ssm, { name, type, value, version, modifiedAt }: StoredParameter, decrypts: boolean): object {
+function shown(
+  { sealer, region }: Ssm,
+  { name, type, value, version, modifiedAt }: StoredParameter,
+  decrypts: boolean,
+): object {
   return {
     Name: name,
     Type: type,
@@ -179,14 +235,17 @@ function tokenOf(name: string): string {
 
 function nameOf(token: unknown): string {
   const name = typeof token === "string" ? Buffer.from(token, "base64url").toString() : "";
-  if (name === "" || tokenOf(name) !== token) throw new ServiceError("InvalidNextToken", "The specified token isn't valid.");
+  if (name === "" || tokenOf(name) !== token)
+    throw new ServiceError("InvalidNextToken", "The specified token isn't valid.");
   return name;
 }
 
 function text(input: Input, member: string): string {
   const value = input[member];
   if (typeof value !== "string" || value === "") {
-    throw validationError(`1 validation error detected: '${member}' has to be a text of at least 1 character`);
+    throw validationError(
+      `1 validation error detected: '${member}' has to be a text of at least 1 character`,
+    );
   }
   return value;
 }

@@ -15,7 +15,12 @@ const parents = {
 };
 
 test("a stack gets what Node needs of its parent's environment, and nothing of watchers, debuggers, loaders and accounts", () => {
-  expect(stackVariables(parents)).toEqual({ PATH: "/bin", Path: "C:\\bin", TMPDIR: "/tmp", NODE_COMPILE_CACHE: "/cache" });
+  expect(stackVariables(parents)).toEqual({
+    PATH: "/bin",
+    Path: "C:\\bin",
+    TMPDIR: "/tmp",
+    NODE_COMPILE_CACHE: "/cache",
+  });
 });
 
 test("with Plug'n'Play it gets the loader that finds packages", () => {

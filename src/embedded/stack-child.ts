@@ -19,13 +19,17 @@ export interface StackChild {
  *
  * @throws Error saying why it did not start.
  */
-export async function startStackChild(options: StackProcessOptions, ownRegion: string): Promise<StackChild> {
+export async function startStackChild(
+  options: StackProcessOptions,
+  ownRegion: string,
+): Promise<StackChild> {
   // Beside this file, and like it TypeScript in the repository and JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
   const parameters = [entry, JSON.stringify(options)];
   const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs name it
-  const child = options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
+  const child =
+    options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
   const told = await messageOf(child);
   if ("failure" in told) {
     await stopStackChild(child);
@@ -68,7 +72,10 @@ export async function stopStackChild(child: ChildProcess): Promise<void> {
 }
 
 function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
-  return spawn(process.execPath, parameters, { stdio: ["ignore", "ignore", "inherit", "ipc"], env });
+  return spawn(process.execPath, parameters, {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    env,
+  });
 }
 
 /**
@@ -76,9 +83,14 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
  * below it, and wait until that has ended.
  */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
-  const options = { stdio: ["ignore", "ignore", "ignore", "ipc"] as ["ignore", "ignore", "ignore", "ipc"], env, detached: true };
+  const options = {
+    stdio: ["ignore", "ignore", "ignore", "ipc"] as ["ignore", "ignore", "ignore", "ipc"],
+    env,
+    detached: true,
+  };
   /* v8 ignore next -- Windows knows no shell of this kind, and Bun's channel ends with the shell */
-  if (process.platform === "win32" || process.versions["bun"] !== undefined) return spawn(process.execPath, parameters, options);
+  if (process.platform === "win32" || process.versions["bun"] !== undefined)
+    return spawn(process.execPath, parameters, options);
   return spawn("/bin/sh", ["-c", '"$0" "$@" &', process.execPath, ...parameters], options);
 }
 
@@ -89,9 +101,11 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
     return await Promise.race([
       once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // stack-process.ts sends nothing else
       // Its end of the channel goes with it, also where it is not the child itself.
-      Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(([[code, killedBy]]) => ({
-        failure: `its process ended with ${killedBy ?? code} before it listened`,
-      })),
+      Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(
+        ([[code, killedBy]]) => ({
+          failure: `its process ended with ${killedBy ?? code} before it listened`,
+        }),
+      ),
     ]);
   } finally {
     stopped.abort();
@@ -115,6 +129,8 @@ export function stackVariables(
   hasPlugAndPlay = process.versions["pnp"] !== undefined,
 ): Record<string, string | undefined> {
   return Object.fromEntries(
-    Object.entries(variables).filter(([name]) => needed.has(name.toUpperCase()) || (hasPlugAndPlay && name === "NODE_OPTIONS")),
+    Object.entries(variables).filter(
+      ([name]) => needed.has(name.toUpperCase()) || (hasPlugAndPlay && name === "NODE_OPTIONS"),
+    ),
   );
 }

@@ -30,7 +30,10 @@ export interface StackProcessOptions {
  * What the process tells its parent at first: the port of a stack that the parent uses through it, or that the directory has
  * one which can be attached to, and whether that is this process.
  */
-export type StackProcessMessage = { readonly port: number } | { readonly isOwn: boolean } | { readonly failure: string };
+export type StackProcessMessage =
+  | { readonly port: number }
+  | { readonly isOwn: boolean }
+  | { readonly failure: string };
 
 /** The answer to a parent that lets go, where the process stays for others; without any it ends. */
 const othersUse = { isStaying: true } as const;
@@ -46,7 +49,12 @@ try {
   tell({ failure: messageOf(error) });
 }
 
-async function run({ directory, port, region: wanted, idleMs }: StackProcessOptions): Promise<void> {
+async function run({
+  directory,
+  port,
+  region: wanted,
+  idleMs,
+}: StackProcessOptions): Promise<void> {
   let attachments: Attachments | undefined;
   const reportFault = (error: unknown) => {
     console.error("keelson/embedded:", error);
@@ -58,7 +66,9 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
   const dynamoDb =
     directory === undefined
       ? await openDynamoDb({ reportFault })
-      : await openExclusively(directory, holder, wanted, () => openDynamoDb({ path: join(directory, "dynamodb"), reportFault }));
+      : await openExclusively(directory, holder, wanted, () =>
+          openDynamoDb({ path: join(directory, "dynamodb"), reportFault }),
+        );
   if (dynamoDb === shared) {
     tell({ isOwn: false });
     return;
@@ -72,11 +82,17 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
   const ssm = openSsm({ region, ...(directory === undefined ? {} : { directory }) });
   const fileOf = (name: string) => (directory === undefined ? {} : { path: join(directory, name) });
   const sqs = openSqs({ region, ...fileOf("queues.jsonl") });
-  const eventBridge = openEventBridge({ sqs, region, reportFault, ...fileOf("event-bridge.jsonl") });
+  const eventBridge = openEventBridge({
+    sqs,
+    region,
+    reportFault,
+    ...fileOf("event-bridge.jsonl"),
+  });
   const server = createFrontServer([dynamoDb, ssm, sqs, eventBridge], reportFault);
   const close = async () => {
     setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory
-    if (directory !== undefined && existsSync(directory)) writeHolder(directory, { ...self, isEnding: true });
+    if (directory !== undefined && existsSync(directory))
+      writeHolder(directory, { ...self, isEnding: true });
     server.close();
     attachments?.close();
     sqs.close();
@@ -93,7 +109,8 @@ async function run({ directory, port, region: wanted, idleMs }: StackProcessOpti
     throw new Error(reasonOf(error, port), { cause: error });
   });
   const listening = (server.address() as AddressInfo).port; // it listens on TCP, so its address is one
-  if (directory !== undefined) writeHolder(directory, { ...self, shared: { port: listening, key, region } });
+  if (directory !== undefined)
+    writeHolder(directory, { ...self, shared: { port: listening, key, region } });
   tell(idleMs === undefined ? { port: listening } : { isOwn: true });
 }
 

@@ -159,7 +159,9 @@ test("production and Lambda are refused before anything is started", async () =>
   await expect(start({ env: {}, directory })).rejects.toThrow(
     "The embedded stack is for development and tests, and NODE_ENV is not set",
   );
-  await expect(start({ env: { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" } })).rejects.toThrow("AWS_LAMBDA_FUNCTION_NAME");
+  await expect(start({ env: { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" } })).rejects.toThrow(
+    "AWS_LAMBDA_FUNCTION_NAME",
+  );
   expect(() => readFileSync(directory)).toThrow("ENOENT");
 });
 
@@ -183,7 +185,9 @@ test("a process that ends before it listens is an error", async () => {
   const { execPath } = process;
   process.execPath = "/bin/false";
   try {
-    await expect(start()).rejects.toThrow("The embedded stack did not start: its process ended with 1 before it listened");
+    await expect(start()).rejects.toThrow(
+      "The embedded stack did not start: its process ended with 1 before it listened",
+    );
   } finally {
     process.execPath = execPath;
   }
@@ -213,7 +217,9 @@ test("one that is killed is told to the log, and its directory can be opened at 
   await put(clientOf(stack), "a");
   process.kill(storePid(), "SIGKILL");
   await waitFor(() => expect(log.error).toHaveBeenCalled());
-  expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint, exitCode: null, signal: "SIGKILL" }]]);
+  expect(log.error.mock.calls).toEqual([
+    ["embedded.stopped", { endpoint: stack.endpoint, exitCode: null, signal: "SIGKILL" }],
+  ]);
   await stack.close();
   expect(await get(clientOf(await start({ directory, log })), "a")).toBeDefined();
   await opened.at(-2)?.close();
@@ -244,7 +250,9 @@ test("killed in the middle of transactions it comes back with each of them done 
         },
       });
       for (;;) {
-        await client.send(new TransactWriteItemsCommand({ TransactItems: [update("left"), update("right")] }));
+        await client.send(
+          new TransactWriteItemsCommand({ TransactItems: [update("left"), update("right")] }),
+        );
         acknowledged += 1;
         if (acknowledged === before + 3 * (round + 1)) process.kill(storePid(), "SIGKILL");
       }
@@ -256,7 +264,13 @@ test("killed in the middle of transactions it comes back with each of them done 
 });
 
 const watched = { ...env, KEELSON_WATCH: "1" };
-const logged = () => ({ debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), child: vi.fn() });
+const logged = () => ({
+  debug: vi.fn(),
+  info: vi.fn(),
+  warn: vi.fn(),
+  error: vi.fn(),
+  child: vi.fn(),
+});
 
 /** Ends the stack that outlives its users. */
 function endShared(): void {
@@ -280,7 +294,9 @@ test("a watched process leaves its stack running, and the next one finds it with
 });
 
 test("of several watched processes that start at once one has the directory, and all of them use it", async () => {
-  const stacks = await Promise.all(Array.from({ length: 4 }, () => start({ directory, env: watched })));
+  const stacks = await Promise.all(
+    Array.from({ length: 4 }, () => start({ directory, env: watched })),
+  );
   expect(new Set(stacks.map(({ endpoint }) => endpoint)).size).toBe(1);
   endShared();
 });
@@ -298,7 +314,9 @@ test("a watched process whose stack is killed is told to the log, and its direct
   const log = logged();
   const stack = await start({ directory, env: watched, log });
   endShared();
-  await waitFor(() => expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint }]]));
+  await waitFor(() =>
+    expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint }]]),
+  );
   await start({ directory });
 });
 
@@ -344,7 +362,9 @@ function startParent(then: string) {
   const script = `import(${JSON.stringify(module)})
     .then((m) => m.startEmbeddedStack({ directory: process.argv[1], env: { NODE_ENV: "test" } }))
     .then((stack) => { console.log(stack.endpoint); ${then} })`;
-  return spawn(process.execPath, ["-e", script, directory], { stdio: ["ignore", "pipe", "inherit"] });
+  return spawn(process.execPath, ["-e", script, directory], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
 }
 
 test("it ends with its parent, also one that is killed, and lets go of the directory", async () => {
@@ -379,7 +399,10 @@ test("a process without a region uses a stack of any, and its variables name tha
 
 test("a script that forgets to close it ends, and it with it", async () => {
   const parent = startParent("");
-  const [[endpoint], [code]] = await Promise.all([once(parent.stdout, "data"), once(parent, "exit")]);
+  const [[endpoint], [code]] = await Promise.all([
+    once(parent.stdout, "data"),
+    once(parent, "exit"),
+  ]);
   expect(code).toBe(0);
   await waitFor(() => expect(fetch(String(endpoint).trim())).rejects.toThrow("fetch failed"));
 });

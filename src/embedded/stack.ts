@@ -4,7 +4,12 @@ import { isWatched, type Variables } from "../process/environment.ts";
 import { type Attachment, attach } from "./attach.ts";
 import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
-import { leaveStackChild, releaseStackChild, startStackChild, stopStackChild } from "./stack-child.ts";
+import {
+  leaveStackChild,
+  releaseStackChild,
+  startStackChild,
+  stopStackChild,
+} from "./stack-child.ts";
 
 /** How long a stack that processes share waits for the next one, in milliseconds. */
 const idleMs = 5000;
@@ -45,11 +50,18 @@ export interface EmbeddedStack {
  * const stack = await startEmbeddedStack({ directory: ".keelson" });
  * Object.assign(process.env, stack.env);
  */
-export async function startEmbeddedStack(options: EmbeddedStackOptions = {}): Promise<EmbeddedStack> {
+export async function startEmbeddedStack(
+  options: EmbeddedStackOptions = {},
+): Promise<EmbeddedStack> {
   const { directory, port = 0, log, env = process.env } = options;
   refuseInProduction("The embedded stack", env);
   if (directory !== undefined) createDataDirectory(directory);
-  const stack = await openStack({ directory, port, region: env["AWS_REGION"] || undefined, isWatched: isWatched(env) });
+  const stack = await openStack({
+    directory,
+    port,
+    region: env["AWS_REGION"] || undefined,
+    isWatched: isWatched(env),
+  });
   const endpoint = `http://127.0.0.1:${stack.port}`;
   if (stack.isAttached) log?.info("embedded.attached", { endpoint });
   let closing: Promise<void> | undefined;
@@ -105,13 +117,21 @@ async function openStack({ directory, port, region, isWatched }: Wanted): Promis
     const { child, told } = await startStackChild(options, ownRegion);
     if ("port" in told) {
       const ended = exitOf(child);
-      return { port: told.port, region: ownRegion, isAttached: false, ended, close: () => leaveStackChild(child) };
+      return {
+        port: told.port,
+        region: ownRegion,
+        isAttached: false,
+        ended,
+        close: () => leaveStackChild(child),
+      };
     }
     hasStarted = told.isOwn;
     if (told.isOwn) releaseStackChild(child);
     else await stopStackChild(child);
   }
-  throw new Error(`The embedded stack of ${directory} does not answer; end the process that ${directory}/holder.json names`);
+  throw new Error(
+    `The embedded stack of ${directory} does not answer; end the process that ${directory}/holder.json names`,
+  );
 }
 
 async function shareStack(
@@ -119,7 +139,8 @@ async function shareStack(
   wanted: number,
   isAttached: boolean,
 ): Promise<OpenedStack> {
-  if (wanted === 0 || wanted === port) return { port, region, isAttached, ended: ended.then(() => ({})), close: detach };
+  if (wanted === 0 || wanted === port)
+    return { port, region, isAttached, ended: ended.then(() => ({})), close: detach };
   await detach();
   throw new Error(
     `The embedded stack runs already, on 127.0.0.1:${port}, not on ${wanted}; end the processes that use it, or pass no port`,

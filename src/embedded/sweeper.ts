@@ -28,7 +28,11 @@ export function createSweeper(dynalite: Dynalite, lock: ReadWriteLock, clock: Cl
       });
       for (const table of await tablesWithTimeToLive(dynalite.store, limits.tables)) {
         await lock.write(async () => {
-          const next = await sweepExpired(dynalite, { table, limit: limits.items, start: starts.get(table) }, nowMs);
+          const next = await sweepExpired(
+            dynalite,
+            { table, limit: limits.items, start: starts.get(table) },
+            nowMs,
+          );
           if (next === undefined) starts.delete(table);
           else starts.set(table, next);
         });

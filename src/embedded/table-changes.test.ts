@@ -7,7 +7,10 @@ async function withTable() {
   const description = {
     TableName: "tab",
     BillingMode: "PAY_PER_REQUEST",
-    AttributeDefinitions: ["pk", "owner"].map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+    AttributeDefinitions: ["pk", "owner"].map((AttributeName) => ({
+      AttributeName,
+      AttributeType: "S",
+    })),
     KeySchema: [{ AttributeName: "pk", KeyType: "HASH" }],
   };
   const index = {
@@ -16,12 +19,16 @@ async function withTable() {
     Projection: { ProjectionType: "ALL" },
   };
   const indexed = { ...description, GlobalSecondaryIndexes: [index] };
-  const create = async (input: object) => changeTable(dynalite, "CreateTable", dynalite.prepare("CreateTable", input));
-  const run = (operation: string, input: object) => dynalite.run(operation, dynalite.prepare(operation, input));
+  const create = async (input: object) =>
+    changeTable(dynalite, "CreateTable", dynalite.prepare("CreateTable", input));
+  const run = (operation: string, input: object) =>
+    dynalite.run(operation, dynalite.prepare(operation, input));
   /** Puts a table into the state that a killed process left it in. */
   const interrupt = async (status: string) => {
     const stored = (await dynalite.store.db.get("table~tab")) as object; // the table that was created
-    await dynalite.store.db.batch([{ type: "put", key: "table~tab", value: { ...stored, TableStatus: status } }]);
+    await dynalite.store.db.batch([
+      { type: "put", key: "table~tab", value: { ...stored, TableStatus: status } },
+    ]);
   };
   return {
     dynalite,
@@ -42,15 +49,18 @@ test("a table is active when its creation is answered", async () => {
   });
 });
 
-test.each(["CREATING", "UPDATING"])("a table that was %s when the process was killed is active afterwards", async (status) => {
-  for (const kind of ["indexed", "plain"] as const) {
-    const { dynalite, create, interrupt, ...descriptions } = await withTable();
-    await create(descriptions[kind]);
-    await interrupt(status);
-    await settleTables(dynalite);
-    expect(await dynalite.table("tab")).toMatchObject({ TableStatus: "ACTIVE" });
-  }
-});
+test.each(["CREATING", "UPDATING"])(
+  "a table that was %s when the process was killed is active afterwards",
+  async (status) => {
+    for (const kind of ["indexed", "plain"] as const) {
+      const { dynalite, create, interrupt, ...descriptions } = await withTable();
+      await create(descriptions[kind]);
+      await interrupt(status);
+      await settleTables(dynalite);
+      expect(await dynalite.table("tab")).toMatchObject({ TableStatus: "ACTIVE" });
+    }
+  },
+);
 
 test("a table whose deletion was cut off is gone with its items and its indexes' entries", async () => {
   const { dynalite, create, run, interrupt, indexed } = await withTable();

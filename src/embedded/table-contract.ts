@@ -1,5 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { CreateTableCommand, type DynamoDBClient, waitUntilTableExists } from "@aws-sdk/client-dynamodb";
+import {
+  CreateTableCommand,
+  type DynamoDBClient,
+  waitUntilTableExists,
+} from "@aws-sdk/client-dynamodb";
 import {
   type DynamoDBDocumentClient,
   GetCommand,
@@ -38,8 +42,13 @@ export function contractTable(connection: () => ContractConnection) {
     documents,
     client: () => connection().client,
     get: async (pk: string, sk = "-") =>
-      (await documents().send(new GetCommand({ TableName: name, Key: keyOf(pk, sk), ConsistentRead: true }))).Item,
-    put: (item: Record<string, unknown>) => documents().send(new PutCommand({ TableName: name, Item: item })),
+      (
+        await documents().send(
+          new GetCommand({ TableName: name, Key: keyOf(pk, sk), ConsistentRead: true }),
+        )
+      ).Item,
+    put: (item: Record<string, unknown>) =>
+      documents().send(new PutCommand({ TableName: name, Item: item })),
     /** The items in the index under an owner. */
     ofOwner: async (owner: string) => {
       const query = new QueryCommand({
@@ -53,7 +62,10 @@ export function contractTable(connection: () => ContractConnection) {
     },
     transact: (items: TransactWriteCommandInput["TransactItems"], token?: string) =>
       documents().send(
-        new TransactWriteCommand({ TransactItems: items, ...(token === undefined ? {} : { ClientRequestToken: token }) }),
+        new TransactWriteCommand({
+          TransactItems: items,
+          ...(token === undefined ? {} : { ClientRequestToken: token }),
+        }),
       ),
     create: () => createContractTable(connection().client, name),
   };
@@ -84,7 +96,10 @@ async function createContractTable(client: DynamoDBClient, table: string): Promi
     new CreateTableCommand({
       TableName: table,
       BillingMode: "PAY_PER_REQUEST",
-      AttributeDefinitions: ["pk", "sk", "owner"].map((name) => ({ AttributeName: name, AttributeType: "S" as const })),
+      AttributeDefinitions: ["pk", "sk", "owner"].map((name) => ({
+        AttributeName: name,
+        AttributeType: "S" as const,
+      })),
       KeySchema: [
         { AttributeName: "pk", KeyType: "HASH" },
         { AttributeName: "sk", KeyType: "RANGE" },

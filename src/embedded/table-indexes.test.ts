@@ -8,7 +8,10 @@ import type { ServiceError } from "./service.ts";
 import { changeTable } from "./table-changes.ts";
 import { changeIndexes } from "./table-indexes.ts";
 
-const definition = (AttributeName: string, AttributeType = "S") => ({ AttributeName, AttributeType });
+const definition = (AttributeName: string, AttributeType = "S") => ({
+  AttributeName,
+  AttributeType,
+});
 const hash = (AttributeName: string) => ({ AttributeName, KeyType: "HASH" });
 const range = (AttributeName: string) => ({ AttributeName, KeyType: "RANGE" });
 const all = { ProjectionType: "ALL" };
@@ -32,14 +35,19 @@ const put = (pk: string, attributes: object = {}) =>
 const remove = (pk: string) => db.call("DeleteItem", { TableName: "tab", Key: { pk: { S: pk } } });
 const update = (change: object, more: object = {}) =>
   db.call("UpdateTable", { TableName: "tab", GlobalSecondaryIndexUpdates: [change], ...more });
-const create = (index: object, ...definitions: object[]) => update({ Create: index }, { AttributeDefinitions: definitions });
+const create = (index: object, ...definitions: object[]) =>
+  update({ Create: index }, { AttributeDefinitions: definitions });
 /** The items of an index, by their partition keys. */
 const inIndex = async (IndexName = "byOwner") => {
-  const { Items } = (await db.call("Scan", { TableName: "tab", IndexName })) as { Items: { pk: { S: string } }[] }; // what a scan answers
+  const { Items } = (await db.call("Scan", { TableName: "tab", IndexName })) as {
+    Items: { pk: { S: string } }[];
+  }; // what a scan answers
   return Object.fromEntries(Items.map(({ pk, ...rest }) => [pk.S, rest]));
 };
 const table = async () => {
-  const { Table } = (await db.call("DescribeTable", { TableName: "tab" })) as { Table: Record<string, unknown> }; // what it answers
+  const { Table } = (await db.call("DescribeTable", { TableName: "tab" })) as {
+    Table: Record<string, unknown>;
+  }; // what it answers
   return Table;
 };
 
@@ -49,7 +57,9 @@ describe("an index that is added to a table", () => {
     await put("none");
     await put("empty", { owner: { S: "" } });
     expect(await create(byOwner, definition("owner"))).toMatchObject({
-      TableDescription: { GlobalSecondaryIndexes: [{ IndexName: "byOwner", IndexStatus: "ACTIVE" }] },
+      TableDescription: {
+        GlobalSecondaryIndexes: [{ IndexName: "byOwner", IndexStatus: "ACTIVE" }],
+      },
     });
     expect(await inIndex()).toEqual({ a: { owner: { S: "ann" }, size: { N: "1" } } });
     await put("b", { owner: { S: "bob" } });
@@ -57,13 +67,18 @@ describe("an index that is added to a table", () => {
     expect(await inIndex()).toEqual({ b: { owner: { S: "bob" } } });
     expect(await table()).toMatchObject({
       AttributeDefinitions: [definition("pk"), definition("owner")],
-      GlobalSecondaryIndexes: [{ IndexArn: expect.stringMatching(/:table\/tab\/index\/byOwner$/), Projection: all }],
+      GlobalSecondaryIndexes: [
+        { IndexArn: expect.stringMatching(/:table\/tab\/index\/byOwner$/), Projection: all },
+      ],
     });
   });
 
   test("has the attributes that it projects alone", async () => {
     await put("a", { owner: { S: "ann" }, size: { N: "1" }, name: { S: "x" } });
-    await create({ ...byOwner, Projection: { ProjectionType: "INCLUDE", NonKeyAttributes: ["size"] } }, definition("owner"));
+    await create(
+      { ...byOwner, Projection: { ProjectionType: "INCLUDE", NonKeyAttributes: ["size"] } },
+      definition("owner"),
+    );
     await create({ ...byOwner, IndexName: "keys", Projection: { ProjectionType: "KEYS_ONLY" } });
     expect(await inIndex()).toEqual({ a: { owner: { S: "ann" }, size: { N: "1" } } });
     expect(await inIndex("keys")).toEqual({ a: { owner: { S: "ann" } } });
@@ -87,9 +102,15 @@ describe("an index that is added to a table", () => {
     const local = { IndexName: "byTime", KeySchema: [hash("pk"), range("at")], Projection: all };
     await db.call("CreateTable", { ...tableOf("sorted", sorted), LocalSecondaryIndexes: [local] });
     const flipped = { IndexName: "flipped", KeySchema: [hash("sk"), range("pk")], Projection: all };
-    const answer = await db.call("UpdateTable", { TableName: "sorted", GlobalSecondaryIndexUpdates: [{ Create: flipped }] });
+    const answer = await db.call("UpdateTable", {
+      TableName: "sorted",
+      GlobalSecondaryIndexUpdates: [{ Create: flipped }],
+    });
     expect(answer).toMatchObject({
-      TableDescription: { LocalSecondaryIndexes: [{ IndexName: "byTime" }], GlobalSecondaryIndexes: [{ IndexName: "flipped" }] },
+      TableDescription: {
+        LocalSecondaryIndexes: [{ IndexName: "byTime" }],
+        GlobalSecondaryIndexes: [{ IndexName: "flipped" }],
+      },
     });
   });
 
@@ -109,7 +130,11 @@ describe("an index that is added to a table", () => {
   test("has nothing of an index of its name whose deletion was cut off", async () => {
     const dynalite = await openDynalite();
     await changeTable(dynalite, "CreateTable", dynalite.prepare("CreateTable", tableOf("tab")));
-    const left = { type: "put", key: `${indexPrefix("Global", "tab", "byOwner")}k`, value: { pk: { S: "gone" } } } as const;
+    const left = {
+      type: "put",
+      key: `${indexPrefix("Global", "tab", "byOwner")}k`,
+      value: { pk: { S: "gone" } },
+    } as const;
     await dynalite.store.db.batch([left]);
     await changeIndexes(dynalite, {
       TableName: "tab",
@@ -123,7 +148,10 @@ describe("an index that is added to a table", () => {
 
 test("an index that is deleted is gone with its entries and its attributes' definitions", async () => {
   await create(byOwner, definition("owner"));
-  await create({ ...byOwner, IndexName: "bySize", KeySchema: [hash("size"), range("owner")] }, definition("size", "N"));
+  await create(
+    { ...byOwner, IndexName: "bySize", KeySchema: [hash("size"), range("owner")] },
+    definition("size", "N"),
+  );
   await put("a", { owner: { S: "ann" }, size: { N: "1" } });
   await update({ Delete: { IndexName: "bySize" } });
   expect(await table()).toMatchObject({
@@ -149,7 +177,9 @@ describe("DynamoDB refuses", () => {
 
   test("an index whose name is taken, and the deletion of one that is not there", async () => {
     await create(byOwner, definition("owner"));
-    expect(await refused(create(byOwner))).toBe("ValidationException: Attempting to create an index which already exists");
+    expect(await refused(create(byOwner))).toBe(
+      "ValidationException: Attempting to create an index which already exists",
+    );
     expect(await refused(update({ Delete: { IndexName: "other" } }))).toBe(
       "ResourceNotFoundException: Requested resource not found",
     );
@@ -162,9 +192,15 @@ describe("DynamoDB refuses", () => {
     expect(await refused(update({}, { GlobalSecondaryIndexUpdates: both }))).toMatch(
       /^LimitExceededException: .*Only 1 online index/,
     );
-    expect(await refused(update({ Create: null }))).toContain("'globalSecondaryIndexUpdates.1.member.create'");
-    expect(await refused(update({ Delete: "x" }))).toContain("'globalSecondaryIndexUpdates.1.member.delete'");
-    expect(await refused(update({ Create: byOwner }, { AttributeDefinitions: 7 }))).toContain("'attributeDefinitions'");
+    expect(await refused(update({ Create: null }))).toContain(
+      "'globalSecondaryIndexUpdates.1.member.create'",
+    );
+    expect(await refused(update({ Delete: "x" }))).toContain(
+      "'globalSecondaryIndexUpdates.1.member.delete'",
+    );
+    expect(await refused(update({ Create: byOwner }, { AttributeDefinitions: 7 }))).toContain(
+      "'attributeDefinitions'",
+    );
     expect(await refused(create(byOwner, definition("pk", "N"), definition("owner")))).toBe(
       "ValidationException: The attribute pk is of type S in this table",
     );
@@ -172,17 +208,26 @@ describe("DynamoDB refuses", () => {
 
   test("what a table could not be created with", async () => {
     expect(await refused(create(byOwner))).toContain("not defined in AttributeDefinitions");
-    expect(await refused(create({ ...byOwner, IndexName: "x" }, definition("owner")))).toContain("greater than or equal to 3");
-    for (let n = 0; n < 20; n += 1) await create({ ...byOwner, IndexName: `index-${n}` }, definition("owner"));
+    expect(await refused(create({ ...byOwner, IndexName: "x" }, definition("owner")))).toContain(
+      "greater than or equal to 3",
+    );
+    for (let n = 0; n < 20; n += 1)
+      await create({ ...byOwner, IndexName: `index-${n}` }, definition("owner"));
     expect(await refused(create(byOwner))).toContain("exceeds the per-table limit of 20");
   });
 });
 
 test("an update of a table that changes no index is dynalite's", async () => {
   const throughput = { ReadCapacityUnits: 1, WriteCapacityUnits: 1 };
-  await expect(update({ Update: { IndexName: "byOwner", ProvisionedThroughput: throughput } })).resolves.toMatchObject({
+  await expect(
+    update({ Update: { IndexName: "byOwner", ProvisionedThroughput: throughput } }),
+  ).resolves.toMatchObject({
     TableDescription: { TableName: "tab" },
   });
-  await expect(db.call("UpdateTable", { TableName: "tab", GlobalSecondaryIndexUpdates: 7 })).rejects.toThrow();
-  await expect(db.call("UpdateTable", { TableName: "tab", GlobalSecondaryIndexUpdates: [null] })).rejects.toThrow();
+  await expect(
+    db.call("UpdateTable", { TableName: "tab", GlobalSecondaryIndexUpdates: 7 }),
+  ).rejects.toThrow();
+  await expect(
+    db.call("UpdateTable", { TableName: "tab", GlobalSecondaryIndexUpdates: [null] }),
+  ).rejects.toThrow();
 });

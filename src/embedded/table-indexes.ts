@@ -1,4 +1,12 @@
-import { type Change, type Dynalite, type Item, indexPrefix, itemPrefix, rangeOf, type Table } from "./dynalite.ts";
+import {
+  type Change,
+  type Dynalite,
+  type Item,
+  indexPrefix,
+  itemPrefix,
+  rangeOf,
+  type Table,
+} from "./dynalite.ts";
 import { invalidMember, validationError } from "./operation.ts";
 import { ServiceError } from "./service.ts";
 import { asStructure } from "./transaction-items.ts";
@@ -7,7 +15,9 @@ type Input = Readonly<Record<string, unknown>>;
 
 /** Whether an `UpdateTable` creates or deletes an index: dynalite answers that, and does not do it. */
 export function changesIndexes(input: Input): boolean {
-  return indexUpdates(input).some((update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined);
+  return indexUpdates(input).some(
+    (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
+  );
 }
 
 /**
@@ -16,17 +26,25 @@ export function changesIndexes(input: Input): boolean {
  */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
-  const { TableName: name } = dynalite.prepare("DescribeTable", { TableName: input["TableName"] }) as { TableName: string }; // prepare has checked it
+  const { TableName: name } = dynalite.prepare("DescribeTable", {
+    TableName: input["TableName"],
+  }) as { TableName: string }; // prepare has checked it
   const table = (await dynalite.table(name)) as StoredTable;
   if (updates.length > 1) {
-    const message = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table";
+    const message =
+      "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table";
     throw new ServiceError("com.amazonaws.dynamodb.v20120810#LimitExceededException", message);
   }
   const update = asStructure(updates[0], "globalSecondaryIndexUpdates.1.member");
   const path = (action: string) => `globalSecondaryIndexUpdates.1.member.${action}`;
   return update["Create"] === undefined
     ? deleteIndex(dynalite, table, asStructure(update["Delete"], path("delete")))
-    : createIndex(dynalite, table, asStructure(update["Create"], path("create")), input["AttributeDefinitions"]);
+    : createIndex(
+        dynalite,
+        table,
+        asStructure(update["Create"], path("create")),
+        input["AttributeDefinitions"],
+      );
 }
 
 /** What is used of a table as dynalite stores it. */
@@ -51,12 +69,24 @@ interface AttributeDefinition {
 
 type KeySchema = readonly { readonly AttributeName: string }[];
 
-function indexUpdates({ GlobalSecondaryIndexUpdates: updates }: Input): readonly (Input | undefined | null)[] {
+function indexUpdates({
+  GlobalSecondaryIndexUpdates: updates,
+}: Input): readonly (Input | undefined | null)[] {
   return Array.isArray(updates) ? updates : [];
 }
 
-async function createIndex(dynalite: Dynalite, table: StoredTable, create: Input, definitions: unknown): Promise<object> {
-  const { TableName, KeySchema, LocalSecondaryIndexes: local, GlobalSecondaryIndexes: before = [] } = table;
+async function createIndex(
+  dynalite: Dynalite,
+  table: StoredTable,
+  create: Input,
+  definitions: unknown,
+): Promise<object> {
+  const {
+    TableName,
+    KeySchema,
+    LocalSecondaryIndexes: local,
+    GlobalSecondaryIndexes: before = [],
+  } = table;
   if (before.some(({ IndexName }) => IndexName === create["IndexName"])) {
     throw validationError("Attempting to create an index which already exists");
   }
@@ -75,7 +105,11 @@ async function createIndex(dynalite: Dynalite, table: StoredTable, create: Input
     IndexStatus: "ACTIVE",
     IndexSizeBytes: 0,
     ItemCount: 0,
-    ProvisionedThroughput: { ReadCapacityUnits: 0, WriteCapacityUnits: 0, NumberOfDecreasesToday: 0 },
+    ProvisionedThroughput: {
+      ReadCapacityUnits: 0,
+      WriteCapacityUnits: 0,
+      NumberOfDecreasesToday: 0,
+    },
   };
   const after = usedDefinitions({
     ...table,
@@ -95,23 +129,39 @@ async function createIndex(dynalite: Dynalite, table: StoredTable, create: Input
  * What a new index has of an item that was there before it: nothing where a key is missing or an empty string. An item whose key
  * attribute has another type is left out by DynamoDB; dynalite could not even delete it any more, so it is refused here.
  */
-function entriesOf(dynalite: Dynalite, table: StoredTable, index: StoredIndex, item: Item): readonly Change[] {
+function entriesOf(
+  dynalite: Dynalite,
+  table: StoredTable,
+  index: StoredIndex,
+  item: Item,
+): readonly Change[] {
   for (const { AttributeName: name } of index.KeySchema) {
     const [[type, value] = []] = Object.entries(item[name] ?? {});
     if (type === undefined || value === "") return [];
-    const wanted = table.AttributeDefinitions.find(({ AttributeName }) => AttributeName === name)?.AttributeType;
+    const wanted = table.AttributeDefinitions.find(
+      ({ AttributeName }) => AttributeName === name,
+    )?.AttributeType;
     if (type !== wanted) {
       const what = `the key ${name} of index ${index.IndexName} is of type ${wanted}`;
-      throw validationError(`${what}, and an item has it as ${type}; rewrite or delete such items first`);
+      throw validationError(
+        `${what}, and an item has it as ${type}; rewrite or delete such items first`,
+      );
     }
   }
   return dynalite.indexEntries(table, index, item);
 }
 
-async function deleteIndex(dynalite: Dynalite, table: StoredTable, { IndexName: name }: Input): Promise<object> {
+async function deleteIndex(
+  dynalite: Dynalite,
+  table: StoredTable,
+  { IndexName: name }: Input,
+): Promise<object> {
   const { GlobalSecondaryIndexes: before = [], ...rest } = table;
   if (!before.some(({ IndexName }) => IndexName === name)) {
-    throw new ServiceError("com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", "Requested resource not found");
+    throw new ServiceError(
+      "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException",
+      "Requested resource not found",
+    );
   }
   const left = before.filter(({ IndexName }) => IndexName !== name);
   const answer = await store(
@@ -123,8 +173,15 @@ async function deleteIndex(dynalite: Dynalite, table: StoredTable, { IndexName: 
   return answer;
 }
 
-async function store(dynalite: Dynalite, table: StoredTable, entries: readonly Change[]): Promise<object> {
-  await dynalite.store.db.batch([...entries, { type: "put", key: `table~${table.TableName}`, value: table }]);
+async function store(
+  dynalite: Dynalite,
+  table: StoredTable,
+  entries: readonly Change[],
+): Promise<object> {
+  await dynalite.store.db.batch([
+    ...entries,
+    { type: "put", key: `table~${table.TableName}`, value: table },
+  ]);
   return { TableDescription: table };
 }
 
@@ -139,7 +196,9 @@ function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: 
   const added = given.filter((definition: Partial<AttributeDefinition> | null) => {
     const same = known.find(({ AttributeName }) => AttributeName === definition?.AttributeName);
     if (same !== undefined && same.AttributeType !== definition?.AttributeType) {
-      throw validationError(`The attribute ${same.AttributeName} is of type ${same.AttributeType} in this table`);
+      throw validationError(
+        `The attribute ${same.AttributeName} is of type ${same.AttributeType} in this table`,
+      );
     }
     return same === undefined;
   });
@@ -149,9 +208,13 @@ function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: 
 /** A table without definitions of attributes that no key has any more. */
 function usedDefinitions(table: StoredTable): StoredTable {
   const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
-  const keys = [table, ...local, ...global].flatMap(({ KeySchema }) => KeySchema.map(({ AttributeName }) => AttributeName));
+  const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>
+    KeySchema.map(({ AttributeName }) => AttributeName),
+  );
   return {
     ...table,
-    AttributeDefinitions: table.AttributeDefinitions.filter(({ AttributeName }) => keys.includes(AttributeName)),
+    AttributeDefinitions: table.AttributeDefinitions.filter(({ AttributeName }) =>
+      keys.includes(AttributeName),
+    ),
   };
 }

@@ -8,31 +8,52 @@ const prefix = "keelson-ttl~";
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
 /** Runs `UpdateTimeToLive`. */
-export async function updateTimeToLive(dynalite: Dynalite, input: Readonly<Record<string, unknown>>): Promise<object> {
+export async function updateTimeToLive(
+  dynalite: Dynalite,
+  input: Readonly<Record<string, unknown>>,
+): Promise<object> {
   const table = await existingTable(dynalite, input);
-  const { Enabled: enabled, AttributeName: attribute } = asStructure(input["TimeToLiveSpecification"], "timeToLiveSpecification");
-  if (typeof enabled !== "boolean") throw invalidMember(null, "timeToLiveSpecification.enabled", "not be null");
-  if (typeof attribute !== "string") throw invalidMember(null, "timeToLiveSpecification.attributeName", "not be null");
+  const { Enabled: enabled, AttributeName: attribute } = asStructure(
+    input["TimeToLiveSpecification"],
+    "timeToLiveSpecification",
+  );
+  if (typeof enabled !== "boolean")
+    throw invalidMember(null, "timeToLiveSpecification.enabled", "not be null");
+  if (typeof attribute !== "string")
+    throw invalidMember(null, "timeToLiveSpecification.attributeName", "not be null");
   if (attribute.length < 1 || attribute.length > 255) {
-    throw invalidMember(attribute.slice(0, 100), "timeToLiveSpecification.attributeName", "have length from 1 to 255");
+    throw invalidMember(
+      attribute.slice(0, 100),
+      "timeToLiveSpecification.attributeName",
+      "have length from 1 to 255",
+    );
   }
   const current = await timeToLiveOf(dynalite.store, table);
   if (!enabled && current === undefined) throw validationError("TimeToLive is already disabled");
   if (current !== undefined && current !== attribute) {
-    throw validationError(`TimeToLive is active on a different AttributeName: current AttributeName is ${current}`);
+    throw validationError(
+      `TimeToLive is active on a different AttributeName: current AttributeName is ${current}`,
+    );
   }
   if (enabled && current !== undefined) throw validationError("TimeToLive is already enabled");
   const key = prefix + table;
-  await dynalite.store.db.batch([enabled ? { type: "put", key, value: attribute } : { type: "del", key }]);
+  await dynalite.store.db.batch([
+    enabled ? { type: "put", key, value: attribute } : { type: "del", key },
+  ]);
   return { TimeToLiveSpecification: { Enabled: enabled, AttributeName: attribute } };
 }
 
 /** Runs `DescribeTimeToLive`. */
-export async function describeTimeToLive(dynalite: Dynalite, input: Readonly<Record<string, unknown>>): Promise<object> {
+export async function describeTimeToLive(
+  dynalite: Dynalite,
+  input: Readonly<Record<string, unknown>>,
+): Promise<object> {
   const attribute = await timeToLiveOf(dynalite.store, await existingTable(dynalite, input));
   return {
     TimeToLiveDescription:
-      attribute === undefined ? { TimeToLiveStatus: "DISABLED" } : { TimeToLiveStatus: "ENABLED", AttributeName: attribute },
+      attribute === undefined
+        ? { TimeToLiveStatus: "DISABLED" }
+        : { TimeToLiveStatus: "ENABLED", AttributeName: attribute },
   };
 }
 
@@ -42,9 +63,13 @@ export function forgetTimeToLive(table: string): Change {
 }
 
 /** The tables whose items expire, at most `limit`. */
-export async function tablesWithTimeToLive(store: Store, limit: number): Promise<readonly string[]> {
+export async function tablesWithTimeToLive(
+  store: Store,
+  limit: number,
+): Promise<readonly string[]> {
   const tables: string[] = [];
-  for await (const [key] of store.db.iterator({ ...rangeOf(prefix), limit })) tables.push(key.slice(prefix.length));
+  for await (const [key] of store.db.iterator({ ...rangeOf(prefix), limit }))
+    tables.push(key.slice(prefix.length));
   return tables;
 }
 
@@ -60,14 +85,28 @@ export async function sweepExpired(
   const { table, limit, start } = sweep;
   const attribute = await timeToLiveOf(dynalite.store, table);
   if (attribute === undefined) return undefined; // switched off, or the table deleted, since it was listed
-  const scan = { TableName: table, Limit: limit, ...(start === undefined ? {} : { ExclusiveStartKey: start }) };
+  const scan = {
+    TableName: table,
+    Limit: limit,
+    ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+  };
   const page = await dynalite.run("Scan", dynalite.prepare("Scan", scan));
   const { Items, LastEvaluatedKey } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // what a scan answers
-  const { KeySchema } = (await dynalite.table(table)) as unknown as { KeySchema: { AttributeName: string }[] }; // every table has one
+  const { KeySchema } = (await dynalite.table(table)) as unknown as {
+    KeySchema: { AttributeName: string }[];
+  }; // every table has one
   const batch = openWriteBatch(dynalite.store);
-  for (const item of Items.filter((candidate) => isExpired(candidate[attribute]?.["N"], nowMs / 1000))) {
-    const key = Object.fromEntries(KeySchema.map(({ AttributeName }) => [AttributeName, item[AttributeName]]));
-    await dynalite.run("DeleteItem", dynalite.prepare("DeleteItem", { TableName: table, Key: key }), batch.store);
+  for (const item of Items.filter((candidate) =>
+    isExpired(candidate[attribute]?.["N"], nowMs / 1000),
+  )) {
+    const key = Object.fromEntries(
+      KeySchema.map(({ AttributeName }) => [AttributeName, item[AttributeName]]),
+    );
+    await dynalite.run(
+      "DeleteItem",
+      dynalite.prepare("DeleteItem", { TableName: table, Key: key }),
+      batch.store,
+    );
   }
   await batch.commit();
   return LastEvaluatedKey;
@@ -78,8 +117,13 @@ function isExpired(value: unknown, nowSeconds: number): boolean {
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
 }
 
-async function existingTable(dynalite: Dynalite, { TableName }: Readonly<Record<string, unknown>>): Promise<string> {
-  const { TableName: name } = dynalite.prepare("DescribeTable", { TableName }) as { TableName: string }; // prepare has checked it
+async function existingTable(
+  dynalite: Dynalite,
+  { TableName }: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  const { TableName: name } = dynalite.prepare("DescribeTable", { TableName }) as {
+    TableName: string;
+  }; // prepare has checked it
   await dynalite.table(name);
   return name;
 }

@@ -19,9 +19,17 @@ export async function transactGet(
 ): Promise<object> {
   const gets = transactItems(input).map((item, index) => {
     const path = `transactItems.${index + 1}.member.get`;
-    const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = asStructure(item["Get"], path);
+    const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = asStructure(
+      item["Get"],
+      path,
+    );
     if (TableName === undefined) throw invalidMember(null, `${path}.tableName`, "not be null");
-    const prepared = dynalite.prepare("GetItem", { TableName, Key, ProjectionExpression, ExpressionAttributeNames });
+    const prepared = dynalite.prepare("GetItem", {
+      TableName,
+      Key,
+      ProjectionExpression,
+      ExpressionAttributeNames,
+    });
     const checked = prepared as { TableName: string; Key: Item }; // prepare has checked them
     return { prepared, table: checked.TableName, of: { key: checked.Key } };
   });
@@ -39,7 +47,9 @@ export async function transactGet(
       );
     }
     if (reasons.some(({ Code }) => Code !== "None")) throw transactionCancelled(reasons);
-    refuseLargeTransaction(responses.reduce((sum, { Item = {} }) => sum + dynalite.sizeOf(Item), 0));
+    refuseLargeTransaction(
+      responses.reduce((sum, { Item = {} }) => sum + dynalite.sizeOf(Item), 0),
+    );
     return { Responses: responses };
   });
 }

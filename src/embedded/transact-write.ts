@@ -19,11 +19,21 @@ import {
   transactionCancelled,
   validationReason,
 } from "./transaction-items.ts";
-import { isCommitted, type TransactionToken, tokenRecord, transactionToken } from "./transaction-token.ts";
+import {
+  isCommitted,
+  type TransactionToken,
+  tokenRecord,
+  transactionToken,
+} from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 /** The kinds of a transaction's items. A condition check is a deletion whose effect is thrown away. */
-const kinds = { Put: "PutItem", Update: "UpdateItem", Delete: "DeleteItem", ConditionCheck: "DeleteItem" } as const;
+const kinds = {
+  Put: "PutItem",
+  Update: "UpdateItem",
+  Delete: "DeleteItem",
+  ConditionCheck: "DeleteItem",
+} as const;
 type Kind = keyof typeof kinds;
 
 interface TransactOperation extends ItemOperation {
@@ -45,7 +55,9 @@ export async function transactWrite(
 ): Promise<object> {
   const items = transactItems(input);
   const token = requestToken(input["ClientRequestToken"], items); // hashed first: preparing alters the input
-  const operations = items.map((item, index) => prepareItem(dynalite, item, `transactItems.${index + 1}.member`));
+  const operations = items.map((item, index) =>
+    prepareItem(dynalite, item, `transactItems.${index + 1}.member`),
+  );
   refuseLargeTransaction(operations.reduce((sum, { bytes }) => sum + bytes, 0));
   return lock.write(async () => {
     if (token === undefined || !(await isCommitted(dynalite.store, token, clock.now()))) {
@@ -58,13 +70,25 @@ export async function transactWrite(
 function requestToken(value: unknown, items: readonly unknown[]): TransactionToken | undefined {
   if (value === undefined || value === null) return undefined;
   const token = String(value);
-  if (token.length < 1) throw invalidMember(token, "clientRequestToken", "have length greater than or equal to 1");
-  if (token.length > 36) throw invalidMember(token.slice(0, 100), "clientRequestToken", "have length less than or equal to 36");
+  if (token.length < 1)
+    throw invalidMember(token, "clientRequestToken", "have length greater than or equal to 1");
+  if (token.length > 36)
+    throw invalidMember(
+      token.slice(0, 100),
+      "clientRequestToken",
+      "have length less than or equal to 36",
+    );
   return transactionToken(token, items);
 }
 
-function prepareItem(dynalite: Dynalite, item: Readonly<Record<string, unknown>>, path: string): TransactOperation {
-  const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter((name) => item[name] !== undefined);
+function prepareItem(
+  dynalite: Dynalite,
+  item: Readonly<Record<string, unknown>>,
+  path: string,
+): TransactOperation {
+  const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
+    (name) => item[name] !== undefined,
+  );
   if (kind === undefined || second !== undefined) {
     throw validationError("TransactItems can only contain one of Check, Put, Update or Delete");
   }
@@ -82,7 +106,11 @@ function prepareItem(dynalite: Dynalite, item: Readonly<Record<string, unknown>>
     Key?: Item;
     ExpressionAttributeValues?: Item;
   }; // checked by prepareOperation
-  return { ...operation, kind, bytes: dynalite.sizeOf({ ...Item, ...Key, ...ExpressionAttributeValues }) };
+  return {
+    ...operation,
+    kind,
+    bytes: dynalite.sizeOf({ ...Item, ...Key, ...ExpressionAttributeValues }),
+  };
 }
 
 /** A constraint that a member breaks is told with the member's full path. */
@@ -96,7 +124,10 @@ function prepareMember(
     return prepareOperation(dynalite, operation, request);
   } catch (error) {
     const { type, message } = error as ServiceError; // preparing throws nothing else
-    throw new ServiceError(type, message.replaceAll(/Value (null|'[^']{0,200}') at '/g, `$&${path}.`));
+    throw new ServiceError(
+      type,
+      message.replaceAll(/Value (null|'[^']{0,200}') at '/g, `$&${path}.`),
+    );
   }
 }
 
@@ -125,7 +156,15 @@ async function commit(
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
 }
 
-async function reasonOf(dynalite: Dynalite, operation: TransactOperation, error: unknown): Promise<CancellationReason> {
+async function reasonOf(
+  dynalite: Dynalite,
+  operation: TransactOperation,
+  error: unknown,
+): Promise<CancellationReason> {
   if (!isConditionFailure(error)) return validationReason(error);
-  return { Code: "ConditionalCheckFailed", Message: error.message, ...(await itemOnFailure(dynalite, operation)) };
+  return {
+    Code: "ConditionalCheckFailed",
+    Message: error.message,
+    ...(await itemOnFailure(dynalite, operation)),
+  };
 }

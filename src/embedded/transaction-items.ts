@@ -13,24 +13,37 @@ const maxItems = 100;
 const maxBytes = 4 * 1024 * 1024;
 
 /** The `TransactItems` of a request: 1 to 100, each an object. */
-export function transactItems(input: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
+export function transactItems(
+  input: Readonly<Record<string, unknown>>,
+): readonly Readonly<Record<string, unknown>>[] {
   const items = input["TransactItems"];
   if (!Array.isArray(items)) throw invalidMember(null, "transactItems", "not be null");
-  if (items.length < 1) throw invalidMember("[]", "transactItems", "have length greater than or equal to 1");
+  if (items.length < 1)
+    throw invalidMember("[]", "transactItems", "have length greater than or equal to 1");
   if (items.length > maxItems) {
-    throw invalidMember(`[${items.length} items]`, "transactItems", `have length less than or equal to ${maxItems}`);
+    throw invalidMember(
+      `[${items.length} items]`,
+      "transactItems",
+      `have length less than or equal to ${maxItems}`,
+    );
   }
-  return items.map((item: unknown, index) => asStructure(item, `transactItems.${index + 1}.member`));
+  return items.map((item: unknown, index) =>
+    asStructure(item, `transactItems.${index + 1}.member`),
+  );
 }
 
 /** A member that must be an object. */
 export function asStructure(value: unknown, path: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalidMember(null, path, "not be null");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw invalidMember(null, path, "not be null");
   return value as Record<string, unknown>; // an object that is neither null nor an array has string keys
 }
 
 /** Refuses a second operation on one item, whatever the operations are. */
-export async function refuseSharedItems(dynalite: Dynalite, operations: readonly Parameters<typeof placeOf>[1][]): Promise<void> {
+export async function refuseSharedItems(
+  dynalite: Dynalite,
+  operations: readonly Parameters<typeof placeOf>[1][],
+): Promise<void> {
   const seen = new Set<string>();
   for (const operation of operations) {
     const place = await placeOf(dynalite, operation);
@@ -43,7 +56,8 @@ export async function refuseSharedItems(dynalite: Dynalite, operations: readonly
 
 /** Refuses items that are more than 4 MB together. */
 export function refuseLargeTransaction(bytes: number): void {
-  if (bytes > maxBytes) throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
+  if (bytes > maxBytes)
+    throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
 }
 
 /** The answer to a transaction that was cancelled, with a reason for each of its items, in order. */

@@ -26,7 +26,11 @@ export function transactionToken(token: string, items: readonly unknown[]): Tran
  *
  * @throws ServiceError `IdempotentParameterMismatchException` where it was another transaction.
  */
-export async function isCommitted(store: Store, { key, payload }: TransactionToken, nowMs: number): Promise<boolean> {
+export async function isCommitted(
+  store: Store,
+  { key, payload }: TransactionToken,
+  nowMs: number,
+): Promise<boolean> {
   const stored = (await store.db.get(key)) as StoredToken | undefined; // written by tokenRecord alone
   if (stored === undefined || nowMs - stored.at >= validMs) return false;
   if (stored.payload === payload) return true;
@@ -45,12 +49,21 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
  * Deletes tokens that are over, looking at `limit` records after `cursor` at most. Returns the
  * cursor to go on from, `""` for the beginning.
  */
-export async function dropOldTokens(store: Store, nowMs: number, limit: number, cursor: string): Promise<string> {
+export async function dropOldTokens(
+  store: Store,
+  nowMs: number,
+  limit: number,
+  cursor: string,
+): Promise<string> {
   const old: Change[] = [];
   const { gte, lt } = rangeOf(prefix);
   let last = "";
   let seen = 0;
-  for await (const [key, value] of store.db.iterator({ gte: cursor === "" ? gte : cursor, lt, limit })) {
+  for await (const [key, value] of store.db.iterator({
+    gte: cursor === "" ? gte : cursor,
+    lt,
+    limit,
+  })) {
     if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key }); // written by tokenRecord alone
     last = key;
     seen += 1;

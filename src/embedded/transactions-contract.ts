@@ -1,10 +1,19 @@
 import { type CancellationReason, TransactionCanceledException } from "@aws-sdk/client-dynamodb";
 import { TransactGetCommand } from "@aws-sdk/lib-dynamodb";
 import { describe, expect, test } from "vitest";
-import { type ContractCapabilities, type ContractTable, fresh, keyOf, refusal } from "./table-contract.ts";
+import {
+  type ContractCapabilities,
+  type ContractTable,
+  fresh,
+  keyOf,
+  refusal,
+} from "./table-contract.ts";
 
 /** The part of the contract about transactions. */
-export function describeTransactions(table: ContractTable, capabilities: ContractCapabilities): void {
+export function describeTransactions(
+  table: ContractTable,
+  capabilities: ContractCapabilities,
+): void {
   const { documents, get, put, ofOwner, transact } = table;
 
   describe("transactions", () => {
@@ -23,8 +32,20 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
             ExpressionAttributeValues: { ":n": 2 },
           },
         },
-        { Delete: { TableName: table.name, Key: keyOf(gone), ConditionExpression: "attribute_exists(pk)" } },
-        { ConditionCheck: { TableName: table.name, Key: keyOf(checked), ConditionExpression: "attribute_exists(pk)" } },
+        {
+          Delete: {
+            TableName: table.name,
+            Key: keyOf(gone),
+            ConditionExpression: "attribute_exists(pk)",
+          },
+        },
+        {
+          ConditionCheck: {
+            TableName: table.name,
+            Key: keyOf(checked),
+            ConditionExpression: "attribute_exists(pk)",
+          },
+        },
       ]);
       expect(await get(added)).toEqual({ ...keyOf(added), owner: added });
       expect(await get(changed)).toEqual({ ...keyOf(changed), n: 3 });
@@ -37,14 +58,23 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
     test("a cancelled transaction has no effect and a reason for each item, in order", async () => {
       const [added, taken, absent] = [fresh(), fresh(), fresh()];
       await put({ ...keyOf(taken), n: 7 });
-      const exists = { ConditionExpression: "attribute_exists(pk)", ReturnValuesOnConditionCheckFailure: "ALL_OLD" as const };
+      const exists = {
+        ConditionExpression: "attribute_exists(pk)",
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD" as const,
+      };
       const isNew = { ...exists, ConditionExpression: "attribute_not_exists(pk)" };
       const reasons = await reasonsOf(
         transact([
           { Put: { TableName: table.name, Item: { ...keyOf(added), owner: added } } },
           { Put: { TableName: table.name, Item: keyOf(taken), ...isNew } },
           { ConditionCheck: { TableName: table.name, Key: keyOf(absent), ...exists } },
-          { Delete: { TableName: table.name, Key: keyOf(fresh()), ConditionExpression: "attribute_exists(pk)" } },
+          {
+            Delete: {
+              TableName: table.name,
+              Key: keyOf(fresh()),
+              ConditionExpression: "attribute_exists(pk)",
+            },
+          },
           {
             Update: {
               TableName: table.name,
@@ -73,7 +103,13 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
       const failure = await refusal(
         transact([
           { Put: { TableName: table.name, Item: keyOf(fresh()) } },
-          { Delete: { TableName: table.name, Key: keyOf(fresh()), ConditionExpression: "attribute_exists(pk)" } },
+          {
+            Delete: {
+              TableName: table.name,
+              Key: keyOf(fresh()),
+              ConditionExpression: "attribute_exists(pk)",
+            },
+          },
         ]),
       );
       expect(failure.message).toBe(
@@ -123,23 +159,42 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
     test.each([
       [
         "two operations on one item",
-        () => [{ Put: { TableName: table.name, Item: keyOf("a") } }, { Delete: { TableName: table.name, Key: keyOf("a") } }],
+        () => [
+          { Put: { TableName: table.name, Item: keyOf("a") } },
+          { Delete: { TableName: table.name, Key: keyOf("a") } },
+        ],
         "Transaction request cannot include multiple operations on one item",
       ],
       [
         "101 items",
-        () => Array.from({ length: 101 }, (_, n) => ({ Put: { TableName: table.name, Item: keyOf(`${n}`) } })),
+        () =>
+          Array.from({ length: 101 }, (_, n) => ({
+            Put: { TableName: table.name, Item: keyOf(`${n}`) },
+          })),
         "Member must have length less than or equal to 100",
       ],
       ["no items", () => [], "Member must have length greater than or equal to 1"],
       [
         "an item of two kinds",
-        () => [{ Put: { TableName: table.name, Item: keyOf("a") }, Delete: { TableName: table.name, Key: keyOf("b") } }],
+        () => [
+          {
+            Put: { TableName: table.name, Item: keyOf("a") },
+            Delete: { TableName: table.name, Key: keyOf("b") },
+          },
+        ],
         "TransactItems can only contain one of Check, Put, Update or Delete",
       ],
       [
         "a check without a condition",
-        () => [{ ConditionCheck: { TableName: table.name, Key: keyOf("a"), ConditionExpression: undefined } }],
+        () => [
+          {
+            ConditionCheck: {
+              TableName: table.name,
+              Key: keyOf("a"),
+              ConditionExpression: undefined,
+            },
+          },
+        ],
         "Value null at 'transactItems.1.member.conditionCheck.conditionExpression' failed to satisfy constraint: Member must not be null",
       ],
       [
@@ -186,12 +241,21 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
       const key = keyOf(fresh());
       const token = fresh();
       const add = (n: number) => [
-        { Update: { TableName: table.name, Key: key, UpdateExpression: "ADD n :n", ExpressionAttributeValues: { ":n": n } } },
+        {
+          Update: {
+            TableName: table.name,
+            Key: key,
+            UpdateExpression: "ADD n :n",
+            ExpressionAttributeValues: { ":n": n },
+          },
+        },
       ];
       await transact(add(1), token);
       await transact(add(1), token);
       expect(await get(key.pk)).toEqual({ ...key, n: 1 });
-      expect((await refusal(transact(add(2), token))).name).toBe("IdempotentParameterMismatchException");
+      expect((await refusal(transact(add(2), token))).name).toBe(
+        "IdempotentParameterMismatchException",
+      );
       await transact(add(1), fresh());
       expect(await get(key.pk)).toEqual({ ...key, n: 2 });
     });
@@ -199,7 +263,15 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
     test("the token of a cancelled transaction is free to succeed later", async () => {
       const key = keyOf(fresh());
       const token = fresh();
-      const items = [{ Put: { TableName: table.name, Item: { ...key, n: 1 }, ConditionExpression: "attribute_exists(pk)" } }];
+      const items = [
+        {
+          Put: {
+            TableName: table.name,
+            Item: { ...key, n: 1 },
+            ConditionExpression: "attribute_exists(pk)",
+          },
+        },
+      ];
       await reasonsOf(transact(items, token));
       await put(key);
       await transact(items, token);
@@ -226,29 +298,42 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
           ],
         }),
       );
-      expect(read.Responses?.map(({ Item }) => Item)).toEqual([{ ...keyOf(two), n: 2 }, undefined, { n: 1 }]);
+      expect(read.Responses?.map(({ Item }) => Item)).toEqual([
+        { ...keyOf(two), n: 2 },
+        undefined,
+        { n: 1 },
+      ]);
     });
 
     test("two reads of one item are refused", async () => {
       const twice = { Get: { TableName: table.name, Key: keyOf("a") } };
-      const failure = await refusal(documents().send(new TransactGetCommand({ TransactItems: [twice, twice] })));
-      expect(failure.message).toBe("Transaction request cannot include multiple operations on one item");
+      const failure = await refusal(
+        documents().send(new TransactGetCommand({ TransactItems: [twice, twice] })),
+      );
+      expect(failure.message).toBe(
+        "Transaction request cannot include multiple operations on one item",
+      );
     });
 
     test("a transaction on a table that is not there is named as such", async () => {
-      const failure = await refusal(transact([{ Put: { TableName: `${table.name}-none`, Item: keyOf("a") } }]));
+      const failure = await refusal(
+        transact([{ Put: { TableName: `${table.name}-none`, Item: keyOf("a") } }]),
+      );
       expect(failure.name).toBe("ResourceNotFoundException");
     });
 
     test("transactional reads never see half of a concurrent transaction", async () => {
       const [left, right] = [fresh(), fresh()];
-      const both = (n: number) => [left, right].map((pk) => ({ Put: { TableName: table.name, Item: { ...keyOf(pk), n } } }));
+      const both = (n: number) =>
+        [left, right].map((pk) => ({ Put: { TableName: table.name, Item: { ...keyOf(pk), n } } }));
       await transact(both(0));
       const writes = (async () => {
         for (let n = 1; n <= 30; n += 1) await transact(both(n));
       })();
       const reads = Array.from({ length: 30 }, async () => {
-        const gets = [left, right].map((pk) => ({ Get: { TableName: table.name, Key: keyOf(pk) } }));
+        const gets = [left, right].map((pk) => ({
+          Get: { TableName: table.name, Key: keyOf(pk) },
+        }));
         const read = await documents().send(new TransactGetCommand({ TransactItems: gets }));
         const [first, second] = read.Responses ?? [];
         expect(first?.Item?.["n"]).toBe(second?.Item?.["n"]);

@@ -1,4 +1,11 @@
-import { type Change, type Item, indexPrefix, itemPrefix, type Section, type Store } from "./dynalite.ts";
+import {
+  type Change,
+  type Item,
+  indexPrefix,
+  itemPrefix,
+  type Section,
+  type Store,
+} from "./dynalite.ts";
 
 /** A store that reads through and collects what is written, until all of it is committed at once. */
 export interface WriteBatch {
@@ -49,7 +56,8 @@ export function openWriteBatch(store: Store): WriteBatch {
           },
         };
       },
-      getIndexDb: (type, table, index) => section(indexPrefix(type, table, index), store.getIndexDb(type, table, index)),
+      getIndexDb: (type, table, index) =>
+        section(indexPrefix(type, table, index), store.getIndexDb(type, table, index)),
     },
     items: () => items,
     commit: (further = []) => store.db.batch([...changes.values(), ...further]),

@@ -21,7 +21,9 @@ export class BootError extends Error {
 
   constructor(problems: readonly BootProblem[]) {
     const lines = problems.map(({ key, message, fix }) => `  ${key}: ${message}; ${fix}`);
-    super(`${problems.length} problem${problems.length === 1 ? "" : "s"} at boot\n${lines.join("\n")}`);
+    super(
+      `${problems.length} problem${problems.length === 1 ? "" : "s"} at boot\n${lines.join("\n")}`,
+    );
     this.name = "BootError";
     this.problems = problems;
   }

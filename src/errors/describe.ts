@@ -38,7 +38,10 @@ const maxCauses = 10;
  * above is logged as `error` with stack and causes, anything lower as `warn` without. What is no
  * typed error is a 500 whose text stays on the server. Never throws, whatever was thrown.
  */
-export function describeError(error: unknown, { requestId, environment }: ErrorSituation): ErrorDescription {
+export function describeError(
+  error: unknown,
+  { requestId, environment }: ErrorSituation,
+): ErrorDescription {
   const { status, code, message, headers, fields } = typed(error) ?? {
     status: errorCodes.internal_error,
     code: "internal_error",
@@ -52,7 +55,13 @@ export function describeError(error: unknown, { requestId, environment }: ErrorS
   return {
     status,
     headers,
-    body: { error: code, message, requestId, ...(fields === undefined ? {} : { fields }), ...shown },
+    body: {
+      error: code,
+      message,
+      requestId,
+      ...(fields === undefined ? {} : { fields }),
+      ...shown,
+    },
     log: {
       level: isServerError ? "error" : "warn",
       data: {
@@ -79,10 +88,23 @@ function typed(error: unknown): Typed | undefined {
   try {
     if (!isTypedError(error)) return undefined;
     const { status, code, message, headers } = error;
-    if (!Number.isInteger(status) || status < 400 || status > 599 || typeof code !== "string" || typeof message !== "string")
+    if (
+      !Number.isInteger(status) ||
+      status < 400 ||
+      status > 599 ||
+      typeof code !== "string" ||
+      typeof message !== "string"
+    )
       return undefined;
-    const fields = code === "validation_error" && "fields" in error ? fieldsOf(error.fields) : undefined;
-    return { status, code: bounded(code, 200), message: bounded(message, maxText), headers: headersOf(headers), fields };
+    const fields =
+      code === "validation_error" && "fields" in error ? fieldsOf(error.fields) : undefined;
+    return {
+      status,
+      code: bounded(code, 200),
+      message: bounded(message, maxText),
+      headers: headersOf(headers),
+      fields,
+    };
   } catch {
     return undefined;
   }
@@ -94,7 +116,10 @@ function fieldsOf(fields: unknown): FieldError[] | undefined {
   // By index: `slice` and `map` of a look-alike's array may be its own.
   for (let index = 0; index < Math.min(fields.length, maxFields); index++) {
     const field: Partial<FieldError> | null | undefined = fields[index];
-    sound.push({ field: bounded(String(field?.field), 200), error: bounded(String(field?.error), 500) });
+    sound.push({
+      field: bounded(String(field?.field), 200),
+      error: bounded(String(field?.error), 500),
+    });
   }
   return sound;
 }
@@ -103,7 +128,8 @@ function headersOf(headers: unknown): Record<string, string> {
   const safe: Record<string, string> = {};
   if (typeof headers !== "object" || headers === null) return safe;
   for (const [name, value] of Object.entries(headers)) {
-    const isSafe = /^[\w-]+$/.test(name) && typeof value === "string" && /^[\t\x20-\x7e]{0,1000}$/.test(value);
+    const isSafe =
+      /^[\w-]+$/.test(name) && typeof value === "string" && /^[\t\x20-\x7e]{0,1000}$/.test(value);
     if (isSafe) safe[name.toLowerCase()] = value;
   }
   return safe;
@@ -119,7 +145,11 @@ function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
     const name = textOf(cause, "name", 200);
     const stack = textOf(cause, "stack", maxStack);
     const message = textOf(cause, "message", maxText) ?? thrownText(cause);
-    causes.push({ ...(name === undefined ? {} : { name }), message, ...(stack === undefined ? {} : { stack }) });
+    causes.push({
+      ...(name === undefined ? {} : { name }),
+      message,
+      ...(stack === undefined ? {} : { stack }),
+    });
     cause = causeOf(cause);
   }
   return causes.length === 0 ? {} : { causes };
@@ -127,15 +157,24 @@ function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
 
 function causeOf(error: unknown): unknown {
   try {
-    return typeof error === "object" && error !== null ? (error as { cause?: unknown }).cause : undefined;
+    return typeof error === "object" && error !== null
+      ? (error as { cause?: unknown }).cause
+      : undefined;
   } catch {
     return undefined;
   }
 }
 
-function textOf(error: unknown, member: "message" | "stack" | "name", limit: number): string | undefined {
+function textOf(
+  error: unknown,
+  member: "message" | "stack" | "name",
+  limit: number,
+): string | undefined {
   try {
-    const value = typeof error === "object" && error !== null ? (error as Record<string, unknown>)[member] : undefined;
+    const value =
+      typeof error === "object" && error !== null
+        ? (error as Record<string, unknown>)[member]
+        : undefined;
     return typeof value === "string" ? bounded(value, limit) : undefined;
   } catch {
     return undefined;
@@ -145,7 +184,9 @@ function textOf(error: unknown, member: "message" | "stack" | "name", limit: num
 /** What was thrown, where it is no error. */
 function thrownText(thrown: unknown): string {
   try {
-    return thrown === null ? "thrown null" : bounded(`thrown ${typeof thrown}: ${String(thrown)}`, maxText);
+    return thrown === null
+      ? "thrown null"
+      : bounded(`thrown ${typeof thrown}: ${String(thrown)}`, maxText);
   } catch {
     return `thrown ${typeof thrown}`;
   }

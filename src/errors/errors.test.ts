@@ -42,20 +42,31 @@ describe("the message of an error", () => {
     expect(make()).toMatchObject({ message: usual, code });
     expect(make("Another")).toMatchObject({ message: "Another", code, headers: {} });
     const headers = { "retry-after": "1" };
-    expect(make({ message: "Another", cause, headers })).toMatchObject({ message: "Another", code, cause, headers });
+    expect(make({ message: "Another", cause, headers })).toMatchObject({
+      message: "Another",
+      code,
+      cause,
+      headers,
+    });
     expect(make({ cause })).toMatchObject({ message: usual, code, cause });
     expect("cause" in make("Another")).toBe(false);
   });
 });
 
 it("says to error handlers that follow http-errors its status, and that its message may be sent; no log line shows that", () => {
-  for (const error of [new NotFoundError("file", "7"), new ConflictError("taken"), new PipelineError("Rebuilding", 503)]) {
+  for (const error of [
+    new NotFoundError("file", "7"),
+    new ConflictError("taken"),
+    new PipelineError("Rebuilding", 503),
+  ]) {
     const { statusCode, expose, status } = error;
     expect([statusCode, expose]).toEqual([status, true]);
     expect(Object.keys(error)).not.toEqual(expect.arrayContaining(["statusCode"]));
   }
   // As code did that gave errors these members before they had them.
-  expect(Object.assign(new NotFoundError("file", "7"), { statusCode: 410, expose: false })).toMatchObject({
+  expect(
+    Object.assign(new NotFoundError("file", "7"), { statusCode: 410, expose: false }),
+  ).toMatchObject({
     ...{ statusCode: 410, expose: false, status: 404 },
   });
 });
@@ -73,7 +84,10 @@ describe("the name of an error", () => {
     }),
   )("is %s, whatever a bundler calls the class", (name, original) => {
     // What a bundler that shortens names makes of a declared class: only a member of its own survives.
-    expect(Object.getOwnPropertyDescriptor(original, "name")).toMatchObject({ value: name, enumerable: true });
+    expect(Object.getOwnPropertyDescriptor(original, "name")).toMatchObject({
+      value: name,
+      enumerable: true,
+    });
   });
 
   it("is that of an application's class, or what this says it is", () => {
@@ -81,6 +95,9 @@ describe("the name of an error", () => {
     class g extends NotFoundError {
       static override readonly name = "FileGoneError";
     }
-    expect([new Gone("file", "1").name, new g("file", "1").name]).toEqual(["Gone", "FileGoneError"]);
+    expect([new Gone("file", "1").name, new g("file", "1").name]).toEqual([
+      "Gone",
+      "FileGoneError",
+    ]);
   });
 });

@@ -45,12 +45,19 @@ export class PipelineError extends Error {
   /** Tells the same error handlers that the message may be sent: `true`, whatever the status. */
   declare readonly expose: boolean;
 
-  constructor(message: string, status: number, details: ErrorDetails & { readonly code?: string } = {}) {
+  constructor(
+    message: string,
+    status: number,
+    details: ErrorDetails & { readonly code?: string } = {},
+  ) {
     super(message, "cause" in details ? { cause: details.cause } : undefined);
     if (!Number.isInteger(status) || status < 400 || status > 599) {
-      throw new RangeError(`PipelineError: status ${status} is not a whole number from 400 to 599 (message: ${message})`, {
-        cause: this,
-      });
+      throw new RangeError(
+        `PipelineError: status ${status} is not a whole number from 400 to 599 (message: ${message})`,
+        {
+          cause: this,
+        },
+      );
     }
     this.name = new.target.name;
     this.code = details.code ?? "pipeline_error";
@@ -155,5 +162,9 @@ function detailsOf(details: MessageDetails | string): MessageDetails {
 
 /** Tells whether `error` is a typed error, of this copy of the package or of another. */
 export function isTypedError(error: unknown): error is PipelineError {
-  return typeof error === "object" && error !== null && (error as Partial<PipelineError>)[errorBrand] === true;
+  return (
+    typeof error === "object" &&
+    error !== null &&
+    (error as Partial<PipelineError>)[errorBrand] === true
+  );
 }

@@ -5,7 +5,11 @@ test("a permanent error has its message, its name and what caused it", () => {
   const cause = new Error("410 Gone");
   const error = new PermanentError("the account is closed", { cause });
   expect(error).toBeInstanceOf(Error);
-  expect([error.name, error.message, error.cause]).toEqual(["PermanentError", "the account is closed", cause]);
+  expect([error.name, error.message, error.cause]).toEqual([
+    "PermanentError",
+    "the account is closed",
+    cause,
+  ]);
   expect("cause" in new PermanentError("the account is closed")).toBe(false);
 });
 

@@ -21,6 +21,8 @@ export class PermanentError extends Error {
 /** Whether `error` is a permanent one, of this copy of the package or of another. */
 export function isPermanent(error: unknown): error is PermanentError {
   return (
-    typeof error === "object" && error !== null && (error as { readonly [permanentBrand]?: unknown })[permanentBrand] === true
+    typeof error === "object" &&
+    error !== null &&
+    (error as { readonly [permanentBrand]?: unknown })[permanentBrand] === true
   );
 }

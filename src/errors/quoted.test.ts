@@ -21,11 +21,14 @@ describe("quoted", () => {
 
   test("any value comes to one bounded line", () => {
     fc.assert(
-      fc.property(fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true }), (value) => {
-        const text = quoted(value);
-        expect(text.length).toBeLessThan(600);
-        expect(text).not.toMatch(/[\r\n]/);
-      }),
+      fc.property(
+        fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true }),
+        (value) => {
+          const text = quoted(value);
+          expect(text.length).toBeLessThan(600);
+          expect(text).not.toMatch(/[\r\n]/);
+        },
+      ),
     );
     expect(quoted("x".repeat(1_000_000)).length).toBeLessThan(100);
     expect(quoted(Array.from({ length: 1_000_000 }, () => "x")).length).toBeLessThan(100);

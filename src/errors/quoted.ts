@@ -3,7 +3,9 @@ const longest = 80;
 
 /** Writes any value into a message: on one line, bounded, and never throwing. */
 export function quoted(value: unknown): string {
-  return Array.isArray(value) ? shortened(`[${value.slice(0, longest).map(quotedItem).join(", ")}]`) : quotedItem(value);
+  return Array.isArray(value)
+    ? shortened(`[${value.slice(0, longest).map(quotedItem).join(", ")}]`)
+    : quotedItem(value);
 }
 
 function quotedItem(value: unknown): string {

@@ -31,7 +31,11 @@ test.each<[string, Record<string, unknown>, string]>([
   ["a user without text", { tenantId: "acme", userId: "" }, `userId ${name}`],
   ["a user that is too long", { tenantId: "acme", userId: "u".repeat(257) }, `userId ${name}`],
   ["a tenant with a line break", { tenantId: "acme\n" }, `tenantId ${name}`],
-  ["a user with an escape of the terminal", { tenantId: "acme", userId: "\u001b[31mann" }, `userId ${name}`],
+  [
+    "a user with an escape of the terminal",
+    { tenantId: "acme", userId: "\u001b[31mann" },
+    `userId ${name}`,
+  ],
   ["a user without a tenant", { userId: "ann" }, "userId comes without a tenantId"],
   ["another originator", { originator: "root" }, 'originator is not "system"'],
   ["an originator that is null", { originator: null }, 'originator is not "system"'],
@@ -44,16 +48,22 @@ test.each([
   [true, "of the system", { originator: "system" }],
   [false, "of the system for a tenant", { tenantId: "acme", originator: "system" }],
   [false, "that says nothing of its originator", {}],
-] as const)("that it asks for a run of the system is %s of a message %s", (isSystem, _what, message) => {
-  expect(asksSystem(message)).toBe(isSystem);
-});
+] as const)(
+  "that it asks for a run of the system is %s of a message %s",
+  (isSystem, _what, message) => {
+    expect(asksSystem(message)).toBe(isSystem);
+  },
+);
 
 test.each([
   ["tenant", { tenantId: "acme\ud800" }],
   ["user", { tenantId: "acme", userId: "\udc00ann" }],
-])("a %s with half a surrogate pair is refused, since two of them would be hashed as one", (_whose, whose) => {
-  expect(() => causeOf({ ...ids, ...whose })).toThrow(PermanentError);
-});
+])(
+  "a %s with half a surrogate pair is refused, since two of them would be hashed as one",
+  (_whose, whose) => {
+    expect(() => causeOf({ ...ids, ...whose })).toThrow(PermanentError);
+  },
+);
 
 test.each(["r1", "a", "A-Z.a_z:0=9+/@-", "x".repeat(128)])("%s is an ID", (id) => {
   expect(idOf({ jobId: id }, "jobId")).toBe(id);
@@ -92,19 +102,25 @@ test.each([
   expect(() => objectOf(text, "the message")).toThrow(new PermanentError(message));
 });
 
-test.each([undefined, null, 7, "text", true, [], () => 1])("%s is no object, and the error says of what", (value) => {
-  let thrown: unknown;
-  try {
-    recordOf(value, "its payload");
-  } catch (error) {
-    thrown = error;
-  }
-  expect(isPermanent(thrown)).toBe(true);
-  expect(String(thrown)).toBe("PermanentError: its payload is not an object");
-});
+test.each([undefined, null, 7, "text", true, [], () => 1])(
+  "%s is no object, and the error says of what",
+  (value) => {
+    let thrown: unknown;
+    try {
+      recordOf(value, "its payload");
+    } catch (error) {
+      thrown = error;
+    }
+    expect(isPermanent(thrown)).toBe(true);
+    expect(String(thrown)).toBe("PermanentError: its payload is not an object");
+  },
+);
 
 test("a member called __proto__ changes no object", () => {
-  const message = objectOf('{"__proto__":{"tenantId":"evil"},"causedBy":"r1","origRequestId":"r1"}', "the message");
+  const message = objectOf(
+    '{"__proto__":{"tenantId":"evil"},"causedBy":"r1","origRequestId":"r1"}',
+    "the message",
+  );
   expect(causeOf(message).tenantId).toBeUndefined();
   expect(({} as { tenantId?: unknown }).tenantId).toBeUndefined();
 });

@@ -16,7 +16,10 @@ export interface Cause {
 }
 
 /** Whether the run that a message asks for is the system's. A tenant's never is: it stays behind the wall. */
-export function asksSystem({ originator, tenantId }: Pick<Cause, "originator" | "tenantId">): boolean {
+export function asksSystem({
+  originator,
+  tenantId,
+}: Pick<Cause, "originator" | "tenantId">): boolean {
   return originator === "system" && tenantId === undefined;
 }
 
@@ -33,7 +36,8 @@ export function objectOf(text: string, what: string): Readonly<Record<string, un
 
 /** A value as an object. @throws PermanentError where it is none. */
 export function recordOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new PermanentError(`${what} is not an object`);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new PermanentError(`${what} is not an object`);
   return value as Readonly<Record<string, unknown>>; // safe: it is an object, and its members are unknown
 }
 
@@ -41,10 +45,18 @@ export function recordOf(value: unknown, what: string): Readonly<Record<string, 
 export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
   const tenantId = nameOf(message, "tenantId");
   const userId = nameOf(message, "userId");
-  if (userId !== undefined && tenantId === undefined) throw new PermanentError("userId comes without a tenantId");
+  if (userId !== undefined && tenantId === undefined)
+    throw new PermanentError("userId comes without a tenantId");
   const { originator } = message;
-  if (originator !== undefined && originator !== "system") throw new PermanentError('originator is not "system"');
-  return { causedBy: idOf(message, "causedBy"), origRequestId: idOf(message, "origRequestId"), tenantId, userId, originator };
+  if (originator !== undefined && originator !== "system")
+    throw new PermanentError('originator is not "system"');
+  return {
+    causedBy: idOf(message, "causedBy"),
+    origRequestId: idOf(message, "origRequestId"),
+    tenantId,
+    userId,
+    originator,
+  };
 }
 
 /** An ID as keelson makes them, and as it accepts those of requests. @throws PermanentError. */
@@ -59,5 +71,7 @@ function nameOf(message: Readonly<Record<string, unknown>>, member: string): str
   const value = message[member];
   if (value === undefined) return undefined;
   if (isIdentifier(value)) return value;
-  throw new PermanentError(`${member} is not a text of 1 to ${maxNameLength} characters without control characters`);
+  throw new PermanentError(
+    `${member} is not a text of 1 to ${maxNameLength} characters without control characters`,
+  );
 }

@@ -18,23 +18,33 @@ test("a payload that nothing was said of is taken as it is", async () => {
 
 test("a payload that fits is what its schema gives, at once or later", async () => {
   const schema = z.object({ size: z.coerce.number(), name: z.string().default("none") });
-  expect(await checkPayload(schema, { size: "7", more: 1 }, refuse)).toEqual({ size: 7, name: "none" });
+  expect(await checkPayload(schema, { size: "7", more: 1 }, refuse)).toEqual({
+    size: 7,
+    name: "none",
+  });
   const later = z.object({ size: z.number() }).refine(async ({ size }) => size > 0);
   expect(await checkPayload(later, { size: 7 }, refuse)).toEqual({ size: 7 });
   await expect(checkPayload(later, { size: 0 }, refuse)).rejects.toThrow("it does not fit");
 });
 
 test("a payload that does not fit is refused with the paths of what is wrong", async () => {
-  const schema = z.object({ name: z.string("no text"), files: z.array(z.object({ size: z.number("no number") })) });
-  await expect(checkPayload(schema, { files: [{ size: 1 }, { size: "x" }] }, refuse)).rejects.toThrow(
-    new RangeError("it does not fit (name: no text; files.1.size: no number)"),
-  );
+  const schema = z.object({
+    name: z.string("no text"),
+    files: z.array(z.object({ size: z.number("no number") })),
+  });
+  await expect(
+    checkPayload(schema, { files: [{ size: 1 }, { size: "x" }] }, refuse),
+  ).rejects.toThrow(new RangeError("it does not fit (name: no text; files.1.size: no number)"));
 });
 
 test.each<[string, StandardSchemaV1.Issue, string]>([
   ["without a path", { message: "odd" }, "odd"],
   ["of the whole", { message: "odd", path: [] }, "odd"],
-  ["with a path of segments", { message: "odd", path: [{ key: "files" }, { key: 0 }, "size"] }, "files.0.size: odd"],
+  [
+    "with a path of segments",
+    { message: "odd", path: [{ key: "files" }, { key: 0 }, "size"] },
+    "files.0.size: odd",
+  ],
   [
     "with a symbol in its path",
     { message: "odd", path: [Symbol("own"), { key: Symbol("one") }] },
@@ -45,8 +55,13 @@ test.each<[string, StandardSchemaV1.Issue, string]>([
 });
 
 test("an error names at most ten paths, each in at most 500 characters", async () => {
-  const issues = Array.from({ length: 30 }, (_, index) => ({ message: "m".repeat(1_000), path: [`member${index}`] }));
-  const problems = await checkPayload(refusing(...issues), {}, (text) => new Error(text)).catch(String);
+  const issues = Array.from({ length: 30 }, (_, index) => ({
+    message: "m".repeat(1_000),
+    path: [`member${index}`],
+  }));
+  const problems = await checkPayload(refusing(...issues), {}, (text) => new Error(text)).catch(
+    String,
+  );
   const parts = String(problems).replace("Error: ", "").split("; ");
   expect(parts.map((part) => part.length)).toEqual(Array.from({ length: 10 }, () => 500));
   expect(parts.at(-1)).toMatch(/^member9: m+$/);

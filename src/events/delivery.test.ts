@@ -4,11 +4,17 @@ import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { deliveryJob, isChannelName, readDelivery } from "./delivery.ts";
 import { readJob } from "./job-message.ts";
 
-const delivery = { channel: "webhook", key: "d1", message: { url: "https://example.com/hook", body: {} } };
+const delivery = {
+  channel: "webhook",
+  key: "d1",
+  message: { url: "https://example.com/hook", body: {} },
+};
 
 test("the job that sends deliveries has a name that a job can have", () => {
   const ids = { jobId: "j1", causedBy: "r1", origRequestId: "r1" };
-  expect(readJob(JSON.stringify({ name: deliveryJob, payload: delivery, ...ids })).name).toBe("keelson.delivery.send");
+  expect(readJob(JSON.stringify({ name: deliveryJob, payload: delivery, ...ids })).name).toBe(
+    "keelson.delivery.send",
+  );
 });
 
 test("a delivery is read as it was enqueued, and nothing beside its members is", () => {

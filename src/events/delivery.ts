@@ -15,7 +15,8 @@ export interface Delivery {
 /** Reads the payload of a delivery's job. @throws PermanentError naming what is not as it has to be. */
 export function readDelivery(payload: Readonly<Record<string, unknown>>): Delivery {
   const { channel, message, key } = payload;
-  if (typeof channel !== "string" || !isChannelName(channel)) throw new PermanentError("its channel is not a name");
+  if (typeof channel !== "string" || !isChannelName(channel))
+    throw new PermanentError("its channel is not a name");
   if (typeof key !== "string") throw new PermanentError("its key is not a text");
   if (typeof message !== "object" || message === null || Array.isArray(message)) {
     throw new PermanentError("its message is not an object");

@@ -21,7 +21,12 @@ interface Fakes {
 /** A sweep over rows in memory; `taken` are those that somebody takes back while they are looked at. */
 function sweepOf(
   rows: OutboxRow[],
-  { taken = [], fails = () => false, failure = "connect ECONNREFUSED", keepsAll = false }: Fakes = {},
+  {
+    taken = [],
+    fails = () => false,
+    failure = "connect ECONNREFUSED",
+    keepsAll = false,
+  }: Fakes = {},
 ) {
   const world = new World();
   const process = { isAlive: true, name: "a" };
@@ -31,8 +36,15 @@ function sweepOf(
     if (at >= 0) rows.splice(at, 1);
     return at >= 0;
   };
-  const line = (level: string) => (msg: string, data?: unknown) => void lines.push([level, msg, data]);
-  const log: Logger = { info: line("info"), warn: line("warn"), error: line("error"), debug: line("debug"), child: () => log };
+  const line = (level: string) => (msg: string, data?: unknown) =>
+    void lines.push([level, msg, data]);
+  const log: Logger = {
+    info: line("info"),
+    warn: line("warn"),
+    error: line("error"),
+    debug: line("debug"),
+    child: () => log,
+  };
   const options: DueJobsOptions = {
     store: {
       item: (row) => ({ Put: row }),
@@ -42,12 +54,17 @@ function sweepOf(
         return !taken.includes(row) && remove(row);
       },
       pending: async (shard, before, limit, after = "") => {
-        const page = rows.filter((row) => row.shard === shard && row.sort < before && row.sort > after);
+        const page = rows.filter(
+          (row) => row.shard === shard && row.sort < before && row.sort > after,
+        );
         read.push(page.length);
         return page.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
       },
     },
-    due: { begin: async (place) => !taken.some(({ sort }) => sort === place.sort), takeBack: async () => false },
+    due: {
+      begin: async (place) => !taken.some(({ sort }) => sort === place.sort),
+      takeBack: async () => false,
+    },
     jobs: async () => ({
       isFinal: (error) => String(error).includes("InvalidMessageContents"),
       send: async (body) => {
@@ -71,7 +88,14 @@ function sweepOf(
 const hash = "h".repeat(43);
 const jobAt = (dueMs: number, number = 0): OutboxRow => {
   const jobId = dueId(dueMs, number);
-  return dueRow({ jobId, name: "a.b.c", tenantId: "acme", group: hash, deduplicationId: hash, text: `{"n":${number}}` });
+  return dueRow({
+    jobId,
+    name: "a.b.c",
+    tenantId: "acme",
+    group: hash,
+    deduplicationId: hash,
+    text: `{"n":${number}}`,
+  });
 };
 
 test("what is due now is sent, of all partitions; what is due later is not looked at", async () => {
@@ -81,7 +105,11 @@ test("what is due now is sent, of all partitions; what is due later is not looke
   for (let n = 0; n < 300; n++) rows.push(jobAt(nowMs - n, n));
   for (let n = 300; n < 2_000; n++) rows.push(jobAt(nowMs + 1 + n, n));
 
-  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({ dispatched: 300, left: 0, setAside: 0 });
+  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+    dispatched: 300,
+    left: 0,
+    setAside: 0,
+  });
   expect(new Set(sweep.sent).size).toBe(300);
   expect(Math.max(...sweep.read)).toBeLessThan(100);
   expect(rows).toHaveLength(1_700);
@@ -93,11 +121,19 @@ test("a queue that does not take a job holds up no other, and the job stays", as
   const sweep = sweepOf(rows, { fails: (text) => text === '{"n":3}' });
   for (let n = 0; n < 10; n++) rows.push(jobAt(sweep.world.nowMs, n));
 
-  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({ dispatched: 9, left: 1, setAside: 0 });
+  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+    dispatched: 9,
+    left: 1,
+    setAside: 0,
+  });
   const [left] = rows;
   expect(rows).toHaveLength(1);
   expect(sweep.lines).toEqual([
-    ["warn", "job.dispatch_failed", { jobs: [`a.b.c ${left?.eventId}`], reason: "Error: connect ECONNREFUSED" }],
+    [
+      "warn",
+      "job.dispatch_failed",
+      { jobs: [`a.b.c ${left?.eventId}`], reason: "Error: connect ECONNREFUSED" },
+    ],
   ]);
 });
 
@@ -117,10 +153,16 @@ test("what is taken back meanwhile is not sent, and no row that somebody else ha
   taken.push(theirs, goneOdd);
 
   const { metrics, sums } = recordedMetrics();
-  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({ dispatched: 2, left: 0, setAside: 1 });
+  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({
+    dispatched: 2,
+    left: 0,
+    setAside: 1,
+  });
   expect(sums()).toEqual({ "keelson.dead_letters job": 1 });
   expect(sweep.sent).toEqual(['{"n":0}']);
-  expect(sweep.lines).toEqual([["error", "job.set_aside", expect.objectContaining({ job: "a.b.c", jobId: odd.eventId })]]);
+  expect(sweep.lines).toEqual([
+    ["error", "job.set_aside", expect.objectContaining({ job: "a.b.c", jobId: odd.eventId })],
+  ]);
 });
 
 test("a sweep that is to end begins no further partition", async () => {
@@ -128,7 +170,11 @@ test("a sweep that is to end begins no further partition", async () => {
   const sweep = sweepOf(rows);
   for (let n = 0; n < 50; n++) rows.push(jobAt(sweep.world.nowMs, n));
 
-  expect(await sweepDueJobs(sweep.options, AbortSignal.abort())).toEqual({ dispatched: 0, left: 0, setAside: 0 });
+  expect(await sweepDueJobs(sweep.options, AbortSignal.abort())).toEqual({
+    dispatched: 0,
+    left: 0,
+    setAside: 0,
+  });
   expect(sweep.read).toEqual([]);
   expect(duePlace(rows[0]?.eventId)).toEqual({ shard: rows[0]?.shard, sort: rows[0]?.sort });
 });
@@ -137,10 +183,9 @@ describe("a job that the queue will never take", () => {
   const failure = "InvalidMessageContents: Invalid characters found.";
   /** As many as make a page and a half of one partition, the last of them another's. */
   const crowded = (nowMs: number, count = 150) => {
-    const [first, ...others] = Array.from({ length: count }, (_, n) => jobAt(nowMs - count + n, n)) as [
-      OutboxRow,
-      ...OutboxRow[],
-    ]; // safe: as many
+    const [first, ...others] = Array.from({ length: count }, (_, n) =>
+      jobAt(nowMs - count + n, n),
+    ) as [OutboxRow, ...OutboxRow[]]; // safe: as many
     return [first, ...others.map((row) => ({ ...row, shard: first.shard }))];
   };
   const isLast = (text: string) => text === '{"n":149}';
@@ -151,7 +196,11 @@ describe("a job that the queue will never take", () => {
     rows.push(...crowded(sweep.world.nowMs));
     const [first] = rows;
     const { metrics, sums } = recordedMetrics();
-    expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({ dispatched: 1, left: 0, setAside: 149 });
+    expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({
+      dispatched: 1,
+      left: 0,
+      setAside: 149,
+    });
     expect(sweep.sent).toEqual(['{"n":149}']);
     expect(rows).toEqual([]);
     expect(sums()).toEqual({ "keelson.dead_letters job": 149 });
@@ -176,9 +225,18 @@ describe("a job that the queue will never take", () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text), failure, keepsAll: true });
     rows.push(...crowded(sweep.world.nowMs));
-    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({ dispatched: 1, left: 149, setAside: 0 });
+    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+      dispatched: 1,
+      left: 149,
+      setAside: 0,
+    });
     expect(rows).toHaveLength(149);
-    const told = { job: "a.b.c", jobId: rows[0]?.eventId, refusal: `Error: ${failure}`, reason: "Error: AccessDenied" };
+    const told = {
+      job: "a.b.c",
+      jobId: rows[0]?.eventId,
+      refusal: `Error: ${failure}`,
+      reason: "Error: AccessDenied",
+    };
     expect(sweep.lines[0]).toEqual(["warn", "job.set_aside_failed", told]);
   });
 
@@ -189,7 +247,11 @@ describe("a job that the queue will never take", () => {
     await sendCommitted(sweep.options, [...rows]);
     expect(rows).toHaveLength(1);
     expect(sweep.lines).toEqual([
-      ["warn", "job.dispatch_failed", { jobs: [`a.b.c ${rows[0]?.eventId}`], reason: `Error: ${failure}` }],
+      [
+        "warn",
+        "job.dispatch_failed",
+        { jobs: [`a.b.c ${rows[0]?.eventId}`], reason: `Error: ${failure}` },
+      ],
     ]);
   });
 
@@ -197,8 +259,15 @@ describe("a job that the queue will never take", () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text) });
     rows.push(...crowded(sweep.world.nowMs));
-    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({ dispatched: 0, left: 100, setAside: 0 });
-    expect(await sweepDueJobs(sweep.options, undefined)).toMatchObject({ dispatched: 1, setAside: 0 });
+    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+      dispatched: 0,
+      left: 100,
+      setAside: 0,
+    });
+    expect(await sweepDueJobs(sweep.options, undefined)).toMatchObject({
+      dispatched: 1,
+      setAside: 0,
+    });
     expect(rows).toHaveLength(149);
   });
 });

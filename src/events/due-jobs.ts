@@ -53,17 +53,26 @@ const maxReasonLength = 500;
  *
  * @throws what the store throws.
  */
-export async function sweepDueJobs(options: DueJobsOptions, signal: AbortSignal | undefined): Promise<Swept> {
+export async function sweepDueJobs(
+  options: DueJobsOptions,
+  signal: AbortSignal | undefined,
+): Promise<Swept> {
   let total: Swept = { dispatched: 0, left: 0, setAside: 0 };
   for (let number = 0; number < shards && !signal?.aborted; number += 1) {
     const before = timeText(options.clock.now() + 1);
-    total = sum(total, await sweepShard(options, dueShard(number), before, signal, (rows) => sendAll(options, rows)));
+    total = sum(
+      total,
+      await sweepShard(options, dueShard(number), before, signal, (rows) => sendAll(options, rows)),
+    );
   }
   return total;
 }
 
 /** Sends jobs that were committed, and that nobody can take back. Never throws: what was not sent is left to the sweep. */
-export async function sendCommitted(options: DueJobsOptions, rows: readonly OutboxRow[]): Promise<void> {
+export async function sendCommitted(
+  options: DueJobsOptions,
+  rows: readonly OutboxRow[],
+): Promise<void> {
   await sendAll({ ...options, due: undefined }, rows);
 }
 
@@ -76,7 +85,9 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
     try {
       const refusal = await sendOne(options, row);
       hasAnswers = true;
-      return refusal === undefined ? { dispatched: 1, left: 0, setAside: 0 } : await setAside(options, row, refusal);
+      return refusal === undefined
+        ? { dispatched: 1, left: 0, setAside: 0 }
+        : await setAside(options, row, refusal);
     } catch (error) {
       failed.push(`${row.type} ${row.eventId}`);
       firstReason ??= String(error);
@@ -84,9 +95,11 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
     }
   };
   for (let start = 0; start < rows.length; start += atOnce) {
-    for (const one of await Promise.all(rows.slice(start, start + atOnce).map(attempt))) swept = sum(swept, one);
+    for (const one of await Promise.all(rows.slice(start, start + atOnce).map(attempt)))
+      swept = sum(swept, one);
   }
-  if (failed.length > 0) options.log.warn("job.dispatch_failed", { jobs: failed, reason: firstReason });
+  if (failed.length > 0)
+    options.log.warn("job.dispatch_failed", { jobs: failed, reason: firstReason });
   return { swept, hasAnswers };
 }
 
@@ -96,7 +109,10 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
  * @returns why it will never be taken; `undefined` where it was.
  * @throws any other failure. Right after the commit also a refusal: only a sweep, which has claimed the shard, sets rows aside.
  */
-async function sendOne({ store, due, jobs }: SendingOptions, row: OutboxRow): Promise<string | undefined> {
+async function sendOne(
+  { store, due, jobs }: SendingOptions,
+  row: OutboxRow,
+): Promise<string | undefined> {
   const waiting = waitingJob(row);
   if (waiting === undefined) return "the row is no job: it has no message, or not how it is queued";
   // One that was taken back meanwhile counts as done: the page moves on.
@@ -113,15 +129,22 @@ async function sendOne({ store, due, jobs }: SendingOptions, row: OutboxRow): Pr
   return undefined;
 }
 
-async function setAside({ store, clock, log, metrics }: SendingOptions, row: OutboxRow, reason: string): Promise<Swept> {
+async function setAside(
+  { store, clock, log, metrics }: SendingOptions,
+  row: OutboxRow,
+  reason: string,
+): Promise<Swept> {
   const told = { job: row.type, jobId: row.eventId };
   try {
-    if (!(await store.setAside(row, reason, clock.now()))) return { dispatched: 0, left: 0, setAside: 0 };
+    if (!(await store.setAside(row, reason, clock.now())))
+      return { dispatched: 0, left: 0, setAside: 0 };
   } catch (error) {
     log.warn("job.set_aside_failed", { ...told, refusal: reason, reason: String(error) });
     return { dispatched: 0, left: 1, setAside: 0 };
   }
-  metrics?.record("keelson.dead_letters", 1, { "keelson.kind": row.type === deliveryJob ? "delivery" : "job" });
+  metrics?.record("keelson.dead_letters", 1, {
+    "keelson.kind": row.type === deliveryJob ? "delivery" : "job",
+  });
   log.error("job.set_aside", { ...told, reason });
   return { dispatched: 0, left: 0, setAside: 1 };
 }

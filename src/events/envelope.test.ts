@@ -4,7 +4,13 @@ import { isMisread } from "../../test/support/misread-json.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { isIdentifier } from "../identity/claims.ts";
 import { isEventType } from "./check-payload.ts";
-import { envelopeText, eventPayload, openEnvelope, readEnvelope, type SharedEvent } from "./envelope.ts";
+import {
+  envelopeText,
+  eventPayload,
+  openEnvelope,
+  readEnvelope,
+  type SharedEvent,
+} from "./envelope.ts";
 
 const event: SharedEvent = {
   kind: "shared",
@@ -18,11 +24,19 @@ const event: SharedEvent = {
 };
 
 /** The text of an event that is published. */
-const published = (given: SharedEvent) => envelopeText({ ...given, payload: eventPayload(given.type, given.payload) });
+const published = (given: SharedEvent) =>
+  envelopeText({ ...given, payload: eventPayload(given.type, given.payload) });
 
 /** A text as EventBridge puts it into a queue. */
 function wrapped(text: string): string {
-  const entry = { version: "0", id: "b1", "detail-type": "file.created", source: "keelson", account: "1", resources: [] };
+  const entry = {
+    version: "0",
+    id: "b1",
+    "detail-type": "file.created",
+    source: "keelson",
+    account: "1",
+    resources: [],
+  };
   return JSON.stringify({ ...entry, detail: JSON.parse(text) });
 }
 
@@ -37,21 +51,41 @@ const payloads = fc
   .filter((payload) => !isMisread(payload));
 const originator = fc.constant("system" as const);
 const whose = fc.oneof(
-  ...[fc.constant({}), fc.record({ tenantId: names }), fc.record({ tenantId: names, userId: names })],
+  ...[
+    fc.constant({}),
+    fc.record({ tenantId: names }),
+    fc.record({ tenantId: names, userId: names }),
+  ],
   ...[fc.record({ originator }), fc.record({ tenantId: names, originator })],
 );
 
 test("an event that is published is read as it was, as EventBridge wraps it and as it is", () => {
   fc.assert(
-    fc.property(types, ids, ids, ids, payloads, whose, (type, eventId, causedBy, origRequestId, given, of) => {
-      const payload: unknown = JSON.parse(JSON.stringify(given)); // -0 is 0 in JSON
-      const text = published({ kind: "shared", type, eventId, payload, causedBy, origRequestId, ...of });
-      for (const body of [text, wrapped(text)]) {
-        const { payload: read, ...rest } = readEnvelope(body);
-        expect(rest).toEqual({ kind: "shared", type, eventId, causedBy, origRequestId, ...of });
-        expect(JSON.stringify(read)).toBe(JSON.stringify(payload));
-      }
-    }),
+    fc.property(
+      types,
+      ids,
+      ids,
+      ids,
+      payloads,
+      whose,
+      (type, eventId, causedBy, origRequestId, given, of) => {
+        const payload: unknown = JSON.parse(JSON.stringify(given)); // -0 is 0 in JSON
+        const text = published({
+          kind: "shared",
+          type,
+          eventId,
+          payload,
+          causedBy,
+          origRequestId,
+          ...of,
+        });
+        for (const body of [text, wrapped(text)]) {
+          const { payload: read, ...rest } = readEnvelope(body);
+          expect(rest).toEqual({ kind: "shared", type, eventId, causedBy, origRequestId, ...of });
+          expect(JSON.stringify(read)).toBe(JSON.stringify(payload));
+        }
+      },
+    ),
   );
 });
 
@@ -69,18 +103,38 @@ test("an event of an older version, which does not say who created it, is read a
 });
 
 test("where an event was published comes with it, in so far as that can be read, and not to its consumers", () => {
-  const trace = { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", tracestate: "a=1" };
+  const trace = {
+    traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    tracestate: "a=1",
+  };
   const text = envelopeText({ ...event, payload: { name: "a.txt" } }, { trace });
   expect(openEnvelope(JSON.parse(text))).toEqual({
     event,
-    trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled: true, state: "a=1" },
+    trace: {
+      traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+      spanId: "00f067aa0ba902b7",
+      sampled: true,
+      state: "a=1",
+    },
   });
-  const hostile = [null, 7, trace.traceparent, [trace], { traceparent: [trace.traceparent] }, { ...trace, traceparent: "00" }];
+  const hostile = [
+    null,
+    7,
+    trace.traceparent,
+    [trace],
+    { traceparent: [trace.traceparent] },
+    { ...trace, traceparent: "00" },
+  ];
   for (const given of hostile) {
-    expect(openEnvelope({ ...JSON.parse(text), trace: given })).toEqual({ event, trace: undefined });
+    expect(openEnvelope({ ...JSON.parse(text), trace: given })).toEqual({
+      event,
+      trace: undefined,
+    });
   }
   const long = { ...trace, tracestate: `a=${"x".repeat(600)}` };
-  expect(openEnvelope({ ...JSON.parse(text), trace: long }).trace).toMatchObject({ state: undefined });
+  expect(openEnvelope({ ...JSON.parse(text), trace: long }).trace).toMatchObject({
+    state: undefined,
+  });
 });
 
 test("what proves an event comes with it, and who put it on the bus, where there was one", () => {
@@ -88,7 +142,11 @@ test("what proves an event comes with it, and who put it on the bus, where there
   const text = envelopeText({ ...event, payload: { name: "a.txt" } }, { proof });
   expect(openEnvelope(JSON.parse(text))).toEqual({ event, proof, source: undefined });
   expect(openEnvelope(JSON.parse(wrapped(text)))).toEqual({ event, proof, source: "keelson" });
-  expect(openEnvelope(JSON.parse(wrapped(published(event))))).toEqual({ event, proof: undefined, source: "keelson" });
+  expect(openEnvelope(JSON.parse(wrapped(published(event))))).toEqual({
+    event,
+    proof: undefined,
+    source: "keelson",
+  });
 });
 
 test("publishing leaves the payload as it was", () => {
@@ -113,14 +171,19 @@ test.each([
   ["a text", new Date(0)],
   ["a number", { toJSON: () => 7 }],
   ["nothing", { toJSON: () => undefined }],
-])("a payload that JSON makes %s of cannot be published: no consumer could read it", (_what, payload) => {
-  const message = "ctx.publish: the payload of file.created is not an object";
-  expect(() => published({ ...event, payload })).toThrow(new TypeError(message));
-});
+])(
+  "a payload that JSON makes %s of cannot be published: no consumer could read it",
+  (_what, payload) => {
+    const message = "ctx.publish: the payload of file.created is not an object";
+    expect(() => published({ ...event, payload })).toThrow(new TypeError(message));
+  },
+);
 
 test("a payload with a requestId of its own cannot be published", () => {
   expect(() => published({ ...event, payload: { requestId: "r9" } })).toThrow(
-    new TypeError('ctx.publish: the payload of file.created has a "requestId", which is keelson\'s own; rename it'),
+    new TypeError(
+      'ctx.publish: the payload of file.created has a "requestId", which is keelson\'s own; rename it',
+    ),
   );
 });
 
@@ -132,7 +195,8 @@ test("a payload that JSON cannot hold cannot be published", () => {
 });
 
 /** What SQS takes as a message. */
-const isTaken = (text: string) => /^[\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]*$/u.test(text);
+const isTaken = (text: string) =>
+  /^[\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]*$/u.test(text);
 const unfitTexts = fc.string({
   unit: fc.constantFrom("\uFFFE", "\uFFFF", "\ud800", "\udfff", "\\", "u", "d800", '"', "\0", "a"),
 });
@@ -145,7 +209,9 @@ test("whatever characters a payload has, a queue takes its event as the bus writ
         // A writer that escapes no more than it has to, as the bus may be one, leaves half surrogates as they are.
         expect(body).not.toMatch(/(?<!\\)(?:\\\\)*\\ud[89a-f]/);
         expect(isTaken(body)).toBe(true);
-        expect(JSON.stringify(readEnvelope(body))).toBe(JSON.stringify({ ...event, payload: { ...payload } }));
+        expect(JSON.stringify(readEnvelope(body))).toBe(
+          JSON.stringify({ ...event, payload: { ...payload } }),
+        );
       }
     }),
   );
@@ -155,7 +221,9 @@ test("a payload that the bus could not deliver goes as a text, with the ID of th
   const { payloadText, ...rest } = JSON.parse(published({ ...event, payload: { name: "\uFFFE" } }));
   expect(rest).toEqual({ ...event, payload: undefined });
   expect(payloadText).toBe(String.raw`{"name":"\ufffe","requestId":"r0"}`);
-  expect(published({ ...event, payload: { name: "\u{1FFFE}\0\u2028" } })).not.toContain("payloadText");
+  expect(published({ ...event, payload: { name: "\u{1FFFE}\0\u2028" } })).not.toContain(
+    "payloadText",
+  );
   expect(() => readEnvelope(JSON.stringify({ ...rest, payloadText: "{" }))).toThrow(
     new PermanentError("its payload is not JSON"),
   );
@@ -169,7 +237,9 @@ test("a payload that the bus could not deliver goes as a text, with the ID of th
 });
 
 test("escapes count, too, towards the size of an event", () => {
-  expect(() => published({ ...event, payload: { text: "\uFFFE".repeat(40_000) } })).toThrow(RangeError);
+  expect(() => published({ ...event, payload: { text: "\uFFFE".repeat(40_000) } })).toThrow(
+    RangeError,
+  );
 });
 
 test("an event may be as large as EventBridge takes it, and one byte more is refused with both sizes", () => {
@@ -190,17 +260,41 @@ test.each<[string, unknown, string]>([
   ["a text", "event", "the message is not an object"],
   ["a list", [event], "the message is not an object"],
   ["an object without members", {}, "its kind is not shared"],
-  ["a message of EventBridge without a detail", { "detail-type": "file.created" }, "its detail is not an object"],
-  ["a detail that is a text", { "detail-type": "file.created", detail: JSON.stringify(event) }, "its detail is not an object"],
-  ["a detail that is a list", { "detail-type": "file.created", detail: [event] }, "its detail is not an object"],
+  [
+    "a message of EventBridge without a detail",
+    { "detail-type": "file.created" },
+    "its detail is not an object",
+  ],
+  [
+    "a detail that is a text",
+    { "detail-type": "file.created", detail: JSON.stringify(event) },
+    "its detail is not an object",
+  ],
+  [
+    "a detail that is a list",
+    { "detail-type": "file.created", detail: [event] },
+    "its detail is not an object",
+  ],
   ["another kind", { ...event, kind: "private" }, "its kind is not shared"],
   ["a kind in a list", { ...event, kind: ["shared"] }, "its kind is not shared"],
   ["no type", { ...event, type: undefined }, "its type is not <entity>.<event name>"],
-  ["a type in a list", { ...event, type: ["file.created"] }, "its type is not <entity>.<event name>"],
+  [
+    "a type in a list",
+    { ...event, type: ["file.created"] },
+    "its type is not <entity>.<event name>",
+  ],
   ["a type of one word", { ...event, type: "created" }, "its type is not <entity>.<event name>"],
   ["a type of three words", { ...event, type: "a.b.c" }, "its type is not <entity>.<event name>"],
-  ["a type with a line break", { ...event, type: "file.created\n" }, "its type is not <entity>.<event name>"],
-  ["a type that objects have", { ...event, type: "__proto__" }, "its type is not <entity>.<event name>"],
+  [
+    "a type with a line break",
+    { ...event, type: "file.created\n" },
+    "its type is not <entity>.<event name>",
+  ],
+  [
+    "a type that objects have",
+    { ...event, type: "__proto__" },
+    "its type is not <entity>.<event name>",
+  ],
   ["no payload", { ...event, payload: undefined }, "its payload is not an object"],
   ["a payload that is null", { ...event, payload: null }, "its payload is not an object"],
   ["a payload that is a list", { ...event, payload: [] }, "its payload is not an object"],
@@ -209,7 +303,11 @@ test.each<[string, unknown, string]>([
   ["an ID that is too long", { ...event, eventId: "e".repeat(129) }, "eventId is not an ID"],
   ["an ID with odd characters", { ...event, eventId: "e1\u001b[0m" }, "eventId is not an ID"],
   ["a cause that is too long", { ...event, causedBy: "r".repeat(129) }, "causedBy is not an ID"],
-  ["a first request with a line break", { ...event, origRequestId: "r1\nr2" }, "origRequestId is not an ID"],
+  [
+    "a first request with a line break",
+    { ...event, origRequestId: "r1\nr2" },
+    "origRequestId is not an ID",
+  ],
   [
     "a tenant without text",
     { ...event, tenantId: "" },
@@ -230,7 +328,9 @@ test("a message that is not JSON is refused for good", () => {
 });
 
 test("members called __proto__ are data, and stand in for no member that is missing", () => {
-  const payload = JSON.parse('{"__proto__":{"isAdmin":true},"name":"a.txt"}') as { readonly isAdmin?: unknown };
+  const payload = JSON.parse('{"__proto__":{"isAdmin":true},"name":"a.txt"}') as {
+    readonly isAdmin?: unknown;
+  };
   const read = readEnvelope(published({ ...event, payload })).payload as typeof payload;
   expect(read.isAdmin).toBeUndefined();
   expect(Object.keys(read)).toEqual(["__proto__", "name"]);
@@ -239,7 +339,14 @@ test("members called __proto__ are data, and stand in for no member that is miss
   expect(() => readEnvelope(forged)).toThrow(new PermanentError("its kind is not shared"));
 });
 
-const anyMember = fc.oneof(fc.constant("shared"), fc.constant("file.created"), ids, names, payloads, fc.jsonValue());
+const anyMember = fc.oneof(
+  fc.constant("shared"),
+  fc.constant("file.created"),
+  ids,
+  names,
+  payloads,
+  fc.jsonValue(),
+);
 const nearlyEvents = fc.record(
   {
     kind: fc.oneof(fc.constant("shared"), anyMember),
@@ -267,7 +374,9 @@ test("whatever text comes, it is read or refused for good", () => {
     fc.property(bodies, (text) => {
       try {
         const read = readEnvelope(text);
-        expect(isEventType(read.type) && read.kind === "shared" && typeof read.payload === "object").toBe(true);
+        expect(
+          isEventType(read.type) && read.kind === "shared" && typeof read.payload === "object",
+        ).toBe(true);
         reads += 1;
       } catch (error) {
         if (!isPermanent(error)) throw error;

@@ -28,7 +28,9 @@ const entryBytes = 512;
 export function eventPayload(type: string, given: unknown): Readonly<Record<string, unknown>> {
   const payload = wirePayload(given, `ctx.publish: the payload of ${type}`);
   if ("requestId" in payload) {
-    throw new TypeError(`ctx.publish: the payload of ${type} has a "requestId", which is keelson's own; rename it`);
+    throw new TypeError(
+      `ctx.publish: the payload of ${type} has a "requestId", which is keelson's own; rename it`,
+    );
   }
   return payload;
 }
@@ -39,7 +41,10 @@ export function eventPayload(type: string, given: unknown): Readonly<Record<stri
  *
  * @throws RangeError where it is too large.
  */
-export function envelopeText(event: SharedEvent<Readonly<Record<string, unknown>>>, { proof, trace }: MessageParts = {}): string {
+export function envelopeText(
+  event: SharedEvent<Readonly<Record<string, unknown>>>,
+  { proof, trace }: MessageParts = {},
+): string {
   const { type, origRequestId } = event;
   const payload = { ...event.payload, requestId: origRequestId };
   let text = JSON.stringify({ ...event, payload, proof, trace });
@@ -89,14 +94,29 @@ export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope 
   const envelope = isWrapped ? recordOf(body["detail"], "its detail") : body;
   if (envelope["kind"] !== "shared") throw new PermanentError("its kind is not shared");
   const { type } = envelope;
-  if (typeof type !== "string" || !isEventType(type)) throw new PermanentError("its type is not <entity>.<event name>");
+  if (typeof type !== "string" || !isEventType(type))
+    throw new PermanentError("its type is not <entity>.<event name>");
   const { requestId: _reserved, ...payload } = payloadOf(envelope);
-  const event: SharedEvent = { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
+  const event: SharedEvent = {
+    kind: "shared",
+    type,
+    eventId: idOf(envelope, "eventId"),
+    payload,
+    ...causeOf(envelope),
+  };
   const trace = w3cSpan(envelope["trace"]);
-  return { event, proof: envelope["proof"], trace, source: isWrapped ? String(body["source"]) : undefined };
+  return {
+    event,
+    proof: envelope["proof"],
+    trace,
+    source: isWrapped ? String(body["source"]) : undefined,
+  };
 }
 
-function payloadOf({ payload, payloadText }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function payloadOf({
+  payload,
+  payloadText,
+}: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const isText = payload === undefined && typeof payloadText === "string";
   return isText ? objectOf(payloadText, "its payload") : recordOf(payload, "its payload");
 }

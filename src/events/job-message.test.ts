@@ -2,7 +2,14 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { isIdentifier } from "../identity/claims.ts";
-import { type JobIdentity, type JobMessage, jobHash, jobPayload, jobText, readJob } from "./job-message.ts";
+import {
+  type JobIdentity,
+  type JobMessage,
+  jobHash,
+  jobPayload,
+  jobText,
+  readJob,
+} from "./job-message.ts";
 
 const job: JobMessage = {
   jobId: "j1",
@@ -20,18 +27,32 @@ const jobNames = fc.stringMatching(/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}
 const payloads = fc.dictionary(fc.string(), fc.jsonValue());
 const originator = fc.constant("system" as const);
 const whose = fc.oneof(
-  ...[fc.constant({}), fc.record({ tenantId: texts }), fc.record({ tenantId: texts, userId: texts })],
+  ...[
+    fc.constant({}),
+    fc.record({ tenantId: texts }),
+    fc.record({ tenantId: texts, userId: texts }),
+  ],
   ...[fc.record({ originator }), fc.record({ tenantId: texts, originator })],
 );
 
 test("a job that is enqueued is read as it was", () => {
   fc.assert(
-    fc.property(jobNames, ids, ids, ids, payloads, whose, (name, jobId, causedBy, origRequestId, given, of) => {
-      const payload = jobPayload(name, given);
-      const { payload: read, ...rest } = readJob(jobText({ name, jobId, causedBy, origRequestId, payload, ...of }));
-      expect(rest).toEqual({ name, jobId, causedBy, origRequestId, ...of });
-      expect(JSON.stringify(read)).toBe(JSON.stringify(given));
-    }),
+    fc.property(
+      jobNames,
+      ids,
+      ids,
+      ids,
+      payloads,
+      whose,
+      (name, jobId, causedBy, origRequestId, given, of) => {
+        const payload = jobPayload(name, given);
+        const { payload: read, ...rest } = readJob(
+          jobText({ name, jobId, causedBy, origRequestId, payload, ...of }),
+        );
+        expect(rest).toEqual({ name, jobId, causedBy, origRequestId, ...of });
+        expect(JSON.stringify(read)).toBe(JSON.stringify(given));
+      },
+    ),
   );
 });
 
@@ -59,11 +80,17 @@ test("a job may be as large as SQS takes it, and one byte more is refused with b
 });
 
 test("a queue takes a job whatever characters it has, and its escapes count towards its size", () => {
-  const given = { ...job, tenantId: "a\uFFFE", payload: { "\uFFFF\ud800": String.raw`\uFFFE\\` + "\uFFFE" } };
+  const given = {
+    ...job,
+    tenantId: "a\uFFFE",
+    payload: { "\uFFFF\ud800": String.raw`\uFFFE\\` + "\uFFFE" },
+  };
   const text = jobText(given);
   expect(text).toMatch(/^[ -~]+$/);
   expect(JSON.parse(text)).toEqual(given);
-  expect(() => jobText({ ...job, payload: { text: "\uFFFE".repeat(50_000) } })).toThrow("and SQS takes 262144");
+  expect(() => jobText({ ...job, payload: { text: "\uFFFE".repeat(50_000) } })).toThrow(
+    "and SQS takes 262144",
+  );
 });
 
 test("a payload is taken as it goes over the wire, and is no longer the caller's", () => {
@@ -101,13 +128,41 @@ test.each<[string, unknown, string]>([
   ["a list", [job], "the message is not an object"],
   ["a text", "job", "the message is not an object"],
   ["no name", { ...job, name: undefined }, "its name is not <feature>.<entity>.<operation>"],
-  ["a name in a list", { ...job, name: ["files.file.scan"] }, "its name is not <feature>.<entity>.<operation>"],
-  ["a name of two words", { ...job, name: "file.scan" }, "its name is not <feature>.<entity>.<operation>"],
-  ["a name of four words", { ...job, name: "a.b.c.d" }, "its name is not <feature>.<entity>.<operation>"],
-  ["a name with capitals", { ...job, name: "Files.file.scan" }, "its name is not <feature>.<entity>.<operation>"],
-  ["a name with a line break", { ...job, name: "files.file.scan\n" }, "its name is not <feature>.<entity>.<operation>"],
-  ["a word that is too long", { ...job, name: `files.file.${"s".repeat(64)}` }, "its name is not <feature>.<entity>.<operation>"],
-  ["a name that objects have", { ...job, name: "constructor" }, "its name is not <feature>.<entity>.<operation>"],
+  [
+    "a name in a list",
+    { ...job, name: ["files.file.scan"] },
+    "its name is not <feature>.<entity>.<operation>",
+  ],
+  [
+    "a name of two words",
+    { ...job, name: "file.scan" },
+    "its name is not <feature>.<entity>.<operation>",
+  ],
+  [
+    "a name of four words",
+    { ...job, name: "a.b.c.d" },
+    "its name is not <feature>.<entity>.<operation>",
+  ],
+  [
+    "a name with capitals",
+    { ...job, name: "Files.file.scan" },
+    "its name is not <feature>.<entity>.<operation>",
+  ],
+  [
+    "a name with a line break",
+    { ...job, name: "files.file.scan\n" },
+    "its name is not <feature>.<entity>.<operation>",
+  ],
+  [
+    "a word that is too long",
+    { ...job, name: `files.file.${"s".repeat(64)}` },
+    "its name is not <feature>.<entity>.<operation>",
+  ],
+  [
+    "a name that objects have",
+    { ...job, name: "constructor" },
+    "its name is not <feature>.<entity>.<operation>",
+  ],
   ["no ID", { ...job, jobId: undefined }, "jobId is not an ID"],
   ["an ID that is too long", { ...job, jobId: "j".repeat(129) }, "jobId is not an ID"],
   ["an ID with odd characters", { ...job, jobId: "j1 OR 1" }, "jobId is not an ID"],
@@ -115,7 +170,11 @@ test.each<[string, unknown, string]>([
   ["a payload that is a list", { ...job, payload: [] }, "its payload is not an object"],
   ["no cause", { ...job, causedBy: undefined }, "causedBy is not an ID"],
   ["no first request", { ...job, origRequestId: 7 }, "origRequestId is not an ID"],
-  ["a tenant without text", { ...job, tenantId: "" }, "tenantId is not a text of 1 to 256 characters without control characters"],
+  [
+    "a tenant without text",
+    { ...job, tenantId: "" },
+    "tenantId is not a text of 1 to 256 characters without control characters",
+  ],
   ["a user without a tenant", { ...job, tenantId: undefined }, "userId comes without a tenantId"],
 ])("a message that is forged with %s is refused for good, saying so", (_what, forged, message) => {
   expect(() => readJob(JSON.stringify(forged))).toThrow(new PermanentError(message));
@@ -124,7 +183,9 @@ test.each<[string, unknown, string]>([
 test("members called __proto__ are data, and stand in for no member that is missing", () => {
   const { name: _name, ...rest } = job;
   const forged = `{"__proto__":{"name":"files.file.scan"},${JSON.stringify(rest).slice(1)}`;
-  expect(() => readJob(forged)).toThrow(new PermanentError("its name is not <feature>.<entity>.<operation>"));
+  expect(() => readJob(forged)).toThrow(
+    new PermanentError("its name is not <feature>.<entity>.<operation>"),
+  );
   const payload = jobPayload("files.file.scan", JSON.parse('{"__proto__":{"isAdmin":true}}'));
   const read = readJob(jobText({ ...job, payload })).payload as { readonly isAdmin?: unknown };
   expect([Object.keys(read), read.isAdmin]).toEqual([["__proto__"], undefined]);
@@ -173,7 +234,9 @@ test("a hash is one that SQS takes for a deduplication ID and for a group", () =
 });
 
 test("equal jobs have equal hashes, whatever the order of their members", () => {
-  expect(jobHash(identity, { b: { d: [1, 2], c: "x" }, a: 1 })).toBe(jobHash({ ...identity, userId: undefined }, payload));
+  expect(jobHash(identity, { b: { d: [1, 2], c: "x" }, a: 1 })).toBe(
+    jobHash({ ...identity, userId: undefined }, payload),
+  );
 });
 
 test("jobs of other tenants, users, names or payloads have other hashes", () => {
@@ -196,14 +259,24 @@ test("jobs of other tenants, users, names or payloads have other hashes", () => 
   expect(new Set(hashes).size).toBe(hashes.length);
 });
 
-test.each(["-", "=", "", "=-", "--", "undefined"])("a job without a tenant never meets one of a tenant called %j", (tenantId) => {
-  const { name } = identity;
-  expect(jobHash({ name, tenantId: undefined }, payload)).not.toBe(jobHash({ name, tenantId }, payload));
-  expect(jobHash({ name, tenantId: "acme" }, payload)).not.toBe(jobHash({ name, tenantId: "acme", userId: tenantId }, payload));
-});
+test.each(["-", "=", "", "=-", "--", "undefined"])(
+  "a job without a tenant never meets one of a tenant called %j",
+  (tenantId) => {
+    const { name } = identity;
+    expect(jobHash({ name, tenantId: undefined }, payload)).not.toBe(
+      jobHash({ name, tenantId }, payload),
+    );
+    expect(jobHash({ name, tenantId: "acme" }, payload)).not.toBe(
+      jobHash({ name, tenantId: "acme", userId: tenantId }, payload),
+    );
+  },
+);
 
 test("the hashes of two tenants never meet, whatever they are called", () => {
-  const tenants = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("-", "=", "=acme", "acme", "4:acme"));
+  const tenants = fc.oneof(
+    fc.string({ unit: "grapheme" }),
+    fc.constantFrom("-", "=", "=acme", "acme", "4:acme"),
+  );
   const users = fc.option(tenants, { nil: undefined });
   fc.assert(
     fc.property(users, users, users, users, (tenantId, userId, otherTenant, otherUser) => {

@@ -45,7 +45,12 @@ export function openJob(message: Readonly<Record<string, unknown>>): JobMessage 
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/.test(name)) {
     throw new PermanentError("its name is not <feature>.<entity>.<operation>");
   }
-  return { jobId: idOf(message, "jobId"), name, payload: recordOf(message["payload"], "its payload"), ...causeOf(message) };
+  return {
+    jobId: idOf(message, "jobId"),
+    name,
+    payload: recordOf(message["payload"], "its payload"),
+    ...causeOf(message),
+  };
 }
 
 /** By what a job is one and the same with another: its name, its tenant, and its payload or a key of its own. */

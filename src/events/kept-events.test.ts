@@ -4,7 +4,12 @@ import { type KeptEventReader, keptRows, type Page, timeText } from "./kept-even
 const stream = { tenantId: "acme", type: "file.created" };
 
 /** A reader that gives at most two of what there is. */
-function paged<Item>(all: readonly Item[], placeOf: (item: Item) => string, from: string, until: string): Page<Item> {
+function paged<Item>(
+  all: readonly Item[],
+  placeOf: (item: Item) => string,
+  from: string,
+  until: string,
+): Page<Item> {
   const found = all.filter((item) => placeOf(item) >= from && placeOf(item) <= until);
   const items = found.slice(0, 2);
   const end = items.at(-1);
@@ -12,7 +17,12 @@ function paged<Item>(all: readonly Item[], placeOf: (item: Item) => string, from
 }
 
 function readerOf(times: readonly number[]) {
-  const rows = times.map((atMs) => ({ sort: `${timeText(atMs)}#e`, atMs, text: "", expiresAt: undefined }));
+  const rows = times.map((atMs) => ({
+    sort: `${timeText(atMs)}#e`,
+    atMs,
+    text: "",
+    expiresAt: undefined,
+  }));
   const days = [...new Set(times.map((atMs) => new Date(atMs).toISOString().slice(0, 10)))];
   const calls: string[] = [];
   const reader: KeptEventReader = {
@@ -35,9 +45,22 @@ test("rows come in their order, over pages of days and of rows", async () => {
   const times = [day(1), day(1) + 1, day(1) + 2, day(3), day(9), day(20)];
   const { reader, calls } = readerOf(times);
   const found: number[] = [];
-  for await (const { atMs } of keptRows(reader, stream, { from: timeText(0), untilMs: day(31), nowMs: 0 })) found.push(atMs);
+  for await (const { atMs } of keptRows(reader, stream, {
+    from: timeText(0),
+    untilMs: day(31),
+    nowMs: 0,
+  }))
+    found.push(atMs);
   expect(found).toEqual(times);
-  expect(calls).toEqual(["days", "2026-01-01", "2026-01-01", "2026-01-03", "days", "2026-01-09", "2026-01-20"]);
+  expect(calls).toEqual([
+    "days",
+    "2026-01-01",
+    "2026-01-01",
+    "2026-01-03",
+    "days",
+    "2026-01-09",
+    "2026-01-20",
+  ]);
 });
 
 test("nothing is read once the signal has aborted", async () => {

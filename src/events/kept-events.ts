@@ -35,7 +35,13 @@ export interface KeptEventReader {
   /** The days that have events, `2026-11-22`, from one to another, both included. */
   days(stream: KeptStream, from: string, until: string): Promise<Page<string>>;
   /** Rows of one day, from a place on, which is included, up to another, which is not. */
-  rows(stream: KeptStream, day: string, from: string, until: string, limit: number): Promise<Page<KeptRow>>;
+  rows(
+    stream: KeptStream,
+    day: string,
+    from: string,
+    until: string,
+    limit: number,
+  ): Promise<Page<KeptRow>>;
 }
 
 /** Keeps events. */
@@ -67,7 +73,11 @@ const pageSize = 100;
  *
  * @throws the signal's reason, before the next row.
  */
-export async function* keptRows(reader: KeptEventReader, stream: KeptStream, range: KeptRange): AsyncGenerator<KeptRow> {
+export async function* keptRows(
+  reader: KeptEventReader,
+  stream: KeptStream,
+  range: KeptRange,
+): AsyncGenerator<KeptRow> {
   const { from: start, untilMs, nowMs, signal } = range;
   const until = timeText(untilMs);
   for await (const day of daysOf(reader, stream, dayOf(timeOf(start)), dayOf(untilMs), signal)) {

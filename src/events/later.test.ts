@@ -82,7 +82,12 @@ test("a row gives the job back as it was, and how it is queued", () => {
       };
       const { group, deduplicationId, text } = job;
       expect(waitingJob(dueRow(job))).toEqual({ group, deduplicationId, text });
-      expect(dueRow(job)).toMatchObject({ ...duePlace(jobId), eventId: jobId, type: "a.b.c", tenantId: "acme" });
+      expect(dueRow(job)).toMatchObject({
+        ...duePlace(jobId),
+        eventId: jobId,
+        type: "a.b.c",
+        tenantId: "acme",
+      });
     }),
   );
 });

@@ -27,8 +27,12 @@ export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number {
   if (!isDelay && !(at instanceof Date && Number.isFinite(at.getTime()))) {
     throw new TypeError("ctx.enqueue: `at` is not a valid Date");
   }
-  const dueMs = Math.max(nowMs, isDelay ? Math.ceil(nowMs + delaySeconds * 1000) : (at as Date).getTime()); // safe: one of them is there
-  if (dueMs - nowMs > mostMs) throw new RangeError("ctx.enqueue: the job is due in more than a year; enqueue it later");
+  const dueMs = Math.max(
+    nowMs,
+    isDelay ? Math.ceil(nowMs + delaySeconds * 1000) : (at as Date).getTime(),
+  ); // safe: one of them is there
+  if (dueMs - nowMs > mostMs)
+    throw new RangeError("ctx.enqueue: the job is due in more than a year; enqueue it later");
   return dueMs;
 }
 
@@ -60,14 +64,33 @@ export function queuedRow(nowMs: number, job: WaitingJob): OutboxRow {
 }
 
 /** Both hashes are without blanks. */
-function rowAt(place: DuePlace, { jobId, name, tenantId, group, deduplicationId, text }: WaitingJob): OutboxRow {
-  return { ...place, eventId: jobId, type: name, tenantId, text: `${deduplicationId} ${group} ${text}` };
+function rowAt(
+  place: DuePlace,
+  { jobId, name, tenantId, group, deduplicationId, text }: WaitingJob,
+): OutboxRow {
+  return {
+    ...place,
+    eventId: jobId,
+    type: name,
+    tenantId,
+    text: `${deduplicationId} ${group} ${text}`,
+  };
 }
 
 /** What a row says of its job; `undefined` where it is none. */
-export function waitingJob({ text, unreadable }: OutboxRow): Pick<WaitingJob, "group" | "deduplicationId" | "text"> | undefined {
-  const [, deduplicationId, group, message] = /^([\w-]{1,128}) ([\w-]{1,128}) (.+)$/s.exec(text) ?? [];
-  if (unreadable !== undefined || deduplicationId === undefined || group === undefined || message === undefined) return undefined;
+export function waitingJob({
+  text,
+  unreadable,
+}: OutboxRow): Pick<WaitingJob, "group" | "deduplicationId" | "text"> | undefined {
+  const [, deduplicationId, group, message] =
+    /^([\w-]{1,128}) ([\w-]{1,128}) (.+)$/s.exec(text) ?? [];
+  if (
+    unreadable !== undefined ||
+    deduplicationId === undefined ||
+    group === undefined ||
+    message === undefined
+  )
+    return undefined;
   return { deduplicationId, group, text: message };
 }
 
@@ -76,7 +99,10 @@ export type DuePlace = Pick<OutboxRow, "shard" | "sort">;
 
 /** Where a job waits that is due later, by its ID; `undefined` for what is no ID. */
 export function duePlace(jobId: unknown): DuePlace | undefined {
-  if (typeof jobId !== "string" || !/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/.test(jobId))
+  if (
+    typeof jobId !== "string" ||
+    !/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/.test(jobId)
+  )
     return undefined;
   const time = Number.parseInt(jobId.slice(0, 8) + jobId.slice(9, 13), 16);
   return { shard: dueShardOf(jobId), sort: `${timeText(time)}#${jobId}` };

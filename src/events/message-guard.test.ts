@@ -9,7 +9,12 @@ import type { MessageQueue } from "./message-queue.ts";
 import type { MessageProof } from "./proof.ts";
 
 const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
-const job: JobMessage<Readonly<Record<string, unknown>>> = { jobId: "j1", name: "files.file.scan", payload: { n: 1 }, ...cause };
+const job: JobMessage<Readonly<Record<string, unknown>>> = {
+  jobId: "j1",
+  name: "files.file.scan",
+  payload: { n: 1 },
+  ...cause,
+};
 const event: SharedEvent<Readonly<Record<string, unknown>>> = {
   kind: "shared",
   type: "file.created",
@@ -20,7 +25,12 @@ const event: SharedEvent<Readonly<Record<string, unknown>>> = {
 
 const keys = { k1: newRingKey(), k2: newRingKey() };
 const ringOf = (active: keyof typeof keys, ...names: (keyof typeof keys)[]) =>
-  parseKeyRing(JSON.stringify({ active, keys: Object.fromEntries([active, ...names].map((name) => [name, keys[name]])) }));
+  parseKeyRing(
+    JSON.stringify({
+      active,
+      keys: Object.fromEntries([active, ...names].map((name) => [name, keys[name]])),
+    }),
+  );
 const startMs = 1_000_000;
 
 interface Setting {
@@ -48,11 +58,14 @@ function guardOf({ proof, prefix = "keelson", ring, stored }: Setting) {
 }
 
 /** A queue, in so far as a guard looks at it. */
-const queueOf = (holds: MessageQueue["holds"], name = `keelson-${holds}`) => ({ name, holds }) as MessageQueue; // safe: for a guard
+const queueOf = (holds: MessageQueue["holds"], name = `keelson-${holds}`) =>
+  ({ name, holds }) as MessageQueue; // safe: for a guard
 
 const signedJob = async (guard: MessageGuard) => jobText(job, { proof: await guard.signJob(job) });
-const signedEvent = async (guard: MessageGuard) => envelopeText(event, { proof: await guard.signEvent(event) });
-const admitJob = (guard: MessageGuard, text: string) => guard.admit(readMessage(text), queueOf("jobs"), "m1");
+const signedEvent = async (guard: MessageGuard) =>
+  envelopeText(event, { proof: await guard.signEvent(event) });
+const admitJob = (guard: MessageGuard, text: string) =>
+  guard.admit(readMessage(text), queueOf("jobs"), "m1");
 const onBus = (text: string, source: string) =>
   JSON.stringify({ "detail-type": "file.created", source, detail: JSON.parse(text) });
 
@@ -71,30 +84,72 @@ test("what a server signs it takes, and what nobody has signed it refuses for go
   await guard.admit(readMessage(onBus(await signedEvent(guard), "keelson")), queue, "m1");
   const missing = new PermanentError("it has no proof");
   expect(await refusal(admitJob(guard, jobText(job)))).toEqual(missing);
-  expect(await refusal(guard.admit(readMessage(envelopeText(event)), queue, "m1"))).toEqual(missing);
+  expect(await refusal(guard.admit(readMessage(envelopeText(event)), queue, "m1"))).toEqual(
+    missing,
+  );
   expect(seen.lines).toEqual([]);
 });
 
 test.each<[string, (text: string) => string, string]>([
-  ["another tenant", (text) => text.replace('"acme"', '"globex"'), "its proof is not of this message"],
-  ["an originator", (text) => text.replace("{", '{"originator":"system",'), "its proof is not of this message"],
+  [
+    "another tenant",
+    (text) => text.replace('"acme"', '"globex"'),
+    "its proof is not of this message",
+  ],
+  [
+    "an originator",
+    (text) => text.replace("{", '{"originator":"system",'),
+    "its proof is not of this message",
+  ],
   ["another payload", (text) => text.replace('"n":1', '"n":2'), "its proof is not of this message"],
-  ["another MAC", (text) => text.replace(/"mac":"..../, '"mac":"AAAA'), "its proof is not of this message"],
-  ["half a MAC", (text) => text.replace(/"mac":"[^"]{20}/, '"mac":"'), "its proof has another shape"],
-  ["a proof that is null", () => JSON.stringify({ ...job, proof: null }), "its proof has another shape"],
-  ["a key of nobody's", (text) => text.replace('"k1"', '"k9"'), "its proof names the key k9, which the key ring has not"],
-  ["another key of the ring", (text) => text.replace('"k1"', '"k2"'), "its proof is not of this message"],
-])("a message with %s is refused for good, and no MAC is in the reason", async (_what, forge, reason) => {
-  const { guard } = guardOf({ proof: "require", ring: ringOf("k1", "k2"), stored: ringOf("k1", "k2") });
-  const text = await signedJob(guard);
-  expect(forge(text)).not.toBe(text);
-  expect(await refusal(admitJob(guard, forge(text)))).toEqual(new PermanentError(reason));
-});
+  [
+    "another MAC",
+    (text) => text.replace(/"mac":"..../, '"mac":"AAAA'),
+    "its proof is not of this message",
+  ],
+  [
+    "half a MAC",
+    (text) => text.replace(/"mac":"[^"]{20}/, '"mac":"'),
+    "its proof has another shape",
+  ],
+  [
+    "a proof that is null",
+    () => JSON.stringify({ ...job, proof: null }),
+    "its proof has another shape",
+  ],
+  [
+    "a key of nobody's",
+    (text) => text.replace('"k1"', '"k9"'),
+    "its proof names the key k9, which the key ring has not",
+  ],
+  [
+    "another key of the ring",
+    (text) => text.replace('"k1"', '"k2"'),
+    "its proof is not of this message",
+  ],
+])(
+  "a message with %s is refused for good, and no MAC is in the reason",
+  async (_what, forge, reason) => {
+    const { guard } = guardOf({
+      proof: "require",
+      ring: ringOf("k1", "k2"),
+      stored: ringOf("k1", "k2"),
+    });
+    const text = await signedJob(guard);
+    expect(forge(text)).not.toBe(text);
+    expect(await refusal(admitJob(guard, forge(text)))).toEqual(new PermanentError(reason));
+  },
+);
 
 test("what a run of the system has created is proven with that, and as nothing else", async () => {
   const { guard } = guardOf({ proof: "require", ring: ringOf("k1") });
   const { tenantId: _tenant, userId: _user, ...nobody } = cause;
-  const system = { ...nobody, tenantId: undefined, userId: undefined, originator: "system" } as const;
+  const system = {
+    ...nobody,
+    tenantId: undefined,
+    userId: undefined,
+    originator: "system",
+  } as const;
   const [ofJob, ofEvent] = [
     { ...job, ...system },
     { ...event, ...system },
@@ -108,7 +163,9 @@ test("what a run of the system has created is proven with that, and as nothing e
   await admitJob(guard, jobs);
   await guard.admit(readMessage(events), queueOf("events"), "m1");
   expect(await refusal(admitJob(guard, without(jobs)))).toEqual(wrong);
-  expect(await refusal(guard.admit(readMessage(without(events)), queueOf("events"), "m1"))).toEqual(wrong);
+  expect(await refusal(guard.admit(readMessage(without(events)), queueOf("events"), "m1"))).toEqual(
+    wrong,
+  );
 });
 
 test("the proof of a job is none of an event that has the same parts", async () => {
@@ -128,7 +185,9 @@ test("a job of another server that shares the ring is refused, and an event is t
   expect(await refusal(admitJob(own, await signedJob(other)))).toEqual(wrong);
   const text = await signedEvent(other);
   await own.admit(readMessage(onBus(text, "two")), queueOf("events"), "m1");
-  expect(await refusal(own.admit(readMessage(onBus(text, "one")), queueOf("events"), "m1"))).toEqual(wrong);
+  expect(
+    await refusal(own.admit(readMessage(onBus(text, "one")), queueOf("events"), "m1")),
+  ).toEqual(wrong);
   expect(await refusal(own.admit(readMessage(text), queueOf("events"), "m1"))).toEqual(wrong);
 });
 
@@ -137,14 +196,19 @@ test.each<[string, Setting, boolean]>([
   ["with sign", { ring: ringOf("k1"), proof: "sign" }, true],
   ["where it says nothing and has no ring", {}, false],
   ["with off", { ring: ringOf("k1"), proof: "off" }, false],
-])("a server %s takes what has no proof, and what has a wrong one: %j", async (_what, setting, signs) => {
-  const { guard, seen } = guardOf(setting);
-  expect((await guard.signJob(job)) !== undefined).toBe(signs);
-  expect((await guard.signEvent(event)) !== undefined).toBe(signs);
-  await admitJob(guard, jobText(job));
-  await admitJob(guard, jobText(job, { proof: { key: "k1", mac: "A".repeat(43) } }));
-  expect(seen.lines.map(([line]) => line)).toEqual(signs ? ["message.proof_missing", "message.proof_invalid"] : []);
-});
+])(
+  "a server %s takes what has no proof, and what has a wrong one: %j",
+  async (_what, setting, signs) => {
+    const { guard, seen } = guardOf(setting);
+    expect((await guard.signJob(job)) !== undefined).toBe(signs);
+    expect((await guard.signEvent(event)) !== undefined).toBe(signs);
+    await admitJob(guard, jobText(job));
+    await admitJob(guard, jobText(job, { proof: { key: "k1", mac: "A".repeat(43) } }));
+    expect(seen.lines.map(([line]) => line)).toEqual(
+      signs ? ["message.proof_missing", "message.proof_invalid"] : [],
+    );
+  },
+);
 
 test("a server that names no key ring and says nothing of proofs looks at none", async () => {
   const secrets = createSecrets({ clock: { now: () => startMs } });
@@ -177,18 +241,35 @@ test("what would be refused is said once a minute for each kind of it, with how 
   await admitJob(guard, jobText({ ...job, jobId: "j2" }));
   const reason = "it has no proof";
   expect(seen.lines).toEqual([
-    ["message.proof_missing", { queue: "keelson-jobs", messageId: "m1", job: job.name, jobId: "j1", reason, messages: 1 }],
     [
       "message.proof_missing",
-      { queue: "keelson-events", messageId: "m2", event: event.type, eventId: "e1", reason, messages: 1 },
+      { queue: "keelson-jobs", messageId: "m1", job: job.name, jobId: "j1", reason, messages: 1 },
     ],
-    ["message.proof_missing", { queue: "keelson-jobs", messageId: "m1", job: job.name, jobId: "j2", reason, messages: 5 }],
+    [
+      "message.proof_missing",
+      {
+        queue: "keelson-events",
+        messageId: "m2",
+        event: event.type,
+        eventId: "e1",
+        reason,
+        messages: 1,
+      },
+    ],
+    [
+      "message.proof_missing",
+      { queue: "keelson-jobs", messageId: "m1", job: job.name, jobId: "j2", reason, messages: 5 },
+    ],
   ]);
 });
 
 test("a key that was added since is looked for once, and a message of it taken", async () => {
   const { guard: signer } = guardOf({ ring: ringOf("k2") });
-  const { guard, seen } = guardOf({ proof: "require", ring: ringOf("k1"), stored: ringOf("k1", "k2") });
+  const { guard, seen } = guardOf({
+    proof: "require",
+    ring: ringOf("k1"),
+    stored: ringOf("k1", "k2"),
+  });
   seen.nowMs += 10_000;
   await admitJob(guard, await signedJob(signer));
   await admitJob(guard, await signedJob(signer));
@@ -223,7 +304,11 @@ test("what a removed key has signed is taken for a year and fourteen days, and t
   const { guard: signer } = guardOf({ ring: ringOf("k1") });
   const text = await signedJob(signer);
   const ring = parseKeyRing(
-    JSON.stringify({ active: "k2", keys: { k2: keys.k2 }, retired: { k1: retiredKey(keys.k1, startMs) } }),
+    JSON.stringify({
+      active: "k2",
+      keys: { k2: keys.k2 },
+      retired: { k1: retiredKey(keys.k1, startMs) },
+    }),
   );
   const { guard, seen } = guardOf({ proof: "require", ring, stored: ring });
   await admitJob(guard, text);
@@ -236,11 +321,23 @@ test("what a removed key has signed is taken for a year and fourteen days, and t
 });
 
 test.each<[string, MessageQueue["holds"], string, string]>([
-  ["a job in the queue of events", "events", jobText(job), "a job is not taken from the queue of events"],
-  ["an event in the queue of jobs", "jobs", envelopeText(event), "an event is not taken from the queue of jobs"],
+  [
+    "a job in the queue of events",
+    "events",
+    jobText(job),
+    "a job is not taken from the queue of events",
+  ],
+  [
+    "an event in the queue of jobs",
+    "jobs",
+    envelopeText(event),
+    "an event is not taken from the queue of jobs",
+  ],
 ])("%s is refused for good, whatever is done about proofs", async (_what, holds, text, reason) => {
   const { guard } = guardOf({ proof: "off" });
-  expect(await refusal(guard.admit(readMessage(text), queueOf(holds), "m1"))).toEqual(new PermanentError(reason));
+  expect(await refusal(guard.admit(readMessage(text), queueOf(holds), "m1"))).toEqual(
+    new PermanentError(reason),
+  );
 });
 
 test("both are taken from a queue of which nobody knows what it holds, and that is said once", async () => {

@@ -10,7 +10,15 @@ import { objectOf } from "./cause.ts";
 import { type Envelope, openEnvelope, type SharedEvent } from "./envelope.ts";
 import { type JobMessage, openJob } from "./job-message.ts";
 import type { MessageQueue } from "./message-queue.ts";
-import { isProven, type MessageProof, type Proof, type ProvenMessage, proofMode, proofOf, readProof } from "./proof.ts";
+import {
+  isProven,
+  type MessageProof,
+  type Proof,
+  type ProvenMessage,
+  proofMode,
+  proofOf,
+  readProof,
+} from "./proof.ts";
 
 /** Signs what a server sends, and says which messages it takes. */
 export interface MessageGuard {
@@ -50,7 +58,13 @@ export interface MessageGuardOptions {
 }
 
 /** Creates the {@link MessageGuard} of a runtime. */
-export function createMessageGuard({ proof: asked, source: own, secrets, clock, log }: MessageGuardOptions): MessageGuard {
+export function createMessageGuard({
+  proof: asked,
+  source: own,
+  secrets,
+  clock,
+  log,
+}: MessageGuardOptions): MessageGuard {
   const isOff = asked === "off" || (asked === undefined && !secrets.mayHaveRing());
   const derived = new Map<KeyObject, KeyObject>();
   const met = new Set<string>();
@@ -83,18 +97,34 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
     return left !== undefined && clock.now() < left.untilMs ? left.proof : undefined;
   };
 
-  const doubtOf = (message: ProvenMessage, given: unknown, { ring, isStale }: RecentRing): Doubt | undefined => {
+  const doubtOf = (
+    message: ProvenMessage,
+    given: unknown,
+    { ring, isStale }: RecentRing,
+  ): Doubt | undefined => {
     if (given === undefined) return { line: "message.proof_missing", reason: "it has no proof" };
     const line = "message.proof_invalid";
     const proof = readProof(given);
     if (proof === undefined) return { line, reason: "its proof has another shape" };
     const key = ring === undefined ? undefined : verifyingKey(ring, proof.key);
-    if (key === undefined) return { line, reason: `its proof names the key ${proof.key}, which the key ring has not`, isStale };
-    return isProven(message, proof, key) ? undefined : { line, reason: "its proof is not of this message" };
+    if (key === undefined)
+      return {
+        line,
+        reason: `its proof names the key ${proof.key}, which the key ring has not`,
+        isStale,
+      };
+    return isProven(message, proof, key)
+      ? undefined
+      : { line, reason: "its proof is not of this message" };
   };
 
   /** Logs what `require` would refuse, at most once a minute for each kind. */
-  const warn = ({ line, reason }: Doubt, { kind, name, id }: ProvenMessage, queue: MessageQueue, messageId: string) => {
+  const warn = (
+    { line, reason }: Doubt,
+    { kind, name, id }: ProvenMessage,
+    queue: MessageQueue,
+    messageId: string,
+  ) => {
     const key = `${line} ${kind}`;
     const last = warned.get(key);
     const messages = (last?.messages ?? 0) + 1;
@@ -104,14 +134,26 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
       return;
     }
     warned.set(key, { atMs: nowMs, messages: 0 });
-    log.warn(line, { queue: queue.name, messageId, [kind]: name, [`${kind}Id`]: id, reason, messages });
+    log.warn(line, {
+      queue: queue.name,
+      messageId,
+      [kind]: name,
+      [`${kind}Id`]: id,
+      reason,
+      messages,
+    });
   };
 
   const meet = ({ name, holds }: MessageQueue) => {
     if (holds !== undefined || met.has(name)) return;
     met.add(name);
-    const fix = "set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE to its name; events and jobs need a queue each";
-    log.warn("queue.kind_unknown", { queue: name, message: "events and jobs are both taken from it", fix });
+    const fix =
+      "set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE to its name; events and jobs need a queue each";
+    log.warn("queue.kind_unknown", {
+      queue: name,
+      message: "events and jobs are both taken from it",
+      fix,
+    });
   };
 
   return {
@@ -122,36 +164,77 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
       meet(queue);
       const isJob = "job" in read;
       if (queue.holds !== undefined && isJob !== (queue.holds === "jobs")) {
-        throw new PermanentError(`${isJob ? "a job" : "an event"} is not taken from the queue of ${queue.holds}`);
+        throw new PermanentError(
+          `${isJob ? "a job" : "an event"} is not taken from the queue of ${queue.holds}`,
+        );
       }
       if (isOff) return;
       const recent = await secrets.recent(readProof(read.proof)?.key);
       const mode = proofMode(asked, recent.ring !== undefined);
       if (mode === "off") return;
-      const message = isJob ? provenJob(read.job, own) : provenEvent(read.event, read.source ?? own);
+      const message = isJob
+        ? provenJob(read.job, own)
+        : provenEvent(read.event, read.source ?? own);
       const doubt = doubtOf(message, read.proof, recent);
       if (doubt === undefined) return;
       if (mode === "sign") return warn(doubt, message, queue, messageId);
       // A key that was just added is known at the next attempt.
-      if (doubt.isStale) throw new FrameworkError("config_unavailable", `${doubt.reason}, and it cannot be read at the moment`);
+      if (doubt.isStale)
+        throw new FrameworkError(
+          "config_unavailable",
+          `${doubt.reason}, and it cannot be read at the moment`,
+        );
       throw new PermanentError(doubt.reason);
     },
   };
 }
 
 function provenEvent(event: SharedEvent, source: string): ProvenMessage {
-  const { type: name, eventId: id, payload, causedBy, origRequestId, tenantId, userId, originator } = event;
-  return { kind: "event", source, name, id, payload, causedBy, origRequestId, tenantId, userId, originator };
+  const {
+    type: name,
+    eventId: id,
+    payload,
+    causedBy,
+    origRequestId,
+    tenantId,
+    userId,
+    originator,
+  } = event;
+  return {
+    kind: "event",
+    source,
+    name,
+    id,
+    payload,
+    causedBy,
+    origRequestId,
+    tenantId,
+    userId,
+    originator,
+  };
 }
 
 /** A job belongs to its server: another server's job is refused, even if they share the ring. */
 function provenJob(job: JobMessage, source: string): ProvenMessage {
   const { name, jobId: id, payload, causedBy, origRequestId, tenantId, userId, originator } = job;
-  return { kind: "job", source, name, id, payload, causedBy, origRequestId, tenantId, userId, originator };
+  return {
+    kind: "job",
+    source,
+    name,
+    id,
+    payload,
+    causedBy,
+    origRequestId,
+    tenantId,
+    userId,
+    originator,
+  };
 }
 
 /** What came over a queue: an event, or a job. */
-export type ReadMessage = Envelope | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
+export type ReadMessage =
+  | Envelope
+  | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
 
 /** Reads a message by its shape. @throws PermanentError for what is neither. */
 export function readMessage(text: string): ReadMessage {

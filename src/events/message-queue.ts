@@ -28,7 +28,10 @@ export interface MessageQueue {
   /** The address, for who polls it. */
   url(): Promise<string>;
   /** @returns the ID of the message: that of the first where it is one of the last 5 minutes. */
-  send(body: string, options: { readonly group: string; readonly deduplicationId: string }): Promise<string>;
+  send(
+    body: string,
+    options: { readonly group: string; readonly deduplicationId: string },
+  ): Promise<string>;
   /** Whether the queue will never take a message that it has answered with this error. */
   isFinal(error: unknown): boolean;
   /** At most ten messages that are there; hidden from others until they are handed back, for 30 s at most. */

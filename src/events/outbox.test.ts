@@ -6,7 +6,13 @@ import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { claimKey, keyText, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { createClaims } from "../once/claims.ts";
-import { createOutbox, type EventBus, type OutboxOptions, type OutboxRow, type OutboxStore } from "./outbox.ts";
+import {
+  createOutbox,
+  type EventBus,
+  type OutboxOptions,
+  type OutboxRow,
+  type OutboxStore,
+} from "./outbox.ts";
 
 const graceMs = 10_000;
 const sweepKey = (shard: string) => claimKey(["outbox-sweep"], shard);
@@ -30,7 +36,10 @@ class Shared {
   add(shard: number, number: number, ageMs: number): OutboxRow {
     const eventId = eventIdOf(shard, number);
     const clock = { now: () => this.world.nowMs - ageMs };
-    const row = outboxOf(this, { clock }).row({ eventId, type: "file.created" }, `{"eventId":"${eventId}"}`);
+    const row = outboxOf(this, { clock }).row(
+      { eventId, type: "file.created" },
+      `{"eventId":"${eventId}"}`,
+    );
     this.rows.push(row);
     return row;
   }
@@ -106,8 +115,12 @@ function processOf(
     pending: async (shard, before, limit, after = "") => {
       await turn("pending");
       shared.reads.push(shard);
-      const waiting = shared.rows.filter(({ shard: of, sort }) => of === shard && sort < before && sort > after);
-      return waiting.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, Math.min(limit, most));
+      const waiting = shared.rows.filter(
+        ({ shard: of, sort }) => of === shard && sort < before && sort > after,
+      );
+      return waiting
+        .sort((one, other) => (one.sort < other.sort ? -1 : 1))
+        .slice(0, Math.min(limit, most));
     },
     ...own,
   };
@@ -124,8 +137,15 @@ function processOf(
     },
     ...own,
   };
-  const line = (level: string) => (msg: string, data?: unknown) => void shared.lines.push([level, msg, data]);
-  const log: Logger = { info: line("info"), warn: line("warn"), error: line("error"), debug: line("debug"), child: () => log };
+  const line = (level: string) => (msg: string, data?: unknown) =>
+    void shared.lines.push([level, msg, data]);
+  const log: Logger = {
+    info: line("info"),
+    warn: line("warn"),
+    error: line("error"),
+    debug: line("debug"),
+    child: () => log,
+  };
   const outbox = createOutbox({
     store,
     bus: async () => {
@@ -152,12 +172,15 @@ const reject = async () => {
 test("the rows of a shard are in the order of time, and an event is always in the same of eight shards", () => {
   fc.assert(
     fc.property(fc.uuid(), fc.nat(4e12), fc.nat(4e12), (eventId, one, other) => {
-      const rowAt = (ms: number) => outboxOf(new Shared(), { clock: { now: () => ms } }).row({ eventId, type: "a.b" }, "{}");
+      const rowAt = (ms: number) =>
+        outboxOf(new Shared(), { clock: { now: () => ms } }).row({ eventId, type: "a.b" }, "{}");
       const [first, second] = [rowAt(one), rowAt(other)];
       expect(first).toMatchObject({ eventId, type: "a.b", text: "{}" });
       expect(first.shard).toMatch(/^shard#[0-7]$/);
       expect(second.shard).toBe(first.shard);
-      expect(Math.sign(one - other)).toBe(first.sort < second.sort ? -1 : first.sort > second.sort ? 1 : 0);
+      expect(Math.sign(one - other)).toBe(
+        first.sort < second.sort ? -1 : first.sort > second.sort ? 1 : 0,
+      );
     }),
   );
 });
@@ -170,12 +193,17 @@ test("two events of one moment are two rows", () => {
 test("what the bus took is removed, what it did not is left and logged", async () => {
   const shared = new Shared();
   const [first, second, third] = [shared.add(0, 0, 0), shared.add(1, 1, 0), shared.add(2, 2, 0)];
-  shared.reasonOf = (eventId) => (eventId === second.eventId ? "ThrottlingException slow down" : undefined);
+  shared.reasonOf = (eventId) =>
+    eventId === second.eventId ? "ThrottlingException slow down" : undefined;
   await outboxOf(shared).dispatch([first, second, third]);
   expect(shared.dispatched()).toEqual(idsOf([first, second, third]));
   expect(shared.rows).toEqual([second]);
   expect(shared.lines).toEqual([
-    ["warn", "event.dispatch_failed", { events: [`file.created ${second.eventId}`], reason: "ThrottlingException slow down" }],
+    [
+      "warn",
+      "event.dispatch_failed",
+      { events: [`file.created ${second.eventId}`], reason: "ThrottlingException slow down" },
+    ],
   ]);
 });
 
@@ -216,11 +244,19 @@ test("a sweep dispatches rows as old as the grace, and leaves those that are on 
   const shared = new Shared();
   const old = [shared.add(5, 0, graceMs + 60_000), shared.add(5, 1, graceMs)];
   const young = [shared.add(5, 2, graceMs - 1), shared.add(5, 3, 0)];
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+    dispatched: 2,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.puts).toEqual([idsOf(old)]);
   expect(shared.rows).toEqual(young);
   shared.world.nowMs += graceMs;
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+    dispatched: 2,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.rows).toEqual([]);
 });
 
@@ -229,16 +265,30 @@ test("a sweep goes through all shards, each by itself and the oldest rows first"
   for (let shard = 7; shard >= 0; shard -= 1) {
     for (const number of [0, 1, 2]) shared.add(shard, number, graceMs + 1_000 - number);
   }
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 24, left: 0, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+    dispatched: 24,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.puts).toEqual(
-    Array.from({ length: 8 }, (_, shard) => [eventIdOf(shard, 0), eventIdOf(shard, 1), eventIdOf(shard, 2)]),
+    Array.from({ length: 8 }, (_, shard) => [
+      eventIdOf(shard, 0),
+      eventIdOf(shard, 1),
+      eventIdOf(shard, 2),
+    ]),
   );
-  expect(shared.lines).toEqual([["info", "outbox.swept", { dispatched: 24, left: 0, setAside: 0 }]]);
+  expect(shared.lines).toEqual([
+    ["info", "outbox.swept", { dispatched: 24, left: 0, setAside: 0 }],
+  ]);
 });
 
 test("a sweep that finds nothing reads each shard once, claims none and logs nothing", async () => {
   const shared = new Shared();
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+    dispatched: 0,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.reads).toEqual(Array.from({ length: 8 }, (_, shard) => `shard#${shard}`));
   expect([[...shared.world.seen], shared.lines]).toEqual([[], []]);
 });
@@ -268,7 +318,11 @@ test("a sweep lets go of its shards, so that the next sweep need not wait", asyn
   await outboxOf(shared).sweep({ graceMs });
   expect(shared.world.records.size).toBe(0);
   shared.add(3, 1, graceMs);
-  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0, setAside: 0 });
+  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({
+    dispatched: 1,
+    left: 0,
+    setAside: 0,
+  });
 });
 
 test.each([
@@ -278,15 +332,25 @@ test.each([
 ])("a sweep of %i rows of one shard goes on page by page", async (count, sizes) => {
   const shared = new Shared();
   for (let number = 0; number < count; number += 1) shared.add(2, number, graceMs + count - number);
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: count, left: 0, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+    dispatched: count,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.puts.map(({ length }) => length)).toEqual(sizes);
-  expect(shared.dispatched()).toEqual(Array.from({ length: count }, (_, number) => eventIdOf(2, number)));
+  expect(shared.dispatched()).toEqual(
+    Array.from({ length: count }, (_, number) => eventIdOf(2, number)),
+  );
 });
 
 test("a page that ends before it is full is not the last", async () => {
   const shared = new Shared();
   for (let number = 0; number < 5; number += 1) shared.add(2, number, graceMs + 5 - number);
-  expect(await outboxOf(shared, { most: 2 }).sweep({ graceMs })).toEqual({ dispatched: 5, left: 0, setAside: 0 });
+  expect(await outboxOf(shared, { most: 2 }).sweep({ graceMs })).toEqual({
+    dispatched: 5,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.puts.map(({ length }) => length)).toEqual([2, 2, 1]);
 });
 
@@ -296,10 +360,18 @@ test("rows that the bus does not take do not hold up those behind them, nor othe
   shared.add(6, 0, graceMs);
   const refused = [eventIdOf(2, 101), eventIdOf(2, 102)];
   shared.reasonOf = (eventId) => (refused.includes(eventId) ? "InternalFailure" : undefined);
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 249, left: 2, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+    dispatched: 249,
+    left: 2,
+    setAside: 0,
+  });
   expect(shared.puts.map(({ length }) => length)).toEqual([100, 100, 50, 1]);
   expect(shared.lines).toEqual([
-    ["warn", "event.dispatch_failed", { events: refused.map((id) => `file.created ${id}`), reason: "InternalFailure" }],
+    [
+      "warn",
+      "event.dispatch_failed",
+      { events: refused.map((id) => `file.created ${id}`), reason: "InternalFailure" },
+    ],
     ["info", "outbox.swept", { dispatched: 249, left: 2, setAside: 0 }],
   ]);
   expect(shared.world.records.size).toBe(0);
@@ -332,7 +404,11 @@ test("a page of events that cannot be set aside does not hold up those behind it
   const isBad = (eventId: string) => eventId < eventIdOf(2, 100);
   shared.reasonOf = (eventId) => (isBad(eventId) ? "MalformedDetail" : undefined);
   shared.isFinal = isBad;
-  expect(await outboxOf(shared, { setAside: reject }).sweep({ graceMs })).toEqual({ dispatched: 50, left: 100, setAside: 0 });
+  expect(await outboxOf(shared, { setAside: reject }).sweep({ graceMs })).toEqual({
+    dispatched: 50,
+    left: 100,
+    setAside: 0,
+  });
 });
 
 test("a bus that takes nothing of a page is asked again another time, and for the next shard", async () => {
@@ -340,7 +416,11 @@ test("a bus that takes nothing of a page is asked again another time, and for th
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
   shared.add(6, 0, graceMs);
   shared.reasonOf = (_eventId, call) => (call === 1 ? "InternalFailure" : undefined);
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 1, left: 100, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+    dispatched: 1,
+    left: 100,
+    setAside: 0,
+  });
   expect(shared.puts.map(({ length }) => length)).toEqual([100, 1]);
 });
 
@@ -382,7 +462,11 @@ describe("an event that the bus will never take", () => {
     const isBad = (eventId: string) => eventId < eventIdOf(2, 100);
     shared.reasonOf = (eventId) => (isBad(eventId) ? reason : undefined);
     shared.isFinal = isBad;
-    expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 50, left: 0, setAside: 100 });
+    expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
+      dispatched: 50,
+      left: 0,
+      setAside: 100,
+    });
   });
 
   test("is left after its commit: who sets it aside has claimed its shard", async () => {
@@ -393,7 +477,9 @@ describe("an event that the bus will never take", () => {
     const { outbox } = processOf(shared);
     await outbox.dispatch([row]);
     expect([shared.rows, shared.asides]).toEqual([[row], []]);
-    expect(shared.lines).toEqual([["warn", "event.dispatch_failed", { events: [`file.created ${row.eventId}`], reason }]]);
+    expect(shared.lines).toEqual([
+      ["warn", "event.dispatch_failed", { events: [`file.created ${row.eventId}`], reason }],
+    ]);
     expect(await outbox.dispatchLeft([row])).toEqual({ dispatched: 0, left: 0, setAside: 1 });
     expect(shared.asides).toHaveLength(1);
   });
@@ -410,7 +496,12 @@ describe("an event that the bus will never take", () => {
       setAside: 0,
     });
     expect(shared.rows).toEqual([bad]);
-    const refused = { type: "file.created", eventId: bad.eventId, refusal: reason, reason: "Error: connect ECONNREFUSED" };
+    const refused = {
+      type: "file.created",
+      eventId: bad.eventId,
+      refusal: reason,
+      reason: "Error: connect ECONNREFUSED",
+    };
     expect(shared.lines).toContainEqual(["warn", "event.set_aside_failed", refused]);
   });
 
@@ -429,14 +520,27 @@ describe("an event that the bus will never take", () => {
 
   test("is also a row that is none: the bus is not asked about it", async () => {
     const shared = new Shared();
-    const row = { ...shared.add(2, 0, graceMs), type: "unknown", text: "", unreadable: { pk: "shard#2", envelope: 7 } };
+    const row = {
+      ...shared.add(2, 0, graceMs),
+      type: "unknown",
+      text: "",
+      unreadable: { pk: "shard#2", envelope: 7 },
+    };
     shared.rows = [row];
-    expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({ dispatched: 0, left: 0, setAside: 1 });
+    expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({
+      dispatched: 0,
+      left: 0,
+      setAside: 1,
+    });
     expect(shared.asides.map(([aside]) => aside)).toEqual([row]);
     expect(shared.lines[0]).toEqual([
       "error",
       "event.set_aside",
-      { type: "unknown", eventId: row.eventId, reason: expect.stringContaining("the row is no event") },
+      {
+        type: "unknown",
+        eventId: row.eventId,
+        reason: expect.stringContaining("the row is no event"),
+      },
     ]);
   });
 });
@@ -446,7 +550,11 @@ test("a sweep that is called off before it begins reads nothing, and measures no
   shared.add(0, 0, graceMs);
   const { metrics, values } = recordedMetrics();
   const outbox = outboxOf(shared, { metrics });
-  expect(await outbox.sweep({ graceMs, signal: AbortSignal.abort() })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
+  expect(await outbox.sweep({ graceMs, signal: AbortSignal.abort() })).toEqual({
+    dispatched: 0,
+    left: 0,
+    setAside: 0,
+  });
   expect([shared.reads, shared.puts, values]).toEqual([[], [], []]);
 });
 
@@ -484,7 +592,9 @@ test("the age is that of the oldest row that was seen, also in a shard that anot
   await sweep();
   shared.rows = [{ ...shared.add(3, 0, 0), shard: "due#1", sort: "no time" }];
   await sweep();
-  expect(values.filter(([name]) => name === "keelson.outbox.age").map(([, seconds]) => seconds)).toEqual([100, 300, 0]);
+  expect(
+    values.filter(([name]) => name === "keelson.outbox.age").map(([, seconds]) => seconds),
+  ).toEqual([100, 300, 0]);
 });
 
 test("a sweep that is called off ends after the page that is under way, and lets go", async () => {
@@ -493,7 +603,11 @@ test("a sweep that is called off ends after the page that is under way, and lets
   shared.add(6, 0, graceMs);
   const stopping = new AbortController();
   shared.reasonOf = () => void stopping.abort();
-  expect(await outboxOf(shared).sweep({ graceMs, signal: stopping.signal })).toEqual({ dispatched: 100, left: 0, setAside: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs, signal: stopping.signal })).toEqual({
+    dispatched: 100,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.puts).toHaveLength(1);
   expect([shared.rows.length, shared.world.records.size]).toEqual([151, 0]);
 });
@@ -511,7 +625,11 @@ test("a sweep that has lost its shard to another ends there, and leaves it to th
       process.schedule.tick();
     },
   });
-  expect(await process.outbox.sweep({ graceMs })).toEqual({ dispatched: 100, left: 0, setAside: 0 });
+  expect(await process.outbox.sweep({ graceMs })).toEqual({
+    dispatched: 100,
+    left: 0,
+    setAside: 0,
+  });
   expect(shared.puts).toHaveLength(1);
   expect([world.records.get(key)?.owner, world.violations]).toEqual(["b1", []]);
 });
@@ -520,7 +638,11 @@ test("a sweep leaves all rows where the bus cannot be reached, says why, and let
   const shared = new Shared();
   shared.add(2, 0, graceMs);
   shared.add(6, 1, graceMs);
-  expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({ dispatched: 0, left: 2, setAside: 0 });
+  expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({
+    dispatched: 0,
+    left: 2,
+    setAside: 0,
+  });
   const reason = "Error: connect ECONNREFUSED";
   expect(shared.lines).toEqual([
     ["warn", "event.dispatch_failed", { events: [`file.created ${eventIdOf(2, 0)}`], reason }],
@@ -538,24 +660,41 @@ test.each<[string, Fakes]>([
   shared.add(2, 0, graceMs);
   await expect(outboxOf(shared, fakes).sweep({ graceMs })).rejects.toThrow("connect ECONNREFUSED");
   expect(shared.world.records.size).toBe(0);
-  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0, setAside: 0 });
+  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({
+    dispatched: 1,
+    left: 0,
+    setAside: 0,
+  });
 });
 
 test("several sweeps at once dispatch each row once, and leave none, however their calls interleave", async () => {
   const shards = fc.array(fc.nat(2), { minLength: 1, maxLength: 6 });
   await fc.assert(
-    fc.asyncProperty(fc.scheduler(), shards, fc.integer({ min: 2, max: 3 }), async (scheduler, given, sweepers) => {
-      const shared = new Shared();
-      for (const [number, shard] of given.entries()) shared.add(shard, number, graceMs + number);
-      const turn = (call: string) => scheduler.schedule(Promise.resolve(), call);
-      const swept = await scheduler.waitFor(
-        Promise.all(
-          Array.from({ length: sweepers }, (_, index) => outboxOf(shared, { name: `p${index}-`, turn }).sweep({ graceMs })),
-        ),
-      );
-      expect(shared.dispatched().sort()).toEqual(given.map((shard, number) => eventIdOf(shard, number)).sort());
-      expect(swept.reduce((sum, { dispatched }) => sum + dispatched, 0)).toBe(given.length);
-      expect([shared.rows, shared.world.records.size, shared.world.violations]).toEqual([[], 0, []]);
-    }),
+    fc.asyncProperty(
+      fc.scheduler(),
+      shards,
+      fc.integer({ min: 2, max: 3 }),
+      async (scheduler, given, sweepers) => {
+        const shared = new Shared();
+        for (const [number, shard] of given.entries()) shared.add(shard, number, graceMs + number);
+        const turn = (call: string) => scheduler.schedule(Promise.resolve(), call);
+        const swept = await scheduler.waitFor(
+          Promise.all(
+            Array.from({ length: sweepers }, (_, index) =>
+              outboxOf(shared, { name: `p${index}-`, turn }).sweep({ graceMs }),
+            ),
+          ),
+        );
+        expect(shared.dispatched().sort()).toEqual(
+          given.map((shard, number) => eventIdOf(shard, number)).sort(),
+        );
+        expect(swept.reduce((sum, { dispatched }) => sum + dispatched, 0)).toBe(given.length);
+        expect([shared.rows, shared.world.records.size, shared.world.violations]).toEqual([
+          [],
+          0,
+          [],
+        ]);
+      },
+    ),
   );
 });

@@ -34,7 +34,12 @@ export interface OutboxStore {
    */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
   /** The first rows of a shard before `beforeSort`, and behind `afterSort` where it is given, at most `limit`. */
-  pending(shard: string, beforeSort: string, limit: number, afterSort?: string): Promise<readonly OutboxRow[]>;
+  pending(
+    shard: string,
+    beforeSort: string,
+    limit: number,
+    afterSort?: string,
+  ): Promise<readonly OutboxRow[]>;
 }
 
 /** Why the bus has not taken an event. */
@@ -51,7 +56,9 @@ export interface EventBus {
    *
    * @returns for each event why it was not taken, `undefined` where it was.
    */
-  put(events: readonly Pick<OutboxRow, "type" | "text">[]): Promise<readonly (Refusal | undefined)[]>;
+  put(
+    events: readonly Pick<OutboxRow, "type" | "text">[],
+  ): Promise<readonly (Refusal | undefined)[]>;
   readonly name: string;
   /** Whether an instrumentation of its client makes spans. Default `false`. */
   readonly isTraced?: boolean;
@@ -69,7 +76,9 @@ export interface OutboxOptions {
   /** Where its sweeps have stopped. Default: its own. */
   readonly stops?: SweepStops;
   /** Sends the jobs that are due, read from the store that it is given; absent where there are none. */
-  readonly sweepDue?: ((signal: AbortSignal | undefined, store: OutboxStore) => Promise<Swept>) | undefined;
+  readonly sweepDue?:
+    | ((signal: AbortSignal | undefined, store: OutboxStore) => Promise<Swept>)
+    | undefined;
 }
 
 /** Dispatches events after their commit, and sweeps what was left. */
@@ -118,7 +127,10 @@ export const shards = 8;
 /** How many rows of a shard are read at once. */
 const pageSize = 100;
 
-const noEvent: Refusal = { reason: "the row is no event: it has no envelope, type or event ID", isFinal: true };
+const noEvent: Refusal = {
+  reason: "the row is no event: it has no envelope, type or event ID",
+  isFinal: true,
+};
 
 /** What was done with a page of rows. */
 export interface WorkedPage {
@@ -131,7 +143,16 @@ export interface WorkedPage {
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 /** Creates an {@link Outbox}. */
-export function createOutbox({ store, bus, claims, clock, log, metrics, stops = new Map(), sweepDue }: OutboxOptions): Outbox {
+export function createOutbox({
+  store,
+  bus,
+  claims,
+  clock,
+  log,
+  metrics,
+  stops = new Map(),
+  sweepDue,
+}: OutboxOptions): Outbox {
   /** For each row why the bus has not taken it; a bus that cannot be opened has taken none. */
   const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (Refusal | undefined)[]> => {
     const readable = rows.filter(({ unreadable }) => unreadable === undefined);
@@ -148,7 +169,11 @@ export function createOutbox({ store, bus, claims, clock, log, metrics, stops = 
   /** Puts rows on the bus and removes those that it has taken. What it will never take is left, or set aside. */
   const put = async (rows: readonly OutboxRow[], setsAside: boolean): Promise<WorkedPage> => {
     const refusals = await putAll(rows);
-    const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [[], [], []];
+    const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [
+      [],
+      [],
+      [],
+    ];
     let firstReason: string | undefined;
     for (const [index, row] of rows.entries()) {
       const refusal = refusals[index];
@@ -170,7 +195,12 @@ export function createOutbox({ store, bus, claims, clock, log, metrics, stops = 
         log.error("event.set_aside", { type: row.type, eventId: row.eventId, reason });
       } catch (error) {
         stuck += 1;
-        log.warn("event.set_aside_failed", { type: row.type, eventId: row.eventId, refusal: reason, reason: String(error) });
+        log.warn("event.set_aside_failed", {
+          type: row.type,
+          eventId: row.eventId,
+          refusal: reason,
+          reason: String(error),
+        });
       }
     }
     const swept = { dispatched: taken.length, left: left.length + stuck, setAside };
@@ -208,9 +238,19 @@ export function createOutbox({ store, bus, claims, clock, log, metrics, stops = 
       for (let shard = 0; shard < shards && !signal?.aborted; shard += 1) {
         const before = timeText(clock.now() - graceMs + 1);
         const work = (rows: readonly OutboxRow[]) => put(rows, true);
-        total = sum(total, await sweepShard({ store: watched, claims, stops }, `shard#${shard}`, before, signal, work));
+        total = sum(
+          total,
+          await sweepShard(
+            { store: watched, claims, stops },
+            `shard#${shard}`,
+            before,
+            signal,
+            work,
+          ),
+        );
       }
-      if (sweepDue !== undefined && !signal?.aborted) total = sum(total, await sweepDue(signal, watched));
+      if (sweepDue !== undefined && !signal?.aborted)
+        total = sum(total, await sweepDue(signal, watched));
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
       // One that was called off has not looked everywhere: what it has not seen may be long and old.
@@ -231,7 +271,11 @@ export function createOutbox({ store, bus, claims, clock, log, metrics, stops = 
  * @throws what the store throws.
  */
 export async function sweepShard(
-  { store, claims, stops }: Pick<OutboxOptions, "store" | "claims"> & { readonly stops: SweepStops },
+  {
+    store,
+    claims,
+    stops,
+  }: Pick<OutboxOptions, "store" | "claims"> & { readonly stops: SweepStops },
   shard: string,
   before: string,
   signal: AbortSignal | undefined,

@@ -33,9 +33,17 @@ export interface FirstEvent {
 /** What is known of projections. The tenant `undefined` is all of them. */
 export interface ProjectionStore {
   /** What all tenants have, and what the tenant has of its own. */
-  active(name: string, tenantId: string | undefined): Promise<{ readonly all?: ActiveVersion; readonly own?: ActiveVersion }>;
+  active(
+    name: string,
+    tenantId: string | undefined,
+  ): Promise<{ readonly all?: ActiveVersion; readonly own?: ActiveVersion }>;
   /** Sets the active version in the place of `before`; `false` where that is not there any more. */
-  activate(name: string, tenantId: string | undefined, next: ActiveVersion, before: ActiveVersion | undefined): Promise<boolean>;
+  activate(
+    name: string,
+    tenantId: string | undefined,
+    next: ActiveVersion,
+    before: ActiveVersion | undefined,
+  ): Promise<boolean>;
   /** What marks an event as counted, for the transaction that counts it. It fails where the event was counted before. */
   mark(name: string, version: number, event: Marked, keptDays: number): TransactionItem;
   /** Whether an event was counted. */

@@ -23,7 +23,13 @@ const names = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme" });
 /** As it comes out of JSON, where there is no -0. */
 const json = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 const payloads = fc
-  .dictionary(fc.oneof(fc.string({ unit: codePoint }), fc.constantFrom("__proto__", "toJSON", "0", "10", "2")), fc.jsonValue())
+  .dictionary(
+    fc.oneof(
+      fc.string({ unit: codePoint }),
+      fc.constantFrom("__proto__", "toJSON", "0", "10", "2"),
+    ),
+    fc.jsonValue(),
+  )
   .filter((payload) => !isMisread(payload))
   .map(json);
 const messages: fc.Arbitrary<ProvenMessage> = fc.record({
@@ -58,9 +64,12 @@ function rewritten(value: unknown, turn: () => number): string {
   if (typeof value === "number") {
     const exponent = value.toExponential();
     const plain = String(value);
-    return [plain, exponent, exponent.toUpperCase(), /^-?\d+$/.test(plain) ? `${plain}.0` : plain][turn() % 4] as string;
+    return [plain, exponent, exponent.toUpperCase(), /^-?\d+$/.test(plain) ? `${plain}.0` : plain][
+      turn() % 4
+    ] as string;
   }
-  if (Array.isArray(value)) return `[${blank()}${value.map((part) => rewritten(part, turn)).join(`${blank()},${blank()}`)}]`;
+  if (Array.isArray(value))
+    return `[${blank()}${value.map((part) => rewritten(part, turn)).join(`${blank()},${blank()}`)}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const members = Object.entries(value)
     .filter(([, part]) => part !== undefined)
@@ -83,7 +92,11 @@ test("a message whose JSON somebody has written again in another way keeps its p
         return state >>> 8;
       };
       const text = rewritten(given, turn);
-      const read = { tenantId: undefined, userId: undefined, ...(JSON.parse(text) as ProvenMessage) };
+      const read = {
+        tenantId: undefined,
+        userId: undefined,
+        ...(JSON.parse(text) as ProvenMessage),
+      };
       expect(isProven(read, proofOf(given, "k", key), key)).toBe(true);
     }),
     { numRuns: 200 },
@@ -157,14 +170,20 @@ test("a proof of the system's message is of no other originator's, and of no ten
   const ofSystem = proofOf({ ...nobody, originator: "system" }, "k", key);
   expect(isProven({ ...nobody, originator: "system" }, ofSystem, key)).toBe(true);
   expect(isProven(nobody, ofSystem, key)).toBe(false);
-  expect(isProven({ ...nobody, originator: "system", tenantId: "acme" }, ofSystem, key)).toBe(false);
+  expect(isProven({ ...nobody, originator: "system", tenantId: "acme" }, ofSystem, key)).toBe(
+    false,
+  );
 });
 
 test("a proof is the one that every version makes, in a rolling deployment too", () => {
   const { mac } = proofOf(message, "2026", createSecretKey(Buffer.alloc(32)));
   // Computed by hand: HMAC-SHA-256 of "1:13:job7:keelson15:files.file.scan2:j1…".
   expect(mac).toBe("e5zJlqCxr91mpiqmq5kAVju8_fUANaMt_0z-PTncoAY");
-  const said = proofOf({ ...message, originator: undefined }, "2026", createSecretKey(Buffer.alloc(32)));
+  const said = proofOf(
+    { ...message, originator: undefined },
+    "2026",
+    createSecretKey(Buffer.alloc(32)),
+  );
   expect(said.mac).toBe(mac);
 });
 
@@ -172,7 +191,10 @@ test.each([
   ["a null that was signed", "null", "1e999"],
   ["a 0 that was signed", "0", "-0"],
 ])("a number that JSON reads and never writes does not pass for %s", (_what, signed, forged) => {
-  const of = (number: string): ProvenMessage => ({ ...message, payload: JSON.parse(`{"n":${number}}`) });
+  const of = (number: string): ProvenMessage => ({
+    ...message,
+    payload: JSON.parse(`{"n":${number}}`),
+  });
   const signedProof = proofOf(of(signed), "k", key);
   expect(isProven(of(signed), signedProof, key)).toBe(true);
   expect(isProven(of(forged), signedProof, key)).toBe(false);

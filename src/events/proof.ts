@@ -59,12 +59,25 @@ export function readProof(value: unknown): Proof | undefined {
  * Each has its place, and absent is another than empty.
  */
 function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
-  const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, payload, originator } = message;
-  const fields = ["1", kind, source, name, id, causedBy, origRequestId, tenantId, userId, sortedJson(payload)];
+  const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, payload, originator } =
+    message;
+  const fields = [
+    "1",
+    kind,
+    source,
+    name,
+    id,
+    causedBy,
+    origRequestId,
+    tenantId,
+    userId,
+    sortedJson(payload),
+  ];
   // Only where it says something: all other messages keep the proof that every version makes.
   if (originator !== undefined) fields.push(originator);
   const mac = createHmac("sha256", signingKey);
-  for (const field of fields) mac.update(field === undefined ? "-" : `${Buffer.byteLength(field)}:${field}`);
+  for (const field of fields)
+    mac.update(field === undefined ? "-" : `${Buffer.byteLength(field)}:${field}`);
   return mac.digest();
 }
 
@@ -72,8 +85,11 @@ function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
 function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) => {
     // 1e999 is read as Infinity, and -0 as it is: written, they would be null and 0.
-    if (typeof part === "number" && (!Number.isFinite(part) || Object.is(part, -0))) throw new TypeError("not written as it is");
+    if (typeof part === "number" && (!Number.isFinite(part) || Object.is(part, -0)))
+      throw new TypeError("not written as it is");
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
-    return Object.fromEntries(Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)));
+    return Object.fromEntries(
+      Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)),
+    );
   });
 }

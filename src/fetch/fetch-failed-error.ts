@@ -12,11 +12,18 @@ export class FetchFailedError extends TypeError {
   /** How often the call was sent. */
   readonly attempts: number;
 
-  constructor(request: Pick<Request, "method" | "url" | "headers">, attempts: number, cause: unknown) {
+  constructor(
+    request: Pick<Request, "method" | "url" | "headers">,
+    attempts: number,
+    cause: unknown,
+  ) {
     const requestId = String(request.headers.get("x-request-id"));
     const { origin, pathname } = new URL(request.url); // a query may have secrets
     const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
-    super(`${request.method} ${origin}${pathname} got no answer in ${times} (X-Request-ID ${requestId})`, { cause });
+    super(
+      `${request.method} ${origin}${pathname} got no answer in ${times} (X-Request-ID ${requestId})`,
+      { cause },
+    );
     this.name = "FetchFailedError";
     this.requestId = requestId;
     this.attempts = attempts;

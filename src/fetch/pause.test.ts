@@ -11,7 +11,10 @@ test("Retry-After is seconds, or a date", () => {
 });
 
 test("a date is compared with the server's own clock where the answer has it", () => {
-  const headers = { date: "Sun, 22 Nov 2026 09:00:00 GMT", "retry-after": "Sun, 22 Nov 2026 09:00:02 GMT" };
+  const headers = {
+    date: "Sun, 22 Nov 2026 09:00:00 GMT",
+    "retry-after": "Sun, 22 Nov 2026 09:00:02 GMT",
+  };
 
   expect(asked(headers)).toBe(2_000);
 });

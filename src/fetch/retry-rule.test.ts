@@ -3,7 +3,9 @@ import { errorCodes } from "../errors/codes.ts";
 import { isRetried, mayBeRetried } from "./retry-rule.ts";
 
 test("of keelson's codes those are retried that a later attempt may not get", () => {
-  const retried = Object.entries(errorCodes).filter(([code, status]) => mayBeRetried(status) && isRetried(status, code, null));
+  const retried = Object.entries(errorCodes).filter(
+    ([code, status]) => mayBeRetried(status) && isRetried(status, code, null),
+  );
 
   expect(retried.map(([code]) => code)).toEqual([
     "request_in_progress",

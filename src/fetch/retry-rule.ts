@@ -29,7 +29,11 @@ export function mayBeRetried(status: number): boolean {
  * | of the application | 429 and 503, if `Retry-After` asks for it |
  * | none: a gateway's answer | 429, 502, 503, 504 |
  */
-export function isRetried(status: number, code: string | undefined, retryAfter: string | null): boolean {
+export function isRetried(
+  status: number,
+  code: string | undefined,
+  retryAfter: string | null,
+): boolean {
   if (code === undefined) return ofGateways.includes(status);
   if (passing.get(code) === status) return true;
   return retryAfter !== null && (status === 429 || status === 503);

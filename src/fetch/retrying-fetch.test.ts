@@ -43,7 +43,9 @@ beforeEach(() => {
 /** A step that answers with JSON. */
 function answer(status: number, body: unknown, headers: Record<string, string> = {}): Step {
   return (response) => {
-    response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+    response
+      .writeHead(status, { "content-type": "application/json", ...headers })
+      .end(JSON.stringify(body));
   };
 }
 
@@ -52,7 +54,8 @@ const failing = (status: number, error: string, headers: Record<string, string> 
 const reset: Step = (_response, request) => request.socket.resetAndDestroy();
 const hanging: Step = () => {};
 const gateway = (status: number): Step => {
-  return (response) => response.writeHead(status, { "content-type": "text/html" }).end("<h1>sorry</h1>");
+  return (response) =>
+    response.writeHead(status, { "content-type": "text/html" }).end("<h1>sorry</h1>");
 };
 
 /** A retrying fetch whose time passes at once, its pauses in milliseconds, and what it told of them. */
@@ -75,7 +78,11 @@ function instant(options: RetryingFetchOptions = {}) {
   return { fetch, waits, retries };
 }
 
-const post = { method: "POST", headers: { "content-type": "application/json" }, body: '{"name":"a.txt"}' };
+const post = {
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: '{"name":"a.txt"}',
+};
 const keys = () => new Set(arrived.map(({ headers }) => headers["idempotency-key"]));
 const ids = () => new Set(arrived.map(({ headers }) => headers["x-request-id"]));
 
@@ -86,7 +93,9 @@ test("a write that fails on its way is sent again: the same key, request ID and 
   const response = await fetch(`${origin}/files`, post);
 
   expect(await response.json()).toEqual({ ok: true });
-  expect(arrived.map(({ method, body }) => `${method} ${body}`)).toEqual(Array(5).fill('POST {"name":"a.txt"}'));
+  expect(arrived.map(({ method, body }) => `${method} ${body}`)).toEqual(
+    Array(5).fill('POST {"name":"a.txt"}'),
+  );
   expect([...keys()]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
   expect([...ids()]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
   expect(keys()).not.toEqual(ids());
@@ -121,7 +130,10 @@ test("a read gets a request ID and no key", async () => {
 test("the caller's own key and request ID are sent", async () => {
   steps = [reset];
 
-  await instant().fetch(origin, { ...post, headers: { "Idempotency-Key": "k1", "X-Request-ID": "r1" } });
+  await instant().fetch(origin, {
+    ...post,
+    headers: { "Idempotency-Key": "k1", "X-Request-ID": "r1" },
+  });
 
   expect([...keys(), ...ids()]).toEqual(["k1", "r1"]);
 });
@@ -155,7 +167,10 @@ test.each([
   const response = await instant().fetch(origin, post);
 
   expect(arrived).toHaveLength(1);
-  expect([response.status, await response.json()]).toEqual([status, { error, message: "no", requestId: "r1" }]);
+  expect([response.status, await response.json()]).toEqual([
+    status,
+    { error, message: "no", requestId: "r1" },
+  ]);
 });
 
 test("the last answer is the caller's, and its body can be read", async () => {
@@ -169,7 +184,13 @@ test("the last answer is the caller's, and its body can be read", async () => {
 
 test("problem+json has its code too", async () => {
   const problem = { error: "unknown_outcome", status: 409 };
-  steps = [answer(409, { ...problem, error: "request_in_progress" }, { "content-type": "application/problem+json" })];
+  steps = [
+    answer(
+      409,
+      { ...problem, error: "request_in_progress" },
+      { "content-type": "application/problem+json" },
+    ),
+  ];
   steps.push(answer(409, problem, { "content-type": "application/problem+json; charset=utf-8" }));
 
   expect(await (await instant().fetch(origin, post)).json()).toEqual(problem);
@@ -179,7 +200,9 @@ test("problem+json has its code too", async () => {
 test.each(["{", "null", "7", "[]", '{"error":7}', '{"message":"Service Unavailable"}'])(
   "JSON without a code is a gateway's answer: %s",
   async (body) => {
-    steps = [(response) => response.writeHead(503, { "content-type": "application/json" }).end(body)];
+    steps = [
+      (response) => response.writeHead(503, { "content-type": "application/json" }).end(body),
+    ];
 
     expect((await instant().fetch(origin, post)).status).toBe(200);
   },
@@ -220,7 +243,9 @@ test("a call ends with its time, however many attempts are left", async () => {
 
 test("what gets no answer is a TypeError that names call and request ID, but not the query", async () => {
   steps = [reset, reset];
-  const failed = instant({ attempts: 2 }).fetch(`${origin}/files?token=secret`, { headers: { "x-request-id": "r7" } });
+  const failed = instant({ attempts: 2 }).fetch(`${origin}/files?token=secret`, {
+    headers: { "x-request-id": "r7" },
+  });
 
   const error = await failed.catch((error: unknown) => error);
 
@@ -280,7 +305,9 @@ test("aborting ends the attempt under way, and there is no other", async () => {
   const leaving = new AbortController();
   steps = [() => leaving.abort(new Error("the user left"))];
 
-  await expect(instant().fetch(origin, { ...post, signal: leaving.signal })).rejects.toThrow("the user left");
+  await expect(instant().fetch(origin, { ...post, signal: leaving.signal })).rejects.toThrow(
+    "the user left",
+  );
   expect(arrived).toHaveLength(1);
 });
 
@@ -290,7 +317,9 @@ test("aborting ends a pause at once", async () => {
   const fetch = retryingFetch({ onRetry: () => setImmediate(() => leaving.abort()) });
   const beganMs = Date.now();
 
-  await expect(fetch(origin, { ...post, signal: leaving.signal })).rejects.toMatchObject({ name: "AbortError" });
+  await expect(fetch(origin, { ...post, signal: leaving.signal })).rejects.toMatchObject({
+    name: "AbortError",
+  });
   expect(Date.now() - beganMs).toBeLessThan(10_000);
   expect(arrived).toHaveLength(1);
 });
@@ -315,7 +344,11 @@ test("a stream is sent once, since it is gone then", async () => {
     arrived.length = 0;
     steps = [failing(503, "overloaded")];
 
-    const response = await instant().fetch(origin, { method: "POST", body: stream(), duplex: "half" } as RequestInit);
+    const response = await instant().fetch(origin, {
+      method: "POST",
+      body: stream(),
+      duplex: "half",
+    } as RequestInit);
 
     expect(response.status).toBe(503);
     expect(arrived.map(({ body }) => body)).toEqual(["abc"]);
@@ -324,7 +357,11 @@ test("a stream is sent once, since it is gone then", async () => {
 
 test.each([
   ["a form", () => form({ name: "a.txt" }), /^multipart\/form-data; boundary=/],
-  ["parameters", () => new URLSearchParams({ name: "a.txt" }), /^application\/x-www-form-urlencoded/],
+  [
+    "parameters",
+    () => new URLSearchParams({ name: "a.txt" }),
+    /^application\/x-www-form-urlencoded/,
+  ],
   ["bytes", () => new TextEncoder().encode("a.txt"), /^undefined$/],
   ["a blob", () => new Blob(["a.txt"], { type: "text/plain" }), /^text\/plain$/],
 ])("%s is sent again as it was", async (_kind, body, type) => {
@@ -360,7 +397,9 @@ test("a method that may do anything is sent once, unless the caller gives it a k
   const { fetch } = instant();
 
   expect((await fetch(origin, { method: "PURGE" })).status).toBe(503);
-  expect((await fetch(origin, { method: "PURGE", headers: { "idempotency-key": "k1" } })).status).toBe(200);
+  expect(
+    (await fetch(origin, { method: "PURGE", headers: { "idempotency-key": "k1" } })).status,
+  ).toBe(200);
 });
 
 test("what fetch refuses at once is not retried", async () => {
@@ -382,7 +421,9 @@ test("another fetch can send, gets what a Request does not keep, and its own err
 test("what a client has added to its Request is passed on", async () => {
   const send = vi.fn<typeof globalThis.fetch>(async () => new Response());
 
-  await instant({ fetch: send }).fetch(Object.assign(new Request(origin), { next: { revalidate: 60 } }));
+  await instant({ fetch: send }).fetch(
+    Object.assign(new Request(origin), { next: { revalidate: 60 } }),
+  );
 
   expect(send.mock.calls[0]?.[1]).toMatchObject({ next: { revalidate: 60 } });
 });

@@ -64,7 +64,10 @@ export function retryingFetch(options: RetryingFetchOptions = {}): typeof global
 }
 
 /** The same, with the time and the chance of a test. */
-export function createRetryingFetch(options: RetryingFetchOptions, machine: Machine): typeof globalThis.fetch {
+export function createRetryingFetch(
+  options: RetryingFetchOptions,
+  machine: Machine,
+): typeof globalThis.fetch {
   const { attempts = 5, attemptMs = 30_000, totalMs = 60_000, onRetry } = options;
   return async function retryingFetch(input, init) {
     const { request, repeatable, more } = identifiedRequest(input, init);
@@ -75,7 +78,11 @@ export function createRetryingFetch(options: RetryingFetchOptions, machine: Mach
       const isLast = !(attempt < most); // of what is no number, the first
       const limitMs = Math.min(attemptMs, untilMs - machine.now());
       const send = options.fetch ?? globalThis.fetch;
-      const outcome = await sendOnce(send, isLast ? request : request.clone(), { more, limitMs, isLast });
+      const outcome = await sendOnce(send, isLast ? request : request.clone(), {
+        more,
+        limitMs,
+        isLast,
+      });
       const { response, retried } = outcome;
       request.signal.throwIfAborted();
       if (response !== undefined && !retried) return response;
@@ -98,15 +105,29 @@ export function createRetryingFetch(options: RetryingFetchOptions, machine: Mach
 async function sendOnce(
   send: typeof globalThis.fetch,
   request: Request,
-  { more, limitMs, isLast }: { readonly more: RequestInit; readonly limitMs: number; readonly isLast: boolean },
+  {
+    more,
+    limitMs,
+    isLast,
+  }: { readonly more: RequestInit; readonly limitMs: number; readonly isLast: boolean },
 ): Promise<Outcome> {
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new DOMException(`no answer within ${limitMs} ms`, "TimeoutError")), limitMs);
+  const timer = setTimeout(
+    () => late.abort(new DOMException(`no answer within ${limitMs} ms`, "TimeoutError")),
+    limitMs,
+  );
   try {
-    const response = await send(request, { ...more, signal: AbortSignal.any([request.signal, late.signal]) });
+    const response = await send(request, {
+      ...more,
+      signal: AbortSignal.any([request.signal, late.signal]),
+    });
     if (isLast || !mayBeRetried(response.status)) return { response, retried: false };
     const code = await codeOf(response);
-    return { response, code, retried: isRetried(response.status, code, response.headers.get("retry-after")) };
+    return {
+      response,
+      code,
+      retried: isRetried(response.status, code, response.headers.get("retry-after")),
+    };
   } catch (error) {
     return { error, retried: error instanceof TypeError || late.signal.aborted };
   } finally {
@@ -116,11 +137,13 @@ async function sendOnce(
 
 /** The code in an answer's body, which stays readable. */
 async function codeOf(response: Response): Promise<string | undefined> {
-  if (!/^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? "")) return undefined;
+  if (!/^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? ""))
+    return undefined;
   const text = await response.clone().text();
   try {
     const body: unknown = JSON.parse(text);
-    const code = typeof body === "object" && body !== null && "error" in body ? body.error : undefined;
+    const code =
+      typeof body === "object" && body !== null && "error" in body ? body.error : undefined;
     return typeof code === "string" ? code : undefined;
   } catch {
     return undefined; // a gateway's answer may call anything JSON

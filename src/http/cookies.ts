@@ -59,16 +59,28 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name))
     throw new TypeError(`reply: cookie ${quoted(name)}: the name is no token of RFC 6265`);
   const refuse = (what: string) => new TypeError(`reply: cookie ${name}: ${what}`);
-  if (typeof cookie !== "object" || cookie === null) throw refuse('it is no object; pass { value: "..." }');
+  if (typeof cookie !== "object" || cookie === null)
+    throw refuse('it is no object; pass { value: "..." }');
   for (const member of Object.keys(cookie))
-    if (!members.includes(member)) throw refuse(`unknown option ${quoted(member)}; known are ${members.join(", ")}`);
+    if (!members.includes(member))
+      throw refuse(`unknown option ${quoted(member)}; known are ${members.join(", ")}`);
   // Safe: each member is looked at below.
-  const { value, httpOnly, secure, sameSite = "Lax", maxAgeSeconds, path = "/" } = cookie as Record<keyof ReplyCookie, unknown>;
+  const {
+    value,
+    httpOnly,
+    secure,
+    sameSite = "Lax",
+    maxAgeSeconds,
+    path = "/",
+  } = cookie as Record<keyof ReplyCookie, unknown>;
   if (typeof value !== "string") throw refuse(`its value is of type ${typeof value}; give it text`);
   for (const [flag, given] of Object.entries({ httpOnly, secure }))
-    if (given !== undefined && typeof given !== "boolean") throw refuse(`${flag} ${quoted(given)} is not true or false`);
+    if (given !== undefined && typeof given !== "boolean")
+      throw refuse(`${flag} ${quoted(given)} is not true or false`);
   if (typeof path !== "string" || !/^\/[\x20-\x3a\x3c-\x7e]*$/.test(path))
-    throw refuse(`path ${quoted(path)} does not begin with / or has a character that a path cannot have`);
+    throw refuse(
+      `path ${quoted(path)} does not begin with / or has a character that a path cannot have`,
+    );
   if (!["Strict", "Lax", "None"].some((known) => known === sameSite))
     throw refuse(`sameSite ${quoted(sameSite)} is none of Strict, Lax, None`);
   if (maxAgeSeconds !== undefined && !Number.isSafeInteger(maxAgeSeconds))
@@ -81,9 +93,20 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
  *
  * @throws TypeError for what {@link assertCookie} refuses.
  */
-export function serializeCookie(name: string, cookie: unknown, { development }: { readonly development: boolean }): string {
+export function serializeCookie(
+  name: string,
+  cookie: unknown,
+  { development }: { readonly development: boolean },
+): string {
   assertCookie(name, cookie);
-  const { value, httpOnly = true, secure = !development, sameSite = "Lax", maxAgeSeconds, path = "/" } = cookie;
+  const {
+    value,
+    httpOnly = true,
+    secure = !development,
+    sameSite = "Lax",
+    maxAgeSeconds,
+    path = "/",
+  } = cookie;
   return [
     `${name}=${encodeURIComponent(value.toWellFormed())}`,
     `Path=${path}`,

@@ -25,7 +25,8 @@ export interface CorsProblem {
   readonly fix: string;
 }
 
-const alwaysAllowed = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+const alwaysAllowed =
+  "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
 const alwaysExposed = "X-Request-ID, Idempotent-Replayed, Retry-After";
 const known = [
   "origins",
@@ -39,7 +40,8 @@ const known = [
 export function corsProblems(options: unknown): CorsProblem[] {
   if (typeof options !== "object" || options === null)
     return [{ rule: "cors", message: "`cors` is not an object", fix: "pass { origins: [...] }" }];
-  const { origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds, ...unknown } = options as Record<string, unknown>;
+  const { origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds, ...unknown } =
+    options as Record<string, unknown>;
   const problems: CorsProblem[] = Object.keys(unknown).map((name) => ({
     rule: "unknown-option",
     message: `unknown option ${JSON.stringify(name)}`,
@@ -47,13 +49,22 @@ export function corsProblems(options: unknown): CorsProblem[] {
   }));
   if (origins !== "*") {
     const fix = 'list them as ["https://app.example.com"], in lower case, without a path';
-    if (!Array.isArray(origins)) problems.push({ rule: "cors-origins", message: "`origins` is not a list of origins", fix });
+    if (!Array.isArray(origins))
+      problems.push({ rule: "cors-origins", message: "`origins` is not a list of origins", fix });
     else
       for (const origin of origins.filter((origin) => !isOrigin(origin)))
-        problems.push({ rule: "cors-origins", message: `\`origins\` has ${shown(origin)}, which is no origin`, fix });
+        problems.push({
+          rule: "cors-origins",
+          message: `\`origins\` has ${shown(origin)}, which is no origin`,
+          fix,
+        });
   }
   if (credentials !== undefined && typeof credentials !== "boolean") {
-    problems.push({ rule: "cors-credentials", message: "`credentials` is not a boolean", fix: "use true or false" });
+    problems.push({
+      rule: "cors-credentials",
+      message: "`credentials` is not a boolean",
+      fix: "use true or false",
+    });
   }
   if (origins === "*" && credentials === true) {
     problems.push({
@@ -63,7 +74,10 @@ export function corsProblems(options: unknown): CorsProblem[] {
     });
   }
   problems.push(...headerProblems({ allowedHeaders, exposedHeaders }, credentials === true));
-  if (maxAgeSeconds !== undefined && !(Number.isSafeInteger(maxAgeSeconds) && Number(maxAgeSeconds) >= 0)) {
+  if (
+    maxAgeSeconds !== undefined &&
+    !(Number.isSafeInteger(maxAgeSeconds) && Number(maxAgeSeconds) >= 0)
+  ) {
     problems.push({
       rule: "cors-max-age",
       message: "`maxAgeSeconds` is not a whole number",
@@ -74,7 +88,10 @@ export function corsProblems(options: unknown): CorsProblem[] {
 }
 
 /** What is wrong with lists of header names. */
-function headerProblems(lists: Readonly<Record<string, unknown>>, credentials: boolean): CorsProblem[] {
+function headerProblems(
+  lists: Readonly<Record<string, unknown>>,
+  credentials: boolean,
+): CorsProblem[] {
   const rule = "cors-headers";
   return Object.entries(lists).flatMap(([option, names]): CorsProblem[] => {
     if (names === undefined || (names === "*" && !credentials)) return [];
@@ -83,9 +100,14 @@ function headerProblems(lists: Readonly<Record<string, unknown>>, credentials: b
       return [{ rule, message, fix: "list the headers" }];
     }
     const fix = 'list names such as ["X-Client-Version"], or pass "*" alone';
-    if (!Array.isArray(names)) return [{ rule, message: `\`${option}\` is not a list of header names`, fix }];
+    if (!Array.isArray(names))
+      return [{ rule, message: `\`${option}\` is not a list of header names`, fix }];
     const wrong = names.filter((name) => !isHeaderName(name));
-    return wrong.map((name) => ({ rule, message: `\`${option}\` has ${shown(name)}, which is no header name`, fix }));
+    return wrong.map((name) => ({
+      rule,
+      message: `\`${option}\` has ${shown(name)}, which is no header name`,
+      fix,
+    }));
   });
 }
 
@@ -112,7 +134,12 @@ export function preflight(
   allow: string,
 ): Record<string, string> | undefined {
   const { origin, "access-control-request-method": method } = headers;
-  if (origin === undefined || method === undefined || (origins !== "*" && !origins.includes(origin))) return undefined;
+  if (
+    origin === undefined ||
+    method === undefined ||
+    (origins !== "*" && !origins.includes(origin))
+  )
+    return undefined;
   return {
     "access-control-allow-methods": allow,
     "access-control-allow-headers": joined(alwaysAllowed, allowedHeaders),
@@ -122,7 +149,9 @@ export function preflight(
 
 /** `*` stands beside the names: it does not cover `Authorization` (Fetch, 4.9), and older browsers do not know it. */
 function joined(always: string, more: readonly string[] | "*" = []): string {
-  return more.length === 0 ? always : `${always}, ${typeof more === "string" ? more : more.join(", ")}`;
+  return more.length === 0
+    ? always
+    : `${always}, ${typeof more === "string" ? more : more.join(", ")}`;
 }
 
 /** Whether it is a token of RFC 9110; `*` alone is one too, and means something else here. */
@@ -136,5 +165,7 @@ function isOrigin(value: unknown): boolean {
 }
 
 function shown(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : `a value of type ${typeof value}`;
+  return typeof value === "string"
+    ? JSON.stringify(value.slice(0, 200))
+    : `a value of type ${typeof value}`;
 }

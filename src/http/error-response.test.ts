@@ -20,35 +20,83 @@ const facts = { ...production, accept: undefined, head: false };
 describe("an error", () => {
   test.each<[string, unknown, number, string, string, "warn" | "error"]>([
     ["NotFoundError", new NotFoundError("file", "7"), 404, "not_found", "file 7 not found", "warn"],
-    ["AccessDeniedError", new AccessDeniedError("files.delete"), 403, "access_denied", "Access denied: files.delete", "warn"],
-    ["ValidationError", new ValidationError([{ field: "a", error: "b" }]), 422, "validation_error", "Validation failed", "warn"],
-    ["ConflictError", new ConflictError("file_locked"), 409, "file_locked", "Conflict: file_locked", "warn"],
+    [
+      "AccessDeniedError",
+      new AccessDeniedError("files.delete"),
+      403,
+      "access_denied",
+      "Access denied: files.delete",
+      "warn",
+    ],
+    [
+      "ValidationError",
+      new ValidationError([{ field: "a", error: "b" }]),
+      422,
+      "validation_error",
+      "Validation failed",
+      "warn",
+    ],
+    [
+      "ConflictError",
+      new ConflictError("file_locked"),
+      409,
+      "file_locked",
+      "Conflict: file_locked",
+      "warn",
+    ],
     ["PipelineError", new PipelineError("teapot", 418), 418, "pipeline_error", "teapot", "warn"],
-    ["PipelineError of 503", new PipelineError("later", 503), 503, "pipeline_error", "later", "error"],
-    ["FrameworkError", new FrameworkError("timeout", "too late"), 504, "timeout", "too late", "error"],
-    ["an unknown error", new Error("secret"), 500, "internal_error", "Internal server error", "error"],
+    [
+      "PipelineError of 503",
+      new PipelineError("later", 503),
+      503,
+      "pipeline_error",
+      "later",
+      "error",
+    ],
+    [
+      "FrameworkError",
+      new FrameworkError("timeout", "too late"),
+      504,
+      "timeout",
+      "too late",
+      "error",
+    ],
+    [
+      "an unknown error",
+      new Error("secret"),
+      500,
+      "internal_error",
+      "Internal server error",
+      "error",
+    ],
     ["a thrown string", "secret", 500, "internal_error", "Internal server error", "error"],
     ["undefined", undefined, 500, "internal_error", "Internal server error", "error"],
   ])("%s has its status, code, message and level", (_name, error, status, code, message, level) => {
     const description = describeError(error, production);
 
-    expect(description).toMatchObject({ status, body: { error: code, message, requestId: "r1" }, log: { level } });
+    expect(description).toMatchObject({
+      status,
+      body: { error: code, message, requestId: "r1" },
+      log: { level },
+    });
     expect(JSON.stringify(description.body)).not.toContain("secret");
     expect(JSON.stringify(description.body)).not.toContain("stack");
     expect("stack" in description.log.data).toBe(level === "error" && error instanceof Error);
   });
 
   test("shows its stack to a client in development only", () => {
-    expect(describeError(new Error("x"), { requestId: "r", environment: "development" }).body.stack).toContain(
-      "error-response.test",
-    );
-    expect(describeError(new Error("x"), { requestId: "r", environment: "test" }).body.stack).toBeUndefined();
+    expect(
+      describeError(new Error("x"), { requestId: "r", environment: "development" }).body.stack,
+    ).toContain("error-response.test");
+    expect(
+      describeError(new Error("x"), { requestId: "r", environment: "test" }).body.stack,
+    ).toBeUndefined();
   });
 
   test("has fields only where it is a validation error", () => {
-    expect(describeError(new ValidationError([{ field: "a", error: "b" }]), production).body.fields).toEqual([
-      { field: "a", error: "b" },
-    ]);
+    expect(
+      describeError(new ValidationError([{ field: "a", error: "b" }]), production).body.fields,
+    ).toEqual([{ field: "a", error: "b" }]);
     expect("fields" in describeError(new NotFoundError("a", "b"), production).body).toBe(false);
   });
 
@@ -60,20 +108,32 @@ describe("an error", () => {
       causes: { name: string; message: string; stack: string }[];
     };
 
-    expect(causes.map(({ name, message }) => `${name} ${message}`)).toEqual(["Error middle", "TypeError root"]);
+    expect(causes.map(({ name, message }) => `${name} ${message}`)).toEqual([
+      "Error middle",
+      "TypeError root",
+    ]);
     expect(causes[0]?.stack).toContain("error-response.test");
 
     let long: unknown = "end";
     for (let index = 0; index < 50; index++) long = new Error(`${index}`, { cause: long });
     expect(describeError(long, production).log.data["causes"]).toHaveLength(10);
-    expect(describeError(new Error("x", { cause: 7 }), production).log.data["causes"]).toEqual([{ message: "thrown number: 7" }]);
+    expect(describeError(new Error("x", { cause: 7 }), production).log.data["causes"]).toEqual([
+      { message: "thrown number: 7" },
+    ]);
   });
 
   test("of another copy of the package is recognised by its brand", () => {
-    const foreign = Object.assign(new Error("file 7 not found"), { status: 404, code: "not_found", [errorBrand]: true });
+    const foreign = Object.assign(new Error("file 7 not found"), {
+      status: 404,
+      code: "not_found",
+      [errorBrand]: true,
+    });
 
     expect(isTypedError(foreign)).toBe(true);
-    expect(describeError(foreign, production)).toMatchObject({ status: 404, body: { error: "not_found" } });
+    expect(describeError(foreign, production)).toMatchObject({
+      status: 404,
+      body: { error: "not_found" },
+    });
   });
 
   test.each<[string, Record<PropertyKey, unknown>]>([
@@ -101,7 +161,9 @@ describe("an error", () => {
       { field: "7", error: "undefined" },
     ]);
     expect(headers).toEqual({ ok: "1" });
-    expect(describeError({ ...strange, fields: 7, headers: 7 }, production)).toMatchObject({ headers: {} });
+    expect(describeError({ ...strange, fields: 7, headers: 7 }, production)).toMatchObject({
+      headers: {},
+    });
   });
 
   test("that fights back is described all the same", () => {
@@ -120,11 +182,18 @@ describe("an error", () => {
 
     expect(describeError(hostile, production).status).toBe(500);
     expect(describeError(unprintable, production).log.data["message"]).toBe("thrown object");
-    expect(describeError(new Error("m".repeat(3_000)), production).log.data["message"]).toMatch(/1000 more\)$/);
+    expect(describeError(new Error("m".repeat(3_000)), production).log.data["message"]).toMatch(
+      /1000 more\)$/,
+    );
   });
 
   test("that carries the brand and anything else is described, and its response is JSON", () => {
-    const anything = fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true, withObjectString: true });
+    const anything = fc.anything({
+      withBigInt: true,
+      withNullPrototype: true,
+      withSparseArray: true,
+      withObjectString: true,
+    });
     const anyText = fc.string({ unit: fc.nat(0xffff).map((code) => String.fromCharCode(code)) });
     const lookAlike = fc.record(
       {
@@ -145,21 +214,37 @@ describe("an error", () => {
 
         expect(response.status).toBeGreaterThanOrEqual(400);
         expect(response.status).toBeLessThanOrEqual(599);
-        expect(body).toMatchObject({ error: expect.any(String), message: expect.any(String), requestId: "r1" });
+        expect(body).toMatchObject({
+          error: expect.any(String),
+          message: expect.any(String),
+          requestId: "r1",
+        });
       }),
       { numRuns: 500 },
     );
   });
 
   test("whose list of fields has methods of its own gives its fields all the same", () => {
-    const fields = Object.assign([{ field: "a", error: "b" }], { slice: () => [1n], map: () => 1n });
-    const lookAlike = { [errorBrand]: true, status: 422, code: "validation_error", message: "m", fields };
+    const fields = Object.assign([{ field: "a", error: "b" }], {
+      slice: () => [1n],
+      map: () => 1n,
+    });
+    const lookAlike = {
+      [errorBrand]: true,
+      status: 422,
+      code: "validation_error",
+      message: "m",
+      fields,
+    };
 
     expect(describeError(lookAlike, production).body.fields).toEqual([{ field: "a", error: "b" }]);
   });
 
   test("with a thousand fields gives the first hundred, bounded", () => {
-    const fields = Array.from({ length: 1_000 }, () => ({ field: "f".repeat(1_000), error: "e".repeat(1_000) }));
+    const fields = Array.from({ length: 1_000 }, () => ({
+      field: "f".repeat(1_000),
+      error: "e".repeat(1_000),
+    }));
     const described = describeError(new ValidationError(fields), production).body.fields;
 
     expect(described).toHaveLength(100);
@@ -170,7 +255,12 @@ describe("an error", () => {
   test("is described whatever was thrown", () => {
     fc.assert(
       fc.property(
-        fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true, withObjectString: true }),
+        fc.anything({
+          withBigInt: true,
+          withNullPrototype: true,
+          withSparseArray: true,
+          withObjectString: true,
+        }),
         (thrown) => {
           expect(describeError(thrown, production).body).toEqual({
             error: "internal_error",
@@ -225,7 +315,8 @@ describe("the uniform response", () => {
 
   test("as problem+json an application's own error has the status's phrase for its title, or the code where there is none", () => {
     const accept = "application/problem+json";
-    const title = (error: unknown) => JSON.parse(String(errorResponse(error, { ...facts, accept }).response.body)).title;
+    const title = (error: unknown) =>
+      JSON.parse(String(errorResponse(error, { ...facts, accept }).response.body)).title;
 
     expect(title(new PipelineError("busy", 503))).toBe("Service Unavailable");
     expect(title(new PipelineError("odd", 599))).toBe("pipeline_error");
@@ -240,7 +331,10 @@ describe("the uniform response", () => {
     ["*/*", false],
     [undefined, false],
   ])("to Accept %s is problem+json: %s", (accept, isProblem) => {
-    const { headers, body } = errorResponse(new NotFoundError("file", "7"), { ...facts, accept }).response;
+    const { headers, body } = errorResponse(new NotFoundError("file", "7"), {
+      ...facts,
+      accept,
+    }).response;
 
     expect(headers["content-type"]?.startsWith("application/problem+json")).toBe(isProblem);
     expect(JSON.parse(String(body))).toEqual({
@@ -264,9 +358,16 @@ describe("the uniform response", () => {
     [new PipelineError("Rebuilding", 503), "Service Unavailable"],
     [new PipelineError("?", 599, { code: "odd" }), "odd"],
   ])("a problem that is not of keelson's own has no page", (error, title) => {
-    const { body } = errorResponse(error, { ...facts, accept: "application/problem+json" }).response;
+    const { body } = errorResponse(error, {
+      ...facts,
+      accept: "application/problem+json",
+    }).response;
 
-    expect(JSON.parse(String(body))).toMatchObject({ type: "about:blank", title, status: error.status });
+    expect(JSON.parse(String(body))).toMatchObject({
+      type: "about:blank",
+      title,
+      status: error.status,
+    });
   });
 });
 
@@ -295,8 +396,12 @@ describe("CORS", () => {
       "access-control-allow-methods": "GET, PUT",
       "access-control-max-age": "600",
     });
-    expect(preflight({ origins: "*", maxAgeSeconds: 5 }, asked, "GET")).toMatchObject({ "access-control-max-age": "5" });
-    expect(preflight(cors, { ...asked, origin: "https://evil.example.com" }, "GET")).toBeUndefined();
+    expect(preflight({ origins: "*", maxAgeSeconds: 5 }, asked, "GET")).toMatchObject({
+      "access-control-max-age": "5",
+    });
+    expect(
+      preflight(cors, { ...asked, origin: "https://evil.example.com" }, "GET"),
+    ).toBeUndefined();
     expect(preflight(cors, { origin: asked.origin }, "GET")).toBeUndefined();
     expect(preflight(cors, { "access-control-request-method": "PUT" }, "GET")).toBeUndefined();
   });
@@ -305,14 +410,21 @@ describe("CORS", () => {
     const asked = { origin: "https://app.example.com", "access-control-request-method": "PUT" };
     const allowedBy = (more: Partial<CorsOptions>) =>
       preflight({ ...cors, ...more }, asked, "PUT")?.["access-control-allow-headers"];
-    const exposedBy = (more: Partial<CorsOptions>) => corsHeaders({ ...cors, ...more }, asked)["access-control-expose-headers"];
-    const allowed = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+    const exposedBy = (more: Partial<CorsOptions>) =>
+      corsHeaders({ ...cors, ...more }, asked)["access-control-expose-headers"];
+    const allowed =
+      "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
     const exposed = "X-Request-ID, Idempotent-Replayed, Retry-After";
 
     expect([allowedBy({}), allowedBy({ allowedHeaders: [] })]).toEqual([allowed, allowed]);
-    expect(allowedBy({ allowedHeaders: ["X-Client", "If-Match"] })).toBe(`${allowed}, X-Client, If-Match`);
+    expect(allowedBy({ allowedHeaders: ["X-Client", "If-Match"] })).toBe(
+      `${allowed}, X-Client, If-Match`,
+    );
     expect(allowedBy({ allowedHeaders: "*" })).toBe(`${allowed}, *`);
-    expect([exposedBy({}), exposedBy({ exposedHeaders: ["ETag", "Link"] })]).toEqual([exposed, `${exposed}, ETag, Link`]);
+    expect([exposedBy({}), exposedBy({ exposedHeaders: ["ETag", "Link"] })]).toEqual([
+      exposed,
+      `${exposed}, ETag, Link`,
+    ]);
     expect(exposedBy({ exposedHeaders: "*" })).toBe(`${exposed}, *`);
     const sound = { origins: "*", allowedHeaders: "*", exposedHeaders: ["ETag"] };
     expect(corsProblems(sound)).toEqual([]);
@@ -343,7 +455,9 @@ describe("CORS", () => {
   });
 
   test("each origin that is none is named", () => {
-    const problems = corsProblems({ origins: ["https://a.example.com", "https://b.example.com/", 7] });
+    const problems = corsProblems({
+      origins: ["https://a.example.com", "https://b.example.com/", 7],
+    });
 
     expect(problems.map(({ message }) => message)).toEqual([
       '`origins` has "https://b.example.com/", which is no origin',

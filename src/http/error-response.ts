@@ -20,7 +20,9 @@ export function errorResponse(
 ): { response: HttpResponse; log: ErrorDescription["log"] } {
   const { status, headers: extra, body, log } = describeError(error, { requestId, environment });
   const isProblem = wantsProblem(accept);
-  const text = JSON.stringify(isProblem ? { ...problemOf(body.error, status), status, detail: body.message, ...body } : body);
+  const text = JSON.stringify(
+    isProblem ? { ...problemOf(body.error, status), status, detail: body.message, ...body } : body,
+  );
   const headers = {
     ...Object.fromEntries(Object.entries(extra).filter(([name]) => !ownHeaders.includes(name))),
     "content-type": isProblem ? "application/problem+json" : "application/json; charset=utf-8",
@@ -38,7 +40,8 @@ function wantsProblem(accept = ""): boolean {
     .some((range) => {
       const [type = "", ...parameters] = range.split(";");
       return (
-        type.trim() === "application/problem+json" && !parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
+        type.trim() === "application/problem+json" &&
+        !parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
       );
     });
 }
@@ -47,7 +50,10 @@ function wantsProblem(accept = ""): boolean {
 const errorPage = "https://unpkg.com/keelson/docs/errors.md";
 
 /** Type and title of a problem: the page of an error of keelson's own, and `about:blank` for those of applications. */
-function problemOf(code: string, status: number): { readonly type: string; readonly title: string } {
+function problemOf(
+  code: string,
+  status: number,
+): { readonly type: string; readonly title: string } {
   const isOwn = Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === status; // safe: it is one of them
   if (!isOwn) return { type: "about:blank", title: phraseOf(status, code) };
   const words = code.replaceAll("_", " ");

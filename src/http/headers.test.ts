@@ -91,12 +91,16 @@ test.each([
   'Digest a="1, Bearer b',
   "key, key",
 ])("%s is more than one credential", (authorization) => {
-  expect(refusalOfHeaders({ authorization })).toMatchObject({ code: "malformed_request", status: 400 });
+  expect(refusalOfHeaders({ authorization })).toMatchObject({
+    code: "malformed_request",
+    status: 400,
+  });
 });
 
 test("a header of 16 KB that begins quotes without end is judged at once", () => {
   const begun = process.cpuUsage(); // and no clock, which also counts what other processes do
-  for (const text of ['"\\', '"', "a=", "a, "]) refusalOfHeaders({ authorization: `Digest ${text.repeat(8_000)},` });
+  for (const text of ['"\\', '"', "a=", "a, "])
+    refusalOfHeaders({ authorization: `Digest ${text.repeat(8_000)},` });
   for (const text of ["a.", "%4", "[:", "1:"]) refusalOfHeaders({ host: text.repeat(8_000) });
   expect(process.cpuUsage(begun).user).toBeLessThan(200_000);
 });
@@ -114,6 +118,8 @@ test("a host is refused after one that was valid, and the valid one is taken aga
 test("credentials are checked whether the host was seen before or not", () => {
   const check = createHeaderCheck();
   for (const host of ["example.com", "example.com"]) {
-    expect(check({ host, authorization: "Bearer a, Bearer b" })).toMatchObject({ code: "malformed_request" });
+    expect(check({ host, authorization: "Bearer a, Bearer b" })).toMatchObject({
+      code: "malformed_request",
+    });
   }
 });

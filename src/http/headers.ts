@@ -35,7 +35,8 @@ export function copyHeaders(given: Readonly<Record<string, unknown>>): HeaderMap
 }
 
 function isReady(given: Readonly<Record<string, unknown>>): boolean {
-  for (const name in given) if (typeof given[name] !== "string" || lowerCase(name) !== name) return false;
+  for (const name in given)
+    if (typeof given[name] !== "string" || lowerCase(name) !== name) return false;
   return true;
 }
 
@@ -49,7 +50,8 @@ function lowerCase(name: string): string {
 
 function learn(name: string): string {
   const lower = name.toLowerCase();
-  if (remembered.size < maxRemembered && name.length <= maxRememberedLength) remembered.set(name, lower);
+  if (remembered.size < maxRemembered && name.length <= maxRememberedLength)
+    remembered.set(name, lower);
   return lower;
 }
 
@@ -77,7 +79,10 @@ export function createHeaderCheck(): HeaderCheck {
       valid = host;
     }
     if (authorization?.includes(",") === true && !isOneCredential(authorization)) {
-      return new FrameworkError("malformed_request", "The Authorization header has more than one credential");
+      return new FrameworkError(
+        "malformed_request",
+        "The Authorization header has more than one credential",
+      );
     }
     return undefined;
   };

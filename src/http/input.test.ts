@@ -25,10 +25,21 @@ const read = (parts: Partial<Parameters<typeof readInput>[0]>) =>
 
 describe("the input of a request", () => {
   test("is path, query and body in one object without a prototype", () => {
-    const input = read({ params: { id: "7" }, query: "q=a+b&tag=x&tag=y&flag&&empty=", bytes: bytes('{"name":"n"}') });
+    const input = read({
+      params: { id: "7" },
+      query: "q=a+b&tag=x&tag=y&flag&&empty=",
+      bytes: bytes('{"name":"n"}'),
+    });
 
     expect(Object.getPrototypeOf(input)).toBeNull();
-    expect({ ...input }).toEqual({ id: "7", q: "a b", tag: ["x", "y"], flag: "", empty: "", name: "n" });
+    expect({ ...input }).toEqual({
+      id: "7",
+      q: "a b",
+      tag: ["x", "y"],
+      flag: "",
+      empty: "",
+      name: "n",
+    });
   });
 
   test("a name that comes from two sources is refused, and named", () => {
@@ -50,20 +61,33 @@ describe("the input of a request", () => {
 
   test("never has a prototype, nor gives anything else one", () => {
     const untouched = Object.getOwnPropertyNames(Object.prototype);
-    const name = fc.oneof(fc.constantFrom("__proto__", "constructor", "prototype", "toString"), fc.string());
+    const name = fc.oneof(
+      fc.constantFrom("__proto__", "constructor", "prototype", "toString"),
+      fc.string(),
+    );
     fc.assert(
-      fc.property(fc.dictionary(name, fc.jsonValue()), fc.array(fc.tuple(name, fc.string())), (body, pairs) => {
-        const query = pairs.map(([key, value]) => `${encodeURIComponent(key.toString())}=${encodeURIComponent(value)}`);
-        try {
-          expectPrototypeFree(read({ query: query.join("&"), bytes: bytes(JSON.stringify(body)) }));
-        } catch (error) {
-          if (!(error instanceof ValidationError) && !(error instanceof URIError)) throw error;
-        }
-        expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(untouched);
-      }),
+      fc.property(
+        fc.dictionary(name, fc.jsonValue()),
+        fc.array(fc.tuple(name, fc.string())),
+        (body, pairs) => {
+          const query = pairs.map(
+            ([key, value]) => `${encodeURIComponent(key.toString())}=${encodeURIComponent(value)}`,
+          );
+          try {
+            expectPrototypeFree(
+              read({ query: query.join("&"), bytes: bytes(JSON.stringify(body)) }),
+            );
+          } catch (error) {
+            if (!(error instanceof ValidationError) && !(error instanceof URIError)) throw error;
+          }
+          expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(untouched);
+        },
+      ),
     );
     const hostile = read({
-      bytes: bytes('{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}'),
+      bytes: bytes(
+        '{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}',
+      ),
     });
     expectPrototypeFree(hostile);
     expect(JSON.stringify(hostile)).toMatch(/^\{"__proto__":\{"polluted":1\},"a":/);
@@ -106,10 +130,16 @@ describe("a body", () => {
   });
 
   test("has no prototype at any depth, in arrays neither", () => {
-    const parsed = parseBody("json", json, bytes('[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]'));
+    const parsed = parseBody(
+      "json",
+      json,
+      bytes('[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]'),
+    );
 
     expectPrototypeFree(parsed !== undefined && "body" in parsed ? parsed.body : "no body");
-    expect(JSON.stringify(parsed)).toBe('{"body":[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]}');
+    expect(JSON.stringify(parsed)).toBe(
+      '{"body":[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]}',
+    );
   });
 
   test("keeps its objects as JSON.parse made them where a schema reads them: `__proto__` is a member like any other", () => {
@@ -117,9 +147,11 @@ describe("a body", () => {
     const parsed = parseBody("json", json, bytes(text), true);
 
     expect(parsed).toEqual({ fields: JSON.parse(text) });
-    expect(Object.getPrototypeOf(Object.values(parsed !== undefined && "fields" in parsed ? parsed.fields : {})[0])).toBe(
-      Object.prototype,
-    );
+    expect(
+      Object.getPrototypeOf(
+        Object.values(parsed !== undefined && "fields" in parsed ? parsed.fields : {})[0],
+      ),
+    ).toBe(Object.prototype);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
@@ -136,20 +168,28 @@ describe("a body", () => {
   });
 
   test("of JSON that repeats a name has the last one's value, as JSON.parse decides", () => {
-    expect(structuredClone(parseBody("json", json, bytes('{"a":1,"a":2}')))).toEqual({ fields: { a: 2 } });
+    expect(structuredClone(parseBody("json", json, bytes('{"a":1,"a":2}')))).toEqual({
+      fields: { a: 2 },
+    });
   });
 
   test("that is refused is not quoted in the refusal", () => {
-    expect(() => parseBody("json", json, bytes('{"password":"hunter2"'))).toThrow(/^The body is not valid JSON$/);
+    expect(() => parseBody("json", json, bytes('{"password":"hunter2"'))).toThrow(
+      /^The body is not valid JSON$/,
+    );
   });
 
   test("of 64 levels is read", () => {
-    expect(() => parseBody("json", json, bytes(`${"[".repeat(64)}${"]".repeat(64)}`))).not.toThrow();
+    expect(() =>
+      parseBody("json", json, bytes(`${"[".repeat(64)}${"]".repeat(64)}`)),
+    ).not.toThrow();
   });
 });
 
 test("a query of more than a thousand parameters, or with malformed encoding, is refused", () => {
-  expect(() => parseForm("a&".repeat(1_000), "query")).toThrow(expect.objectContaining({ status: 400 }));
+  expect(() => parseForm("a&".repeat(1_000), "query")).toThrow(
+    expect.objectContaining({ status: 400 }),
+  );
   expect(() => parseForm("%=1", "query")).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringContaining("query") }),
   );
@@ -162,14 +202,20 @@ describe("validation", () => {
   });
 
   test("gives what the schema gives, at once where the schema is synchronous", async () => {
-    expect(validateInput(z.object({ a: z.string().transform(Number) }), { a: "1" })).toEqual({ a: 1 });
-    await expect(validateInput(z.object({ a: z.string().refine(async () => true) }), { a: "1" })).resolves.toEqual({ a: "1" });
+    expect(validateInput(z.object({ a: z.string().transform(Number) }), { a: "1" })).toEqual({
+      a: 1,
+    });
+    await expect(
+      validateInput(z.object({ a: z.string().refine(async () => true) }), { a: "1" }),
+    ).resolves.toEqual({ a: "1" });
   });
 
   test("names each field by its dotted path, and the whole input `input`", () => {
     const schema = z.object({ files: z.array(z.object({ sizeMb: z.number() })) });
 
-    expect(fieldsOf(() => validateInput(schema, { files: [{ sizeMb: 1 }, { sizeMb: "2" }] }))).toEqual(["files.1.sizeMb"]);
+    expect(
+      fieldsOf(() => validateInput(schema, { files: [{ sizeMb: 1 }, { sizeMb: "2" }] })),
+    ).toEqual(["files.1.sizeMb"]);
     expect(fieldsOf(() => validateInput(schema, 7))).toEqual(["input"]);
   });
 
@@ -178,13 +224,20 @@ describe("validation", () => {
     ["zod, later", z.object({ a: z.string().optional() }).refine(async () => true)],
     ["zod/mini", mini.object({ a: mini.optional(mini.string()) })],
     ["valibot", v.object({ a: v.optional(v.string()) })],
-  ])("refuses JSON that is no object where the schema has no field for it: it would be lost (%s)", async (_, schema) => {
-    for (const text of ["[]", '[{"a":"b"}]', '"text"', "7", "null"]) {
-      const error = await settled(() => validateInput(schema, read({ bytes: bytes(text), isChecked: true })));
-      expect(error).toMatchObject({ fields: [{ field: "body", error: "must be an object" }] });
-    }
-    expect(await validateInput(schema, read({ bytes: bytes('{"b":1,"body":[]}'), isChecked: true }))).toBeInstanceOf(Object);
-  });
+  ])(
+    "refuses JSON that is no object where the schema has no field for it: it would be lost (%s)",
+    async (_, schema) => {
+      for (const text of ["[]", '[{"a":"b"}]', '"text"', "7", "null"]) {
+        const error = await settled(() =>
+          validateInput(schema, read({ bytes: bytes(text), isChecked: true })),
+        );
+        expect(error).toMatchObject({ fields: [{ field: "body", error: "must be an object" }] });
+      }
+      expect(
+        await validateInput(schema, read({ bytes: bytes('{"b":1,"body":[]}'), isChecked: true })),
+      ).toBeInstanceOf(Object);
+    },
+  );
 
   test.each<[string, StandardSchemaV1]>([
     ["a field of it", z.object({ body: z.array(z.number()) })],
@@ -192,17 +245,28 @@ describe("validation", () => {
     ["anything", z.any()],
     ["anything, of valibot", v.unknown()],
     ["any fields, of ArkType", type("object")],
-  ])("takes JSON that is no object where the schema takes %s, and it is a field like any other", async (_, schema) => {
-    // Safe: it is that of the field, or of the input.
-    const value = (await validateInput(schema, read({ bytes: bytes("[1]"), isChecked: true }))) as { body: unknown };
-    expect({ ...value }).toEqual({ body: [1] });
-    value.body = 7;
-    expect({ ...value }).toEqual({ body: 7 });
-  });
+  ])(
+    "takes JSON that is no object where the schema takes %s, and it is a field like any other",
+    async (_, schema) => {
+      // Safe: it is that of the field, or of the input.
+      const value = (await validateInput(
+        schema,
+        read({ bytes: bytes("[1]"), isChecked: true }),
+      )) as { body: unknown };
+      expect({ ...value }).toEqual({ body: [1] });
+      value.body = 7;
+      expect({ ...value }).toEqual({ body: 7 });
+    },
+  );
 
   test("reads paths of objects and issues without a path, as other schema libraries give them, and bounds them", () => {
-    const issues = [{ message: "m".repeat(1_000), path: [{ key: "a" }, "b"] }, { message: "whole" }];
-    const schema = { "~standard": { version: 1, vendor: "test", validate: () => ({ issues }) } } as const;
+    const issues = [
+      { message: "m".repeat(1_000), path: [{ key: "a" }, "b"] },
+      { message: "whole" },
+    ];
+    const schema = {
+      "~standard": { version: 1, vendor: "test", validate: () => ({ issues }) },
+    } as const;
 
     expect(fieldsOf(() => validateInput(schema, {}))).toEqual(["a.b", "input"]);
     expect(errorOf(() => validateInput(schema, {})).fields[0]?.error).toHaveLength(500);
@@ -212,7 +276,8 @@ describe("validation", () => {
 function expectPrototypeFree(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   if (!Array.isArray(value)) expect(Object.getPrototypeOf(value)).toBeNull();
-  for (const name of Object.keys(value)) expectPrototypeFree((value as Record<string, unknown>)[name]);
+  for (const name of Object.keys(value))
+    expectPrototypeFree((value as Record<string, unknown>)[name]);
 }
 
 async function settled(attempt: () => unknown): Promise<unknown> {

@@ -42,15 +42,21 @@ export function readInput({
   const twice: FieldError[] = [];
   const add = (source: Readonly<Record<string, unknown>>) => {
     for (const name of Object.keys(source)) {
-      if (name in input) twice.push({ field: shown(name), error: "is given twice: in path, query or body" });
+      if (name in input)
+        twice.push({ field: shown(name), error: "is given twice: in path, query or body" });
       else input[name] = source[name];
     }
   };
   if (query !== "") add(parseForm(query, "query"));
-  const body = isBodiless ? undefined : form === undefined ? parseBody(kind, contentType, bytes, isChecked) : { fields: form };
+  const body = isBodiless
+    ? undefined
+    : form === undefined
+      ? parseBody(kind, contentType, bytes, isChecked)
+      : { fields: form };
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
-  if (isChecked && kind === "json" && body !== undefined && "body" in body) noticeReading(input, body.body);
+  if (isChecked && kind === "json" && body !== undefined && "body" in body)
+    noticeReading(input, body.body);
   return input;
 }
 
@@ -72,7 +78,8 @@ function refuseUnread(input: object, value: unknown): void {
   const whole = wholeBodies.get(input);
   if (whole === undefined) return;
   // A schema that takes anything gives its input on, and has read none of it.
-  if (!whole.isRead && value !== input) throw new ValidationError([{ field: "body", error: "must be an object" }]);
+  if (!whole.isRead && value !== input)
+    throw new ValidationError([{ field: "body", error: "must be an object" }]);
   Object.defineProperty(input, "body", { value: whole.body, writable: true });
 }
 
@@ -85,7 +92,9 @@ function refuseUnread(input: object, value: unknown): void {
 export function validateInput(schema: StandardSchemaV1 | undefined, input: unknown): unknown {
   if (schema === undefined) return input;
   const outcome = schema["~standard"].validate(input);
-  return outcome instanceof Promise ? outcome.then((result) => accepted(result, input)) : accepted(outcome, input);
+  return outcome instanceof Promise
+    ? outcome.then((result) => accepted(result, input))
+    : accepted(outcome, input);
 }
 
 const maxFields = 100;
@@ -97,7 +106,9 @@ function accepted(outcome: StandardSchemaV1.Result<unknown>, input: unknown): un
   }
   throw new ValidationError(
     outcome.issues.slice(0, maxFields).map(({ path = [], message }) => ({
-      field: shown(path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")) || "input",
+      field:
+        shown(path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")) ||
+        "input",
       error: String(message).slice(0, 500),
     })),
   );
@@ -108,7 +119,10 @@ function shown(name: string): string {
 }
 
 /** What a body comes to: named fields, or one value that arrives as `input.body`. */
-export type ParsedBody = { readonly fields: Record<string, unknown> } | { readonly body: unknown } | undefined;
+export type ParsedBody =
+  | { readonly fields: Record<string, unknown> }
+  | { readonly body: unknown }
+  | undefined;
 
 const bounds: JsonBounds = { depth: 64, values: 262_144, members: 10_000 };
 
@@ -121,11 +135,19 @@ const bounds: JsonBounds = { depth: 64, values: 262_144, members: 10_000 };
  * @throws FrameworkError `unsupported_media_type` for another content type, `malformed_request`
  * for what cannot be parsed, or has more than 64 levels, 262,144 values or 10,000 members of one object.
  */
-export function parseBody(kind: BodyKind, contentType: string | undefined, bytes: Uint8Array, isChecked = false): ParsedBody {
+export function parseBody(
+  kind: BodyKind,
+  contentType: string | undefined,
+  bytes: Uint8Array,
+  isChecked = false,
+): ParsedBody {
   if (bytes.byteLength === 0) return undefined;
   if (kind === "bytes") return { body: bytes };
   const { type, charset } = mediaType(contentType);
-  if (!accepts[kind](type) || (charset !== undefined && charset !== "utf-8" && charset !== "utf8")) {
+  if (
+    !accepts[kind](type) ||
+    (charset !== undefined && charset !== "utf-8" && charset !== "utf8")
+  ) {
     throw new FrameworkError("unsupported_media_type", `The route takes ${names[kind]} in UTF-8`);
   }
   const text = utf8(bytes);
@@ -168,7 +190,8 @@ function utf8(bytes: Uint8Array): string {
 function json(text: string, isChecked: boolean): unknown {
   // A shorter text cannot be beyond any of them.
   const exceeded = text.length > bounds.depth ? exceededBound(text, bounds) : undefined;
-  if (exceeded !== undefined) throw new FrameworkError("malformed_request", `The body has ${beyond[exceeded]}`);
+  if (exceeded !== undefined)
+    throw new FrameworkError("malformed_request", `The body has ${beyond[exceeded]}`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -4,7 +4,8 @@ import { exceededBound, type JsonBounds } from "./json-bounds.ts";
 
 const bounds: JsonBounds = { depth: 64, values: 20_000, members: 10_000 };
 const exceeded = (text: string) => exceededBound(text, bounds);
-const members = (count: number) => `{${Array.from({ length: count }, (_, index) => `"${index}":0`).join()}}`;
+const members = (count: number) =>
+  `{${Array.from({ length: count }, (_, index) => `"${index}":0`).join()}}`;
 const list = (count: number, element: string) => `[${Array(count).fill(element).join()}]`;
 /** More brackets than levels, one after another: such a text is looked through. */
 const many = `[${"[],".repeat(70)}`;
@@ -25,11 +26,23 @@ test.each<[string, string, keyof JsonBounds | undefined]>([
   ["commas in a text", `{"a":"${",".repeat(30_000)}"}`, undefined],
   ["brackets in a text", `["${"[{".repeat(30_000)}"]`, undefined],
   ["brackets behind escapes in a text", `["${'\\"[{'.repeat(30_000)}"]`, undefined],
-  ["an escape before the end of a text", `["${"x".repeat(100)}\\\\"${",0".repeat(30_000)}]`, "values"],
+  [
+    "an escape before the end of a text",
+    `["${"x".repeat(100)}\\\\"${",0".repeat(30_000)}]`,
+    "values",
+  ],
   ["a text that does not end", `${many}"${",".repeat(30_000)}`, undefined],
   ["an escape at the very end", `${many}"\\`, undefined],
-  ["many texts before an escape", `${many}${'"a",'.repeat(3_000)}"${"x".repeat(30)}\\n"]`, undefined],
-  ["escapes far from one another", `${many}${'"a",'.repeat(3_000)}"${`${"x".repeat(300)}\\n`.repeat(9)}"]`, undefined],
+  [
+    "many texts before an escape",
+    `${many}${'"a",'.repeat(3_000)}"${"x".repeat(30)}\\n"]`,
+    undefined,
+  ],
+  [
+    "escapes far from one another",
+    `${many}${'"a",'.repeat(3_000)}"${`${"x".repeat(300)}\\n`.repeat(9)}"]`,
+    undefined,
+  ],
   ["closing brackets alone", `${"]".repeat(70)}${"{".repeat(70)}`, "depth"],
 ])("%s", (_, text, expected) => {
   expect(exceeded(text)).toBe(expected);
@@ -55,6 +68,9 @@ function measured(value: unknown): { depth: number; values: number; members: num
   return {
     depth: 1 + Math.max(0, ...parts.map(({ depth }) => depth)),
     values: Math.max(1, parts.length) + parts.reduce((sum, { values }) => sum + values, 0),
-    members: Math.max(Array.isArray(value) ? 0 : parts.length, ...parts.map(({ members }) => members)),
+    members: Math.max(
+      Array.isArray(value) ? 0 : parts.length,
+      ...parts.map(({ members }) => members),
+    ),
   };
 }

@@ -23,14 +23,20 @@ export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBound
   const { depth, values, members } = bounds;
   // What is found by counting alone needs no look at each character.
   const brackets = countUpTo(text, "{", depth) + countUpTo(text, "[", depth);
-  if (brackets > depth || countUpTo(text, ":", members) >= members) return lookThrough(text, bounds);
+  if (brackets > depth || countUpTo(text, ":", members) >= members)
+    return lookThrough(text, bounds);
   const mostCommas = Math.min(fewCommas, values - brackets);
   return countUpTo(text, ",", mostCommas) > mostCommas ? lookThrough(text, bounds) : undefined;
 }
 
 function countUpTo(text: string, character: string, most: number): number {
   let count = 0;
-  for (let at = text.indexOf(character); at !== -1 && count <= most; at = text.indexOf(character, at + 1)) count += 1;
+  for (
+    let at = text.indexOf(character);
+    at !== -1 && count <= most;
+    at = text.indexOf(character, at + 1)
+  )
+    count += 1;
   return count;
 }
 

@@ -23,7 +23,10 @@ test("responses that wait for their clients may have 1 MiB at the least", () => 
   expect(problemsOf({ unreadBytes: 1_048_576 })).toEqual([]);
   for (const unreadBytes of [1_048_575, 1_048_576.5, "2000000" as never]) {
     expect(problemsOf({ unreadBytes })).toMatchObject([
-      { key: "limits.unreadBytes", fix: expect.stringContaining("a whole number of bytes from 1,048,576") },
+      {
+        key: "limits.unreadBytes",
+        fix: expect.stringContaining("a whole number of bytes from 1,048,576"),
+      },
     ]);
   }
 });

@@ -30,19 +30,35 @@ export function bufferLimit(limits: Limits | undefined): number {
   return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits));
 }
 
-const bytes = (value: unknown) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes");
+const bytes = (value: unknown) =>
+  Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes";
 
 const atLeastMebibyte = (value: unknown) =>
-  Number.isSafeInteger(value) && Number(value) >= 1_048_576 ? undefined : "a whole number of bytes from 1,048,576";
+  Number.isSafeInteger(value) && Number(value) >= 1_048_576
+    ? undefined
+    : "a whole number of bytes from 1,048,576";
 
 /** What each limit may be; a check returns what would do, where the value does not. */
-export const limitChecks = Object.freeze({ bodyBytes: bytes, bufferedBytes: bytes, unreadBytes: atLeastMebibyte });
+export const limitChecks = Object.freeze({
+  bodyBytes: bytes,
+  bufferedBytes: bytes,
+  unreadBytes: atLeastMebibyte,
+});
 
 /** What is wrong with limits beside one another: a server whose budget no body fits into would take none. */
-export function limitProblems(limits: Limits | undefined): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {
+export function limitProblems(
+  limits: Limits | undefined,
+): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {
   const budget = limits?.bufferedBytes;
   const body = bodyLimit(limits);
   if (typeof budget !== "number" || !(budget < body)) return [];
   const message = `${budget} is below limits.bodyBytes, ${body}`;
-  return [{ key: "limits.bufferedBytes", rule: "limits-order", message, fix: `use ${body} or more, or lower limits.bodyBytes` }];
+  return [
+    {
+      key: "limits.bufferedBytes",
+      rule: "limits-order",
+      message,
+      fix: `use ${body} or more, or lower limits.bodyBytes`,
+    },
+  ];
 }

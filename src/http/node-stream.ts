@@ -2,7 +2,12 @@ import type { Readable } from "node:stream";
 
 /** Whether a body is a stream of Node, readable or not. */
 export function isNodeStream(body: object): body is Readable {
-  return "pipe" in body && typeof body.pipe === "function" && "on" in body && typeof body.on === "function";
+  return (
+    "pipe" in body &&
+    typeof body.pipe === "function" &&
+    "on" in body &&
+    typeof body.on === "function"
+  );
 }
 
 /**
@@ -10,5 +15,6 @@ export function isNodeStream(body: object): body is Readable {
  * the process. The reader still gets the error.
  */
 export function guard(body: unknown): void {
-  if (typeof body === "object" && body !== null && isNodeStream(body)) body.on("error", () => undefined);
+  if (typeof body === "object" && body !== null && isNodeStream(body))
+    body.on("error", () => undefined);
 }

@@ -8,10 +8,17 @@ const maxNames = 1_000;
  *
  * @throws FrameworkError `malformed_request` for malformed percent-encoding, or over 1,000 pairs.
  */
-export function parseForm(text: string, where: "query" | "body"): Record<string, string | string[]> {
+export function parseForm(
+  text: string,
+  where: "query" | "body",
+): Record<string, string | string[]> {
   const values: Record<string, string | string[]> = Object.create(null);
   const pairs = text.split("&", maxNames + 1);
-  if (pairs.length > maxNames) throw new FrameworkError("malformed_request", `The ${where} has more than ${maxNames} parameters`);
+  if (pairs.length > maxNames)
+    throw new FrameworkError(
+      "malformed_request",
+      `The ${where} has more than ${maxNames} parameters`,
+    );
   for (const pair of pairs) {
     if (pair === "") continue;
     const mark = pair.indexOf("=");

@@ -3,7 +3,10 @@ import { parseCookies } from "./cookies.ts";
 import type { HttpRequest } from "./message.ts";
 
 /** The request as a handler sees it; cookies are parsed when they are first looked at. */
-export function requestView({ method, path, headers, ip }: HttpRequest, rawBody: Uint8Array): RequestView {
+export function requestView(
+  { method, path, headers, ip }: HttpRequest,
+  rawBody: Uint8Array,
+): RequestView {
   let cookies: Readonly<Record<string, string>> | undefined;
   return Object.freeze({
     method,

@@ -19,11 +19,17 @@ describe("a result", () => {
       body: '{"a":"ä"}',
     });
     expect(toResponse(null, query)).toMatchObject({ status: 200, body: "null" });
-    expect(toResponse(undefined, write)).toEqual({ status: 204, headers: {}, cookies: [], body: undefined });
+    expect(toResponse(undefined, write)).toEqual({
+      status: 204,
+      headers: {},
+      cookies: [],
+      body: undefined,
+    });
   });
 
   test("has the first status that its handler declares, and nothing has 204 unless another is declared", () => {
-    const statusOf = (result: unknown, status: readonly number[]) => toResponse(result, { ...write, status }).status;
+    const statusOf = (result: unknown, status: readonly number[]) =>
+      toResponse(result, { ...write, status }).status;
     expect(statusOf({ id: 1 }, [201])).toBe(201);
     expect(statusOf({ id: 1 }, [202, 204])).toBe(202);
     expect(statusOf(undefined, [202, 204])).toBe(204);
@@ -34,7 +40,10 @@ describe("a result", () => {
 
   test("in a reply has the status, headers and cookies that the reply says", () => {
     const response = toResponse(
-      reply({ id: 1 }, { status: 201, headers: { Location: "/x" }, cookies: { a: { value: "b c" } } }),
+      reply(
+        { id: 1 },
+        { status: 201, headers: { Location: "/x" }, cookies: { a: { value: "b c" } } },
+      ),
       write,
     );
 
@@ -50,7 +59,9 @@ describe("a result", () => {
       body: "hällo",
       headers: { "content-length": "6" },
     });
-    expect(toResponse(reply(new Uint8Array(3), { headers: text }), query)).toMatchObject({ headers: { "content-length": "3" } });
+    expect(toResponse(reply(new Uint8Array(3), { headers: text }), query)).toMatchObject({
+      headers: { "content-length": "3" },
+    });
   });
 
   test("of an ArrayBuffer is bytes", () => {
@@ -76,7 +87,10 @@ describe("a result", () => {
   });
 
   test("for HEAD has the same headers and no body", () => {
-    expect(toResponse({ a: 1 }, { ...query, head: true })).toMatchObject({ headers: { "content-length": "7" }, body: undefined });
+    expect(toResponse({ a: 1 }, { ...query, head: true })).toMatchObject({
+      headers: { "content-length": "7" },
+      body: undefined,
+    });
   });
 
   test("of a stream that nobody will read is cancelled", () => {
@@ -89,19 +103,27 @@ describe("a result", () => {
         },
       });
 
-    expect(toResponse(reply(stream("head"), { headers: text }), { ...query, head: true }).body).toBeUndefined();
+    expect(
+      toResponse(reply(stream("head"), { headers: text }), { ...query, head: true }).body,
+    ).toBeUndefined();
     expect(toResponse(reply(stream("unchanged"), { status: 304 }), query).body).toBeUndefined();
     expect(cancelled).toEqual(["head", "unchanged"]);
   });
 
-  test.each([204, 205, 304])("with status %i, which forbids a body, has none and no length", (status) => {
-    const response = toResponse(reply({ a: 1 }, { status }), query);
+  test.each([204, 205, 304])(
+    "with status %i, which forbids a body, has none and no length",
+    (status) => {
+      const response = toResponse(reply({ a: 1 }, { status }), query);
 
-    expect(response).toEqual({ status, headers: {}, cookies: [], body: undefined });
-  });
+      expect(response).toEqual({ status, headers: {}, cookies: [], body: undefined });
+    },
+  );
 
   test("without a body keeps the status of its reply", () => {
-    expect(toResponse(reply(undefined, { status: 202 }), write)).toMatchObject({ status: 202, body: undefined });
+    expect(toResponse(reply(undefined, { status: 202 }), write)).toMatchObject({
+      status: 202,
+      body: undefined,
+    });
   });
 
   test.each<[string, unknown, RegExp]>([
@@ -121,7 +143,11 @@ describe("a result", () => {
       /it throws/,
     ],
     ["a function", () => 1, /JSON does not have/],
-    ["a stream of Node's from a write", reply(Readable.from(["x"]), { headers: text }), /only a query/],
+    [
+      "a stream of Node's from a write",
+      reply(Readable.from(["x"]), { headers: text }),
+      /only a query/,
+    ],
     ["what yields over time from a write", Readable.from(["x"]), /only a query/],
   ])("that is %s is a clear error", (_name, result, message) => {
     expect(() => toResponse(result, write)).toThrow(message);
@@ -129,41 +155,117 @@ describe("a result", () => {
 
   test.each<[string, unknown, string]>([
     ["a status below 200", { status: 101 }, "status 101 is not a whole number from 200 to 599"],
-    ["a status that is text", { status: "201" }, 'status "201" is not a whole number from 200 to 599'],
-    ["a status in place of the options", 201, "the second argument is of type number; pass an object like { status: 201 }"],
-    ["null in place of the options", null, "the second argument is null; pass an object like { status: 201 }"],
-    ["an option that nobody knows", { statusCode: 201 }, 'unknown option "statusCode"; known are status, headers, cookies'],
-    ["a body in the options", { body: "x" }, 'unknown option "body"; known are status, headers, cookies'],
+    [
+      "a status that is text",
+      { status: "201" },
+      'status "201" is not a whole number from 200 to 599',
+    ],
+    [
+      "a status in place of the options",
+      201,
+      "the second argument is of type number; pass an object like { status: 201 }",
+    ],
+    [
+      "null in place of the options",
+      null,
+      "the second argument is null; pass an object like { status: 201 }",
+    ],
+    [
+      "an option that nobody knows",
+      { statusCode: 201 },
+      'unknown option "statusCode"; known are status, headers, cookies',
+    ],
+    [
+      "a body in the options",
+      { body: "x" },
+      'unknown option "body"; known are status, headers, cookies',
+    ],
     ["a header that is no name", { headers: { "a b": "c" } }, 'header "a b" has no valid name'],
-    ["a header that splits the response", { headers: { a: "b\r\nc: d" } }, "header a has a character that a header cannot carry"],
-    ["a request ID of its own", { headers: { "X-Request-ID": "x" } }, "header X-Request-ID is set by keelson; leave it out"],
+    [
+      "a header that splits the response",
+      { headers: { a: "b\r\nc: d" } },
+      "header a has a character that a header cannot carry",
+    ],
+    [
+      "a request ID of its own",
+      { headers: { "X-Request-ID": "x" } },
+      "header X-Request-ID is set by keelson; leave it out",
+    ],
     [
       "set-cookie as a header",
       { headers: { "Set-Cookie": "x" } },
       "header Set-Cookie is set by keelson; leave it out, and use `cookies`",
     ],
-    ["a header that is absent", { headers: { etag: undefined } }, "header etag is of type undefined; give it text"],
-    ["a header of several values", { headers: { vary: ["a", "b"] } }, "header vary is a list; give it text"],
-    ["headers as a list", { headers: ["a: b"] }, 'headers is a list; pass an object like { "cache-control": "no-store" }'],
+    [
+      "a header that is absent",
+      { headers: { etag: undefined } },
+      "header etag is of type undefined; give it text",
+    ],
+    [
+      "a header of several values",
+      { headers: { vary: ["a", "b"] } },
+      "header vary is a list; give it text",
+    ],
+    [
+      "headers as a list",
+      { headers: ["a: b"] },
+      'headers is a list; pass an object like { "cache-control": "no-store" }',
+    ],
     [
       "headers as an object of fetch",
       { headers: new Headers({ a: "b" }) },
       "headers is of type Headers; pass Object.fromEntries(headers)",
     ],
-    ["headers as a map", { headers: new Map([["a", "b"]]) }, "headers is of type Map; pass Object.fromEntries(headers)"],
-    ["headers that are not there yet", { headers: Promise.resolve({}) }, "headers is of type Promise; await it"],
-    ["cookies as a list", { cookies: ["a=secret"] }, 'cookies is a list; pass an object like { a: { value: "1" } }'],
-    ["cookies as text", { cookies: "a=secret" }, 'cookies is of type string; pass an object like { a: { value: "1" } }'],
+    [
+      "headers as a map",
+      { headers: new Map([["a", "b"]]) },
+      "headers is of type Map; pass Object.fromEntries(headers)",
+    ],
+    [
+      "headers that are not there yet",
+      { headers: Promise.resolve({}) },
+      "headers is of type Promise; await it",
+    ],
+    [
+      "cookies as a list",
+      { cookies: ["a=secret"] },
+      'cookies is a list; pass an object like { a: { value: "1" } }',
+    ],
+    [
+      "cookies as text",
+      { cookies: "a=secret" },
+      'cookies is of type string; pass an object like { a: { value: "1" } }',
+    ],
     [
       "cookies as a map",
       { cookies: new Map([["a", { value: "secret" }]]) },
       "cookies is of type Map; pass Object.fromEntries(cookies)",
     ],
-    ["a cookie as text", { cookies: { a: "secret" } }, 'cookie a: it is no object; pass { value: "..." }'],
-    ["a cookie that is null", { cookies: { a: null } }, 'cookie a: it is no object; pass { value: "..." }'],
-    ["a cookie that is no name", { cookies: { "a;b": { value: "1" } } }, 'cookie "a;b": the name is no token of RFC 6265'],
-    ["a cookie without a value", { cookies: { a: {} } }, "cookie a: its value is of type undefined; give it text"],
-    ["a cookie of a number", { cookies: { a: { value: 5 } } }, "cookie a: its value is of type number; give it text"],
+    [
+      "a cookie as text",
+      { cookies: { a: "secret" } },
+      'cookie a: it is no object; pass { value: "..." }',
+    ],
+    [
+      "a cookie that is null",
+      { cookies: { a: null } },
+      'cookie a: it is no object; pass { value: "..." }',
+    ],
+    [
+      "a cookie that is no name",
+      { cookies: { "a;b": { value: "1" } } },
+      'cookie "a;b": the name is no token of RFC 6265',
+    ],
+    [
+      "a cookie without a value",
+      { cookies: { a: {} } },
+      "cookie a: its value is of type undefined; give it text",
+    ],
+    [
+      "a cookie of a number",
+      { cookies: { a: { value: 5 } } },
+      "cookie a: its value is of type number; give it text",
+    ],
     [
       "a cookie with an option that nobody knows",
       { cookies: { a: { value: "secret", maxAge: 1 } } },
@@ -183,7 +285,9 @@ describe("a result", () => {
   });
 
   test("may be made from another reply", () => {
-    expect(toResponse(reply("b", { ...reply("a", { headers: text }), status: 201 }), query)).toMatchObject({
+    expect(
+      toResponse(reply("b", { ...reply("a", { headers: text }), status: 201 }), query),
+    ).toMatchObject({
       status: 201,
       headers: text,
       body: "b",
@@ -217,9 +321,20 @@ describe("cookies", () => {
   });
 
   test("say what their options say", () => {
-    const cookie = { value: "1", httpOnly: false, secure: false, sameSite: "None", maxAgeSeconds: 60, path: "/x" } as const;
-    expect(serializeCookie("a", cookie, { development: false })).toBe("a=1; Path=/x; Max-Age=60; SameSite=None");
-    expect(serializeCookie("a", { value: "1" }, { development: true })).toBe("a=1; Path=/; HttpOnly; SameSite=Lax");
+    const cookie = {
+      value: "1",
+      httpOnly: false,
+      secure: false,
+      sameSite: "None",
+      maxAgeSeconds: 60,
+      path: "/x",
+    } as const;
+    expect(serializeCookie("a", cookie, { development: false })).toBe(
+      "a=1; Path=/x; Max-Age=60; SameSite=None",
+    );
+    expect(serializeCookie("a", { value: "1" }, { development: true })).toBe(
+      "a=1; Path=/; HttpOnly; SameSite=Lax",
+    );
   });
 
   test.each([
@@ -250,10 +365,17 @@ describe("cookies", () => {
   });
 
   test("that were written are read back, whatever their name and value", () => {
-    const cookieName = fc.oneof(fc.stringMatching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,20}$/), fc.constant("__proto__"));
+    const cookieName = fc.oneof(
+      fc.stringMatching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,20}$/),
+      fc.constant("__proto__"),
+    );
     fc.assert(
       fc.property(cookieName, fc.string({ unit: "grapheme" }), (name, value) => {
-        const [pair = "", ...attributes] = serializeCookie(name, { value }, { development: false }).split("; ");
+        const [pair = "", ...attributes] = serializeCookie(
+          name,
+          { value },
+          { development: false },
+        ).split("; ");
         expect(Object.entries(parseCookies(pair))).toEqual([[name, value]]);
         expect(attributes).toEqual(["Path=/", "HttpOnly", "Secure", "SameSite=Lax"]);
       }),
@@ -278,7 +400,9 @@ test("a handler sees the request read-only, with its cookies parsed once", () =>
 
   expect(view).toMatchObject({ method: "GET", path: "/x", ip: "::1", cookies: { a: "1" } });
   expect(view.cookies).toBe(view.cookies);
-  expect(Object.isFrozen(view) && Object.isFrozen(view.headers) && Object.isFrozen(view.cookies)).toBe(true);
+  expect(
+    Object.isFrozen(view) && Object.isFrozen(view.headers) && Object.isFrozen(view.cookies),
+  ).toBe(true);
 });
 
 function circle(): unknown {

@@ -28,7 +28,8 @@ const bodiless = [204, 205, 304];
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
   if (isReply(result)) return replied(result, facts);
-  if (result instanceof ReadResponse) return respond(result.body, result.status, { ...result.headers }, result.cookies, facts);
+  if (result instanceof ReadResponse)
+    return respond(result.body, result.status, { ...result.headers }, result.cookies, facts);
   if (result instanceof UnreadableResponse) throw result.error;
   return respond(result, undefined, {}, noCookies, facts);
 }
@@ -45,10 +46,15 @@ export function bodyOf(result: unknown): unknown {
 }
 
 /** A reply was held against this when it was made; it may be of another copy of the package, or changed since. */
-function replied({ body, status, headers, cookies }: Reply<unknown>, facts: ResponseFacts): HttpResponse {
+function replied(
+  { body, status, headers, cookies }: Reply<unknown>,
+  facts: ResponseFacts,
+): HttpResponse {
   if (status !== undefined) assertStatus(status);
   const set =
-    cookies === undefined ? noCookies : cookiesOf(cookies).map(([name, cookie]) => serializeCookie(name, cookie, facts));
+    cookies === undefined
+      ? noCookies
+      : cookiesOf(cookies).map(([name, cookie]) => serializeCookie(name, cookie, facts));
   return respond(body, status, checkedHeaders(headers), set, facts);
 }
 
@@ -61,7 +67,8 @@ function respond(
 ): HttpResponse {
   const body = returned instanceof ArrayBuffer ? new Uint8Array(returned) : returned;
   const status = given ?? statusOf(body, facts);
-  if (body === undefined || bodiless.includes(status)) return { status, headers, cookies: set, body: discard(body) };
+  if (body === undefined || bodiless.includes(status))
+    return { status, headers, cookies: set, body: discard(body) };
   const content = contentOf(body, headers, facts.kind);
   if (!isStreamed(content)) headers["content-length"] = String(Buffer.byteLength(content));
   return { status, headers, cookies: set, body: facts.head ? discard(content) : content };
@@ -99,7 +106,11 @@ function problemOf(contentType: string | undefined, isStreamOfWrite: boolean): s
 
 /** Whether a value is a reply. */
 export function isReply(value: unknown): value is Reply<unknown> {
-  return typeof value === "object" && value !== null && (value as Partial<Reply<unknown>>)[replyBrand] === true;
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    (value as Partial<Reply<unknown>>)[replyBrand] === true
+  );
 }
 
 /**
@@ -122,9 +133,15 @@ export function jsonText(body: unknown): string {
   try {
     text = JSON.stringify(body);
   } catch (error) {
-    throw new TypeError(`the result cannot be written as JSON (${reasonOf(error, body)}); return plain data`, { cause: error });
+    throw new TypeError(
+      `the result cannot be written as JSON (${reasonOf(error, body)}); return plain data`,
+      { cause: error },
+    );
   }
-  if (text === undefined) throw new TypeError(`the result is a ${typeof body}, which JSON does not have; return plain data`);
+  if (text === undefined)
+    throw new TypeError(
+      `the result is a ${typeof body}, which JSON does not have; return plain data`,
+    );
   return text;
 }
 

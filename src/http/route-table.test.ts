@@ -57,7 +57,10 @@ describe("a route", () => {
     [{}],
     [["GET /files"]],
   ])("%j is refused with a fix", (text) => {
-    expect(parseRoute(text as string)).toEqual({ problem: expect.any(String), fix: expect.stringMatching(/\w+ \w+/) });
+    expect(parseRoute(text as string)).toEqual({
+      problem: expect.any(String),
+      fix: expect.stringMatching(/\w+ \w+/),
+    });
   });
 
   test.each<[unknown, string]>([
@@ -73,10 +76,20 @@ describe("a route", () => {
   });
 
   test("keelson's own paths are reserved, with all below them, and nothing that only looks like them", () => {
-    expect(["/config", "/config/x", "/log", "/settings", "/health/ready", "/metrics", "/openapi.json"].every(reservedPath)).toBe(
-      true,
+    expect(
+      [
+        "/config",
+        "/config/x",
+        "/log",
+        "/settings",
+        "/health/ready",
+        "/metrics",
+        "/openapi.json",
+      ].every(reservedPath),
+    ).toBe(true);
+    expect(["/configs", "/logs", "/files/config", "/", "", "config"].some(reservedPath)).toBe(
+      false,
     );
-    expect(["/configs", "/logs", "/files/config", "/", "", "config"].some(reservedPath)).toBe(false);
   });
 });
 
@@ -120,44 +133,71 @@ describe("a route table", () => {
     expect(files.match("GET", path)).toEqual({ kind: "not-found" });
   });
 
-  test.each(["/files/%", "/files/%zz", "/files/%ff", "/files/%c0%ae", `/${"x".repeat(8_192)}`])("%.20s is malformed", (path) => {
-    expect(files.match("GET", path)).toMatchObject({ kind: "malformed" });
-  });
+  test.each(["/files/%", "/files/%zz", "/files/%ff", "/files/%c0%ae", `/${"x".repeat(8_192)}`])(
+    "%.20s is malformed",
+    (path) => {
+      expect(files.match("GET", path)).toMatchObject({ kind: "malformed" });
+    },
+  );
 
   test("a path may be 8192 characters long, and what is malformed is told why", () => {
     const longest = `/${"x".repeat(8_191)}`;
     expect(files.match("GET", longest)).toEqual({ kind: "not-found" });
-    expect(files.match("GET", `${longest}x`)).toMatchObject({ message: "The path is longer than 8192 characters" });
-    expect(files.match("GET", "/files/%zz")).toMatchObject({ message: "The path has malformed percent-encoding" });
+    expect(files.match("GET", `${longest}x`)).toMatchObject({
+      message: "The path is longer than 8192 characters",
+    });
+    expect(files.match("GET", "/files/%zz")).toMatchObject({
+      message: "The path has malformed percent-encoding",
+    });
   });
 
   test("a path that routes only lead through matches nothing, whatever the method", () => {
     const deep = table("GET /files/all/new");
-    for (const method of ["GET", "PUT", "OPTIONS"]) expect(deep.match(method, "/files/all")).toEqual({ kind: "not-found" });
+    for (const method of ["GET", "PUT", "OPTIONS"])
+      expect(deep.match(method, "/files/all")).toEqual({ kind: "not-found" });
   });
 
   test("HEAD is answered as GET", () => {
     expect(files.match("HEAD", "/")).toMatchObject({ kind: "found", target: "GET /", head: true });
-    expect(files.match("HEAD", "/files")).toMatchObject({ kind: "found", target: "GET /files", head: true });
+    expect(files.match("HEAD", "/files")).toMatchObject({
+      kind: "found",
+      target: "GET /files",
+      head: true,
+    });
   });
 
   test("OPTIONS and methods that are not there say what is allowed, sorted", () => {
-    expect(files.match("OPTIONS", "/files/7")).toEqual({ kind: "options", allow: "DELETE, GET, HEAD, OPTIONS" });
-    expect(files.match("PUT", "/files")).toEqual({ kind: "method-not-allowed", allow: "GET, HEAD, OPTIONS, POST" });
-    expect(table("POST /jobs").match("GET", "/jobs")).toEqual({ kind: "method-not-allowed", allow: "OPTIONS, POST" });
+    expect(files.match("OPTIONS", "/files/7")).toEqual({
+      kind: "options",
+      allow: "DELETE, GET, HEAD, OPTIONS",
+    });
+    expect(files.match("PUT", "/files")).toEqual({
+      kind: "method-not-allowed",
+      allow: "GET, HEAD, OPTIONS, POST",
+    });
+    expect(table("POST /jobs").match("GET", "/jobs")).toEqual({
+      kind: "method-not-allowed",
+      allow: "OPTIONS, POST",
+    });
     expect(files.match("get", "/files")).toMatchObject({ kind: "method-not-allowed" });
     expect(files.match("CONNECT", "/files")).toMatchObject({ kind: "method-not-allowed" });
     expect(files.match("OPTIONS", "/nowhere")).toEqual({ kind: "not-found" });
   });
 
   test("OPTIONS * is of all routes, below whatever base path, and no other method has it", () => {
-    expect(files.match("OPTIONS", "*", "/api")).toEqual({ kind: "options", allow: "DELETE, GET, HEAD, OPTIONS, POST" });
+    expect(files.match("OPTIONS", "*", "/api")).toEqual({
+      kind: "options",
+      allow: "DELETE, GET, HEAD, OPTIONS, POST",
+    });
     expect(table().match("OPTIONS", "*")).toEqual({ kind: "options", allow: "OPTIONS" });
     expect(files.match("GET", "*").kind).toBe("not-found");
   });
 
   test("with a base path, only what is below it matches", () => {
-    expect(files.match("GET", "/api/files", "/api")).toMatchObject({ kind: "found", target: "GET /files" });
+    expect(files.match("GET", "/api/files", "/api")).toMatchObject({
+      kind: "found",
+      target: "GET /files",
+    });
     expect(files.match("GET", "/api", "/api")).toMatchObject({ kind: "found", target: "GET /" });
     expect(files.match("GET", "/files", "/api")).toEqual({ kind: "not-found" });
     expect(files.match("GET", "/apifiles", "/api")).toEqual({ kind: "not-found" });
@@ -167,11 +207,17 @@ describe("a route table", () => {
     const pair = entries("GET /a/:x", "GET /a/:y", "POST /a/:x", "GET /a/x");
 
     expect(createRouteTable(pair).match("GET", "/a/1")).toMatchObject({ target: "GET /a/:x" });
-    expect(conflicts(pair).map(({ first, second }) => [first.target, second.target])).toEqual([["GET /a/:x", "GET /a/:y"]]);
+    expect(conflicts(pair).map(({ first, second }) => [first.target, second.target])).toEqual([
+      ["GET /a/:x", "GET /a/:y"],
+    ]);
   });
 
   test("routes of different shapes are no conflict, however alike they are", () => {
-    expect(conflicts(entries("GET /", "GET /:x", "GET /a/b", "GET /ab", "GET /a/:x", "GET /:x/b", "POST /a/b"))).toEqual([]);
+    expect(
+      conflicts(
+        entries("GET /", "GET /:x", "GET /a/b", "GET /ab", "GET /a/:x", "GET /:x/b", "POST /a/b"),
+      ),
+    ).toEqual([]);
   });
 
   test("matches as a naive matcher does, whatever the routes and the path", () => {
@@ -180,10 +226,13 @@ describe("a route table", () => {
       .array(segment, { maxLength: 4 })
       .filter(
         (parts) =>
-          new Set(parts.filter((part) => part.startsWith(":"))).size === parts.filter((part) => part.startsWith(":")).length,
+          new Set(parts.filter((part) => part.startsWith(":"))).size ===
+          parts.filter((part) => part.startsWith(":")).length,
       )
       .map((parts) => `GET /${parts.join("/")}`);
-    const path = fc.array(fc.constantFrom("a", "b", "c", "d", "", ".."), { maxLength: 5 }).map((parts) => `/${parts.join("/")}`);
+    const path = fc
+      .array(fc.constantFrom("a", "b", "c", "d", "", ".."), { maxLength: 5 })
+      .map((parts) => `/${parts.join("/")}`);
     fc.assert(
       fc.property(fc.array(pattern, { maxLength: 8 }), path, (patterns, asked) => {
         const match = table(...patterns).match("GET", asked);
@@ -194,7 +243,12 @@ describe("a route table", () => {
   });
 
   test("a hostile path of a hundred segments is answered at once", () => {
-    const many = table(...Array.from({ length: 12 }, (_, index) => `GET /${"a/".repeat(index)}:x/${"a/".repeat(12 - index)}end`));
+    const many = table(
+      ...Array.from(
+        { length: 12 },
+        (_, index) => `GET /${"a/".repeat(index)}:x/${"a/".repeat(12 - index)}end`,
+      ),
+    );
 
     expect(many.match("GET", `/${"a/".repeat(100)}a`)).toEqual({ kind: "not-found" });
   });
@@ -207,7 +261,8 @@ function naive(patterns: readonly string[], path: string): string | undefined {
   const fitting = patterns.filter((pattern) => {
     const segments = pattern === "GET /" ? [] : pattern.slice(5).split("/");
     return (
-      segments.length === parts.length && segments.every((segment, index) => segment.startsWith(":") || segment === parts[index])
+      segments.length === parts.length &&
+      segments.every((segment, index) => segment.startsWith(":") || segment === parts[index])
     );
   });
   const rank = (pattern: string) =>

@@ -34,22 +34,30 @@ interface Node<Target> {
 const maxPathLength = 8_192;
 
 /** Makes a table of routes. A static segment wins over a parameter, at each segment. */
-export function createRouteTable<Target>(routes: readonly RouteEntry<Target>[]): RouteTable<Target> {
+export function createRouteTable<Target>(
+  routes: readonly RouteEntry<Target>[],
+): RouteTable<Target> {
   const root = emptyNode<Target>();
   const withoutParams = new Map<string, Node<Target>>();
   for (const entry of routes) {
     const node = entry.route.segments.reduce(descend, root);
-    if (!entry.route.segments.some((segment) => "param" in segment)) withoutParams.set(entry.route.pattern, node);
+    if (!entry.route.segments.some((segment) => "param" in segment))
+      withoutParams.set(entry.route.pattern, node);
     if (!node.byMethod.has(entry.route.method)) node.byMethod.set(entry.route.method, entry);
   }
   return {
     match: (method, path, basePath = "") => {
       // The way of most requests: static segments win over parameters, so that nothing else can match.
       const direct = basePath === "" ? withoutParams.get(path)?.byMethod.get(method) : undefined;
-      if (direct !== undefined) return { kind: "found", target: direct.target, params: Object.create(null), head: false };
+      if (direct !== undefined)
+        return { kind: "found", target: direct.target, params: Object.create(null), head: false };
       if (path.length > maxPathLength)
-        return { kind: "malformed", message: `The path is longer than ${maxPathLength} characters` };
-      if (!isWellFormed(path)) return { kind: "malformed", message: "The path has malformed percent-encoding" };
+        return {
+          kind: "malformed",
+          message: `The path is longer than ${maxPathLength} characters`,
+        };
+      if (!isWellFormed(path))
+        return { kind: "malformed", message: "The path has malformed percent-encoding" };
       // Asks for the server, not for one of its resources (RFC 9110, 9.3.7).
       if (path === "*" && method === "OPTIONS")
         return { kind: "options", allow: allowOf(routes.map(({ route }) => route.method)) };
@@ -60,7 +68,12 @@ export function createRouteTable<Target>(routes: readonly RouteEntry<Target>[]):
       for (const node of nodes) {
         const entry = node.byMethod.get(wanted);
         if (entry !== undefined)
-          return { kind: "found", target: entry.target, params: paramsOf(entry.route, parts), head: method === "HEAD" };
+          return {
+            kind: "found",
+            target: entry.target,
+            params: paramsOf(entry.route, parts),
+            head: method === "HEAD",
+          };
       }
       if (nodes.length === 0) return { kind: "not-found" };
       return {
@@ -87,7 +100,8 @@ function descend<Target>(node: Node<Target>, segment: Segment): Node<Target> {
 
 /** The encoded segments below `basePath`; `undefined` where the path cannot belong to any route. */
 function partsOf(path: string, basePath: string): string[] | undefined {
-  if (!path.startsWith(`${basePath}/`)) return path === basePath && basePath !== "" ? [] : undefined;
+  if (!path.startsWith(`${basePath}/`))
+    return path === basePath && basePath !== "" ? [] : undefined;
   const rest = path.slice(basePath.length + 1);
   if (rest === "") return [];
   const parts = rest.split("/");

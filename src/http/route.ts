@@ -34,7 +34,10 @@ export function parseRoute(text: string): ParsedRoute | RouteProblem {
   const names = new Set<string>();
   for (const part of pattern === "/" ? [] : pattern.slice(1).split("/")) {
     if (part === "")
-      return { problem: `route ${quoted(text)} has an empty segment`, fix: "remove the doubled or trailing slash" };
+      return {
+        problem: `route ${quoted(text)} has an empty segment`,
+        fix: "remove the doubled or trailing slash",
+      };
     if (!part.startsWith(":")) {
       if (!/^[A-Za-z0-9._~-]+$/.test(part) || part === "." || part === "..") {
         return {
@@ -53,7 +56,10 @@ export function parseRoute(text: string): ParsedRoute | RouteProblem {
       };
     }
     if (names.has(param))
-      return { problem: `route ${quoted(text)} has the parameter :${param} twice`, fix: "give each parameter a name of its own" };
+      return {
+        problem: `route ${quoted(text)} has the parameter :${param} twice`,
+        fix: "give each parameter a name of its own",
+      };
     names.add(param);
     segments.push({ param });
   }
@@ -68,5 +74,7 @@ export function reservedPath(path: string): boolean {
 }
 
 function quoted(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : `of type ${typeof value}`;
+  return typeof value === "string"
+    ? JSON.stringify(value.slice(0, 200))
+    : `of type ${typeof value}`;
 }

@@ -6,7 +6,12 @@ export type Streamed = ReadableStream<unknown> | Readable | AsyncIterable<unknow
 
 /** Looks only at what may be one: the first look at the class loads all of Node's web streams, 1.4 ms of a cold start. */
 export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
-  return typeof body === "object" && body !== null && "getReader" in body && body instanceof ReadableStream;
+  return (
+    typeof body === "object" &&
+    body !== null &&
+    "getReader" in body &&
+    body instanceof ReadableStream
+  );
 }
 
 /** Whether a body is streamed. Writable Node streams count too: as JSON they would expose their internals. */
@@ -23,7 +28,9 @@ export function isStreamed(body: unknown): body is Streamed {
 export function webStreamOf(source: Streamed): ReadableStream<unknown> {
   if (isWebStream(source)) return source;
   if (!(Symbol.asyncIterator in source)) {
-    throw new TypeError("reply: the body is a stream that cannot be read; pass a Readable, a web stream or an async iterable");
+    throw new TypeError(
+      "reply: the body is a stream that cannot be read; pass a Readable, a web stream or an async iterable",
+    );
   }
   guard(source);
   const iterator = source[Symbol.asyncIterator]();
@@ -118,5 +125,7 @@ export async function whileWanted<Result>(
 export function chunkOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === "string") return Buffer.from(chunk);
-  throw new TypeError(`reply: the stream has a chunk of type ${typeof chunk}; give it text or Uint8Array`);
+  throw new TypeError(
+    `reply: the stream has a chunk of type ${typeof chunk}; give it text or Uint8Array`,
+  );
 }

@@ -13,7 +13,12 @@ export class ReadResponse {
   /** Text where it is JSON or text in UTF-8; `undefined` where there is none. A stream only in a query's. */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 
-  constructor({ status, headers, cookies, body }: Pick<ReadResponse, "status" | "headers" | "cookies" | "body">) {
+  constructor({
+    status,
+    headers,
+    cookies,
+    body,
+  }: Pick<ReadResponse, "status" | "headers" | "cookies" | "body">) {
     this.status = status;
     this.headers = headers;
     this.cookies = cookies;
@@ -62,22 +67,31 @@ export async function readResponse(
     assertStatus(status);
     const cookies = given.getSetCookie();
     for (const cookie of cookies) assertHeaderValue("set-cookie", cookie);
-    const headers = checkedHeaders(Object.fromEntries([...given].filter(([name]) => name !== "set-cookie")));
+    const headers = checkedHeaders(
+      Object.fromEntries([...given].filter(([name]) => name !== "set-cookie")),
+    );
     if (response.bodyUsed || response.body?.locked === true) throw new TypeError(used);
-    if (response.body === null) return new ReadResponse({ status, headers, cookies, body: undefined });
+    if (response.body === null)
+      return new ReadResponse({ status, headers, cookies, body: undefined });
     headers["content-type"] ??= "application/octet-stream";
     const isNeeded = kind === "write" || (needsJson && json.test(headers["content-type"]));
     const body = isNeeded
       ? await wholeBody(response.body, kind === "write" ? undefined : signal)
       : await begunBody(response.body);
-    return new ReadResponse({ status, headers, cookies, body: isWhole(body) ? textOr(body, headers["content-type"]) : body });
+    return new ReadResponse({
+      status,
+      headers,
+      cookies,
+      body: isWhole(body) ? textOr(body, headers["content-type"]) : body,
+    });
   } catch (error) {
     response.body?.cancel().catch(() => undefined); // nobody will read it; one that is locked stays with who has it
     return new UnreadableResponse(error);
   }
 }
 
-const used = "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
+const used =
+  "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
 /** The most bytes of a `Response` that is held in memory: a write's, which may be stored, and JSON whose value is needed. */
 const maxWholeBytes = 10_485_760;
 /** A JSON MIME type as the WHATWG defines it, such as `application/problem+json`. The first of several joined types counts. */
@@ -137,7 +151,9 @@ function nextTurn(): Promise<undefined> {
 /** A stream of a handler's own may have chunks of anything. */
 function bytesOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
-  throw new TypeError(`reply: the stream of the Response has a chunk of type ${typeof chunk}; give it Uint8Array`);
+  throw new TypeError(
+    `reply: the stream of the Response has a chunk of type ${typeof chunk}; give it Uint8Array`,
+  );
 }
 
 function isWhole(body: Uint8Array | Body): body is Uint8Array {
@@ -154,7 +170,10 @@ type Headers = Readonly<Record<string, string>>;
 
 /** Whether a body is whole and said to be JSON. */
 function isJsonBody(headers: Headers, body: unknown): body is string | Uint8Array {
-  return (typeof body === "string" || body instanceof Uint8Array) && json.test(String(headers["content-type"]));
+  return (
+    (typeof body === "string" || body instanceof Uint8Array) &&
+    json.test(String(headers["content-type"]))
+  );
 }
 
 /** The body as code reads it: parsed JSON, any other body unchanged. @throws TypeError for JSON that cannot be parsed. */
@@ -162,12 +181,21 @@ export function parsedBody(headers: Headers, body: unknown): unknown {
   if (!isJsonBody(headers, body)) return body;
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (encoding !== "identity") {
-    throw new TypeError("reply: the JSON of the Response is compressed; return it as it is, without a content-encoding");
+    throw new TypeError(
+      "reply: the JSON of the Response is compressed; return it as it is, without a content-encoding",
+    );
   }
   try {
-    return JSON.parse(typeof body === "string" ? body.replace(/^\ufeff/, "") : decoded(body, String(headers["content-type"])));
+    return JSON.parse(
+      typeof body === "string"
+        ? body.replace(/^\ufeff/, "")
+        : decoded(body, String(headers["content-type"])),
+    );
   } catch (cause) {
-    throw new TypeError("reply: the Response says that its body is JSON, and it is not; change its content type", { cause });
+    throw new TypeError(
+      "reply: the Response says that its body is JSON, and it is not; change its content type",
+      { cause },
+    );
   }
 }
 
@@ -179,5 +207,7 @@ function decoded(bytes: Uint8Array, contentType: string): string {
 
 /** The content type with the charset UTF-8, in which JSON is written. */
 export function inUtf8(contentType: string): string {
-  return otherCharset.test(contentType) ? contentType.replace(charset, "; charset=utf-8") : contentType;
+  return otherCharset.test(contentType)
+    ? contentType.replace(charset, "; charset=utf-8")
+    : contentType;
 }

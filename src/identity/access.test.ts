@@ -1,6 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type AccessRule, access, allows, describeRule, isAccessRule, needsIdentity } from "./access.ts";
+import {
+  type AccessRule,
+  access,
+  allows,
+  describeRule,
+  isAccessRule,
+  needsIdentity,
+} from "./access.ts";
 import { type AuthenticatedUser, anonymous, type TenantUser, type User } from "./user.ts";
 
 const user = (...roles: string[]): User => ({ id: "ann", tenantId: "acme", roles });
@@ -47,7 +54,14 @@ describe("allows", () => {
       { id: "", tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
     ];
     for (const half of halves) {
-      for (const rule of [authenticated, admin, systemAdmin, roles("editor"), anyOf(admin, authenticated), allOf(admin)]) {
+      for (const rule of [
+        authenticated,
+        admin,
+        systemAdmin,
+        roles("editor"),
+        anyOf(admin, authenticated),
+        allOf(admin),
+      ]) {
         expect(allows(rule, half)).toBe(false);
       }
     }
@@ -109,9 +123,25 @@ describe("the type of a rule", () => {
   const { everyone, authenticated, tenant, admin, systemAdmin, roles, anyOf, allOf } = access;
   // Each has to compile: what the type says of the caller, the rule has to ask for.
   const signedIn: readonly AccessRule<AuthenticatedUser>[] = [
-    ...[authenticated, admin, systemAdmin, roles("editor"), anyOf(admin), anyOf(admin, roles("editor"))],
-    ...[anyOf(allOf(everyone, admin), allOf(tenant, admin)), allOf(admin), allOf(everyone, admin), allOf(tenant, authenticated)],
-    ...[allOf(everyone, anyOf(everyone, admin), admin), allOf(...[admin, systemAdmin].slice(1)), anyOf(...[admin].slice())],
+    ...[
+      authenticated,
+      admin,
+      systemAdmin,
+      roles("editor"),
+      anyOf(admin),
+      anyOf(admin, roles("editor")),
+    ],
+    ...[
+      anyOf(allOf(everyone, admin), allOf(tenant, admin)),
+      allOf(admin),
+      allOf(everyone, admin),
+      allOf(tenant, authenticated),
+    ],
+    ...[
+      allOf(everyone, anyOf(everyone, admin), admin),
+      allOf(...[admin, systemAdmin].slice(1)),
+      anyOf(...[admin].slice()),
+    ],
   ];
   const halves: readonly User[] = [
     anonymous,
@@ -119,19 +149,37 @@ describe("the type of a rule", () => {
     { id: "ann", tenantId: undefined, roles: ["admin", "systemAdmin", "editor"] },
   ];
 
-  test.each(signedIn)("%# promises user and tenant only where nobody else is let through: %o", (rule) => {
-    for (const half of halves) expect(allows(rule, half)).toBe(false);
-    expect(needsIdentity(rule)).toBe(true);
-  });
+  test.each(signedIn)(
+    "%# promises user and tenant only where nobody else is let through: %o",
+    (rule) => {
+      for (const half of halves) expect(allows(rule, half)).toBe(false);
+      expect(needsIdentity(rule)).toBe(true);
+    },
+  );
 
   const ofTenants: readonly AccessRule<TenantUser>[] = [
-    ...[tenant, anyOf(tenant, admin), anyOf(admin, tenant), allOf(tenant), allOf(everyone, tenant), allOf(tenant, everyone)],
-    ...[allOf(everyone, anyOf(tenant, authenticated), everyone), allOf(...[tenant, admin].slice(1)), anyOf(...[tenant].slice())],
+    ...[
+      tenant,
+      anyOf(tenant, admin),
+      anyOf(admin, tenant),
+      allOf(tenant),
+      allOf(everyone, tenant),
+      allOf(tenant, everyone),
+    ],
+    ...[
+      allOf(everyone, anyOf(tenant, authenticated), everyone),
+      allOf(...[tenant, admin].slice(1)),
+      anyOf(...[tenant].slice()),
+    ],
   ];
-  test.each(ofTenants)("%# promises a tenant only where no caller without one is admitted: %o", (rule) => {
-    for (const half of halves.filter(({ tenantId }) => tenantId === undefined)) expect(allows(rule, half)).toBe(false);
-    expect(needsIdentity(rule)).toBe(true);
-  });
+  test.each(ofTenants)(
+    "%# promises a tenant only where no caller without one is admitted: %o",
+    (rule) => {
+      for (const half of halves.filter(({ tenantId }) => tenantId === undefined))
+        expect(allows(rule, half)).toBe(false);
+      expect(needsIdentity(rule)).toBe(true);
+    },
+  );
 
   test("promises nothing where somebody else may be let through", () => {
     const open: readonly AccessRule[] = [
@@ -162,15 +210,39 @@ describe("the type of a rule", () => {
 describe("the factories", () => {
   test.each([
     ["roles without names", () => access.roles(), /no role is named; name at least one/],
-    ["roles with an array", () => access.roles(untyped(["admin"])), /argument 1 is not a role name/],
+    [
+      "roles with an array",
+      () => access.roles(untyped(["admin"])),
+      /argument 1 is not a role name/,
+    ],
     ["roles with a blank name", () => access.roles("admin", " "), /argument 2 is not a role name/],
-    ["roles with undefined", () => access.roles(untyped(undefined)), /argument 1 is not a role name/],
+    [
+      "roles with undefined",
+      () => access.roles(untyped(undefined)),
+      /argument 1 is not a role name/,
+    ],
     ["anyOf of nothing", () => access.anyOf(), /access\.anyOf\(\): no rule is given/],
     ["allOf of nothing", () => access.allOf(), /access\.allOf\(\): no rule is given/],
-    ["anyOf with an array", () => access.anyOf(untyped([access.admin])), /argument 1 is not an access rule/],
-    ["allOf with a name", () => access.allOf(access.admin, untyped("editor")), /argument 2 is not an access rule/],
-    ["allOf with undefined", () => access.allOf(untyped(undefined)), /argument 1 is not an access rule/],
-    ["allOf with a function", () => access.allOf(untyped(access.roles)), /argument 1 is not an access rule/],
+    [
+      "anyOf with an array",
+      () => access.anyOf(untyped([access.admin])),
+      /argument 1 is not an access rule/,
+    ],
+    [
+      "allOf with a name",
+      () => access.allOf(access.admin, untyped("editor")),
+      /argument 2 is not an access rule/,
+    ],
+    [
+      "allOf with undefined",
+      () => access.allOf(untyped(undefined)),
+      /argument 1 is not an access rule/,
+    ],
+    [
+      "allOf with a function",
+      () => access.allOf(untyped(access.roles)),
+      /argument 1 is not an access rule/,
+    ],
   ])("refuse %s", (_, make, message) => {
     expect(make).toThrow(TypeError);
     expect(make).toThrow(message);
@@ -181,10 +253,21 @@ describe("the factories", () => {
     const rule = access.anyOf(access.roles(...names), access.admin);
     names.push("everyone");
     expect(describeRule(rule)).toBe("anyOf(roles(editor), admin)");
-    for (const part of [access, rule, rule.rules, rule.names, rule.rules[0], rule.rules[0]?.names]) {
+    for (const part of [
+      access,
+      rule,
+      rule.rules,
+      rule.names,
+      rule.rules[0],
+      rule.rules[0]?.names,
+    ]) {
       expect(Object.isFrozen(part)).toBe(true);
     }
-    expect(JSON.parse(JSON.stringify(access.roles("a")))).toEqual({ kind: "roles", names: ["a"], rules: [] });
+    expect(JSON.parse(JSON.stringify(access.roles("a")))).toEqual({
+      kind: "roles",
+      names: ["a"],
+      rules: [],
+    });
   });
 });
 
@@ -204,7 +287,9 @@ describe("isAccessRule", () => {
   });
 
   test("knows a rule of another copy of the package", () => {
-    expect(isAccessRule({ [Symbol.for("keelson.access")]: true, kind: "admin", names: [], rules: [] })).toBe(true);
+    expect(
+      isAccessRule({ [Symbol.for("keelson.access")]: true, kind: "admin", names: [], rules: [] }),
+    ).toBe(true);
   });
 });
 
@@ -218,7 +303,10 @@ test.each([
   [access.anyOf(access.admin, access.everyone), "anyOf(admin, everyone)", false],
   [access.allOf(access.admin, access.everyone), "allOf(admin, everyone)", true],
   [access.allOf(access.everyone), "allOf(everyone)", false],
-])("%# A rule reads as it is written and says whether it needs a signed-in caller: %o", (rule, text, needs) => {
-  expect(describeRule(rule)).toBe(text);
-  expect(needsIdentity(rule)).toBe(needs);
-});
+])(
+  "%# A rule reads as it is written and says whether it needs a signed-in caller: %o",
+  (rule, text, needs) => {
+    expect(describeRule(rule)).toBe(text);
+    expect(needsIdentity(rule)).toBe(needs);
+  },
+);

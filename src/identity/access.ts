@@ -2,7 +2,16 @@ import { type AuthenticatedUser, anonymous, type TenantUser, type User } from ".
 
 const accessBrand: unique symbol = Symbol.for("keelson.access") as never;
 
-const kinds = ["everyone", "authenticated", "tenant", "admin", "systemAdmin", "roles", "anyOf", "allOf"] as const;
+const kinds = [
+  "everyone",
+  "authenticated",
+  "tenant",
+  "admin",
+  "systemAdmin",
+  "roles",
+  "anyOf",
+  "allOf",
+] as const;
 
 /** The caller that a rule lets through, carried by rules; it does not exist at run time. */
 declare const callerType: unique symbol;
@@ -23,7 +32,8 @@ export interface AccessRule<Caller extends User = User> {
 }
 
 /** The caller that a rule lets through. */
-export type CallerOf<Rule extends AccessRule> = Rule extends AccessRule<infer Caller> ? Caller : User;
+export type CallerOf<Rule extends AccessRule> =
+  Rule extends AccessRule<infer Caller> ? Caller : User;
 
 /** A rule that admits only signed-in callers. */
 type AuthenticatedRule = AccessRule<AuthenticatedUser>;
@@ -42,7 +52,9 @@ type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [A
  * The caller that the strictest of the rules admits which are certain to be there: a list behind other rules may be empty, and a
  * union of two rules may be either.
  */
-type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [Rules[number]] extends [AuthenticatedRule]
+type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [
+  Rules[number],
+] extends [AuthenticatedRule]
   ? AuthenticatedUser
   : Rules extends readonly [infer First, ...infer Rest extends readonly AccessRule[]]
     ? [First] extends [AuthenticatedRule]
@@ -81,11 +93,17 @@ export const access = Object.freeze({
    */
   roles(...names: readonly string[]): AuthenticatedRule {
     if (names.length === 0) {
-      throw new TypeError("access.roles(): no role is named; name at least one, or use access.authenticated");
+      throw new TypeError(
+        "access.roles(): no role is named; name at least one, or use access.authenticated",
+      );
     }
-    const wrong = names.findIndex((name: unknown) => typeof name !== "string" || name.trim() === "");
+    const wrong = names.findIndex(
+      (name: unknown) => typeof name !== "string" || name.trim() === "",
+    );
     if (wrong !== -1) {
-      throw new TypeError(`access.roles(): argument ${wrong + 1} is not a role name; pass non-empty strings, not an array`);
+      throw new TypeError(
+        `access.roles(): argument ${wrong + 1} is not a role name; pass non-empty strings, not an array`,
+      );
     }
     return rule("roles", names);
   },
@@ -102,7 +120,9 @@ export const access = Object.freeze({
    *
    * @throws TypeError without rules, or if one is not an access rule.
    */
-  allOf<const Rules extends readonly AccessRule[]>(...rules: Rules): AccessRule<EveryCaller<Rules>> {
+  allOf<const Rules extends readonly AccessRule[]>(
+    ...rules: Rules
+  ): AccessRule<EveryCaller<Rules>> {
     return rule("allOf", [], checked("allOf", rules));
   },
 });
@@ -143,7 +163,8 @@ export function allows(rule: AccessRule, user: User): boolean {
 /** Describes a rule as it is written: `roles(editor, owner)`. */
 export function describeRule(rule: AccessRule): string {
   if (rule.kind === "roles") return `roles(${rule.names.join(", ")})`;
-  if (rule.kind === "anyOf" || rule.kind === "allOf") return `${rule.kind}(${rule.rules.map(describeRule).join(", ")})`;
+  if (rule.kind === "anyOf" || rule.kind === "allOf")
+    return `${rule.kind}(${rule.rules.map(describeRule).join(", ")})`;
   return rule.kind;
 }
 

@@ -11,8 +11,11 @@ import type { User } from "./user.ts";
 export function assertAllowed(rule: AccessRule, user: User, handler: string): void {
   if (allows(rule, user)) return;
   const asked = describeRule(rule);
-  if (user.id !== undefined) throw new AccessDeniedError(asked, `Access denied: ${asked}, which ${handler} requires`);
+  if (user.id !== undefined)
+    throw new AccessDeniedError(asked, `Access denied: ${asked}, which ${handler} requires`);
   const has = user.tenantId === undefined ? "neither a user nor a tenant" : "a tenant and no user";
   const message = `Authentication required: ${handler} requires ${asked}, and its caller has ${has}`;
-  throw new FrameworkError("unauthenticated", message, { headers: { "www-authenticate": "Bearer" } });
+  throw new FrameworkError("unauthenticated", message, {
+    headers: { "www-authenticate": "Bearer" },
+  });
 }

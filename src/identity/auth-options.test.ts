@@ -11,8 +11,23 @@ test.each<[unknown]>([
   [{ jwks: "http://localhost:3000/keys" }],
   [{ jwks: "http://127.0.0.1:3000/keys" }],
   [{ jwks: "http://[::1]/keys" }],
-  [{ jwks, secret: undefined, issuer: "https://issuer.example/", audience: "a", claims: {}, clockToleranceSeconds: 0 }],
-  [{ jwks, audience: ["a", "b"], claims: { user: "username", tenant: "custom:tenantId", roles: "cognito:groups" } }],
+  [
+    {
+      jwks,
+      secret: undefined,
+      issuer: "https://issuer.example/",
+      audience: "a",
+      claims: {},
+      clockToleranceSeconds: 0,
+    },
+  ],
+  [
+    {
+      jwks,
+      audience: ["a", "b"],
+      claims: { user: "username", tenant: "custom:tenantId", roles: "cognito:groups" },
+    },
+  ],
   [{ jwks, clockToleranceSeconds: 300 }],
 ])("%# Options that hold have no problem: %o", (options) => {
   expect(authProblems(options)).toEqual([]);
@@ -53,7 +68,9 @@ test.each<[unknown, string, string]>([
   [{ secret, algorithms: ["none"] }, "auth.algorithms", "unknown-option"],
 ])("%# A wrong option is named, with what to do: %o", (options, key, rule) => {
   const problems = authProblems(options);
-  expect(problems).toEqual([{ key, rule, message: expect.stringMatching(/\S/), fix: expect.stringMatching(/\S/) }]);
+  expect(problems).toEqual([
+    { key, rule, message: expect.stringMatching(/\S/), fix: expect.stringMatching(/\S/) },
+  ]);
 });
 
 describe("authProblems", () => {
@@ -78,7 +95,10 @@ describe("authProblems", () => {
   });
 
   test("never repeats a secret or a password", () => {
-    const text = JSON.stringify([authProblems({ secret: "hunter2" }), authProblems({ jwks: "http://a:hunter2@issuer.example" })]);
+    const text = JSON.stringify([
+      authProblems({ secret: "hunter2" }),
+      authProblems({ jwks: "http://a:hunter2@issuer.example" }),
+    ]);
     expect(text).not.toContain("hunter2");
     expect(text).toContain("auth.secret has 7 bytes");
   });
@@ -95,14 +115,22 @@ describe("authProblems", () => {
         throw new Error("no");
       },
     };
-    expect(authProblems(options)).toEqual([expect.objectContaining({ key: "auth", rule: "unreadable" })]);
+    expect(authProblems(options)).toEqual([
+      expect.objectContaining({ key: "auth", rule: "unreadable" }),
+    ]);
   });
 
   test("never throws, whatever it is given", () => {
     fc.assert(
       fc.property(fc.anything(), fc.anything(), (options, member) => {
         authProblems(options);
-        authProblems({ jwks: member, issuer: member, audience: member, claims: member, clockToleranceSeconds: member });
+        authProblems({
+          jwks: member,
+          issuer: member,
+          audience: member,
+          claims: member,
+          clockToleranceSeconds: member,
+        });
       }),
     );
   });

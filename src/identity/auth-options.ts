@@ -36,10 +36,24 @@ export const minSecretBytes = 32;
 export function authProblems(options: unknown): AuthProblem[] {
   try {
     if (!isRecord(options)) {
-      return [problem("auth", "not-an-object", `auth is ${shown(options)}`, "pass { jwks } or { secret }")];
+      return [
+        problem(
+          "auth",
+          "not-an-object",
+          `auth is ${shown(options)}`,
+          "pass { jwks } or { secret }",
+        ),
+      ];
     }
     return [
-      ...unknownMembers("auth", options, ["jwks", "secret", "issuer", "audience", "claims", "clockToleranceSeconds"]),
+      ...unknownMembers("auth", options, [
+        "jwks",
+        "secret",
+        "issuer",
+        "audience",
+        "claims",
+        "clockToleranceSeconds",
+      ]),
       ...sourceProblems(options),
       ...issuerProblems(options["issuer"]),
       ...audienceProblems(options["audience"]),
@@ -47,7 +61,14 @@ export function authProblems(options: unknown): AuthProblem[] {
       ...toleranceProblems(options["clockToleranceSeconds"]),
     ];
   } catch {
-    return [problem("auth", "unreadable", "auth cannot be read, one of its members throws", "pass a plain object")];
+    return [
+      problem(
+        "auth",
+        "unreadable",
+        "auth cannot be read, one of its members throws",
+        "pass a plain object",
+      ),
+    ];
   }
 }
 
@@ -61,7 +82,10 @@ export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boo
 
 function sourceProblems({ jwks, secret }: Record<string, unknown>): AuthProblem[] {
   if ((jwks === undefined) === (secret === undefined)) {
-    const message = jwks === undefined ? "neither auth.jwks nor auth.secret is set" : "both auth.jwks and auth.secret are set";
+    const message =
+      jwks === undefined
+        ? "neither auth.jwks nor auth.secret is set"
+        : "both auth.jwks and auth.secret are set";
     return [problem("auth", "jwks-or-secret", message, "set exactly one of them")];
   }
   return jwks === undefined ? secretProblems(secret) : jwksProblems(jwks);
@@ -69,10 +93,18 @@ function sourceProblems({ jwks, secret }: Record<string, unknown>): AuthProblem[
 
 function secretProblems(secret: unknown): AuthProblem[] {
   const fix = `set a string of at least ${minSecretBytes} random bytes, for example from openssl rand -base64 32`;
-  if (typeof secret !== "string") return [problem("auth.secret", "not-a-string", `auth.secret is a ${typeof secret}`, fix)];
+  if (typeof secret !== "string")
+    return [problem("auth.secret", "not-a-string", `auth.secret is a ${typeof secret}`, fix)];
   const bytes = Buffer.byteLength(secret);
   if (bytes >= minSecretBytes) return [];
-  return [problem("auth.secret", "secret-length", `auth.secret has ${bytes} bytes, below the minimum of ${minSecretBytes}`, fix)];
+  return [
+    problem(
+      "auth.secret",
+      "secret-length",
+      `auth.secret has ${bytes} bytes, below the minimum of ${minSecretBytes}`,
+      fix,
+    ),
+  ];
 }
 
 function jwksProblems(jwks: unknown): AuthProblem[] {
@@ -81,12 +113,23 @@ function jwksProblems(jwks: unknown): AuthProblem[] {
   if (url === null) return [problem("auth.jwks", "not-a-url", `auth.jwks is ${shown(jwks)}`, fix)];
   if (url.username !== "" || url.password !== "") {
     return [
-      problem("auth.jwks", "url-credentials", "auth.jwks carries a user name or password", "remove them; key sets are public"),
+      problem(
+        "auth.jwks",
+        "url-credentials",
+        "auth.jwks carries a user name or password",
+        "remove them; key sets are public",
+      ),
     ];
   }
-  if (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname))) return [];
+  if (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname)))
+    return [];
   return [
-    problem("auth.jwks", "not-https", `auth.jwks ${shown(jwks)} is not https, so its keys could be replaced on the way`, fix),
+    problem(
+      "auth.jwks",
+      "not-https",
+      `auth.jwks ${shown(jwks)} is not https, so its keys could be replaced on the way`,
+      fix,
+    ),
   ];
 }
 
@@ -97,7 +140,12 @@ function isLoopback(hostname: string): boolean {
 function issuerProblems(issuer: unknown): AuthProblem[] {
   if (issuer === undefined || isName(issuer)) return [];
   return [
-    problem("auth.issuer", "not-a-string", `auth.issuer is ${shown(issuer)}`, "set the exact iss of the tokens, or leave it out"),
+    problem(
+      "auth.issuer",
+      "not-a-string",
+      `auth.issuer is ${shown(issuer)}`,
+      "set the exact iss of the tokens, or leave it out",
+    ),
   ];
 }
 
@@ -112,7 +160,12 @@ function claimProblems(claims: unknown): AuthProblem[] {
   if (claims === undefined) return [];
   if (!isRecord(claims)) {
     return [
-      problem("auth.claims", "not-an-object", `auth.claims is ${shown(claims)}`, "pass { user, tenant, roles }, or leave it out"),
+      problem(
+        "auth.claims",
+        "not-an-object",
+        `auth.claims is ${shown(claims)}`,
+        "pass { user, tenant, roles }, or leave it out",
+      ),
     ];
   }
   const known = ["user", "tenant", "roles"];
@@ -121,24 +174,44 @@ function claimProblems(claims: unknown): AuthProblem[] {
     ...unknownMembers("auth.claims", claims, known),
     ...wrong.map((member) => {
       const message = `auth.claims.${member} is ${shown(claims[member])}`;
-      return problem(`auth.claims.${member}`, "not-a-string", message, "set the name of a claim, or leave it out");
+      return problem(
+        `auth.claims.${member}`,
+        "not-a-string",
+        message,
+        "set the name of a claim, or leave it out",
+      );
     }),
   ];
 }
 
 function toleranceProblems(seconds: unknown): AuthProblem[] {
-  if (seconds === undefined || (typeof seconds === "number" && seconds >= 0 && seconds <= 300)) return [];
+  if (seconds === undefined || (typeof seconds === "number" && seconds >= 0 && seconds <= 300))
+    return [];
   const message = `auth.clockToleranceSeconds is ${shown(seconds)}`;
   return [
-    problem("auth.clockToleranceSeconds", "out-of-bounds", message, "set a number of seconds from 0 to 300, or leave it out"),
+    problem(
+      "auth.clockToleranceSeconds",
+      "out-of-bounds",
+      message,
+      "set a number of seconds from 0 to 300, or leave it out",
+    ),
   ];
 }
 
-function unknownMembers(path: string, value: Record<string, unknown>, known: readonly string[]): AuthProblem[] {
+function unknownMembers(
+  path: string,
+  value: Record<string, unknown>,
+  known: readonly string[],
+): AuthProblem[] {
   const unknown = Object.keys(value).filter((member) => !known.includes(member));
   return unknown.map((member) => {
     const message = `${path} has no option ${shown(member)}`;
-    return problem(`${path}.${member}`, "unknown-option", message, `remove it; known are ${known.join(", ")}`);
+    return problem(
+      `${path}.${member}`,
+      "unknown-option",
+      message,
+      `remove it; known are ${known.join(", ")}`,
+    );
   });
 }
 
@@ -156,7 +229,10 @@ function isName(value: unknown): value is string {
 
 /** A wrong value, short and on one line. Never given a secret. */
 function shown(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);
+  if (typeof value === "string")
+    return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);
   if (Array.isArray(value)) return "a list";
-  return (typeof value === "object" && value !== null) || typeof value === "function" ? `of type ${typeof value}` : String(value);
+  return (typeof value === "object" && value !== null) || typeof value === "function"
+    ? `of type ${typeof value}`
+    : String(value);
 }

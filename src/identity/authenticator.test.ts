@@ -18,9 +18,14 @@ const clock = { now: () => seconds * 1000 };
 const ann = { sub: "ann", tenantId: "acme", roles: ["admin"], exp: seconds + 60 };
 const annUser = { user: { id: "ann", tenantId: "acme", roles: ["admin"] } };
 
-const encode = (part: unknown) => Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url");
+const encode = (part: unknown) =>
+  Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url");
 /** Tokens are made by hand here: an attacker's library has no scruples either. */
-function handmade(header: unknown, payload: unknown, signature: (input: string) => Buffer | string): string {
+function handmade(
+  header: unknown,
+  payload: unknown,
+  signature: (input: string) => Buffer | string,
+): string {
   const input = `${encode(header)}.${encode(payload)}`;
   return `${input}.${Buffer.from(signature(input)).toString("base64url")}`;
 }
@@ -29,10 +34,18 @@ const hmac =
   (input: string) =>
     createHmac(hash, key).update(input).digest();
 const rsa = (key: KeyObject) => (input: string) => sign("sha256", Buffer.from(input), key);
-const hs256 = (payload: unknown, header: object = {}) => handmade({ alg: "HS256", ...header }, payload, hmac(secret));
+const hs256 = (payload: unknown, header: object = {}) =>
+  handmade({ alg: "HS256", ...header }, payload, hmac(secret));
 
-function authenticate(auth: AuthOptions | undefined, authorization: string | undefined, gatewayClaims?: Record<string, unknown>) {
-  return createAuthenticator({ auth, clock }).authenticate({ authorization, gatewayClaims: byJwt(gatewayClaims) });
+function authenticate(
+  auth: AuthOptions | undefined,
+  authorization: string | undefined,
+  gatewayClaims?: Record<string, unknown>,
+) {
+  return createAuthenticator({ auth, clock }).authenticate({
+    authorization,
+    gatewayClaims: byJwt(gatewayClaims),
+  });
 }
 
 function byJwt(claims: Record<string, unknown> | undefined) {
@@ -40,7 +53,8 @@ function byJwt(claims: Record<string, unknown> | undefined) {
 }
 
 describe("with a secret", () => {
-  const withToken = (token: string, auth: AuthOptions = { secret }) => authenticate(auth, `Bearer ${token}`);
+  const withToken = (token: string, auth: AuthOptions = { secret }) =>
+    authenticate(auth, `Bearer ${token}`);
 
   test("a good token says who the caller is", async () => {
     expect(await withToken(hs256(ann))).toEqual(annUser);
@@ -79,13 +93,17 @@ describe("with a secret", () => {
   });
 
   test("a request without the header has no user, and no problem to tell of", async () => {
-    expect(await authenticate({ secret }, undefined)).toEqual({ user: undefined, problem: undefined });
+    expect(await authenticate({ secret }, undefined)).toEqual({
+      user: undefined,
+      problem: undefined,
+    });
   });
 
   test("a token of 8 KiB is read, a longer one is not looked at", async () => {
     const empty = hs256({ ...ann, filler: "" }).length;
     // Base64 makes four characters of three bytes: the filler is cut to fit.
-    const filler = (length: number) => hs256({ ...ann, filler: "x".repeat(Math.floor(((length - empty) * 3) / 4)) });
+    const filler = (length: number) =>
+      hs256({ ...ann, filler: "x".repeat(Math.floor(((length - empty) * 3) / 4)) });
     const longest = filler(8192);
     expect(longest.length).toBeGreaterThan(8188);
     expect(longest.length).toBeLessThanOrEqual(8192);
@@ -100,27 +118,59 @@ describe("with a secret", () => {
   test.each<[string, string, string]>([
     ["alg none", handmade({ alg: "none" }, ann, () => "x"), "token algorithm not accepted"],
     ["alg None", handmade({ alg: "None" }, ann, () => "x"), "token algorithm not accepted"],
-    ["alg none and a true signature", handmade({ alg: "none" }, ann, hmac(secret)), "token algorithm not accepted"],
-    ["alg HS512", handmade({ alg: "HS512" }, ann, hmac(secret, "sha512")), "token algorithm not accepted"],
-    ["alg HS1", handmade({ alg: "HS1" }, ann, hmac(secret, "sha1")), "token algorithm not accepted"],
+    [
+      "alg none and a true signature",
+      handmade({ alg: "none" }, ann, hmac(secret)),
+      "token algorithm not accepted",
+    ],
+    [
+      "alg HS512",
+      handmade({ alg: "HS512" }, ann, hmac(secret, "sha512")),
+      "token algorithm not accepted",
+    ],
+    [
+      "alg HS1",
+      handmade({ alg: "HS1" }, ann, hmac(secret, "sha1")),
+      "token algorithm not accepted",
+    ],
     ["alg RS256", handmade({ alg: "RS256" }, ann, hmac(secret)), "token algorithm not accepted"],
-    ["alg in lower case", handmade({ alg: "hs256" }, ann, hmac(secret)), "token algorithm not accepted"],
+    [
+      "alg in lower case",
+      handmade({ alg: "hs256" }, ann, hmac(secret)),
+      "token algorithm not accepted",
+    ],
     ["no alg", handmade({ typ: "JWT" }, ann, hmac(secret)), "token is malformed"],
-    ["an alg that is a list", handmade({ alg: ["HS256"] }, ann, hmac(secret)), "token is malformed"],
+    [
+      "an alg that is a list",
+      handmade({ alg: ["HS256"] }, ann, hmac(secret)),
+      "token is malformed",
+    ],
     ["an empty secret", handmade({ alg: "HS256" }, ann, hmac("")), "token signature not accepted"],
-    ["another secret", handmade({ alg: "HS256" }, ann, hmac(`${secret}x`)), "token signature not accepted"],
+    [
+      "another secret",
+      handmade({ alg: "HS256" }, ann, hmac(`${secret}x`)),
+      "token signature not accepted",
+    ],
     [
       "a kid that is a path",
       handmade({ alg: "HS256", kid: "../../../../dev/null" }, ann, hmac("")),
       "token signature not accepted",
     ],
-    ["a kid that is SQL", handmade({ alg: "HS256", kid: "' UNION SELECT 'k" }, ann, hmac("k")), "token signature not accepted"],
+    [
+      "a kid that is SQL",
+      handmade({ alg: "HS256", kid: "' UNION SELECT 'k" }, ann, hmac("k")),
+      "token signature not accepted",
+    ],
     [
       "a key of its own",
       handmade({ alg: "HS256", jwk: { kty: "oct", k: "aw" } }, ann, hmac("k")),
       "token signature not accepted",
     ],
-    ["a critical extension", hs256(ann, { crit: ["exp2"], exp2: 1 }), "token algorithm not accepted"],
+    [
+      "a critical extension",
+      hs256(ann, { crit: ["exp2"], exp2: 1 }),
+      "token algorithm not accepted",
+    ],
     ["an unencoded payload", hs256(ann, { crit: ["b64"], b64: false }), "token is malformed"],
     ["a cut signature", signed.slice(0, -5), "token signature not accepted"],
     [
@@ -135,12 +185,20 @@ describe("with a secret", () => {
     ],
     ["a header that is no JSON", handmade("nonsense", ann, hmac(secret)), "token is malformed"],
     ["a header that is null", handmade(null, ann, hmac(secret)), "token is malformed"],
-    ["a payload that is no JSON", handmade({ alg: "HS256" }, "nonsense", hmac(secret)), "token is malformed"],
+    [
+      "a payload that is no JSON",
+      handmade({ alg: "HS256" }, "nonsense", hmac(secret)),
+      "token is malformed",
+    ],
     ["a payload that is a list", hs256([ann]), "token is malformed"],
     ["a payload that is null", hs256(null), "token is malformed"],
     ["no exp", hs256({ ...ann, exp: undefined }), "token has no exp claim"],
     ["an exp of null", hs256({ ...ann, exp: null }), "token exp claim not accepted"],
-    ["an exp that is text", hs256({ ...ann, exp: String(ann.exp) }), "token exp claim not accepted"],
+    [
+      "an exp that is text",
+      hs256({ ...ann, exp: String(ann.exp) }),
+      "token exp claim not accepted",
+    ],
     ["an exp that is now", hs256({ ...ann, exp: seconds }), "token expired"],
     ["an exp in the past", hs256({ ...ann, exp: 1 }), "token expired"],
     ["an nbf in the future", hs256({ ...ann, nbf: seconds + 1 }), "token not yet valid"],
@@ -149,17 +207,33 @@ describe("with a secret", () => {
     ["no sub", hs256({ ...ann, sub: undefined }), "the sub claim is missing"],
     ["no tenant", hs256({ ...ann, tenantId: undefined }), "the tenantId claim is missing"],
     ["a sub that is a number", hs256({ ...ann, sub: 7 }), "the sub claim is not valid"],
-    ["a tenant that is a list", hs256({ ...ann, tenantId: ["acme"] }), "the tenantId claim is not valid"],
-    ["a tenant with NUL", hs256({ ...ann, tenantId: "acme\0x" }), "the tenantId claim is not valid"],
+    [
+      "a tenant that is a list",
+      hs256({ ...ann, tenantId: ["acme"] }),
+      "the tenantId claim is not valid",
+    ],
+    [
+      "a tenant with NUL",
+      hs256({ ...ann, tenantId: "acme\0x" }),
+      "the tenantId claim is not valid",
+    ],
     [
       "half a surrogate pair",
       handmade({ alg: "HS256" }, `{"sub":"\\ud800","tenantId":"a","exp":9e9}`, hmac(secret)),
       "the sub claim is not valid",
     ],
-    ["roles that are an object", hs256({ ...ann, roles: { admin: true } }), "the roles claim is not valid"],
+    [
+      "roles that are an object",
+      hs256({ ...ann, roles: { admin: true } }),
+      "the roles claim is not valid",
+    ],
     [
       "a prototype",
-      handmade({ alg: "HS256" }, `{"__proto__":{"sub":"ann","tenantId":"acme"},"exp":9e9}`, hmac(secret)),
+      handmade(
+        { alg: "HS256" },
+        `{"__proto__":{"sub":"ann","tenantId":"acme"},"exp":9e9}`,
+        hmac(secret),
+      ),
       "the sub claim is missing",
     ],
   ])("a token with %s is refused", async (_, token, problem) => {
@@ -167,7 +241,11 @@ describe("with a secret", () => {
   });
 
   test("bytes that are no UTF-8 are refused", async () => {
-    const payload = Buffer.concat([Buffer.from('{"exp":9e9,"tenantId":"a","sub":"'), Buffer.of(0xff), Buffer.from('"}')]);
+    const payload = Buffer.concat([
+      Buffer.from('{"exp":9e9,"tenantId":"a","sub":"'),
+      Buffer.of(0xff),
+      Buffer.from('"}'),
+    ]);
     const input = `${encode({ alg: "HS256" })}.${payload.toString("base64url")}`;
     expect(await withToken(`${input}.${hmac(secret)(input).toString("base64url")}`)).toEqual({
       user: undefined,
@@ -177,25 +255,48 @@ describe("with a secret", () => {
 
   test.each<[string, object, string]>([
     ["another iss", { iss: "https://evil.example", aud: "api" }, "token iss claim not accepted"],
-    ["an iss with a slash more", { iss: "https://issuer.example/", aud: "api" }, "token iss claim not accepted"],
-    ["an iss that is a list", { iss: ["https://issuer.example"], aud: "api" }, "token iss claim not accepted"],
+    [
+      "an iss with a slash more",
+      { iss: "https://issuer.example/", aud: "api" },
+      "token iss claim not accepted",
+    ],
+    [
+      "an iss that is a list",
+      { iss: ["https://issuer.example"], aud: "api" },
+      "token iss claim not accepted",
+    ],
     ["no iss", { aud: "api" }, "token has no iss claim"],
-    ["another aud", { iss: "https://issuer.example", aud: "other" }, "token aud claim not accepted"],
+    [
+      "another aud",
+      { iss: "https://issuer.example", aud: "other" },
+      "token aud claim not accepted",
+    ],
     ["no aud", { iss: "https://issuer.example" }, "token has no aud claim"],
   ])("a token with %s is refused where issuer and audience are set", async (_, claims, problem) => {
     const auth = { secret, issuer: "https://issuer.example", audience: "api" };
-    expect(await withToken(hs256({ ...ann, ...claims }), auth)).toEqual({ user: undefined, problem });
+    expect(await withToken(hs256({ ...ann, ...claims }), auth)).toEqual({
+      user: undefined,
+      problem,
+    });
   });
 
   test("one audience of several is enough, on either side", async () => {
-    expect(await withToken(hs256({ ...ann, aud: ["x", "b"] }), { secret, audience: ["a", "b"] })).toEqual(annUser);
+    expect(
+      await withToken(hs256({ ...ann, aud: ["x", "b"] }), { secret, audience: ["a", "b"] }),
+    ).toEqual(annUser);
   });
 
   test("the tolerance moves exp and nbf, and no further", async () => {
     const auth = { secret, clockToleranceSeconds: 5 };
-    expect(await withToken(hs256({ ...ann, exp: seconds - 4, nbf: seconds + 5 }), auth)).toEqual(annUser);
-    expect(await withToken(hs256({ ...ann, exp: seconds - 5 }), auth)).toMatchObject({ problem: "token expired" });
-    expect(await withToken(hs256({ ...ann, nbf: seconds + 6 }), auth)).toMatchObject({ problem: "token not yet valid" });
+    expect(await withToken(hs256({ ...ann, exp: seconds - 4, nbf: seconds + 5 }), auth)).toEqual(
+      annUser,
+    );
+    expect(await withToken(hs256({ ...ann, exp: seconds - 5 }), auth)).toMatchObject({
+      problem: "token expired",
+    });
+    expect(await withToken(hs256({ ...ann, nbf: seconds + 6 }), auth)).toMatchObject({
+      problem: "token not yet valid",
+    });
   });
 
   test("a token expires as the clock moves, with the same authenticator", async () => {
@@ -204,20 +305,34 @@ describe("with a secret", () => {
     const credentials = { authorization: `Bearer ${hs256(ann)}`, gatewayClaims: undefined };
     expect(await authenticator.authenticate(credentials)).toEqual(annUser);
     now += 60_000;
-    expect(await authenticator.authenticate(credentials)).toEqual({ user: undefined, problem: "token expired" });
+    expect(await authenticator.authenticate(credentials)).toEqual({
+      user: undefined,
+      problem: "token expired",
+    });
   });
 
   test("no token makes it throw or lets a stranger in", async () => {
     const header = fc.oneof(
       fc.json(),
-      fc.record({ alg: fc.constantFrom("HS256", "none", "RS256", ""), kid: fc.anything(), crit: fc.anything() }),
+      fc.record({
+        alg: fc.constantFrom("HS256", "none", "RS256", ""),
+        kid: fc.anything(),
+        crit: fc.anything(),
+      }),
     );
-    const token = fc.tuple(header, fc.oneof(fc.json(), fc.constant(ann)), fc.string({ minLength: 1 }));
+    const token = fc.tuple(
+      header,
+      fc.oneof(fc.json(), fc.constant(ann)),
+      fc.string({ minLength: 1 }),
+    );
     const authenticator = createAuthenticator({ auth: { secret }, clock });
     await fc.assert(
       fc.asyncProperty(token, async ([head, payload, signature]) => {
         const authorization = `Bearer ${handmade(head, payload, () => signature)}`;
-        const { user } = await authenticator.authenticate({ authorization, gatewayClaims: undefined });
+        const { user } = await authenticator.authenticate({
+          authorization,
+          gatewayClaims: undefined,
+        });
         expect(user).toBeUndefined();
       }),
     );
@@ -225,7 +340,13 @@ describe("with a secret", () => {
 });
 
 describe("with claims of a gateway", () => {
-  const claims = { sub: "ann", tenantId: "acme", roles: "[admin user]", exp: "1700000000", token_use: "id" };
+  const claims = {
+    sub: "ann",
+    tenantId: "acme",
+    roles: "[admin user]",
+    exp: "1700000000",
+    token_use: "id",
+  };
   const ofGateway = { user: { id: "ann", tenantId: "acme", roles: ["admin", "user"] } };
 
   test("they say who the caller is, without any auth", async () => {
@@ -243,32 +364,56 @@ describe("with claims of a gateway", () => {
 
   test("they are read by the names that auth gives", async () => {
     const auth = { secret, claims: { tenant: "custom:tenantId", roles: "cognito:groups" } };
-    const cognito = { sub: "ann", "custom:tenantId": "acme", "cognito:groups": "[admin user]", tenantId: "evil" };
+    const cognito = {
+      sub: "ann",
+      "custom:tenantId": "acme",
+      "cognito:groups": "[admin user]",
+      tenantId: "evil",
+    };
     expect(await authenticate(auth, undefined, cognito)).toEqual(ofGateway);
   });
 
   test("they are checked like a token's", async () => {
-    expect(await authenticate(undefined, undefined, { ...claims, tenantId: "" })).toMatchObject({ user: undefined });
-    expect(await authenticate(undefined, undefined, { ...claims, sub: 7 })).toMatchObject({ user: undefined });
-    expect(await authenticate(undefined, undefined, { ...claims, roles: 7 })).toMatchObject({ user: undefined });
+    expect(await authenticate(undefined, undefined, { ...claims, tenantId: "" })).toMatchObject({
+      user: undefined,
+    });
+    expect(await authenticate(undefined, undefined, { ...claims, sub: 7 })).toMatchObject({
+      user: undefined,
+    });
+    expect(await authenticate(undefined, undefined, { ...claims, roles: 7 })).toMatchObject({
+      user: undefined,
+    });
   });
 
   test("those that say nothing of the caller leave it to the token", async () => {
     const context = { principalId: "key", integrationLatency: 3 };
     expect(await authenticate({ secret }, `Bearer ${hs256(ann)}`, context)).toEqual(annUser);
-    expect(await authenticate({ secret }, undefined, context)).toEqual({ user: undefined, problem: undefined });
+    expect(await authenticate({ secret }, undefined, context)).toEqual({
+      user: undefined,
+      problem: undefined,
+    });
   });
 });
 
 test("Without auth and without claims of a gateway nobody is identified, by a good token neither", async () => {
   const problem = "authentication is not configured";
-  expect(await authenticate(undefined, `Bearer ${hs256(ann)}`)).toEqual({ user: undefined, problem });
+  expect(await authenticate(undefined, `Bearer ${hs256(ann)}`)).toEqual({
+    user: undefined,
+    problem,
+  });
   expect(await authenticate(undefined, undefined, {})).toEqual({ user: undefined, problem });
 });
 
 test("The sender of a refused request is recognized by gateway or token; where they say nothing sound it is nobody", async () => {
-  const recognize = (auth: AuthOptions | undefined, authorization?: string, gatewayClaims?: Record<string, unknown>) =>
-    createAuthenticator({ auth, clock }).recognize({ authorization, gatewayClaims: byJwt(gatewayClaims) });
+  const recognize = (
+    auth: AuthOptions | undefined,
+    authorization?: string,
+    gatewayClaims?: Record<string, unknown>,
+  ) =>
+    createAuthenticator({ auth, clock }).recognize({
+      authorization,
+      gatewayClaims: byJwt(gatewayClaims),
+    });
   const token = `Bearer ${hs256(ann)}`;
   expect(await recognize({ secret }, token)).toEqual(annUser.user);
   expect(await recognize(undefined, undefined, ann)).toEqual(annUser.user);
@@ -276,7 +421,9 @@ test("The sender of a refused request is recognized by gateway or token; where t
   expect(await recognize({ secret }, token, { principalId: "key" })).toEqual(annUser.user);
   expect(await recognize(undefined, token)).toBeUndefined();
   expect(await recognize({ secret })).toBeUndefined();
-  expect(await recognize({ secret }, `Bearer ${hs256({ ...ann, exp: seconds - 1 })}`)).toBeUndefined();
+  expect(
+    await recognize({ secret }, `Bearer ${hs256({ ...ann, exp: seconds - 1 })}`),
+  ).toBeUndefined();
   expect(await recognize({ secret }, `Bearer ${hs256({ ...ann, tenantId: "" })}`)).toBeUndefined();
   expect(await recognize({ secret }, `${token}, ${token}`)).toBeUndefined();
 });
@@ -284,14 +431,20 @@ test("The sender of a refused request is recognized by gateway or token; where t
 test("Options that do not hold are refused, all at once", () => {
   const auth = { secret: "short", issuer: "" };
   expect(() => createAuthenticator({ auth, clock })).toThrow(BootError);
-  expect(() => createAuthenticator({ auth, clock })).toThrow(/2 problems at boot.*auth\.secret.*auth\.issuer/s);
+  expect(() => createAuthenticator({ auth, clock })).toThrow(
+    /2 problems at boot.*auth\.secret.*auth\.issuer/s,
+  );
 });
 
 describe("with a key set", () => {
   const first = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const second = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const curve = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const jwk = (key: KeyObject, kid: string) => ({ ...key.export({ format: "jwk" }), kid, use: "sig" });
+  const jwk = (key: KeyObject, kid: string) => ({
+    ...key.export({ format: "jwk" }),
+    kid,
+    use: "sig",
+  });
   const rs256 = (key: KeyObject, header: object = { kid: "first" }, payload: object = ann) =>
     handmade({ alg: "RS256", ...header }, payload, rsa(key));
   let keys: unknown[] = [];
@@ -299,7 +452,9 @@ describe("with a key set", () => {
   let isDown = false;
   const server = createServer((_, response) => {
     asked += 1;
-    response.writeHead(isDown ? 500 : 200, { "content-type": "application/json" }).end(JSON.stringify({ keys }));
+    response
+      .writeHead(isDown ? 500 : 200, { "content-type": "application/json" })
+      .end(JSON.stringify({ keys }));
   });
   let auth: AuthOptions;
   beforeAll(async () => {
@@ -316,10 +471,14 @@ describe("with a key set", () => {
     keys = [jwk(first.publicKey, "first")];
     asked = 0;
     const authenticator = createAuthenticator({ auth, clock });
-    const recognize = (token: string) => authenticator.recognize({ authorization: `Bearer ${token}`, gatewayClaims: undefined });
+    const recognize = (token: string) =>
+      authenticator.recognize({ authorization: `Bearer ${token}`, gatewayClaims: undefined });
     const token = rs256(first.privateKey);
     expect([await recognize(token), asked]).toEqual([undefined, 0]);
-    await authenticator.authenticate({ authorization: `Bearer ${token}`, gatewayClaims: undefined });
+    await authenticator.authenticate({
+      authorization: `Bearer ${token}`,
+      gatewayClaims: undefined,
+    });
     expect(await recognize(token)).toEqual(annUser.user);
     expect(await recognize(rs256(second.privateKey, { kid: "second" }))).toBeUndefined();
     expect(await recognize(rs256(second.privateKey))).toBeUndefined();
@@ -333,16 +492,29 @@ describe("with a key set", () => {
     const ec = handmade({ alg: "ES256", kid: "curve" }, ann, (input) =>
       sign("sha256", Buffer.from(input), { key: curve.privateKey, dsaEncoding: "ieee-p1363" }),
     );
-    const tokens = [rs256(first.privateKey), rs256(first.privateKey), ec, rs256(first.privateKey, {})];
-    const credentials = tokens.map((token) => ({ authorization: `Bearer ${token}`, gatewayClaims: undefined }));
-    for (const identification of await Promise.all(credentials.map((each) => authenticator.authenticate(each)))) {
+    const tokens = [
+      rs256(first.privateKey),
+      rs256(first.privateKey),
+      ec,
+      rs256(first.privateKey, {}),
+    ];
+    const credentials = tokens.map((token) => ({
+      authorization: `Bearer ${token}`,
+      gatewayClaims: undefined,
+    }));
+    for (const identification of await Promise.all(
+      credentials.map((each) => authenticator.authenticate(each)),
+    )) {
       expect(identification).toEqual(annUser);
     }
     expect(asked).toBe(1);
   });
 
   test("a token is refused that was signed with something else", async () => {
-    keys = [jwk(first.publicKey, "first"), { kty: "oct", kid: "secret", k: encode(secret), alg: "HS256" }];
+    keys = [
+      jwk(first.publicKey, "first"),
+      { kty: "oct", kid: "secret", k: encode(secret), alg: "HS256" },
+    ];
     const pem = first.publicKey.export({ format: "pem", type: "spki" });
     const der = first.publicKey.export({ format: "der", type: "spki" });
     const { n = "" } = first.publicKey.export({ format: "jwk" });
@@ -354,12 +526,27 @@ describe("with a key set", () => {
       [handmade({ alg: "HS256", kid: "secret" }, ann, hmac(secret)), algorithm],
       [handmade({ alg: "none", kid: "first" }, ann, () => "x"), algorithm],
       [rs256(second.privateKey), "token signature not accepted"],
-      [rs256(second.privateKey, { kid: "first", jwk: jwk(second.publicKey, "first") }), "token signature not accepted"],
-      [rs256(second.privateKey, { kid: "x", jku: "https://evil.example/keys" }), "token signature not accepted"],
+      [
+        rs256(second.privateKey, { kid: "first", jwk: jwk(second.publicKey, "first") }),
+        "token signature not accepted",
+      ],
+      [
+        rs256(second.privateKey, { kid: "x", jku: "https://evil.example/keys" }),
+        "token signature not accepted",
+      ],
       [rs256(second.privateKey, { kid: "../first" }), "token signature not accepted"],
-      [handmade({ alg: "ES256", kid: "first" }, ann, rsa(first.privateKey)), "token signature not accepted"],
-      [handmade({ alg: "PS256", kid: "first" }, ann, rsa(first.privateKey)), "token signature not accepted"],
-      [rs256(first.privateKey, { kid: "first" }, { ...ann, exp: undefined }), "token has no exp claim"],
+      [
+        handmade({ alg: "ES256", kid: "first" }, ann, rsa(first.privateKey)),
+        "token signature not accepted",
+      ],
+      [
+        handmade({ alg: "PS256", kid: "first" }, ann, rsa(first.privateKey)),
+        "token signature not accepted",
+      ],
+      [
+        rs256(first.privateKey, { kid: "first" }, { ...ann, exp: undefined }),
+        "token has no exp claim",
+      ],
     ];
     for (const [token, problem] of attacks) {
       expect(await authenticate(auth, `Bearer ${token}`)).toEqual({ user: undefined, problem });
@@ -377,21 +564,31 @@ describe("with a key set", () => {
   test("after a rotation tokens of the new key are good, those of the old one are not", async () => {
     let now = seconds * 1000;
     const authenticator = createAuthenticator({ auth, clock: { now: () => now } });
-    const say = (token: string) => authenticator.authenticate({ authorization: `Bearer ${token}`, gatewayClaims: undefined });
+    const say = (token: string) =>
+      authenticator.authenticate({ authorization: `Bearer ${token}`, gatewayClaims: undefined });
     keys = [jwk(first.publicKey, "first")];
     expect(await say(rs256(first.privateKey))).toEqual(annUser);
     keys = [jwk(second.publicKey, "second")];
     now += 10_000;
     expect(await say(rs256(second.privateKey, { kid: "second" }))).toEqual(annUser);
-    expect(await say(rs256(first.privateKey))).toEqual({ user: undefined, problem: "token signature not accepted" });
+    expect(await say(rs256(first.privateKey))).toEqual({
+      user: undefined,
+      problem: "token signature not accepted",
+    });
   });
 
   test("an outage is a 503 with its cause, not a bad token", async () => {
     isDown = true;
     try {
-      const failure = await authenticate(auth, `Bearer ${rs256(first.privateKey)}`).catch((error: unknown) => error);
+      const failure = await authenticate(auth, `Bearer ${rs256(first.privateKey)}`).catch(
+        (error: unknown) => error,
+      );
       expect(failure).toBeInstanceOf(PipelineError);
-      expect(failure).toMatchObject({ status: 503, headers: { "retry-after": "2" }, cause: { name: "KeysUnavailableError" } });
+      expect(failure).toMatchObject({
+        status: 503,
+        headers: { "retry-after": "2" },
+        cause: { name: "KeysUnavailableError" },
+      });
       expect(failure).toHaveProperty("cause.cause.message", expect.stringContaining("status 500"));
       expect(String(failure)).not.toContain("127.0.0.1");
     } finally {
@@ -402,7 +599,9 @@ describe("with a key set", () => {
   test("a key of the set that cannot be used is a 503 as well", async () => {
     const weak = generateKeyPairSync("rsa", { modulusLength: 1024 });
     keys = [jwk(weak.publicKey, "first")];
-    await expect(authenticate(auth, `Bearer ${rs256(weak.privateKey)}`)).rejects.toMatchObject({ status: 503 });
+    await expect(authenticate(auth, `Bearer ${rs256(weak.privateKey)}`)).rejects.toMatchObject({
+      status: 503,
+    });
   });
 });
 
@@ -417,6 +616,10 @@ test("jose is loaded with the first token, and not before", async () => {
     const before = loaded;
     await authenticator.authenticate({ authorization: "Bearer a.b.c", gatewayClaims: undefined });
     console.log(before, loaded);`;
-  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]);
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    "--input-type=module",
+    "--eval",
+    program,
+  ]);
   expect(stdout).toBe("false true\n");
 });

@@ -3,7 +3,13 @@ import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import { type AuthOptions, authProblems } from "./auth-options.ts";
-import { type GatewayClaims, type Identification, identify, parseGatewayRoles, saysWho } from "./claims.ts";
+import {
+  type GatewayClaims,
+  type Identification,
+  identify,
+  parseGatewayRoles,
+  saysWho,
+} from "./claims.ts";
 import { createTokenVerifier, type TokenVerifier, tokenFault } from "./token-verifier.ts";
 import type { User } from "./user.ts";
 
@@ -39,10 +45,14 @@ const maxHeaderLength = "Bearer ".length + maxTokenLength;
  *
  * @throws BootError where `auth` has problems.
  */
-export function createAuthenticator(options: { readonly auth: AuthOptions | undefined; readonly clock: Clock }): Authenticator {
+export function createAuthenticator(options: {
+  readonly auth: AuthOptions | undefined;
+  readonly clock: Clock;
+}): Authenticator {
   const { auth, clock } = options;
   const problems = auth === undefined ? [] : authProblems(auth);
-  if (problems.length > 0) throw new BootError(problems.map((problem) => ({ feature: "", ...problem })));
+  if (problems.length > 0)
+    throw new BootError(problems.map((problem) => ({ feature: "", ...problem })));
   let verifier: Promise<TokenVerifier> | undefined;
   const open = (given: AuthOptions): Promise<TokenVerifier> => {
     verifier ??= createTokenVerifier(given, clock).catch((error: unknown) => {
@@ -54,16 +64,20 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
 
   return Object.freeze({
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims)) return identifyBy(gatewayClaims, auth);
-      if (auth === undefined) return { user: undefined, problem: "authentication is not configured" };
+      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
+        return identifyBy(gatewayClaims, auth);
+      if (auth === undefined)
+        return { user: undefined, problem: "authentication is not configured" };
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
       return verified(open(auth), token, auth);
     },
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims)) return identifyBy(gatewayClaims, auth).user;
+      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
+        return identifyBy(gatewayClaims, auth).user;
       // A key set that no token has asked for yet is not at hand.
-      if (auth === undefined || (auth.secret === undefined && verifier === undefined)) return undefined;
+      if (auth === undefined || (auth.secret === undefined && verifier === undefined))
+        return undefined;
       const token = bearerToken(authorization);
       if (typeof token !== "string") return undefined;
       try {
@@ -79,7 +93,11 @@ function identifyBy({ by, claims }: GatewayClaims, auth: AuthOptions | undefined
   return identify(claims, auth?.claims, (roles) => parseGatewayRoles(roles, by));
 }
 
-async function verified(verifier: Promise<TokenVerifier>, token: string, auth: AuthOptions): Promise<Identification> {
+async function verified(
+  verifier: Promise<TokenVerifier>,
+  token: string,
+  auth: AuthOptions,
+): Promise<Identification> {
   let claims: JWTPayload;
   try {
     claims = await (await verifier).verify(token);
@@ -98,7 +116,8 @@ async function verified(verifier: Promise<TokenVerifier>, token: string, auth: A
 /** The one token of the header; its length is checked before anything looks at it. */
 function bearerToken(authorization: string | undefined): string | Identification {
   if (authorization === undefined) return { user: undefined, problem: undefined };
-  if (authorization.length > maxHeaderLength) return { user: undefined, problem: "token is longer than 8 KiB" };
+  if (authorization.length > maxHeaderLength)
+    return { user: undefined, problem: "token is longer than 8 KiB" };
   const token = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization)?.[1];
   return token ?? { user: undefined, problem: "the Authorization header is not one bearer token" };
 }

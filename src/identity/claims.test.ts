@@ -4,14 +4,23 @@ import { identify, parseGatewayRoles, parseRoles, saysWho } from "./claims.ts";
 
 describe("identify", () => {
   test("makes a frozen user of the default claims", () => {
-    const { user } = identify({ sub: "ann", tenantId: "acme", roles: ["admin", "admin", "x"], exp: 1 });
+    const { user } = identify({
+      sub: "ann",
+      tenantId: "acme",
+      roles: ["admin", "admin", "x"],
+      exp: 1,
+    });
     expect(user).toEqual({ id: "ann", tenantId: "acme", roles: ["admin", "x"] });
     expect(Object.isFrozen(user)).toBe(true);
     expect(Object.isFrozen(user?.roles)).toBe(true);
   });
 
   test("takes claim names as they are, never as paths", () => {
-    const names = { user: "username", tenant: "custom:tenantId", roles: "https://example.com/roles" };
+    const names = {
+      user: "username",
+      tenant: "custom:tenantId",
+      roles: "https://example.com/roles",
+    };
     const claims = {
       username: "ann",
       "custom:tenantId": "acme",
@@ -19,7 +28,9 @@ describe("identify", () => {
       custom: { tenantId: "evil" },
     };
     expect(identify(claims, names).user).toEqual({ id: "ann", tenantId: "acme", roles: ["a"] });
-    expect(identify({ sub: "ann", "a.b": "acme", a: { b: "evil" } }, { tenant: "a.b" }).user?.tenantId).toBe("acme");
+    expect(
+      identify({ sub: "ann", "a.b": "acme", a: { b: "evil" } }, { tenant: "a.b" }).user?.tenantId,
+    ).toBe("acme");
     expect(identify({ sub: "ann", a: { b: "evil" } }, { tenant: "a.b" })).toEqual({
       user: undefined,
       problem: "the a.b claim is missing",
@@ -31,7 +42,9 @@ describe("identify", () => {
       user: undefined,
       problem: "the constructor claim is missing",
     });
-    expect(identify({ sub: "ann", tenantId: "acme" }, { roles: "constructor" }).user?.roles).toEqual([]);
+    expect(
+      identify({ sub: "ann", tenantId: "acme" }, { roles: "constructor" }).user?.roles,
+    ).toEqual([]);
     expect(saysWho({}, { user: "toString", tenant: "valueOf", roles: "constructor" })).toBe(false);
   });
 
@@ -52,8 +65,14 @@ describe("identify", () => {
     ["U+FFFE", "acme\ufffe"],
     ["U+FFFF", "\uffffacme"],
   ])("refuses a user, a tenant or a role that is or has %s", (_, value) => {
-    expect(identify({ sub: value, tenantId: "acme" })).toEqual({ user: undefined, problem: "the sub claim is not valid" });
-    expect(identify({ sub: "ann", tenantId: value })).toEqual({ user: undefined, problem: "the tenantId claim is not valid" });
+    expect(identify({ sub: value, tenantId: "acme" })).toEqual({
+      user: undefined,
+      problem: "the sub claim is not valid",
+    });
+    expect(identify({ sub: "ann", tenantId: value })).toEqual({
+      user: undefined,
+      problem: "the tenantId claim is not valid",
+    });
     expect(identify({ sub: "ann", tenantId: "acme", roles: ["a", value] })).toEqual({
       user: undefined,
       problem: "the roles claim is not valid",
@@ -132,7 +151,10 @@ describe("parseGatewayRoles", () => {
 
   test("only the Cognito authorizer of a REST API writes lists with commas: a role with one is not two elsewhere", () => {
     expect(parseGatewayRoles("admin, user ,admin", "cognito")).toEqual(["admin", "user"]);
-    expect(parseGatewayRoles("Read-only admin,auditor", "cognito")).toEqual(["Read-only admin", "auditor"]);
+    expect(parseGatewayRoles("Read-only admin,auditor", "cognito")).toEqual([
+      "Read-only admin",
+      "auditor",
+    ]);
     expect(parseGatewayRoles("Sales,admin", "jwt")).toEqual(["Sales,admin"]);
     expect(parseGatewayRoles("Sales,admin", "lambda")).toEqual(["Sales,admin"]);
   });
@@ -162,7 +184,11 @@ describe("parseGatewayRoles", () => {
   });
 
   test("reads the same names from every notation that a gateway uses", () => {
-    const name = fc.string({ unit: fc.constantFrom(..."abcXYZ019-_:./é"), minLength: 1, maxLength: 12 });
+    const name = fc.string({
+      unit: fc.constantFrom(..."abcXYZ019-_:./é"),
+      minLength: 1,
+      maxLength: 12,
+    });
     fc.assert(
       fc.property(fc.array(name, { maxLength: 20 }), (names) => {
         const expected = [...new Set(names)];
@@ -177,7 +203,11 @@ describe("parseGatewayRoles", () => {
   });
 
   test("never throws, and gives only names that stand whole in the claim", () => {
-    const anything = fc.oneof(fc.anything(), fc.json(), fc.string({ unit: fc.constantFrom(..."[]\"', ad\\") }));
+    const anything = fc.oneof(
+      fc.anything(),
+      fc.json(),
+      fc.string({ unit: fc.constantFrom(..."[]\"', ad\\") }),
+    );
     fc.assert(
       fc.property(anything, fc.constantFrom(...authorizers), (claim, by) => {
         for (const role of parseGatewayRoles(claim, by) ?? []) {

@@ -5,7 +5,9 @@ import type { User } from "./user.ts";
  * Who a request comes from, or why that is not known: `problem` is safe to send to the client,
  * and `undefined` where nothing was sent that could tell.
  */
-export type Identification = { readonly user: User } | { readonly user: undefined; readonly problem: string | undefined };
+export type Identification =
+  | { readonly user: User }
+  | { readonly user: undefined; readonly problem: string | undefined };
 
 /** The longest user, tenant or role. */
 export const maxNameLength = 256;
@@ -39,9 +41,14 @@ export function identify(
 }
 
 /** Tells whether `claims` say anything at all about the caller, right or wrong. */
-export function saysWho(claims: Readonly<Record<string, unknown>>, names: ClaimNames = {}): boolean {
+export function saysWho(
+  claims: Readonly<Record<string, unknown>>,
+  names: ClaimNames = {},
+): boolean {
   const { user, tenant, roles } = withDefaults(names);
-  return Object.hasOwn(claims, user) || Object.hasOwn(claims, tenant) || Object.hasOwn(claims, roles);
+  return (
+    Object.hasOwn(claims, user) || Object.hasOwn(claims, tenant) || Object.hasOwn(claims, roles)
+  );
 }
 
 /**
@@ -50,7 +57,8 @@ export function saysWho(claims: Readonly<Record<string, unknown>>, names: ClaimN
  */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
-  if (!Array.isArray(names) || names.length > maxRoles || !names.every(isIdentifier)) return undefined;
+  if (!Array.isArray(names) || names.length > maxRoles || !names.every(isIdentifier))
+    return undefined;
   return [...new Set(names)];
 }
 
@@ -82,12 +90,21 @@ export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): stri
  * refuse events of a user with U+FFFE or U+FFFF.
  */
 export function isIdentifier(value: unknown): value is string {
-  return typeof value === "string" && value !== "" && value.length <= maxNameLength && !unnamable.test(value);
+  return (
+    typeof value === "string" &&
+    value !== "" &&
+    value.length <= maxNameLength &&
+    !unnamable.test(value)
+  );
 }
 
 /** The claim names, with the defaults for those that are not given. */
 export function withDefaults(names: ClaimNames): Required<ClaimNames> {
-  return { user: names.user ?? "sub", tenant: names.tenant ?? "tenantId", roles: names.roles ?? "roles" };
+  return {
+    user: names.user ?? "sub",
+    tenant: names.tenant ?? "tenantId",
+    roles: names.roles ?? "roles",
+  };
 }
 
 function refuse(problem: string): Identification {

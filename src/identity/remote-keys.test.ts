@@ -5,7 +5,13 @@ import * as jose from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createRemoteKeys, KeysUnavailableError, type RemoteKeyLimits } from "./remote-keys.ts";
 
-const key = (kid: string) => ({ kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", kid, use: "sig" });
+const key = (kid: string) => ({
+  kty: "OKP",
+  crv: "Ed25519",
+  x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+  kid,
+  use: "sig",
+});
 const serving =
   (...kids: string[]) =>
   (response: ServerResponse) =>
@@ -110,7 +116,8 @@ describe("while the endpoint is down", () => {
   test("it is asked at most every two seconds, and the first good answer ends it", async () => {
     answer = down;
     const find = keyFinder();
-    for (let round = 0; round < 20; round++) await expect(find("a")).rejects.toBeInstanceOf(KeysUnavailableError);
+    for (let round = 0; round < 20; round++)
+      await expect(find("a")).rejects.toBeInstanceOf(KeysUnavailableError);
     expect(asked).toBe(1);
     now += 2000;
     answer = serving("a");
@@ -135,7 +142,9 @@ describe("while the endpoint is down", () => {
     await new Promise((resolve) => nobody.close(resolve));
     const failure = keyFinder({}, refusing)("a");
     await expect(failure).rejects.toBeInstanceOf(KeysUnavailableError);
-    await expect(failure).rejects.toThrow(`the key set at ${refusing.href} cannot be had; check auth.jwks`);
+    await expect(failure).rejects.toThrow(
+      `the key set at ${refusing.href} cannot be had; check auth.jwks`,
+    );
     await expect(failure).rejects.toHaveProperty("cause");
   });
 });
@@ -144,7 +153,11 @@ describe("an answer is a failure", () => {
   test.each<[string, (response: ServerResponse) => unknown, RegExp]>([
     ["with status 503", down, /status 503/],
     ["with status 204 and no body", (response) => response.writeHead(204).end(), /status 204/],
-    ["that redirects", (response) => response.writeHead(302, { location: "/other" }).end(), /status 302/],
+    [
+      "that redirects",
+      (response) => response.writeHead(302, { location: "/other" }).end(),
+      /status 302/,
+    ],
     ["that is no JSON", (response) => response.end("<html>"), /JSON/],
     ["that is no UTF-8", (response) => response.end(Buffer.of(0x22, 0xff, 0x22)), /encoded/],
     ["that is no key set", (response) => response.end('{"keys":{}}'), /malformed/],
@@ -155,14 +168,18 @@ describe("an answer is a failure", () => {
     ],
     [
       "that breaks off",
-      (response) => response.writeHead(200, { "content-length": "100" }).write("{", () => response.destroy()),
+      (response) =>
+        response.writeHead(200, { "content-length": "100" }).write("{", () => response.destroy()),
       /terminated/,
     ],
     ["that does not come in time", silent, /timeout/],
   ])("%s, and known keys are kept", async (_, failing, message) => {
     const limits = failing === silent ? { timeoutMs: 1_000 } : {};
     answer = failing;
-    await expect(keyFinder(limits)("a")).rejects.toHaveProperty("cause.message", expect.stringMatching(message));
+    await expect(keyFinder(limits)("a")).rejects.toHaveProperty(
+      "cause.message",
+      expect.stringMatching(message),
+    );
     answer = serving("a");
     const find = keyFinder(limits);
     await find("a");

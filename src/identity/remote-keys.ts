@@ -27,7 +27,10 @@ export interface RemoteKeys {
 /** The endpoint of the key set cannot be reached, so nothing can be said about a token. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
-    super(`the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`, { cause });
+    super(
+      `the key set at ${url.href} cannot be had; check auth.jwks and that the endpoint answers`,
+      { cause },
+    );
     this.name = "KeysUnavailableError";
   }
 }
@@ -60,7 +63,10 @@ export function createRemoteKeys(
   clock: Clock,
   limits: Partial<RemoteKeyLimits> = {},
 ): RemoteKeys {
-  const { timeoutMs, maxBytes, maxAgeMs, maxStaleMs, cooldownMs, retryMs } = { ...defaults, ...limits };
+  const { timeoutMs, maxBytes, maxAgeMs, maxStaleMs, cooldownMs, retryMs } = {
+    ...defaults,
+    ...limits,
+  };
   let known: { readonly find: JWTVerifyGetKey; readonly fetchedAt: number } | undefined;
   let failure: { readonly cause: unknown; readonly at: number } | undefined;
   let flight: Promise<void> | undefined;
@@ -79,13 +85,15 @@ export function createRemoteKeys(
   return { find, findAtHand: async (header, token) => current()(header, token) };
 
   function current(): JWTVerifyGetKey {
-    if (known === undefined || clock.now() - known.fetchedAt >= maxStaleMs) throw new KeysUnavailableError(url, failure?.cause);
+    if (known === undefined || clock.now() - known.fetchedAt >= maxStaleMs)
+      throw new KeysUnavailableError(url, failure?.cause);
     return known.find;
   }
 
   /** One fetch at a time, and none too soon; a failure is remembered, not thrown. */
   async function refresh(): Promise<void> {
-    const allowedAt = failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;
+    const allowedAt =
+      failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;
     if (flight === undefined && clock.now() < allowedAt) return;
     flight ??= load().finally(() => {
       flight = undefined;
@@ -106,7 +114,11 @@ export function createRemoteKeys(
 
 async function fetchKeySet(url: URL, timeoutMs: number, maxBytes: number): Promise<JSONWebKeySet> {
   const headers = { accept: "application/json, application/jwk-set+json" };
-  const response = await fetch(url, { headers, redirect: "manual", signal: AbortSignal.timeout(timeoutMs) });
+  const response = await fetch(url, {
+    headers,
+    redirect: "manual",
+    signal: AbortSignal.timeout(timeoutMs),
+  });
   if (response.status !== 200 || response.body === null) {
     await response.body?.cancel();
     throw new Error(`the endpoint answered with status ${response.status}, not with a key set`);

@@ -22,16 +22,24 @@ const keySetAlgorithms = [
 export async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
-  const keys = secret === undefined ? createRemoteKeys(jose, new URL(String(jwks)), clock) : sameKey(await importSecret(secret));
+  const keys =
+    secret === undefined
+      ? createRemoteKeys(jose, new URL(String(jwks)), clock)
+      : sameKey(await importSecret(secret));
   const pinned = {
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
     requiredClaims: ["exp"],
     clockTolerance: clockToleranceSeconds ?? 0,
     ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined ? {} : { audience: typeof audience === "string" ? audience : [...audience] }),
+    ...(audience === undefined
+      ? {}
+      : { audience: typeof audience === "string" ? audience : [...audience] }),
   };
   const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
-    const { payload } = await jose.jwtVerify(token, find, { ...pinned, currentDate: new Date(clock.now()) });
+    const { payload } = await jose.jwtVerify(token, find, {
+      ...pinned,
+      currentDate: new Date(clock.now()),
+    });
     return payload;
   };
   return { verify: verifyWith(keys.find), verifyAtHand: verifyWith(keys.findAtHand) };
@@ -43,7 +51,13 @@ function sameKey(key: CryptoKey): RemoteKeys {
 }
 
 function importSecret(secret: string): Promise<CryptoKey> {
-  return crypto.subtle.importKey("raw", Buffer.from(secret), { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+  return crypto.subtle.importKey(
+    "raw",
+    Buffer.from(secret),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["verify"],
+  );
 }
 
 /**

@@ -18,7 +18,9 @@ describe("signToken", () => {
       iat: 1_700_000_000,
       exp: 1_700_086_400,
     });
-    expect(decodeJwt(await signToken({ ...ann, expiresInSeconds: 1 }, clock)).exp).toBe(1_700_000_001);
+    expect(decodeJwt(await signToken({ ...ann, expiresInSeconds: 1 }, clock)).exp).toBe(
+      1_700_000_001,
+    );
   });
 
   test.each([
@@ -29,7 +31,12 @@ describe("signToken", () => {
   ])("%# makes what a server with the same options accepts: %o", async (options) => {
     const authenticator = createAuthenticator({ auth: { secret, ...options }, clock });
     const token = await signToken({ ...ann, ...options }, clock);
-    expect(await authenticator.authenticate({ authorization: `Bearer ${token}`, gatewayClaims: undefined })).toEqual({
+    expect(
+      await authenticator.authenticate({
+        authorization: `Bearer ${token}`,
+        gatewayClaims: undefined,
+      }),
+    ).toEqual({
       user: { id: "ann", tenantId: "acme", roles: ["admin", "x"] },
     });
   });

@@ -29,7 +29,16 @@ const maxExpirySeconds = 10 * 365 * 86_400;
  * const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: ["admin"] }, systemClock);
  */
 export async function signToken(options: TokenOptions, clock: Clock): Promise<string> {
-  const { secret, userId, tenantId, roles, expiresInSeconds = 86_400, issuer, audience, claims = {} } = options;
+  const {
+    secret,
+    userId,
+    tenantId,
+    roles,
+    expiresInSeconds = 86_400,
+    issuer,
+    audience,
+    claims = {},
+  } = options;
   const names = withDefaults(claims);
   const payload = { [names.roles]: [...roles], [names.tenant]: tenantId, [names.user]: userId };
   check(options, payload, expiresInSeconds);
@@ -40,24 +49,38 @@ export async function signToken(options: TokenOptions, clock: Clock): Promise<st
     .setIssuedAt(issuedAt)
     .setExpirationTime(issuedAt + expiresInSeconds);
   if (issuer !== undefined) token.setIssuer(issuer);
-  if (audience !== undefined) token.setAudience(typeof audience === "string" ? audience : [...audience]);
+  if (audience !== undefined)
+    token.setAudience(typeof audience === "string" ? audience : [...audience]);
   return token.sign(Buffer.from(secret));
 }
 
-function check(options: TokenOptions, payload: Record<string, unknown>, expiresInSeconds: number): void {
+function check(
+  options: TokenOptions,
+  payload: Record<string, unknown>,
+  expiresInSeconds: number,
+): void {
   const { secret, userId, tenantId, roles, issuer, audience, claims } = options;
   const wrong = authProblems({ secret, issuer, audience, claims })[0];
   if (wrong !== undefined) throw new TypeError(`signToken: ${wrong.message}; ${wrong.fix}`);
   const identification = identify(payload, claims);
   if (identification.user === undefined) {
-    const rule = "user, tenant and roles are non-empty strings of at most 256 characters, without control characters";
+    const rule =
+      "user, tenant and roles are non-empty strings of at most 256 characters, without control characters";
     throw new TypeError(`signToken: ${identification.problem}; ${rule}`);
   }
   const asked = { id: userId, tenantId, roles: [...new Set(roles)] };
   if (JSON.stringify(identification.user) !== JSON.stringify(asked)) {
-    throw new TypeError("signToken: two of claims.user, claims.tenant and claims.roles are the same name; name a claim for each");
+    throw new TypeError(
+      "signToken: two of claims.user, claims.tenant and claims.roles are the same name; name a claim for each",
+    );
   }
-  if (!Number.isInteger(expiresInSeconds) || expiresInSeconds < 1 || expiresInSeconds > maxExpirySeconds) {
-    throw new TypeError(`signToken: expiresInSeconds ${expiresInSeconds} is not a whole number from 1 to ${maxExpirySeconds}`);
+  if (
+    !Number.isInteger(expiresInSeconds) ||
+    expiresInSeconds < 1 ||
+    expiresInSeconds > maxExpirySeconds
+  ) {
+    throw new TypeError(
+      `signToken: expiresInSeconds ${expiresInSeconds} is not a whole number from 1 to ${maxExpirySeconds}`,
+    );
   }
 }

@@ -18,4 +18,8 @@ export interface AuthenticatedUser extends TenantUser {
 }
 
 /** The caller of `access.everyone` that is not signed in: no IDs, no roles. */
-export const anonymous: User = Object.freeze({ id: undefined, tenantId: undefined, roles: Object.freeze([]) });
+export const anonymous: User = Object.freeze({
+  id: undefined,
+  tenantId: undefined,
+  roles: Object.freeze([]),
+});

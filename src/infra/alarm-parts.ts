@@ -35,7 +35,9 @@ export function alarmParts(
   place: DataPlace,
   isMeasured = false,
 ): TemplatePart[] {
-  const outbox = functions.filter(({ duties }) => duties.has("sweep-outbox") || duties.has("send-due"));
+  const outbox = functions.filter(
+    ({ duties }) => duties.has("sweep-outbox") || duties.has("send-due"),
+  );
   return [
     topicPart,
     ...queuesOf(needs).map((queue) =>
@@ -70,7 +72,10 @@ export function alarmParts(
 }
 
 /** Alarms on what functions log. */
-function logParts(functions: readonly NeededFunction[], outbox: readonly NeededFunction[]): TemplatePart[] {
+function logParts(
+  functions: readonly NeededFunction[],
+  outbox: readonly NeededFunction[],
+): TemplatePart[] {
   return [
     ...outbox.filter(({ calledBy }) => calledBy !== "stream").flatMap(leftParts),
     ...lineParts(outbox, {
@@ -106,8 +111,15 @@ function logParts(functions: readonly NeededFunction[], outbox: readonly NeededF
 }
 
 const topicPart: TemplatePart = {
-  Resources: { [topicId]: { Type: "AWS::SNS::Topic", Properties: { TopicName: substituted(`${namePrefix}-alarms`) } } },
-  Outputs: { [`${topicId}Arn`]: { Description: "The topic of alarms: subscribe to it", Value: ref(topicId) } },
+  Resources: {
+    [topicId]: {
+      Type: "AWS::SNS::Topic",
+      Properties: { TopicName: substituted(`${namePrefix}-alarms`) },
+    },
+  },
+  Outputs: {
+    [`${topicId}Arn`]: { Description: "The topic of alarms: subscribe to it", Value: ref(topicId) },
+  },
 };
 
 /** A message that fails is in the function's answer and no error of it. */
@@ -156,11 +168,20 @@ interface LineAlarm {
   readonly says: string;
 }
 
-function lineParts(functions: readonly NeededFunction[], { name, line, says }: LineAlarm): TemplatePart[] {
+function lineParts(
+  functions: readonly NeededFunction[],
+  { name, line, says }: LineAlarm,
+): TemplatePart[] {
   if (functions.length === 0) return [];
   return [
     ...functions.map((one) =>
-      metricPart(`${logicalId(name, "In")}${functionIds(one.name).id}Metric`, one.name, ownLine(line), name, "1"),
+      metricPart(
+        `${logicalId(name, "In")}${functionIds(one.name).id}Metric`,
+        one.name,
+        ownLine(line),
+        name,
+        "1",
+      ),
     ),
     alarmPart({ name, says, metric: [ownNamespace, name], statistic: "Sum", minutes: [1, 1] }),
   ];
@@ -175,7 +196,13 @@ function ownLine(msg: string, ...more: readonly string[]): string {
 const ownNamespace = substituted(namePrefix);
 
 /** A metric that is counted from a function's log lines. */
-function metricPart(id: string, name: string, pattern: string, metric: string, value: string): TemplatePart {
+function metricPart(
+  id: string,
+  name: string,
+  pattern: string,
+  metric: string,
+  value: string,
+): TemplatePart {
   return {
     Resources: {
       [id]: {
@@ -183,7 +210,9 @@ function metricPart(id: string, name: string, pattern: string, metric: string, v
         Properties: {
           LogGroupName: ref(functionIds(name).logGroup),
           FilterPattern: pattern,
-          MetricTransformations: [{ MetricNamespace: ownNamespace, MetricName: metric, MetricValue: value }],
+          MetricTransformations: [
+            { MetricNamespace: ownNamespace, MetricName: metric, MetricValue: value },
+          ],
         },
       },
     },
@@ -210,7 +239,9 @@ export function alarmPart({
           AlarmDescription: says,
           Namespace: namespace,
           MetricName: metric,
-          ...(of === undefined ? {} : { Dimensions: Object.entries(of).map(([Name, Value]) => ({ Name, Value })) }),
+          ...(of === undefined
+            ? {}
+            : { Dimensions: Object.entries(of).map(([Name, Value]) => ({ Name, Value })) }),
           Statistic: statistic,
           Period: 60,
           EvaluationPeriods: minutesOf,

@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { runs } from "../../test/support/runs.ts";
-import { everyone, idsOf, sheds, statementsOf, templateOf } from "../../test/support/server-templates.ts";
+import {
+  everyone,
+  idsOf,
+  sheds,
+  statementsOf,
+  templateOf,
+} from "../../test/support/server-templates.ts";
 import { createTenantConfig } from "../config/declare/declaration.ts";
 import { defineFeature, type Feature } from "../declare/feature.ts";
 import { danglingReferences } from "./references.ts";
@@ -17,7 +23,19 @@ declare module "../context/names.ts" {
 
 test("any server's template has what it refers to, allows nothing too wide, and is the same each time", () => {
   const features = fc
-    .subarray(["table", "event", "consumer", "job", "channel", "schedule", "query", "write", "config", "uses", "tenant"])
+    .subarray([
+      "table",
+      "event",
+      "consumer",
+      "job",
+      "channel",
+      "schedule",
+      "query",
+      "write",
+      "config",
+      "uses",
+      "tenant",
+    ])
     .map((given) => [sheds, featureOf(new Set(given))]);
   const server = fc.record(
     {
@@ -47,10 +65,17 @@ test("any server's template has what it refers to, allows nothing too wide, and 
         for (const { Action, Resource, Condition } of statements) {
           // Sessions for every tenant of a table scan it, as ctx.acrossTenants does.
           const isAcross = JSON.stringify(Condition ?? {}).includes("aws:PrincipalTag/across");
-          expect(Action.filter((action) => /\*|Scan|PartiQL/.test(action) && !(isAcross && action === "dynamodb:Scan"))).toEqual(
-            [],
-          );
-          expect([Action.length > 0, Resource.length > 0, Resource.includes("*")]).toEqual([true, true, false]);
+          expect(
+            Action.filter(
+              (action) =>
+                /\*|Scan|PartiQL/.test(action) && !(isAcross && action === "dynamodb:Scan"),
+            ),
+          ).toEqual([]);
+          expect([Action.length > 0, Resource.length > 0, Resource.includes("*")]).toEqual([
+            true,
+            true,
+            false,
+          ]);
         }
       }
     }),
@@ -61,9 +86,14 @@ test("any server's template has what it refers to, allows nothing too wide, and 
 /** Parameters and conditions that nothing refers to: a lint of CloudFormation fails for them. */
 function unusedNames({ Parameters, Conditions = {}, Resources, Outputs }: Template): string[] {
   const text = JSON.stringify([Conditions, Resources, Outputs]);
-  const uses = (name: string) => [`"Ref":"${name}"`, `\${${name}}`].some((one) => text.includes(one));
-  const asks = (name: string) => [`"Fn::If":["${name}"`, `"Condition":"${name}"`].some((one) => text.includes(one));
-  return [...Object.keys(Parameters).filter((name) => !uses(name)), ...Object.keys(Conditions).filter((name) => !asks(name))];
+  const uses = (name: string) =>
+    [`"Ref":"${name}"`, `\${${name}}`].some((one) => text.includes(one));
+  const asks = (name: string) =>
+    [`"Fn::If":["${name}"`, `"Condition":"${name}"`].some((one) => text.includes(one));
+  return [
+    ...Object.keys(Parameters).filter((name) => !uses(name)),
+    ...Object.keys(Conditions).filter((name) => !asks(name)),
+  ];
 }
 
 /** Resources of which each needs the next, the last the first: CloudFormation makes none of them. */
@@ -75,9 +105,13 @@ function circleOf({ Resources }: Template): string[] | undefined {
       return [
         id,
         ids.filter((other) =>
-          [`"DependsOn":"${other}"`, `"Ref":"${other}"`, `["${other}",`, `\${${other}}`, `\${${other}.`].some((one) =>
-            text.includes(one),
-          ),
+          [
+            `"DependsOn":"${other}"`,
+            `"Ref":"${other}"`,
+            `["${other}",`,
+            `\${${other}}`,
+            `\${${other}.`,
+          ].some((one) => text.includes(one)),
         ),
       ];
     }),
@@ -86,7 +120,9 @@ function circleOf({ Resources }: Template): string[] | undefined {
   const walk = (id: string, path: readonly string[]): string[] | undefined => {
     if (path.includes(id)) return [...path, id];
     if (done.has(id)) return undefined;
-    const found = (needed.get(id) ?? []).map((other) => walk(other, [...path, id])).find((circle) => circle !== undefined);
+    const found = (needed.get(id) ?? [])
+      .map((other) => walk(other, [...path, id]))
+      .find((circle) => circle !== undefined);
     done.add(id);
     return found;
   };
@@ -97,13 +133,17 @@ function featureOf(has: ReadonlySet<string>): Feature {
   return defineFeature(
     "garden",
     (r) => {
-      if (has.has("table")) r.table("beds", { partitionKey: "pk", indexes: { byRow: { partitionKey: "row" } } });
+      if (has.has("table"))
+        r.table("beds", { partitionKey: "pk", indexes: { byRow: { partitionKey: "row" } } });
       if (has.has("tenant")) r.table("plots", { partitionKey: "pk", sortKey: "sk", tenant: true });
       if (has.has("event") || has.has("consumer")) r.event("spade.dug", z.object({}));
       if (has.has("consumer")) r.on("spade.dug", "rest", async () => undefined);
-      if (has.has("job")) r.job("bed.water", { input: z.object({}), handler: async () => undefined });
-      if (has.has("channel")) r.channel("pigeon", { input: z.object({}), send: async () => undefined });
-      if (has.has("schedule")) r.schedule("bed.count", { cron: "0 3 * * *", handler: async () => undefined });
+      if (has.has("job"))
+        r.job("bed.water", { input: z.object({}), handler: async () => undefined });
+      if (has.has("channel"))
+        r.channel("pigeon", { input: z.object({}), send: async () => undefined });
+      if (has.has("schedule"))
+        r.schedule("bed.count", { cron: "0 3 * * *", handler: async () => undefined });
       if (has.has("query")) r.query("bed.show", { route: "GET /beds/:id", ...everyone });
       if (has.has("write")) r.write("bed.dig", { route: "POST /beds", ...everyone });
       if (has.has("config")) r.config({ keys: { most: createTenantConfig("number", {}) } });

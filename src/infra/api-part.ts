@@ -10,17 +10,26 @@ const logGroup = `${apiId}LogGroup`;
 
 /** The HTTP API in front of what answers requests. It has no authorizer: the server verifies tokens. */
 export function apiParts(functions: readonly NeededFunction[], basePath: string): TemplatePart[] {
-  return [apiPart(basePath), ...functions.filter(({ calledBy }) => calledBy === "requests").map(routePart)];
+  return [
+    apiPart(basePath),
+    ...functions.filter(({ calledBy }) => calledBy === "requests").map(routePart),
+  ];
 }
 
 function apiPart(basePath: string): TemplatePart {
   return {
     Resources: {
-      [apiId]: { Type: "AWS::ApiGatewayV2::Api", Properties: { Name: substituted(namePrefix), ProtocolType: "HTTP" } },
+      [apiId]: {
+        Type: "AWS::ApiGatewayV2::Api",
+        Properties: { Name: substituted(namePrefix), ProtocolType: "HTTP" },
+      },
       [logGroup]: {
         Type: "AWS::Logs::LogGroup",
         Condition: "HasAccessLog",
-        Properties: { LogGroupName: substituted(`/aws/http-api/${namePrefix}`), RetentionInDays: ref("LogRetentionDays") },
+        Properties: {
+          LogGroupName: substituted(`/aws/http-api/${namePrefix}`),
+          RetentionInDays: ref("LogRetentionDays"),
+        },
       },
       [`${apiId}Stage`]: {
         Type: "AWS::ApiGatewayV2::Stage",
@@ -44,7 +53,9 @@ function apiPart(basePath: string): TemplatePart {
       [`${apiId}Id`]: { Description: "The ID of the HTTP API", Value: ref(apiId) },
       [`${apiId}Url`]: {
         Description: "Where the HTTP API answers",
-        Value: substituted(`https://\${HttpApi}.execute-api.\${AWS::Region}.\${AWS::URLSuffix}${basePath}`),
+        Value: substituted(
+          `https://\${HttpApi}.execute-api.\${AWS::Region}.\${AWS::URLSuffix}${basePath}`,
+        ),
       },
     },
   };
@@ -80,7 +91,11 @@ function routePart({ name, routes }: NeededFunction): TemplatePart {
           routeId(route),
           {
             Type: "AWS::ApiGatewayV2::Route",
-            Properties: { ApiId: ref(apiId), RouteKey: route, Target: substituted(`integrations/\${${integration}}`) },
+            Properties: {
+              ApiId: ref(apiId),
+              RouteKey: route,
+              Target: substituted(`integrations/\${${integration}}`),
+            },
           },
         ]),
       ),

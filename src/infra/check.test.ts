@@ -19,7 +19,10 @@ declare module "../context/names.ts" {
 
 type Change = (properties: Record<string, unknown>) => void;
 
-const indexes = { byOwner: { partitionKey: "owner" }, byColour: { partitionKey: "colour", project: ["size"] } };
+const indexes = {
+  byOwner: { partitionKey: "owner" },
+  byColour: { partitionKey: "colour", project: ["size"] },
+};
 const kites = defineFeature("kites", (r) => {
   r.table("kites", { partitionKey: "pk", sortKey: "sk", indexes });
   r.event("kite.torn", z.object({}));
@@ -47,7 +50,9 @@ const each = {
 /** Functions with these handlers, in a template without data. */
 function functions(...handlers: readonly unknown[]): ComparedTemplate {
   const Environment = {
-    Variables: Object.fromEntries(["CONFIG", "ONCE", "OUTBOX", "KITES"].map((name) => [`KEELSON_TABLE_${name}`, name])),
+    Variables: Object.fromEntries(
+      ["CONFIG", "ONCE", "OUTBOX", "KITES"].map((name) => [`KEELSON_TABLE_${name}`, name]),
+    ),
   };
   const entries = handlers.map((Handler, at) => [
     `Function${at}`,
@@ -56,7 +61,8 @@ function functions(...handlers: readonly unknown[]): ComparedTemplate {
   const CodeEntry = { Type: "String", Default: "out/lambda", Description: "" } as const;
   return { Parameters: { CodeEntry }, Resources: Object.fromEntries(entries) };
 }
-const handlersOf = (exports: object) => Object.keys(exports).map((name) => ({ "Fn::Sub": `\${CodeEntry}.${name}` }));
+const handlersOf = (exports: object) =>
+  Object.keys(exports).map((name) => ({ "Fn::Sub": `\${CodeEntry}.${name}` }));
 const entry = (exports: Readonly<Record<string, unknown>>) => ({ name: "lambda", exports });
 
 describe("a template of data", () => {
@@ -65,7 +71,13 @@ describe("a template of data", () => {
   });
 
   test("that lacks a table, its queue or the bus is told so", () => {
-    const { KitesTable: _table, EventBus: _bus, EventQueue: _events, JobQueue: _jobs, ...Resources } = data().Resources;
+    const {
+      KitesTable: _table,
+      EventBus: _bus,
+      EventQueue: _events,
+      JobQueue: _jobs,
+      ...Resources
+    } = data().Resources;
     expect(mistakes(server, { Resources })).toEqual([
       "the table kites is declared, and the template has no KitesTable",
       "the server needs EventBus, and the template has none",
@@ -105,7 +117,9 @@ describe("a template of data", () => {
       "no index",
       "KitesTable",
       (table) => delete table["GlobalSecondaryIndexes"],
-      ["byOwner", "byColour"].map((index) => `the index ${index} of the table kites: in KitesTable it does not exist`),
+      ["byOwner", "byColour"].map(
+        (index) => `the index ${index} of the table kites: in KitesTable it does not exist`,
+      ),
     ],
     [
       "indexes that are no list",
@@ -125,7 +139,12 @@ describe("a template of data", () => {
         }),
       [],
     ],
-    ["a table without recovery", "KitesTable", (table) => delete table["PointInTimeRecoverySpecification"], []],
+    [
+      "a table without recovery",
+      "KitesTable",
+      (table) => delete table["PointInTimeRecoverySpecification"],
+      [],
+    ],
   ])("with %s", (_name, id, change, found) => {
     const template = data();
     change(template.Resources[id]?.Properties as Record<string, unknown>);
@@ -141,7 +160,9 @@ describe("a template of functions", () => {
     const template = functions(...handlersOf(exports));
     expect(mistakes(server, template, entry({ ...each, config: {} }))).toEqual([]);
     expect(mistakes(server, template)).toEqual([]);
-    expect(mistakes(server, { ...template, Resources: { ...template.Resources, ...data().Resources } })).toEqual([]);
+    expect(
+      mistakes(server, { ...template, Resources: { ...template.Resources, ...data().Resources } }),
+    ).toEqual([]);
   });
 
   test("that lacks what the server needs is told its name", () => {
@@ -152,11 +173,15 @@ describe("a template of functions", () => {
     );
     const plain = serverInternals(buildServer({ features: [] }));
     expect(mistakes(plain, functions("lambda.http"))).toEqual([]);
-    expect(mistakes(plain, functions("lambda.other"))).toEqual(["the server needs a function http, and the template has none"]);
+    expect(mistakes(plain, functions("lambda.other"))).toEqual([
+      "the server needs a function http, and the template has none",
+    ]);
   });
 
   test("whose functions are told no name of a table is told so", () => {
-    const Resources = { Http: { Type: "AWS::Lambda::Function", Properties: { Handler: "lambda.http" } } };
+    const Resources = {
+      Http: { Type: "AWS::Lambda::Function", Properties: { Handler: "lambda.http" } },
+    };
     expect(mistakes(serverInternals(buildServer({ features: [] })), { Resources })).toEqual([
       "the table config is declared, and no function is told KEELSON_TABLE_CONFIG",
       "the table once is declared, and no function is told KEELSON_TABLE_ONCE",
@@ -170,8 +195,14 @@ describe("a template of functions", () => {
       "Function0 calls lambda.http, and lambda exports no such function; keelson's there are queue, stream, sweep, kitesKiteShow, kitesKiteCutLoose",
     ]);
     expect(
-      mistakes(server, functions("lambda.http", "lambda.queue", "lambda.stream", "lambda.sweep"), entry({ queue: () => 1 })),
-    ).toContain("Function0 calls lambda.http, and lambda exports no such function; keelson's there are none");
+      mistakes(
+        server,
+        functions("lambda.http", "lambda.queue", "lambda.stream", "lambda.sweep"),
+        entry({ queue: () => 1 }),
+      ),
+    ).toContain(
+      "Function0 calls lambda.http, and lambda exports no such function; keelson's there are none",
+    );
     const wrong = {
       ...each,
       http: each.kitesKiteShow,
@@ -189,17 +220,26 @@ describe("a template of functions", () => {
 
   test("may have functions of the application's own: wrapped, from elsewhere, or as an image", () => {
     const wrapped = { ...own, http: () => own.http, report: own.sweep };
-    const template = functions(...handlersOf(wrapped), "other/report.http", undefined, null, { "Fn::If": [] }, "");
+    const template = functions(
+      ...handlersOf(wrapped),
+      "other/report.http",
+      undefined,
+      null,
+      { "Fn::If": [] },
+      "",
+    );
     expect(mistakes(server, template, entry(wrapped))).toEqual([]);
   });
 
   test("with no function of the entry is another's", () => {
-    expect(mistakes(server, functions(...handlersOf(own)), { ...entry(own), name: "index" })).toEqual([
-      "the template has no function whose handler is in index",
-    ]);
+    expect(
+      mistakes(server, functions(...handlersOf(own)), { ...entry(own), name: "index" }),
+    ).toEqual(["the template has no function whose handler is in index"]);
   });
 });
 
 test("a template with neither tables nor functions has nothing to be checked", () => {
-  expect(mistakes(server, { Resources: {} })).toEqual(["the template has neither tables nor functions"]);
+  expect(mistakes(server, { Resources: {} })).toEqual([
+    "the template has neither tables nor functions",
+  ]);
 });

@@ -23,11 +23,16 @@ export interface Entry {
  *
  * @returns what would fail once it is deployed, each with its name.
  */
-export function mistakes(server: DeclaredServer, template: ComparedTemplate, entry?: Entry): string[] {
+export function mistakes(
+  server: DeclaredServer,
+  template: ComparedTemplate,
+  entry?: Entry,
+): string[] {
   const needs = needsOf(server, { prefix: namePrefix });
   const functions = functionsIn(template);
   const hasTables = Object.values(template.Resources).some(({ Type }) => Type === tableType);
-  if (!hasTables && functions.length === 0) return ["the template has neither tables nor functions"];
+  if (!hasTables && functions.length === 0)
+    return ["the template has neither tables nor functions"];
   return [
     ...(hasTables ? dataMistakes(needs, template) : []),
     ...(functions.length > 0 ? functionMistakes(server, needs, functions) : []),
@@ -38,8 +43,14 @@ export function mistakes(server: DeclaredServer, template: ComparedTemplate, ent
 const tableType = "AWS::DynamoDB::Table";
 
 function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
-  const ids = [needs.bus && messageIds.bus, needs.events && messageIds.events.queue, needs.jobs && messageIds.jobs.queue];
-  const missing = ids.flatMap((id) => (id === undefined || resourceOf(template, id) !== undefined ? [] : [id]));
+  const ids = [
+    needs.bus && messageIds.bus,
+    needs.events && messageIds.events.queue,
+    needs.jobs && messageIds.jobs.queue,
+  ];
+  const missing = ids.flatMap((id) =>
+    id === undefined || resourceOf(template, id) !== undefined ? [] : [id],
+  );
   return [
     ...needs.tables.flatMap((table) => tableMistakes(table, template)),
     ...missing.map((id) => `the server needs ${id}, and the template has none`),
@@ -54,19 +65,30 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate): string[]
   const found = resourceOf(template, id);
   if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
   const { Properties: has = {} } = found;
-  const members = Object.values({ ...tablePart(table).Resources }).flatMap(({ Properties: wanted }) =>
-    relied.filter((member) => !isDeepStrictEqual(has[member], wanted[member])),
+  const members = Object.values({ ...tablePart(table).Resources }).flatMap(
+    ({ Properties: wanted }) =>
+      relied.filter((member) => !isDeepStrictEqual(has[member], wanted[member])),
   );
   // Safe: CloudFormation has the members of DynamoDB's own description, and what is another is a fault.
   const described = {
-    AttributeDefinitions: listOf(has["AttributeDefinitions"]) as { AttributeName: string; AttributeType: "S" }[],
-    GlobalSecondaryIndexes: listOf(has["GlobalSecondaryIndexes"]) as GlobalSecondaryIndexDescription[],
+    AttributeDefinitions: listOf(has["AttributeDefinitions"]) as {
+      AttributeName: string;
+      AttributeType: "S";
+    }[],
+    GlobalSecondaryIndexes: listOf(
+      has["GlobalSecondaryIndexes"],
+    ) as GlobalSecondaryIndexDescription[],
   };
   const indexes = table.indexes.flatMap((index) => {
     const fault = indexFault(index, table, described);
-    return fault === undefined || fault.kind === "extra" ? [] : [`the index ${index.name} of ${name}: in ${id} ${fault.message}`];
+    return fault === undefined || fault.kind === "extra"
+      ? []
+      : [`the index ${index.name} of ${name}: in ${id} ${fault.message}`];
   });
-  return [...members.map((member) => `${name}: the ${member} of ${id} is not what is declared`), ...indexes];
+  return [
+    ...members.map((member) => `${name}: the ${member} of ${id} is not what is declared`),
+    ...indexes,
+  ];
 }
 
 /** A function of a template whose code is a module's export. */
@@ -81,9 +103,12 @@ interface TemplateFunction {
 
 function functionsIn(template: ComparedTemplate): TemplateFunction[] {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
-    const [, module = "", name = ""] = /([^/]*)\.([^./]+)$/.exec(textOf(Properties["Handler"], template)) ?? [];
+    const [, module = "", name = ""] =
+      /([^/]*)\.([^./]+)$/.exec(textOf(Properties["Handler"], template)) ?? [];
     const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: object }; // safe: any object or text
-    return Type === "AWS::Lambda::Function" && name !== "" ? [{ id, module, name, variables: Object.keys(Variables) }] : [];
+    return Type === "AWS::Lambda::Function" && name !== ""
+      ? [{ id, module, name, variables: Object.keys(Variables) }]
+      : [];
   });
 }
 
@@ -95,7 +120,11 @@ function textOf(value: unknown, { Parameters = {} }: ComparedTemplate): string {
   return String(value["Fn::Sub"]).replaceAll(/\$\{(\w+)\}/g, defaultOf);
 }
 
-function functionMistakes(server: DeclaredServer, needs: Needs, functions: readonly TemplateFunction[]): string[] {
+function functionMistakes(
+  server: DeclaredServer,
+  needs: Needs,
+  functions: readonly TemplateFunction[],
+): string[] {
   const names = new Set(functions.map(({ name }) => name));
   const shape = handlerMarks(server).some(([name]) => names.has(name)) ? "each" : "one";
   const missing = functionsOf(server, needs, shape).filter(({ name }) => !names.has(name));
@@ -103,7 +132,9 @@ function functionMistakes(server: DeclaredServer, needs: Needs, functions: reado
   const untold = needs.tables.filter(({ variable }) => !told.has(variable));
   return [
     ...missing.map(({ name }) => `the server needs a function ${name}, and the template has none`),
-    ...untold.map(({ name, variable }) => `the table ${name} is declared, and no function is told ${variable}`),
+    ...untold.map(
+      ({ name, variable }) => `the table ${name} is declared, and no function is told ${variable}`,
+    ),
   ];
 }
 
@@ -111,7 +142,10 @@ function functionMistakes(server: DeclaredServer, needs: Needs, functions: reado
 type Marks = ReadonlyMap<string, FunctionMark>;
 
 function expectedMarks(server: DeclaredServer, needs: Needs): Marks {
-  const kinds = functionsOf(server, needs, "one").map(({ name: kind }): [string, FunctionMark] => [kind, { kind }]);
+  const kinds = functionsOf(server, needs, "one").map(({ name: kind }): [string, FunctionMark] => [
+    kind,
+    { kind },
+  ]);
   return new Map([...kinds, ...handlerMarks(server)]);
 }
 
@@ -120,18 +154,26 @@ function handlerMarks({ registry }: DeclaredServer): [name: string, mark: Functi
   return handlers.map((handler) => [exportName(handler), { kind: "handler", handler }]);
 }
 
-function entryMistakes(expected: Marks, functions: readonly TemplateFunction[], { name: module, exports }: Entry): string[] {
+function entryMistakes(
+  expected: Marks,
+  functions: readonly TemplateFunction[],
+  { name: module, exports }: Entry,
+): string[] {
   const own = functions.filter((one) => one.module === module);
   if (own.length === 0) return [`the template has no function whose handler is in ${module}`];
   return own.flatMap(({ id, name }) => {
     const exported = Object.hasOwn(exports, name) ? exports[name] : undefined;
     if (typeof exported !== "function") {
-      return [`${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`];
+      return [
+        `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`,
+      ];
     }
     const [is, wanted] = [markOf(exported), expected.get(name)];
     // What says nothing wraps one that does, or is the application's own.
     if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
-    return [`${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`];
+    return [
+      `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`,
+    ];
   });
 }
 

@@ -59,7 +59,8 @@ export function dataElsewhere({ tables, bus }: Needs): DataPlace {
     streamArn: ref(streamParameter),
     busName: substituted(busName),
     busArn: arnOf("events", `event-bus/${busName}`),
-    queueUrl: ({ name }) => substituted(`https://sqs.\${AWS::Region}.\${AWS::URLSuffix}/\${AWS::AccountId}/${name}`),
+    queueUrl: ({ name }) =>
+      substituted(`https://sqs.\${AWS::Region}.\${AWS::URLSuffix}/\${AWS::AccountId}/${name}`),
     queueArn: ({ name }) => arnOf("sqs", name),
     deadQueueName: ({ deadName }) => substituted(deadName),
     deadQueueArn: ({ deadName }) => arnOf("sqs", deadName),

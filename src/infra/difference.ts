@@ -20,7 +20,10 @@ const replacing = ["TableName", "KeySchema", "LocalSecondaryIndexes"];
 /** Compares two templates, with parameters as they are by default; the dangerous changes come first. */
 export function differences(before: ComparedTemplate, after: Template): Change[] {
   const changes = [...resourceChanges(before, after), ...sectionChanges(before, after)];
-  return [...changes.filter(({ isDangerous }) => isDangerous), ...changes.filter(({ isDangerous }) => !isDangerous)];
+  return [
+    ...changes.filter(({ isDangerous }) => isDangerous),
+    ...changes.filter(({ isDangerous }) => !isDangerous),
+  ];
 }
 
 function resourceChanges(before: ComparedTemplate, after: Template): Change[] {
@@ -32,11 +35,15 @@ function resourceChanges(before: ComparedTemplate, after: Template): Change[] {
       const added = now === undefined ? [] : [harmless(`added: ${name}`)];
       return [removal(id, old, before), ...added];
     }
-    const properties = changedMembers(resolved(old.Properties, before), resolved(now.Properties, after));
+    const properties = changedMembers(
+      resolved(old.Properties, before),
+      resolved(now.Properties, after),
+    );
     const policies = changedMembers({ ...old, Properties: {} }, { ...now, Properties: {} });
     const all = [...properties, ...policies];
     if (all.length === 0) return [];
-    const dangers = now.Type === tableType ? tableDangers(name, properties, old, now, before, after) : [];
+    const dangers =
+      now.Type === tableType ? tableDangers(name, properties, old, now, before, after) : [];
     return [...dangers, harmless(`changed: ${name}: ${all.join(", ")}`)];
   });
 }
@@ -62,12 +69,18 @@ function tableDangers(
   after: Template,
 ): Change[] {
   const [was, is] = [resolved(old.Properties, before), resolved(now.Properties, after)];
-  const replaced = properties.filter((property) => replacing.includes(property) || (property === typesOf && retypes(was, is)));
+  const replaced = properties.filter(
+    (property) => replacing.includes(property) || (property === typesOf && retypes(was, is)),
+  );
   const indexes = indexChanges(was, is);
   return [
     ...(replaced.length === 0
       ? []
-      : [dangerous(`the table ${shown(was["TableName"])} is replaced by an empty one: ${name} changes ${replaced.join(", ")}`)]),
+      : [
+          dangerous(
+            `the table ${shown(was["TableName"])} is replaced by an empty one: ${name} changes ${replaced.join(", ")}`,
+          ),
+        ]),
     ...(indexes.length < 2
       ? []
       : [
@@ -82,7 +95,12 @@ const typesOf = "AttributeDefinitions";
 
 /** Whether an attribute that is there before and after has another type. */
 function retypes(was: Members, is: Members): boolean {
-  const types = new Map(entriesOf(was[typesOf], "AttributeName").map(([name, { AttributeType }]) => [name, AttributeType]));
+  const types = new Map(
+    entriesOf(was[typesOf], "AttributeName").map(([name, { AttributeType }]) => [
+      name,
+      AttributeType,
+    ]),
+  );
   return entriesOf(is[typesOf], "AttributeName").some(
     ([name, { AttributeType }]) => types.has(name) && types.get(name) !== AttributeType,
   );
@@ -90,13 +108,16 @@ function retypes(was: Members, is: Members): boolean {
 
 /** Each creation and each deletion of an index; one with other keys or attributes is both. */
 function indexChanges(was: Members, is: Members): string[] {
-  const indexesOf = (members: Members) => new Map(entriesOf(members["GlobalSecondaryIndexes"], "IndexName"));
+  const indexesOf = (members: Members) =>
+    new Map(entriesOf(members["GlobalSecondaryIndexes"], "IndexName"));
   const [old, now] = [indexesOf(was), indexesOf(is)];
   return [...new Set([...old.keys(), ...now.keys()])].flatMap((name) => {
     const [from, to] = [old.get(name), now.get(name)];
     if (from === undefined) return [`+${name}`];
     if (to === undefined) return [`-${name}`];
-    const isSame = ["KeySchema", "Projection"].every((member) => isDeepStrictEqual(from[member], to[member]));
+    const isSame = ["KeySchema", "Projection"].every((member) =>
+      isDeepStrictEqual(from[member], to[member]),
+    );
     return isSame ? [] : [`-${name}`, `+${name}`];
   });
 }
@@ -119,19 +140,31 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
 type Members = Readonly<Record<string, unknown>>;
 
 /** Properties with the defaults of parameters in their place, so that another default is a change of what it names. */
-function resolved(properties: Members = {}, { Parameters = {} }: Pick<TemplatePart, "Parameters">): Members {
-  const defaults = new Map(Object.entries(Parameters).map(([name, { Default }]) => [name, Default]));
+function resolved(
+  properties: Members = {},
+  { Parameters = {} }: Pick<TemplatePart, "Parameters">,
+): Members {
+  const defaults = new Map(
+    Object.entries(Parameters).map(([name, { Default }]) => [name, Default]),
+  );
   const text = (template: string) =>
-    template.replaceAll(/\$\{([^!}]+)\}/g, (whole, name: string) => String(defaults.get(name) ?? whole));
+    template.replaceAll(/\$\{([^!}]+)\}/g, (whole, name: string) =>
+      String(defaults.get(name) ?? whole),
+    );
   const resolve = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(resolve);
     if (typeof value !== "object" || value === null) return value;
-    const { Ref: name, "Fn::Sub": template } = value as { readonly Ref?: unknown; readonly "Fn::Sub"?: unknown }; // safe: any object
+    const { Ref: name, "Fn::Sub": template } = value as {
+      readonly Ref?: unknown;
+      readonly "Fn::Sub"?: unknown;
+    }; // safe: any object
     if (typeof name === "string" && defaults.has(name)) return defaults.get(name);
     if (typeof template === "string") return text(template);
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, resolve(member)]));
   };
-  return Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, resolve(value)]));
+  return Object.fromEntries(
+    Object.entries(properties).map(([key, value]) => [key, resolve(value)]),
+  );
 }
 
 function changedMembers(old: Members, now: Members): string[] {
@@ -140,7 +173,9 @@ function changedMembers(old: Members, now: Members): string[] {
 
 function entriesOf(list: unknown, key: string): [unknown, Members][] {
   // What is no list of objects is none of a template that CloudFormation has taken.
-  return Array.isArray(list) ? list.flatMap((item: Members | null) => (item ? [[item[key], item]] : [])) : [];
+  return Array.isArray(list)
+    ? list.flatMap((item: Members | null) => (item ? [[item[key], item]] : []))
+    : [];
 }
 
 function idsOf(old: object, now: object): string[] {

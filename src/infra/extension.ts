@@ -11,7 +11,12 @@ export interface Extension {
 }
 
 const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
-const known: readonly string[] = ["AWSTemplateFormatVersion", "Description", ...sections, "Globals"];
+const known: readonly string[] = [
+  "AWSTemplateFormatVersion",
+  "Description",
+  ...sections,
+  "Globals",
+];
 /** Where SAM has what every function is told. */
 const variablesPath = ["Globals", "Function", "Environment", "Variables"] as const;
 
@@ -23,7 +28,8 @@ const variablesPath = ["Globals", "Function", "Environment", "Variables"] as con
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
   const unknown = Object.keys(template).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new Error(`it has ${quoted(unknown)}; known are ${known.join(", ")}`);
+  if (unknown !== undefined)
+    throw new Error(`it has ${quoted(unknown)}; known are ${known.join(", ")}`);
   const part = Object.fromEntries(
     sections
       .filter((section) => template[section] !== undefined)
@@ -42,7 +48,8 @@ export function extended(template: Template, { part }: Extension): Template {
   for (const section of sections) {
     const added = part[section] ?? {};
     const taken = Object.keys(added).find((name) => Object.hasOwn(template[section], name));
-    if (taken !== undefined) throw new Error(`${section}.${taken} is keelson's own; choose another name`);
+    if (taken !== undefined)
+      throw new Error(`${section}.${taken} is keelson's own; choose another name`);
     Object.assign(merged, { [section]: { ...template[section], ...added } });
   }
   const dangling = danglingReferences(merged);
@@ -56,12 +63,18 @@ export function extended(template: Template, { part }: Extension): Template {
  * @throws Error where a variable is one of keelson's own.
  */
 export function environmentWith(own: Values, { variables }: Extension): Values {
-  const taken = Object.keys(variables).find((name) => Object.hasOwn(own, name) || name === "KEELSON_AUTH_SECRET");
-  if (taken !== undefined) throw new Error(`the variable ${taken} is set by keelson; it cannot be set by Globals`);
+  const taken = Object.keys(variables).find(
+    (name) => Object.hasOwn(own, name) || name === "KEELSON_AUTH_SECRET",
+  );
+  if (taken !== undefined)
+    throw new Error(`the variable ${taken} is set by keelson; it cannot be set by Globals`);
   return { ...own, ...variables };
 }
 
-function sectionOf(section: (typeof sections)[number], read: unknown): Readonly<Record<string, unknown>> {
+function sectionOf(
+  section: (typeof sections)[number],
+  read: unknown,
+): Readonly<Record<string, unknown>> {
   const members = membersOf(section, read);
   for (const [name, member] of Object.entries(members)) {
     const { Type } = membersOf(`${section}.${name}`, member);
@@ -77,7 +90,9 @@ function variablesOf(template: Readonly<Record<string, unknown>>): Values {
   for (const [index, name] of variablesPath.entries()) {
     const others = index === 0 ? [] : Object.keys(found).filter((other) => other !== name);
     if (others.length > 0)
-      throw new Error(`${path}.${others[0]} is not taken; of Globals only ${variablesPath.slice(1).join(".")} is`);
+      throw new Error(
+        `${path}.${others[0]} is not taken; of Globals only ${variablesPath.slice(1).join(".")} is`,
+      );
     path = index === 0 ? name : `${path}.${name}`;
     if (found[name] === undefined) return {};
     found = membersOf(path, found[name]);
@@ -86,6 +101,7 @@ function variablesOf(template: Readonly<Record<string, unknown>>): Values {
 }
 
 function membersOf(what: string, read: unknown): Readonly<Record<string, unknown>> {
-  if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Readonly<Record<string, unknown>>; // safe: it was just looked at
+  if (typeof read === "object" && read !== null && !Array.isArray(read))
+    return read as Readonly<Record<string, unknown>>; // safe: it was just looked at
   throw new Error(`${what} is ${quoted(read)}, not an object`);
 }

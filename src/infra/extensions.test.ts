@@ -8,7 +8,11 @@ const topic = { Type: "AWS::SNS::Topic" };
 test("several extensions are one, and none is an empty one", () => {
   const both = combined([
     extensionOf({ Resources: { Hat: topic }, Globals: told("HAT") }),
-    extensionOf({ Resources: { Coat: topic }, Parameters: { Size: { Type: "String" } }, Globals: told("COAT") }),
+    extensionOf({
+      Resources: { Coat: topic },
+      Parameters: { Size: { Type: "String" } },
+      Globals: told("COAT"),
+    }),
   ]);
   expect(both.part).toEqual({
     Resources: { Hat: topic, Coat: topic },
@@ -24,5 +28,7 @@ test("what is in two of them is refused with its name", () => {
   const hat = extensionOf({ Resources: { Hat: topic } });
   expect(() => combined([hat, hat])).toThrow("Resources.Hat is in two files; keep it in one");
   const variable = extensionOf({ Globals: told("HAT") });
-  expect(() => combined([variable, variable])).toThrow("Variables.HAT is in two files; keep it in one");
+  expect(() => combined([variable, variable])).toThrow(
+    "Variables.HAT is in two files; keep it in one",
+  );
 });

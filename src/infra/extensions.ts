@@ -9,7 +9,9 @@ const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
  */
 export function combined(extensions: readonly Extension[]): Extension {
   const part = sections.map((section) => {
-    const members: readonly (Readonly<Record<string, unknown>> | undefined)[] = extensions.map(({ part }) => part[section]);
+    const members: readonly (Readonly<Record<string, unknown>> | undefined)[] = extensions.map(
+      ({ part }) => part[section],
+    );
     return [section, merged(section, members)];
   });
   const variables = merged(

@@ -9,11 +9,22 @@ import { attributeOf, ref, substituted, type TemplatePart, type Value, when } fr
 /** The logical IDs of a function's resources, as osls calls them, so that a stack of either becomes one of the other. */
 export function functionIds(name: string) {
   const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
-  return { id, lambda: `${id}LambdaFunction`, logGroup: `${id}LogGroup`, role: `${id}Role`, tenantRole: `${id}TenantRole` };
+  return {
+    id,
+    lambda: `${id}LambdaFunction`,
+    logGroup: `${id}LogGroup`,
+    role: `${id}Role`,
+    tenantRole: `${id}TenantRole`,
+  };
 }
 
 /** A function with its role and its log group, and with a role for tenants where it has one. */
-export function functionPart(needed: NeededFunction, needs: Needs, place: DataPlace, environment: Values): TemplatePart {
+export function functionPart(
+  needed: NeededFunction,
+  needs: Needs,
+  place: DataPlace,
+  environment: Values,
+): TemplatePart {
   const { name, calledBy, timeoutSeconds } = needed;
   const { id, lambda, logGroup, role, tenantRole } = functionIds(name);
   const answers = calledBy === "requests";
@@ -32,12 +43,21 @@ export function functionPart(needed: NeededFunction, needs: Needs, place: DataPl
         Properties: {
           AssumeRolePolicyDocument: {
             Version: "2012-10-17",
-            Statement: [{ Effect: "Allow", Principal: { Service: "lambda.amazonaws.com" }, Action: "sts:AssumeRole" }],
+            Statement: [
+              {
+                Effect: "Allow",
+                Principal: { Service: "lambda.amazonaws.com" },
+                Action: "sts:AssumeRole",
+              },
+            ],
           },
           Policies: [
             {
               PolicyName: name,
-              PolicyDocument: { Version: "2012-10-17", Statement: statementsOf(needed, needs, place, logGroup) },
+              PolicyDocument: {
+                Version: "2012-10-17",
+                Statement: statementsOf(needed, needs, place, logGroup),
+              },
             },
           ],
         },
@@ -62,13 +82,18 @@ export function functionPart(needed: NeededFunction, needs: Needs, place: DataPl
               ...(isIsolated ? isolationVariables(tenantRole) : {}),
             },
           },
-          ...(answers ? { ReservedConcurrentExecutions: when("HasHttpConcurrency", ref("HttpConcurrency")) } : {}),
+          ...(answers
+            ? { ReservedConcurrentExecutions: when("HasHttpConcurrency", ref("HttpConcurrency")) }
+            : {}),
         },
       },
     },
     Outputs: {
       [`${id}FunctionName`]: { Description: `The function ${name}`, Value: ref(lambda) },
-      [`${id}RoleName`]: { Description: `The role of ${name}, for policies of your own`, Value: ref(role) },
+      [`${id}RoleName`]: {
+        Description: `The role of ${name}, for policies of your own`,
+        Value: ref(role),
+      },
     },
   };
 }
@@ -102,12 +127,16 @@ export const authSecretPart: TemplatePart = {
     AuthSecretArn: {
       Type: "String",
       Default: "",
-      Description: "The ARN of a secret of Secrets Manager, KEELSON_AUTH_SECRET as its text. Empty: the stack makes one",
+      Description:
+        "The ARN of a secret of Secrets Manager, KEELSON_AUTH_SECRET as its text. Empty: the stack makes one",
       AllowedPattern: "(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:.+)?",
       ConstraintDescription: "empty, or the ARN of a secret",
     },
   },
-  Conditions: { HasAuthSecretArn: isGiven("AuthSecretArn"), MakesAuthSecret: { "Fn::Not": [{ Condition: "HasAuthSecretArn" }] } },
+  Conditions: {
+    HasAuthSecretArn: isGiven("AuthSecretArn"),
+    MakesAuthSecret: { "Fn::Not": [{ Condition: "HasAuthSecretArn" }] },
+  },
   Resources: {
     AuthSecret: {
       Type: "AWS::SecretsManager::Secret",

@@ -31,7 +31,10 @@ const writer = defineFeature(
   { uses: { forks: "read", drawers: "write" } },
 );
 const drawers = defineFeature("drawers", (r) => void r.table("drawers", { partitionKey: "pk" }));
-const root = defineFeature("root", (r) => void r.query("root.show", { route: "GET /", ...everyone }));
+const root = defineFeature(
+  "root",
+  (r) => void r.query("root.show", { route: "GET /", ...everyone }),
+);
 
 function functions(features: readonly Feature[], shape: Shape = "one", options: object = {}) {
   const server = serverInternals(buildServer({ features, ...options }));
@@ -41,12 +44,16 @@ function functions(features: readonly Feature[], shape: Shape = "one", options: 
     tables: tables.map(({ table, reach }) => `${reach} ${table.name}`),
   }));
 }
-const names = (...given: Parameters<typeof functions>) => functions(...given).map(({ name }) => name);
+const names = (...given: Parameters<typeof functions>) =>
+  functions(...given).map(({ name }) => name);
 
 describe("the functions of a server", () => {
   test("are those that its declarations need, and no more", () => {
     expect(names([forks])).toEqual(["http"]);
-    const jobs = defineFeature("jobs", (r) => void r.job("fork.wash", { input: z.object({}), handler: async () => 1 }));
+    const jobs = defineFeature(
+      "jobs",
+      (r) => void r.job("fork.wash", { input: z.object({}), handler: async () => 1 }),
+    );
     expect(names([jobs])).toEqual(["http", "queue", "sweep"]);
     expect(functions([jobs, forks, drawers, writer]).map(({ duties }) => duties)).toEqual([
       ["claim", "steps", "later", "enqueue"],
@@ -55,7 +62,9 @@ describe("the functions of a server", () => {
     ]);
     const events = defineFeature("events", (r) => r.event("fork.lost", z.object({})));
     expect(names([events])).toEqual(["http", "queue", "stream", "sweep"]);
-    const schedules = defineFeature("nights", (r) => r.schedule("fork.count", { cron: "0 3 * * *", handler: async () => 1 }));
+    const schedules = defineFeature("nights", (r) =>
+      r.schedule("fork.count", { cron: "0 3 * * *", handler: async () => 1 }),
+    );
     expect(names([schedules])).toEqual(["http", "schedule"]);
   });
 
@@ -66,28 +75,40 @@ describe("the functions of a server", () => {
       ["writerForkCountAll", "POST /forks"],
       ["http", "$default"],
     ]);
-    expect(all.every(({ calledBy, timeoutSeconds }) => calledBy === "requests" && timeoutSeconds === 20)).toBe(true);
+    expect(
+      all.every(({ calledBy, timeoutSeconds }) => calledBy === "requests" && timeoutSeconds === 20),
+    ).toBe(true);
   });
 
   test.each([
     [undefined, ["GET /", "HEAD /"]],
     ["/api", ["GET /api", "HEAD /api"]],
   ])("answer at the root below the base path %j", (basePath, routes) => {
-    expect(functions([root], "each", basePath === undefined ? {} : { basePath })[0]?.routes).toEqual(routes);
+    expect(
+      functions([root], "each", basePath === undefined ? {} : { basePath })[0]?.routes,
+    ).toEqual(routes);
   });
 
   test("reach the tables of the features that they run, and those that these use", () => {
     const each = functions([forks, writer, drawers], "each");
-    expect(each.map(({ tables }) => tables)).toEqual([["query forks"], ["check forks", "write ledger", "write drawers"], []]);
+    expect(each.map(({ tables }) => tables)).toEqual([
+      ["query forks"],
+      ["check forks", "write ledger", "write drawers"],
+      [],
+    ]);
     expect(functions([forks, writer, drawers]).map(({ tables }) => tables)).toEqual([
       ["check forks", "write ledger", "write drawers"],
     ]);
   });
 
   test("read what their queries use, whatever their writes do with it", () => {
-    const reader = defineFeature("reader", (r) => void r.query("fork.read", { route: "GET /read", ...everyone }), {
-      uses: { drawers: "write" },
-    });
+    const reader = defineFeature(
+      "reader",
+      (r) => void r.query("fork.read", { route: "GET /read", ...everyone }),
+      {
+        uses: { drawers: "write" },
+      },
+    );
     expect(functions([drawers, reader], "each")[0]?.tables).toEqual(["query drawers"]);
   });
 
@@ -97,7 +118,10 @@ describe("the functions of a server", () => {
       r.hook("writer.fork.count-all", { after: async () => undefined });
     });
     const [, counting, http] = functions([forks, writer, drawers, auditor], "each");
-    expect([counting?.name, counting?.tables.at(-1)]).toEqual(["writerForkCountAll", "write audits"]);
+    expect([counting?.name, counting?.tables.at(-1)]).toEqual([
+      "writerForkCountAll",
+      "write audits",
+    ]);
     expect(http?.tables).toEqual([]);
     expect(functions([forks, writer, drawers, auditor])[0]?.tables).toContain("write audits");
   });
@@ -116,7 +140,9 @@ describe("the functions of a server", () => {
       r.table("nights", { partitionKey: "pk" });
       r.schedule("night.count", { cron: "0 3 * * *", handler: async () => undefined });
     });
-    const tables = new Map(functions([forks, consumer, sender, nights]).map((one) => [one.name, one.tables]));
+    const tables = new Map(
+      functions([forks, consumer, sender, nights]).map((one) => [one.name, one.tables]),
+    );
     expect(tables.get("queue")).toEqual(["write seen", "write sent"]);
     expect(tables.get("schedule")).toEqual(["write nights"]);
     expect([tables.get("stream"), tables.get("sweep")]).toEqual([[], []]);
@@ -128,7 +154,9 @@ describe("the functions of a server", () => {
       r.config({ keys: { most: createTenantConfig("number", {}) } });
     });
     const effects = ["claim", "steps", "publish", "later", "enqueue"];
-    const each = new Map(functions([forks, writer, drawers, events], "each").map(({ name, duties }) => [name, duties]));
+    const each = new Map(
+      functions([forks, writer, drawers, events], "each").map(({ name, duties }) => [name, duties]),
+    );
     expect(each.get("forksForkShow")).toEqual([]);
     expect(each.get("writerForkCountAll")).toEqual(effects);
     expect(each.get("http")).toEqual([]);
@@ -145,7 +173,10 @@ describe("the functions of a server", () => {
 
   test("have names that fit, or a handler is named", () => {
     const long = "a".repeat(25);
-    const endless = defineFeature("forks", (r) => void r.query(`${long}.${long}`, { route: "GET /", ...everyone }));
+    const endless = defineFeature(
+      "forks",
+      (r) => void r.query(`${long}.${long}`, { route: "GET /", ...everyone }),
+    );
     expect(() => names([endless], "each")).toThrow(
       /^the function of forks\.a+\.a+ would be forksA+, which .+ 40 characters; rename/i,
     );

@@ -62,7 +62,9 @@ const scheduleTimeoutSeconds = 300;
 export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
   const { registry } = server;
   return [
-    ...(shape === "each" ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one)) : []),
+    ...(shape === "each"
+      ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one))
+      : []),
     httpFunction(registry, needs, shape),
     ...queueFunctions(registry, needs),
     ...outboxFunctions(needs),
@@ -71,16 +73,27 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
 }
 
 /** The function of one handler. */
-function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { route, target }: RoutedHandler): NeededFunction {
+function handlerFunction(
+  { registry, options }: DeclaredServer,
+  needs: Needs,
+  { route, target }: RoutedHandler,
+): NeededFunction {
   const isQuery = target.kind === "query";
-  const path = route.segments.map((segment) => ("static" in segment ? `/${segment.static}` : `/{${segment.param}}`)).join("");
+  const path = route.segments
+    .map((segment) => ("static" in segment ? `/${segment.static}` : `/{${segment.param}}`))
+    .join("");
   const methods = isQuery ? [route.method, "HEAD"] : [route.method]; // of a query, which the function for all routes may not read
   return {
     name: functionName(target.name),
     calledBy: "requests",
     timeoutSeconds: requestTimeoutSeconds,
-    routes: methods.map((method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`),
-    duties: new Set([...configDuties(registry), ...(isQuery ? readingDuties(needs) : effectDuties(needs))]),
+    routes: methods.map(
+      (method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`,
+    ),
+    duties: new Set([
+      ...configDuties(registry),
+      ...(isQuery ? readingDuties(needs) : effectDuties(needs)),
+    ]),
     tables: reachedTables(registry, handlerRunners(registry, target)),
   };
 }
@@ -114,7 +127,9 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
 function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   if (needs.events === undefined && needs.jobs === undefined) return [];
   const { consumers, jobs } = registry;
-  const channels = registry.features.filter((feature) => feature.channels.length > 0).map(({ name }) => ({ feature: name }));
+  const channels = registry.features
+    .filter((feature) => feature.channels.length > 0)
+    .map(({ name }) => ({ feature: name }));
   return [
     {
       name: "queue",
@@ -124,7 +139,10 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
       duties: new Set([...configDuties(registry), ...effectDuties(needs), "consume"]),
       tables: reachedTables(
         registry,
-        [...consumers.values(), ...jobs.values(), ...channels].map(({ feature }) => ({ feature, isQuery: false })),
+        [...consumers.values(), ...jobs.values(), ...channels].map(({ feature }) => ({
+          feature,
+          isQuery: false,
+        })),
       ),
     },
   ];

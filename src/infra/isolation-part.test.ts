@@ -19,7 +19,11 @@ import { defineFeature } from "../declare/feature.ts";
 const rakes = defineFeature(
   "rakes",
   (r) => {
-    r.table("rakes", { partitionKey: "pk", tenant: true, indexes: { byOwner: { partitionKey: "owner" } } });
+    r.table("rakes", {
+      partitionKey: "pk",
+      tenant: true,
+      indexes: { byOwner: { partitionKey: "owner" } },
+    });
     r.table("counts", { partitionKey: "pk" });
     r.query("rake.list", { route: "GET /rakes", ...everyone });
     r.write("rake.lend", { route: "POST /rakes", ...everyone });
@@ -42,16 +46,26 @@ describe("a server that is isolated", () => {
       "RakesRakeLendTenantRole",
     ]);
     const told = (id: string) =>
-      (properties(isolated, `${id}LambdaFunction`)["Environment"] as { readonly Variables: object }).Variables; // safe: each has one
-    expect(told("RakesRakeLend")).toMatchObject({ KEELSON_ISOLATION_ROLE: arn("RakesRakeLendTenantRole") });
+      (properties(isolated, `${id}LambdaFunction`)["Environment"] as { readonly Variables: object })
+        .Variables; // safe: each has one
+    expect(told("RakesRakeLend")).toMatchObject({
+      KEELSON_ISOLATION_ROLE: arn("RakesRakeLendTenantRole"),
+    });
     expect(told("HosesHoseRoll")).not.toHaveProperty("KEELSON_ISOLATION_ROLE");
   });
 
   test("takes the rows away from the functions' own roles, and nothing else", () => {
-    expect(statement(open, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([arn("RakesTable"), arn("CountsTable")]);
-    expect(statement(isolated, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([arn("CountsTable")]);
+    expect(statement(open, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([
+      arn("RakesTable"),
+      arn("CountsTable"),
+    ]);
+    expect(statement(isolated, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([
+      arn("CountsTable"),
+    ]);
     expect(sids(isolated, "RakesRakeLendRole")).not.toContain("QueryIndexes");
-    expect(statementsOf(isolated, "HosesHoseRollRole")).toEqual(statementsOf(open, "HosesHoseRollRole"));
+    expect(statementsOf(isolated, "HosesHoseRollRole")).toEqual(
+      statementsOf(open, "HosesHoseRollRole"),
+    );
   });
 });
 
@@ -111,7 +125,11 @@ describe("the role for tenants", () => {
       [arn("OnceTable")],
     ]);
     expect(sids(isolated, role)).toContain("TenantWriteTables");
-    const publishing = templateOf([rakes, hoses, spades, sheds], { shape: "each" }, { isolation: {} });
+    const publishing = templateOf(
+      [rakes, hoses, spades, sheds],
+      { shape: "each" },
+      { isolation: {} },
+    );
     expect(statement(publishing, role, "Commit")).toEqual({
       Sid: "Commit",
       Effect: "Allow",
@@ -119,8 +137,15 @@ describe("the role for tenants", () => {
       Resource: [arn("OnceTable"), arn("OutboxTable")],
       Condition: { StringEquals: { "dynamodb:EnclosingOperation": "TransactWriteItems" } },
     });
-    const kept = defineFeature("kept", (r) => void r.event("leek.kept" as never, z.object({}) as never, { keep: true }));
+    const kept = defineFeature(
+      "kept",
+      (r) => void r.event("leek.kept" as never, z.object({}) as never, { keep: true }),
+    );
     const keeping = templateOf([rakes, hoses, kept], { shape: "each" }, { isolation: {} });
-    expect(statement(keeping, role, "Commit")?.Resource).toEqual([arn("OnceTable"), arn("OutboxTable"), arn("KeptEventsTable")]);
+    expect(statement(keeping, role, "Commit")?.Resource).toEqual([
+      arn("OnceTable"),
+      arn("OutboxTable"),
+      arn("KeptEventsTable"),
+    ]);
   });
 });

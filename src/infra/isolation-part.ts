@@ -31,7 +31,11 @@ export interface RoleIds {
  * tenants it has the rows of the tag's tenant, by what the function does with the table, and what a commit has besides them in one
  * transaction.
  */
-export function tenantRolePart(needed: NeededFunction, place: TablePlace, ids: RoleIds): TemplatePart {
+export function tenantRolePart(
+  needed: NeededFunction,
+  place: TablePlace,
+  ids: RoleIds,
+): TemplatePart {
   const walled = needed.tables.filter(({ table }) => table.tenant === true);
   const open = needed.tables.filter(({ table }) => table.tenant !== true);
   return {
@@ -81,19 +85,30 @@ type Condition = Readonly<Record<string, Readonly<Record<string, Value>>>>;
  * one. Where a session has no such tag, nothing matches.
  */
 const ofTenant: Condition = {
-  "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`] },
+  "ForAllValues:StringLike": {
+    "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],
+  },
   Null: { "dynamodb:LeadingKeys": "false" },
 };
 const ofEveryTenant: Condition = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
 /** The rows of tables with tenants. Only a session for every tenant scans. */
-function rowStatements(walled: Reached, place: TablePlace, name: string, condition: Condition): Value[] {
+function rowStatements(
+  walled: Reached,
+  place: TablePlace,
+  name: string,
+  condition: Condition,
+): Value[] {
   const scan = condition === ofEveryTenant ? ["dynamodb:Scan"] : [];
-  const indexes = walled.flatMap(({ table }) => table.indexes.map((index) => place.indexArn(table, index.name)));
+  const indexes = walled.flatMap(({ table }) =>
+    table.indexes.map((index) => place.indexArn(table, index.name)),
+  );
   return [
     ...(["query", "check", "write"] as const).flatMap((reach) => {
       const { Sid, Action } = reachActions[reach];
-      const tables = walled.filter((one) => one.reach === reach).map(({ table }) => place.tableArn(table));
+      const tables = walled
+        .filter((one) => one.reach === reach)
+        .map(({ table }) => place.tableArn(table));
       return statement(`${name}${Sid}`, [...Action, ...scan], tables, condition);
     }),
     ...statement(`${name}QueryIndexes`, ["dynamodb:Query", ...scan], indexes, condition),
@@ -110,11 +125,18 @@ function commitStatements({ duties }: NeededFunction, open: Reached, place: Tabl
     ...(duties.has("publish") || duties.has("later") ? [outboxTable] : []),
     ...(duties.has("keep-events") ? [keptEventsTable] : []),
   ];
-  const inside = (operation: string): Condition => ({ StringEquals: { "dynamodb:EnclosingOperation": operation } });
+  const inside = (operation: string): Condition => ({
+    StringEquals: { "dynamodb:EnclosingOperation": operation },
+  });
   const arnsOf = (...reaches: readonly string[]) =>
     open.filter(({ reach }) => reaches.includes(reach)).map(({ table }) => place.tableArn(table));
   return [
-    ...statement("ReadTogether", ["dynamodb:GetItem"], arnsOf("query", "check", "write"), inside("TransactGetItems")),
+    ...statement(
+      "ReadTogether",
+      ["dynamodb:GetItem"],
+      arnsOf("query", "check", "write"),
+      inside("TransactGetItems"),
+    ),
     ...statement(
       "CheckTogether",
       ["dynamodb:ConditionCheckItem"],
@@ -126,12 +148,30 @@ function commitStatements({ duties }: NeededFunction, open: Reached, place: Tabl
       arnsOf("write"),
       inside("TransactWriteItems"),
     ),
-    ...statement("Commit", ["dynamodb:PutItem"], committed.map(place.tableArn), inside("TransactWriteItems")),
+    ...statement(
+      "Commit",
+      ["dynamodb:PutItem"],
+      committed.map(place.tableArn),
+      inside("TransactWriteItems"),
+    ),
   ];
 }
 
-function statement(Sid: string, Action: readonly string[], Resource: readonly Value[], Condition?: Condition): Value[] {
+function statement(
+  Sid: string,
+  Action: readonly string[],
+  Resource: readonly Value[],
+  Condition?: Condition,
+): Value[] {
   return Resource.length === 0
     ? []
-    : [{ Sid, Effect: "Allow", Action, Resource, ...(Condition === undefined ? {} : { Condition }) }];
+    : [
+        {
+          Sid,
+          Effect: "Allow",
+          Action,
+          Resource,
+          ...(Condition === undefined ? {} : { Condition }),
+        },
+      ];
 }

@@ -18,14 +18,19 @@ test("a template within CloudFormation's limits has nothing to report", () => {
 });
 
 test("a resource too many is a problem", () => {
-  expect(report(templateWith(501))).toEqual({ problems: ["it has 501 resources, and CloudFormation takes 500"], notes: [] });
+  expect(report(templateWith(501))).toEqual({
+    problems: ["it has 501 resources, and CloudFormation takes 500"],
+    notes: [],
+  });
 });
 
 test("one that is too long for a call is deployed from a bucket, up to a million bytes", () => {
   const { problems, notes } = report(templateWith(1, 51_200));
   expect(problems).toEqual([]);
   expect(notes).toEqual([
-    expect.stringMatching(/^it has 51\d{3} bytes; above 51200 it is deployed from a bucket: .*--s3-bucket$/),
+    expect.stringMatching(
+      /^it has 51\d{3} bytes; above 51200 it is deployed from a bucket: .*--s3-bucket$/,
+    ),
   ]);
   expect(report(templateWith(1, 1_000_000)).problems).toEqual([
     expect.stringMatching(/^it has \d+ bytes, and CloudFormation takes 1000000$/),
@@ -36,17 +41,26 @@ test("a role that allows more than IAM takes is told", () => {
   const role = (tables: number, indexes = 0): Template => {
     const Resource = [
       ...Array.from({ length: tables }, (_, index) => ({ "Fn::GetAtt": [`Table${index}`, "Arn"] })),
-      ...Array.from({ length: indexes }, (_, index) => ({ "Fn::Sub": `\${Table${index}.Arn}/index/byOwner` })),
+      ...Array.from({ length: indexes }, (_, index) => ({
+        "Fn::Sub": `\${Table${index}.Arn}/index/byOwner`,
+      })),
     ];
-    const Policies = [{ PolicyDocument: { Statement: [{ Action: ["dynamodb:Query"], Resource }, null] } }];
+    const Policies = [
+      { PolicyDocument: { Statement: [{ Action: ["dynamodb:Query"], Resource }, null] } },
+    ];
     const NamePrefix = { Type: "String", Default: "keelson-dev", Description: "" } as const;
     return templateOf("a role", [
-      { Parameters: { NamePrefix }, Resources: { HttpRole: { Type: "AWS::IAM::Role", Properties: { Policies } } } },
+      {
+        Parameters: { NamePrefix },
+        Resources: { HttpRole: { Type: "AWS::IAM::Role", Properties: { Policies } } },
+      },
     ]);
   };
   expect(report(role(100)).notes).toEqual([]);
   expect(report(role(150)).notes).toEqual([
-    expect.stringMatching(/^HttpRole has policies of about 1\d{4} characters, and IAM takes 10240; with --shape each/),
+    expect.stringMatching(
+      /^HttpRole has policies of about 1\d{4} characters, and IAM takes 10240; with --shape each/,
+    ),
   ]);
   expect(report(role(60, 100)).notes).toHaveLength(1);
 });
@@ -54,16 +68,26 @@ test("a role that allows more than IAM takes is told", () => {
 describe("a function whose environment is over Lambda's 4 KB", () => {
   const tablesOf = (count: number) =>
     defineFeature("shelf", (r) => {
-      for (let index = 0; index < count; index += 1) r.table(`a-long-name-of-table-${index}`, { partitionKey: "pk" });
+      for (let index = 0; index < count; index += 1)
+        r.table(`a-long-name-of-table-${index}`, { partitionKey: "pk" });
     });
 
-  test.each(["all", "functions"] as const)("is told by its name, with the size that it has about: the part %s", (part) => {
-    expect(report(serverTemplateOf([tablesOf(35)], { part })).notes.filter((note) => note.includes("environment"))).toEqual([]);
-    const notes = report(serverTemplateOf([tablesOf(70)], { part })).notes.filter((note) => note.includes("environment"));
-    expect(notes[0]).toMatch(
-      /^HttpLambdaFunction has an environment of about [56]\d{3} bytes, and Lambda takes 4096: a server has a variable for each table/,
-    );
-  });
+  test.each(["all", "functions"] as const)(
+    "is told by its name, with the size that it has about: the part %s",
+    (part) => {
+      expect(
+        report(serverTemplateOf([tablesOf(35)], { part })).notes.filter((note) =>
+          note.includes("environment"),
+        ),
+      ).toEqual([]);
+      const notes = report(serverTemplateOf([tablesOf(70)], { part })).notes.filter((note) =>
+        note.includes("environment"),
+      );
+      expect(notes[0]).toMatch(
+        /^HttpLambdaFunction has an environment of about [56]\d{3} bytes, and Lambda takes 4096: a server has a variable for each table/,
+      );
+    },
+  );
 
   const bytesOf = (Variables: unknown, more: TemplatePart = {}) => {
     const Properties = Variables === undefined ? {} : { Environment: { Variables } as never };
@@ -83,7 +107,8 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
   test("is measured with what CloudFormation puts in place of its functions", () => {
     const filler = "x".repeat(5_000);
     const base = bytesOf({ A: filler, B: "" });
-    const added = (value: unknown, more?: TemplatePart) => bytesOf({ A: filler, B: value }, more) - base;
+    const added = (value: unknown, more?: TemplatePart) =>
+      bytesOf({ A: filler, B: value }, more) - base;
     const Parameters = {
       P: { Type: "String", Default: "default", Description: "" },
       Q: { Type: "String", Description: "" },
@@ -97,18 +122,25 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
     };
     const more = { Parameters, Resources } as unknown as TemplatePart; // safe: as templates have them
     expect(added({ Ref: "P" }, more)).toBe("default".length);
-    expect([added({ Ref: "Q" }, more), added({ Ref: "B" }, more), added({ Ref: "C" }, more), added({ "Fn::Odd": 1 })]).toEqual([
-      48, 48, 48, 48,
-    ]);
+    expect([
+      added({ Ref: "Q" }, more),
+      added({ Ref: "B" }, more),
+      added({ Ref: "C" }, more),
+      added({ "Fn::Odd": 1 }),
+    ]).toEqual([48, 48, 48, 48]);
     expect(added({ Ref: "T" }, more)).toBe("default-t".length);
     expect(added({ Ref: "E" }, more)).toBe("bus".length);
-    expect(added({ Ref: "J" }, more)).toBe("https://sqs.ap-southeast-1.amazonaws.com/123456789012/j.fifo".length);
+    expect(added({ Ref: "J" }, more)).toBe(
+      "https://sqs.ap-southeast-1.amazonaws.com/123456789012/j.fifo".length,
+    );
     expect(added({ "Fn::GetAtt": ["T", "Arn"] }, more)).toBe(
       "arn:aws:dynamodb:ap-southeast-1:123456789012:table/default-t".length,
     );
     expect(added({ "Fn::If": ["X", { Ref: "P" }, "no"] }, more)).toBe("default".length);
     expect(added({ "Fn::Join": ["-", ["a", { Ref: "P" }]] }, more)).toBe("a-default".length);
-    expect(added({ "Fn::Sub": "${AWS::Region}/${P}/${T}" }, more)).toBe("ap-southeast-1/default/default-t".length);
+    expect(added({ "Fn::Sub": "${AWS::Region}/${P}/${T}" }, more)).toBe(
+      "ap-southeast-1/default/default-t".length,
+    );
     expect(added({ "Fn::Sub": ["${Own}", { Own: { Ref: "P" } }] }, more)).toBe("default".length);
     expect(added({ "Fn::Sub": "{{resolve:secretsmanager:${P}}}" }, more)).toBe(48);
   });

@@ -30,12 +30,19 @@ export function sizeReport(template: Template, text: string): SizeReport {
   const over = counts.filter(({ count, limit }) => count > limit);
   return {
     problems: [
-      ...over.map(({ section, count, limit }) => `it has ${count} ${section}, and CloudFormation takes ${limit}`),
-      ...(bytes > mostBytes ? [`it has ${bytes} bytes, and CloudFormation takes ${mostBytes}`] : []),
+      ...over.map(
+        ({ section, count, limit }) =>
+          `it has ${count} ${section}, and CloudFormation takes ${limit}`,
+      ),
+      ...(bytes > mostBytes
+        ? [`it has ${bytes} bytes, and CloudFormation takes ${mostBytes}`]
+        : []),
     ],
     notes: [
       ...(bytes > mostInlineBytes
-        ? [`it has ${bytes} bytes; above ${mostInlineBytes} it is deployed from a bucket: aws cloudformation deploy --s3-bucket`]
+        ? [
+            `it has ${bytes} bytes; above ${mostInlineBytes} it is deployed from a bucket: aws cloudformation deploy --s3-bucket`,
+          ]
         : []),
       ...largePolicies(template).map(
         ([role, size]) =>
@@ -52,7 +59,10 @@ export function sizeReport(template: Template, text: string): SizeReport {
 function largePolicies(template: Template): [role: string, characters: number][] {
   return Object.entries(template.Resources)
     .filter(([, { Type }]) => Type === "AWS::IAM::Role")
-    .map(([id, { Properties }]): [string, number] => [id, policyCharacters(Properties["Policies"], template)])
+    .map(([id, { Properties }]): [string, number] => [
+      id,
+      policyCharacters(Properties["Policies"], template),
+    ])
     .filter(([, characters]) => characters > mostPolicyCharacters);
 }
 
@@ -61,7 +71,8 @@ const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
 /** About as many as IAM counts: what is referred to is taken to be called as its logical ID. */
 function policyCharacters(policies: unknown, { Parameters }: Template): number {
-  const named = (id: unknown) => `${arnBeginning}${String(Parameters["NamePrefix"]?.Default)}-${String(id)}`;
+  const named = (id: unknown) =>
+    `${arnBeginning}${String(Parameters["NamePrefix"]?.Default)}-${String(id)}`;
   const text = JSON.stringify(policies, (_name, value: unknown) => {
     // Safe: any value of JSON, of which an object may be an intrinsic function.
     const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as {
@@ -69,7 +80,8 @@ function policyCharacters(policies: unknown, { Parameters }: Template): number {
       readonly "Fn::Sub"?: unknown;
     };
     if (attribute !== undefined) return named(attribute[0]);
-    if (substituted !== undefined) return named(String(substituted).replace(/^.*:|\$\{[^}]*\}-?/g, ""));
+    if (substituted !== undefined)
+      return named(String(substituted).replace(/^.*:|\$\{[^}]*\}-?/g, ""));
     return value;
   });
   return text.length;
@@ -79,8 +91,13 @@ function largeEnvironments(template: Template): [id: string, bytes: number][] {
   return Object.entries(template.Resources)
     .filter(([, { Type }]) => Type === "AWS::Lambda::Function")
     .map(([id, { Properties }]): [string, number] => {
-      const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: Readonly<Record<string, unknown>> }; // safe: as CloudFormation has it
-      const values = Object.entries(Variables).map(([name, value]) => [name, deployedText(value, template)]);
+      const { Variables = {} } = (Properties["Environment"] ?? {}) as {
+        readonly Variables?: Readonly<Record<string, unknown>>;
+      }; // safe: as CloudFormation has it
+      const values = Object.entries(Variables).map(([name, value]) => [
+        name,
+        deployedText(value, template),
+      ]);
       return [id, Buffer.byteLength(JSON.stringify(Object.fromEntries(values)))];
     })
     .filter(([, bytes]) => bytes > mostEnvironmentBytes);
@@ -103,12 +120,19 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
   // Safe: any value of JSON, of which an object may be an intrinsic function.
   const { Ref: name, ...functions } = value as Readonly<Record<string, unknown>>;
-  const { "Fn::Sub": substituted, "Fn::GetAtt": attribute, "Fn::If": choice, "Fn::Join": joined } = functions;
+  const {
+    "Fn::Sub": substituted,
+    "Fn::GetAtt": attribute,
+    "Fn::If": choice,
+    "Fn::Join": joined,
+  } = functions;
   if (depth > mostReferences) return unknownText;
   if (name !== undefined) return referredText(String(name), template, resolve);
-  if (Array.isArray(attribute)) return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
+  if (Array.isArray(attribute))
+    return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
   if (Array.isArray(choice)) return longest(choice.slice(1).map(resolve));
-  if (Array.isArray(joined)) return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0])); // safe: as CloudFormation has it
+  if (Array.isArray(joined))
+    return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0])); // safe: as CloudFormation has it
   if (substituted === undefined) return unknownText;
   const [text, given = {}] = Array.isArray(substituted) ? substituted : [substituted];
   if (String(text).startsWith("{{resolve:")) return unknownText;
@@ -118,11 +142,17 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
 }
 
 /** What `Ref` gives: a parameter's default, the name of a table or a bus, the URL of a queue. */
-function referredText(name: string, { Parameters, Resources }: Template, resolve: (value: unknown) => string): string {
+function referredText(
+  name: string,
+  { Parameters, Resources }: Template,
+  resolve: (value: unknown) => string,
+): string {
   const resource = Resources[name];
-  if (resource === undefined) return pseudo[name] ?? String(Parameters[name]?.Default ?? unknownText);
+  if (resource === undefined)
+    return pseudo[name] ?? String(Parameters[name]?.Default ?? unknownText);
   const { QueueName, TableName, Name } = resource.Properties;
-  if (QueueName !== undefined) return `https://sqs.ap-southeast-1.amazonaws.com/123456789012/${resolve(QueueName)}`;
+  if (QueueName !== undefined)
+    return `https://sqs.ap-southeast-1.amazonaws.com/123456789012/${resolve(QueueName)}`;
   return TableName === undefined && Name === undefined ? unknownText : resolve(TableName ?? Name);
 }
 

@@ -45,7 +45,13 @@ function rulePart({ rule }: NeededBus): TemplatePart {
           Name: rule.name,
           EventBusName: ref(messageIds.bus),
           EventPattern: rule.pattern,
-          Targets: [{ Id: rule.targetId, Arn: attributeOf(queue, "Arn"), DeadLetterConfig: { Arn: attributeOf(dead, "Arn") } }],
+          Targets: [
+            {
+              Id: rule.targetId,
+              Arn: attributeOf(queue, "Arn"),
+              DeadLetterConfig: { Arn: attributeOf(dead, "Arn") },
+            },
+          ],
         },
       },
     },
@@ -69,7 +75,10 @@ function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)
           QueueName: substituted(name),
           ...common,
           VisibilityTimeout: Math.max(queue.visibilitySeconds, 6 * queueTimeoutSeconds),
-          RedrivePolicy: { deadLetterTargetArn: attributeOf(ids.dead, "Arn"), maxReceiveCount: maxReceives },
+          RedrivePolicy: {
+            deadLetterTargetArn: attributeOf(ids.dead, "Arn"),
+            maxReceiveCount: maxReceives,
+          },
         },
       },
       [ids.dead]: {
@@ -85,13 +94,19 @@ function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)
     },
     Outputs: {
       [`${ids.queue}Url`]: { Description: variable, Value: ref(ids.queue) },
-      [`${ids.queue}Arn`]: { Description: `The ARN of ${variable}`, Value: attributeOf(ids.queue, "Arn") },
+      [`${ids.queue}Arn`]: {
+        Description: `The ARN of ${variable}`,
+        Value: attributeOf(ids.queue, "Arn"),
+      },
     },
   };
 }
 
 /** No account but this one, whose roles say who; and nothing without TLS. */
-function policy(id: string, allowed: readonly ((id: string) => Value)[]): NonNullable<TemplatePart["Resources"]> {
+function policy(
+  id: string,
+  allowed: readonly ((id: string) => Value)[],
+): NonNullable<TemplatePart["Resources"]> {
   return {
     [`${id}Policy`]: {
       Type: "AWS::SQS::QueuePolicy",

@@ -11,18 +11,28 @@ const everything = defineFeature("everything", (r) => {
   r.job("thing.work", { input: z.object({}), handler: async () => 1 });
   r.metric("thing.made", { labels: { color: ["red"] } });
 });
-const measured = templateOf([spades, sheds, everything], { stage: "dev" }, { metrics: {}, dynamodb: { prefix: "garden" } });
+const measured = templateOf(
+  [spades, sheds, everything],
+  { stage: "dev" },
+  { metrics: {}, dynamodb: { prefix: "garden" } },
+);
 
 /** The resources of a type. */
-const of = (template: typeof measured, type: string) => Object.values(template.Resources).filter(({ Type }) => Type === type);
+const of = (template: typeof measured, type: string) =>
+  Object.values(template.Resources).filter(({ Type }) => Type === type);
 const alarmsOf = (template: typeof measured) =>
-  of(template, "AWS::CloudWatch::Alarm").map(({ Properties }) => Properties as Readonly<Record<string, unknown>>);
+  of(template, "AWS::CloudWatch::Alarm").map(
+    ({ Properties }) => Properties as Readonly<Record<string, unknown>>,
+  );
 
 test("functions that measure have an alarm for each thing that somebody has to look at, on the metrics themselves", () => {
   const alarms = alarmsOf(measured);
 
   for (const { name, metric, labels, statistic, threshold } of metricAlarms) {
-    const dimensions = [["service", "garden"], ...Object.entries(labels)].map(([Name, Value]) => ({ Name, Value }));
+    const dimensions = [["service", "garden"], ...Object.entries(labels)].map(([Name, Value]) => ({
+      Name,
+      Value,
+    }));
     expect(alarms).toContainEqual(
       expect.objectContaining({
         AlarmName: { "Fn::Sub": `\${NamePrefix}-${name}` },
@@ -50,16 +60,22 @@ test("an alarm looks at dimensions that its metric has, all of them, with values
 });
 
 test("every function is told where alarms look", () => {
-  const variables = of(measured, "AWS::Lambda::Function").map(({ Properties }) => Object(Properties["Environment"]).Variables);
+  const variables = of(measured, "AWS::Lambda::Function").map(
+    ({ Properties }) => Object(Properties["Environment"]).Variables,
+  );
 
-  for (const known of variables) expect(known["POWERTOOLS_METRICS_NAMESPACE"]).toEqual({ "Fn::Sub": "${NamePrefix}" });
+  for (const known of variables)
+    expect(known["POWERTOOLS_METRICS_NAMESPACE"]).toEqual({ "Fn::Sub": "${NamePrefix}" });
 });
 
 test("a server without tables, messages, schedules and keys has no alarms on them", () => {
-  const names = alarmsOf(templateOf([quiet], {}, { metrics: { service: "quiet" } })).map(({ MetricName }) => MetricName);
+  const names = alarmsOf(templateOf([quiet], {}, { metrics: { service: "quiet" } })).map(
+    ({ MetricName }) => MetricName,
+  );
 
   expect(names).toEqual(["5xx", "Throttles", "keelson.claims", "keelson.steps", "keelson.drains"]);
-  const services = (metrics: object) => alarmsOf(templateOf([quiet], {}, { metrics })).at(-1)?.["Dimensions"];
+  const services = (metrics: object) =>
+    alarmsOf(templateOf([quiet], {}, { metrics })).at(-1)?.["Dimensions"];
   expect(services({ service: "quiet" })).toContainEqual({ Name: "service", Value: "quiet" });
   expect(services({})).toContainEqual({ Name: "service", Value: "keelson" });
 });
@@ -68,7 +84,12 @@ test("the dashboard has what functions measure, the application's own among it, 
   const [dashboard] = of(measured, "AWS::CloudWatch::Dashboard");
   const text = String(Object(dashboard?.Properties["DashboardBody"])["Fn::Sub"]);
   const { widgets } = JSON.parse(text) as {
-    widgets: { x: number; y: number; width: number; properties: { title: string; metrics: { expression: string }[][] } }[];
+    widgets: {
+      x: number;
+      y: number;
+      width: number;
+      properties: { title: string; metrics: { expression: string }[][] };
+    }[];
   };
   const shown: readonly MetricDeclaration[] = metricList;
 
@@ -76,7 +97,9 @@ test("the dashboard has what functions measure, the application's own among it, 
     ...shown.filter(({ host }) => host !== "container").map(({ name }) => name),
     "everything.thing.made",
   ]);
-  const expressions = widgets.flatMap(({ properties }) => properties.metrics.flat().map(({ expression }) => expression));
+  const expressions = widgets.flatMap(({ properties }) =>
+    properties.metrics.flat().map(({ expression }) => expression),
+  );
   expect(expressions).toContain(
     `SEARCH('{"\${NamePrefix}","service","keelson.outcome"} MetricName="keelson.steps" service="garden"', 'Sum', 60)`,
   );

@@ -8,7 +8,9 @@ import { substituted, type TemplatePart, type Value } from "./template.ts";
 
 /** What functions are told, so that they write their metrics where alarms and dashboard look. */
 export function metricVariables({ options }: DeclaredServer): Readonly<Record<string, Value>> {
-  return options.metrics === undefined ? {} : { POWERTOOLS_METRICS_NAMESPACE: substituted(namePrefix) };
+  return options.metrics === undefined
+    ? {}
+    : { POWERTOOLS_METRICS_NAMESPACE: substituted(namePrefix) };
 }
 
 /** The alarms on what functions measure, and a dashboard of all of it; nothing where they do not. */
@@ -19,7 +21,11 @@ export function metricParts(server: DeclaredServer): TemplatePart[] {
   const alarms = metricAlarms.filter(({ of }) => hasSubject(server, of));
   return [
     ...alarms.map(({ metric, labels, ...alarm }) =>
-      alarmPart({ ...alarm, metric: [substituted(namePrefix), metric], of: { service, ...labels } }),
+      alarmPart({
+        ...alarm,
+        metric: [substituted(namePrefix), metric],
+        of: { service, ...labels },
+      }),
     ),
     dashboardPart(service, [...metricList, ...registry.metrics.values()]),
   ];
@@ -60,14 +66,19 @@ function dashboardPart(service: string, metrics: readonly MetricDeclaration[]): 
         title: metric.name,
         // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
         region: "${AWS::Region}",
-        metrics: statisticsOf(metric).map((statistic) => [{ expression: searchFor(metric, service, statistic) }]),
+        metrics: statisticsOf(metric).map((statistic) => [
+          { expression: searchFor(metric, service, statistic) },
+        ]),
       },
     }));
   return {
     Resources: {
       Dashboard: {
         Type: "AWS::CloudWatch::Dashboard",
-        Properties: { DashboardName: substituted(namePrefix), DashboardBody: substituted(JSON.stringify({ widgets })) },
+        Properties: {
+          DashboardName: substituted(namePrefix),
+          DashboardBody: substituted(JSON.stringify({ widgets })),
+        },
       },
     },
   };
@@ -78,7 +89,11 @@ function statisticsOf({ kind }: MetricDeclaration): readonly string[] {
 }
 
 /** A line for each set of dimensions: those that labels have come and go. */
-function searchFor({ name, dimensions = [] }: MetricDeclaration, service: string, statistic: string): string {
+function searchFor(
+  { name, dimensions = [] }: MetricDeclaration,
+  service: string,
+  statistic: string,
+): string {
   const schema = [namePrefix, "service", ...dimensions].map((part) => `"${part}"`).join(",");
   return `SEARCH('{${schema}} MetricName="${name}" service="${service}"', '${statistic}', 60)`;
 }

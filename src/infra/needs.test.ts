@@ -23,8 +23,16 @@ test("what a server needs has the names that it looks for itself, and each consu
   expect(tables.map(({ tableName }) => tableName)).toEqual(
     ["config", "once", "outbox", "spoons"].map((name) => `my.app-${name}`),
   );
-  expect([events?.name, events?.deadName, events?.isOrdered]).toEqual(["my-app-events", "my-app-events-dead", false]);
-  expect([jobs?.name, jobs?.deadName, jobs?.isOrdered]).toEqual(["my-app-jobs.fifo", "my-app-jobs-dead.fifo", true]);
+  expect([events?.name, events?.deadName, events?.isOrdered]).toEqual([
+    "my-app-events",
+    "my-app-events-dead",
+    false,
+  ]);
+  expect([jobs?.name, jobs?.deadName, jobs?.isOrdered]).toEqual([
+    "my-app-jobs.fifo",
+    "my-app-jobs-dead.fifo",
+    true,
+  ]);
   expect(bus).toEqual({
     name: "my.app",
     variable: "KEELSON_EVENT_BUS",
@@ -37,14 +45,19 @@ test("what a server needs has the names that it looks for itself, and each consu
 test("what is read of SSM is named, and nothing where the server reads nothing", () => {
   const { options } = server;
   expect(needsOf(server).parameters).toEqual({ overrides: undefined, keyRing: undefined });
-  const reading = { ...server, options: { ...options, ssm: { path: "/app" }, keyRing: { parameter: "/ring" } } };
+  const reading = {
+    ...server,
+    options: { ...options, ssm: { path: "/app" }, keyRing: { parameter: "/ring" } },
+  };
   expect(needsOf(reading).parameters).toEqual({ overrides: "/app", keyRing: "/ring" });
 });
 
 test("tokens are verified with a secret of the environment, where the server does not say with what", () => {
   expect(needsOf(server).hasAuthSecret).toBe(true);
   const auth = { jwks: "https://id.example.com/keys", audience: "spoons" };
-  expect(needsOf(serverInternals(buildServer({ features: [spoons], auth }))).hasAuthSecret).toBe(false);
+  expect(needsOf(serverInternals(buildServer({ features: [spoons], auth }))).hasAuthSecret).toBe(
+    false,
+  );
 });
 
 test("a server is isolated where it asks for it and has rows of tenants", () => {
@@ -53,11 +66,11 @@ test("a server is isolated where it asks for it and has rows of tenants", () => 
   });
   const isIsolated = (feature: typeof forks, more: object) =>
     needsOf(serverInternals(buildServer({ features: [feature], ...more }))).isIsolated;
-  expect([isIsolated(forks, {}), isIsolated(spoons, { isolation: {} }), isIsolated(forks, { isolation: {} })]).toEqual([
-    false,
-    false,
-    true,
-  ]);
+  expect([
+    isIsolated(forks, {}),
+    isIsolated(spoons, { isolation: {} }),
+    isIsolated(forks, { isolation: {} }),
+  ]).toEqual([false, false, true]);
 });
 
 test("variables name others, a queue by its URL as well", () => {
@@ -84,8 +97,13 @@ test("another prefix changes names alone", () => {
 
 test("a table of kept events is needed where one is kept, and its rows belong to tenants and expire", () => {
   const needed = (options: { keepDays: number } | undefined) => {
-    const feature = defineFeature("spoons", (r) => void r.event("spoon.bent", z.object({}), options));
-    return needsOf(serverInternals(buildServer({ features: [feature] }))).tables.find(({ name }) => name === "kept-events");
+    const feature = defineFeature(
+      "spoons",
+      (r) => void r.event("spoon.bent", z.object({}), options),
+    );
+    return needsOf(serverInternals(buildServer({ features: [feature] }))).tables.find(
+      ({ name }) => name === "kept-events",
+    );
   };
   expect(needed(undefined)).toBeUndefined();
   expect(needed({ keepDays: 30 })).toMatchObject({

@@ -3,7 +3,13 @@ import type { RequiredTable } from "../aws/required-table.ts";
 import { deadQueueName, queueName, visibilitySeconds } from "../aws/sqs-queue.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { allTables, usesMessages } from "../declare/registry.ts";
-import { onceTable, outboxTable, physicalTableName, type TableDeclaration, tableVariable } from "../declare/table.ts";
+import {
+  onceTable,
+  outboxTable,
+  physicalTableName,
+  type TableDeclaration,
+  tableVariable,
+} from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 
 /** A table as the account has to have it. */
@@ -81,10 +87,14 @@ export interface NeedsOptions {
 }
 
 /** What a server needs of its account, by its declarations. It asks nobody. */
-export function needsOf({ options, registry }: DeclaredServer, { env = {}, prefix }: NeedsOptions = {}): Needs {
+export function needsOf(
+  { options, registry }: DeclaredServer,
+  { env = {}, prefix }: NeedsOptions = {},
+): Needs {
   const source = options.dynamodb?.prefix ?? "keelson";
   const names = messagingNames(prefix ?? source, env);
-  const needed = (table: TableDeclaration) => neededTable(table, physicalTableName(table.name, prefix ?? source, env));
+  const needed = (table: TableDeclaration) =>
+    neededTable(table, physicalTableName(table.name, prefix ?? source, env));
   const [config, ...others] = allTables(registry);
   const consumed = [...new Set([...registry.consumers.values()].map(({ type }) => type))];
   return {
@@ -93,11 +103,19 @@ export function needsOf({ options, registry }: DeclaredServer, { env = {}, prefi
     jobs: usesMessages(registry) ? neededQueue("jobs", names.jobs) : undefined,
     bus:
       registry.events.size > 0
-        ? { name: names.bus, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed }
+        ? {
+            name: names.bus,
+            variable: "KEELSON_EVENT_BUS",
+            source,
+            rule: eventRule(source),
+            consumed,
+          }
         : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
     hasAuthSecret: options.auth === undefined,
-    isIsolated: options.isolation !== undefined && [...registry.tables.values()].some(({ tenant }) => tenant === true),
+    isIsolated:
+      options.isolation !== undefined &&
+      [...registry.tables.values()].some(({ tenant }) => tenant === true),
   };
 }
 
@@ -116,7 +134,15 @@ export function neededTable(table: TableDeclaration, tableName: string): NeededT
 export function neededQueue(kind: QueueKind, name: string): NeededQueue {
   const isOrdered = kind === "jobs";
   const variable = isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE";
-  return { kind, name, deadName: deadQueueName(queueName(name)), isOrdered, variable, visibilitySeconds, maxReceives };
+  return {
+    kind,
+    name,
+    deadName: deadQueueName(queueName(name)),
+    isOrdered,
+    variable,
+    visibilitySeconds,
+    maxReceives,
+  };
 }
 
 /** The queues that a server has. */

@@ -29,7 +29,8 @@ export function nameParameter(prefix: string, stage: string, longest: number): T
       NamePrefix: {
         Type: "String",
         Default: name,
-        Description: "What every name begins with, so that stages and applications share an account",
+        Description:
+          "What every name begins with, so that stages and applications share an account",
         AllowedPattern: "[A-Za-z0-9_-]+",
         ConstraintDescription: "letters, digits, _ and -",
         MaxLength: longest,
@@ -44,7 +45,8 @@ export const customerKeyPart: TemplatePart = {
     CustomerKeyArn: {
       Type: "String",
       Default: "",
-      Description: "A KMS key for tables and queues; its policy lets events.amazonaws.com use it. Empty: AWS's own keys",
+      Description:
+        "A KMS key for tables and queues; its policy lets events.amazonaws.com use it. Empty: AWS's own keys",
       AllowedPattern: "(arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/.+)?",
       ConstraintDescription: "empty, or the ARN of a KMS key",
     },
@@ -65,17 +67,27 @@ export const dataParameters: TemplatePart = {
 };
 
 /** How long CloudWatch keeps what is logged, in days. */
-const retentionDays = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653];
+const retentionDays = [
+  1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288,
+  3653,
+];
 
 /** The parameters of functions. */
 export const functionParameters: TemplatePart = {
   Parameters: {
-    CodeBucket: { Type: "String", Description: "The S3 bucket that has the archive of the code, in the region of the stack" },
-    CodeKey: { Type: "String", Description: "The key of the archive in the bucket; another key deploys other code" },
+    CodeBucket: {
+      Type: "String",
+      Description: "The S3 bucket that has the archive of the code, in the region of the stack",
+    },
+    CodeKey: {
+      Type: "String",
+      Description: "The key of the archive in the bucket; another key deploys other code",
+    },
     CodeEntry: {
       Type: "String",
       Default: "lambda",
-      Description: "The file in the archive that exports the functions, without .mjs, such as dist/lambda",
+      Description:
+        "The file in the archive that exports the functions, without .mjs, such as dist/lambda",
       AllowedPattern: "[A-Za-z0-9_./-]+",
       ConstraintDescription: "the path of a file, without its extension",
     },
@@ -107,7 +119,8 @@ export const functionParameters: TemplatePart = {
     HttpConcurrency: {
       Type: "Number",
       Default: 0,
-      Description: "Reserved concurrency of each function that answers requests. 0: none is reserved",
+      Description:
+        "Reserved concurrency of each function that answers requests. 0: none is reserved",
       MinValue: 0,
     },
     ThrottleRate: {

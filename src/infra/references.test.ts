@@ -12,8 +12,13 @@ const template = (parts: Partial<Template>): Template => ({
   Outputs: {},
   ...parts,
 });
-const resource = (members: Partial<Resource>): Resource => ({ Type: "T", Properties: {}, ...members });
-const withProperty = (value: unknown) => danglingReferences(template({ Resources: { A: resource({ Properties: { value } }) } }));
+const resource = (members: Partial<Resource>): Resource => ({
+  Type: "T",
+  Properties: {},
+  ...members,
+});
+const withProperty = (value: unknown) =>
+  danglingReferences(template({ Resources: { A: resource({ Properties: { value } }) } }));
 
 test.each<[unknown]>([
   [{ Ref: "Stage" }],
@@ -32,18 +37,28 @@ test.each<[unknown]>([
 
 test.each<[unknown, string[]]>([
   [{ Ref: "B" }, ["A refers to B"]],
-  [{ deep: [{ "Fn::GetAtt": ["B", "Arn"] }, { "Fn::GetAtt": "C.Arn" }] }, ["A refers to B", "A refers to C"]],
+  [
+    { deep: [{ "Fn::GetAtt": ["B", "Arn"] }, { "Fn::GetAtt": "C.Arn" }] },
+    ["A refers to B", "A refers to C"],
+  ],
   [{ "Fn::Sub": "${B}-${C.Arn}-${B}" }, ["A refers to B", "A refers to C"]],
   [{ "Fn::Sub": ["${Local}-${B}", { Local: { Ref: "C" } }] }, ["A refers to B", "A refers to C"]],
   [{ "Fn::Sub": ["${B}", "no values"] }, ["A refers to B"]],
-  [{ "Fn::If": ["IsSmall", 1, { Ref: "B" }] }, ["A refers to the condition IsSmall", "A refers to B"]],
+  [
+    { "Fn::If": ["IsSmall", 1, { Ref: "B" }] },
+    ["A refers to the condition IsSmall", "A refers to B"],
+  ],
   [{ Condition: "IsSmall" }, ["A refers to the condition IsSmall"]],
 ])("what is not there is told, each once: %j", (value, dangling) => {
   expect(withProperty(value)).toEqual(dangling);
 });
 
 test("resources, conditions and outputs refer as well, each by its own members", () => {
-  const output = (value: Value, more: Partial<Output> = {}): Output => ({ Description: "", Value: value, ...more });
+  const output = (value: Value, more: Partial<Output> = {}): Output => ({
+    Description: "",
+    Value: value,
+    ...more,
+  });
   const dangling = danglingReferences(
     template({
       Conditions: { IsOdd: { "Fn::Equals": [{ Ref: "B" }, ""] } },
@@ -51,7 +66,10 @@ test("resources, conditions and outputs refer as well, each by its own members",
         A: resource({ DependsOn: "C", Condition: "IsOdd" }),
         D: resource({ DependsOn: ["A", "E"], Condition: "IsEven" }),
       },
-      Outputs: { Url: output({ Ref: "F" }, { Condition: "IsOld" }), Name: output({ Ref: "A" }, { Condition: "IsOdd" }) },
+      Outputs: {
+        Url: output({ Ref: "F" }, { Condition: "IsOld" }),
+        Name: output({ Ref: "A" }, { Condition: "IsOdd" }),
+      },
     }),
   );
   expect(dangling).toEqual([

@@ -1,7 +1,12 @@
 import type { Template } from "./template.ts";
 
 /** What a template refers to and does not have: `Ref`, `Fn::GetAtt`, `Fn::Sub`, `DependsOn`, and conditions, each once. */
-export function danglingReferences({ Parameters, Conditions, Resources, Outputs }: Template): string[] {
+export function danglingReferences({
+  Parameters,
+  Conditions,
+  Resources,
+  Outputs,
+}: Template): string[] {
   const names = new Set([...Object.keys(Parameters), ...Object.keys(Resources)]);
   const isThere = ({ name, isCondition }: Reference) =>
     isCondition ? Object.hasOwn(Conditions, name) : name.startsWith("AWS::") || names.has(name);
@@ -18,7 +23,12 @@ export function danglingReferences({ Parameters, Conditions, Resources, Outputs 
   ];
   const missing = all.filter((reference) => !isThere(reference));
   return [
-    ...new Set(missing.map(({ from, name, isCondition }) => `${from} refers to ${isCondition ? "the condition " : ""}${name}`)),
+    ...new Set(
+      missing.map(
+        ({ from, name, isCondition }) =>
+          `${from} refers to ${isCondition ? "the condition " : ""}${name}`,
+      ),
+    ),
   ];
 }
 
@@ -29,8 +39,13 @@ interface Reference {
 }
 
 /** Those of a resource or an output itself. */
-function ownReferences(item: { readonly Condition?: unknown; readonly DependsOn?: unknown }, from: string): Reference[] {
-  const dependencies = [item.DependsOn ?? []].flat().map((name) => ({ from, name: String(name), isCondition: false }));
+function ownReferences(
+  item: { readonly Condition?: unknown; readonly DependsOn?: unknown },
+  from: string,
+): Reference[] {
+  const dependencies = [item.DependsOn ?? []]
+    .flat()
+    .map((name) => ({ from, name: String(name), isCondition: false }));
   return item.Condition === undefined
     ? dependencies
     : [{ from, name: String(item.Condition), isCondition: true }, ...dependencies];
@@ -39,7 +54,11 @@ function ownReferences(item: { readonly Condition?: unknown; readonly DependsOn?
 function referencesOf(value: unknown, from: string): Reference[] {
   if (typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return value.flatMap((item) => referencesOf(item, from));
-  const to = (name: unknown, isCondition = false): Reference => ({ from, name: String(name), isCondition });
+  const to = (name: unknown, isCondition = false): Reference => ({
+    from,
+    name: String(name),
+    isCondition,
+  });
   const entries = Object.entries(value);
   const inner = entries.flatMap(([, member]) => referencesOf(member, from));
   const [[name, given] = ["", undefined]] = entries;
@@ -56,8 +75,13 @@ function referencesOf(value: unknown, from: string): Reference[] {
       return [to(String(first).split(".")[0])];
     case "Fn::Sub": {
       const local = Object.keys(typeof second === "object" && second !== null ? second : {});
-      const used = [...String(first).matchAll(/\$\{([^!}][^}]*)\}/g)].map(([, placeholder]) => String(placeholder).split(".")[0]);
-      return [...used.filter((one) => !local.includes(String(one))).map((one) => to(one)), ...inner];
+      const used = [...String(first).matchAll(/\$\{([^!}][^}]*)\}/g)].map(
+        ([, placeholder]) => String(placeholder).split(".")[0],
+      );
+      return [
+        ...used.filter((one) => !local.includes(String(one))).map((one) => to(one)),
+        ...inner,
+      ];
     }
     default:
       return inner;

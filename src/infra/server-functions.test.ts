@@ -1,7 +1,17 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { account, arn, idsOf, properties, quiet, sheds, spades, sub, templateOf } from "../../test/support/server-templates.ts";
+import {
+  account,
+  arn,
+  idsOf,
+  properties,
+  quiet,
+  sheds,
+  spades,
+  sub,
+  templateOf,
+} from "../../test/support/server-templates.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { type Template, templateText } from "./template.ts";
 
@@ -22,14 +32,18 @@ describe("a function", () => {
         Timeout: 20,
       },
     });
-    expect(idsOf(all, "AWS::Lambda::Function").map((id) => [id, properties(all, id)["Timeout"]])).toEqual([
+    expect(
+      idsOf(all, "AWS::Lambda::Function").map((id) => [id, properties(all, id)["Timeout"]]),
+    ).toEqual([
       ["HttpLambdaFunction", 20],
       ["QueueLambdaFunction", 30],
       ["StreamLambdaFunction", 30],
       ["SweepLambdaFunction", 60],
       ["ScheduleLambdaFunction", 300],
     ]);
-    expect(properties(each, "SpadesSpadeDigLambdaFunction")["Handler"]).toEqual(sub("${CodeEntry}.spadesSpadeDig"));
+    expect(properties(each, "SpadesSpadeDigLambdaFunction")["Handler"]).toEqual(
+      sub("${CodeEntry}.spadesSpadeDig"),
+    );
     expect(properties(all, "SweepLogGroup")).toEqual({
       LogGroupName: sub("/aws/lambda/${NamePrefix}-sweep"),
       RetentionInDays: { Ref: "LogRetentionDays" },
@@ -53,7 +67,9 @@ describe("a function", () => {
     expect(told(functions, "QueueLambdaFunction")).toMatchObject({
       KEELSON_TABLE_SPADES: sub("${NamePrefix}-spades"),
       KEELSON_EVENT_BUS: sub("${NamePrefix}"),
-      KEELSON_JOB_QUEUE: sub("https://sqs.${AWS::Region}.${AWS::URLSuffix}/${AWS::AccountId}/${NamePrefix}-jobs.fifo"),
+      KEELSON_JOB_QUEUE: sub(
+        "https://sqs.${AWS::Region}.${AWS::URLSuffix}/${AWS::AccountId}/${NamePrefix}-jobs.fifo",
+      ),
     });
     expect(told(templateOf([quiet], {}, {}), "HttpLambdaFunction")).toEqual({
       NODE_ENV: "production",
@@ -72,8 +88,15 @@ describe("a function", () => {
         expect(reserved !== undefined, id).toBe(answers);
       }
     }
-    expect(all.Resources["AuthSecret"]).toMatchObject({ Type: "AWS::SecretsManager::Secret", Condition: "MakesAuthSecret" });
-    const jwks = templateOf([quiet], {}, { auth: { jwks: "https://id.example.com/keys", audience: "garden" } });
+    expect(all.Resources["AuthSecret"]).toMatchObject({
+      Type: "AWS::SecretsManager::Secret",
+      Condition: "MakesAuthSecret",
+    });
+    const jwks = templateOf(
+      [quiet],
+      {},
+      { auth: { jwks: "https://id.example.com/keys", audience: "garden" } },
+    );
     expect(templateText(jwks)).not.toContain("AuthSecret");
   });
 
@@ -105,7 +128,10 @@ describe("a function", () => {
 
 describe("the API", () => {
   const routes = (template: Template) =>
-    idsOf(template, "AWS::ApiGatewayV2::Route").map((id) => [id, properties(template, id)["RouteKey"]]);
+    idsOf(template, "AWS::ApiGatewayV2::Route").map((id) => [
+      id,
+      properties(template, id)["RouteKey"],
+    ]);
 
   test("has one route for all, or one for each handler beside it, as osls would name them", () => {
     expect(routes(all)).toEqual([["HttpApiRouteDefault", "$default"]]);
@@ -123,7 +149,10 @@ describe("the API", () => {
   test("is throttled, speaks payload 2.0, and leaves tokens to the server", () => {
     expect(properties(all, "HttpApiStage")).toMatchObject({
       StageName: "$default",
-      DefaultRouteSettings: { ThrottlingRateLimit: { Ref: "ThrottleRate" }, ThrottlingBurstLimit: { Ref: "ThrottleBurst" } },
+      DefaultRouteSettings: {
+        ThrottlingRateLimit: { Ref: "ThrottleRate" },
+        ThrottlingBurstLimit: { Ref: "ThrottleBurst" },
+      },
     });
     expect(properties(all, "HttpApiIntegrationHttp")).toMatchObject({
       IntegrationType: "AWS_PROXY",
@@ -138,17 +167,24 @@ describe("the API", () => {
 
   test("logs a line for each request, without headers, query and body", () => {
     const { AccessLogSettings: settings } = properties(all, "HttpApiStage");
-    const [condition, { Format }] = (settings as { readonly "Fn::If": [string, { readonly Format: string }] })["Fn::If"]; // safe: it is written so
+    const [condition, { Format }] = (
+      settings as { readonly "Fn::If": [string, { readonly Format: string }] }
+    )["Fn::If"]; // safe: it is written so
     expect(condition).toBe("HasAccessLog");
     const line = JSON.parse(Format);
     expect(Object.keys(line).slice(0, 2)).toEqual(["userAgent", "path"]);
-    expect(line).toMatchObject({ status: "$context.status", integrationRequestId: "$context.integration.requestId" });
+    expect(line).toMatchObject({
+      status: "$context.status",
+      integrationRequestId: "$context.integration.requestId",
+    });
     expect(Format).not.toMatch(/header|query|body|authoriz/i);
   });
 
   test("answers below the server's base path", () => {
     const { Outputs } = templateOf([quiet], {}, { basePath: "/api" });
-    expect(Outputs["HttpApiUrl"]?.Value).toEqual(sub("https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}/api"));
+    expect(Outputs["HttpApiUrl"]?.Value).toEqual(
+      sub("https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}/api"),
+    );
   });
 });
 
@@ -160,7 +196,10 @@ describe("alarms", () => {
       ...["ThrottlesAlarm", "StreamAgeAlarm", "OutboxLeftAlarm", "EventsSetAsideAlarm"],
       ...["JobsSetAsideAlarm", "SchedulesGivenUpAlarm", "StepsUnknownAlarm"],
     ]);
-    expect(idsOf(templateOf([quiet]), "AWS::CloudWatch::Alarm")).toEqual(["HttpErrorsAlarm", "ThrottlesAlarm"]);
+    expect(idsOf(templateOf([quiet]), "AWS::CloudWatch::Alarm")).toEqual([
+      "HttpErrorsAlarm",
+      "ThrottlesAlarm",
+    ]);
     for (const id of idsOf(all, "AWS::CloudWatch::Alarm")) {
       expect(properties(all, id), id).toMatchObject({
         AlarmActions: [{ Ref: "AlarmTopic" }],
@@ -182,8 +221,14 @@ describe("alarms", () => {
     expect(properties(functions, "DeadEventsAlarm")["Dimensions"]).toEqual([
       { Name: "QueueName", Value: sub("${NamePrefix}-events-dead") },
     ]);
-    expect(properties(all, "QueueErrorsAlarm")).toMatchObject({ EvaluationPeriods: 5, DatapointsToAlarm: 3 });
-    expect(properties(all, "StreamAgeAlarm")).toMatchObject({ MetricName: "IteratorAge", Threshold: 60_000 });
+    expect(properties(all, "QueueErrorsAlarm")).toMatchObject({
+      EvaluationPeriods: 5,
+      DatapointsToAlarm: 3,
+    });
+    expect(properties(all, "StreamAgeAlarm")).toMatchObject({
+      MetricName: "IteratorAge",
+      Threshold: 60_000,
+    });
     expect(properties(all, "ThrottlesAlarm")).not.toHaveProperty("Dimensions");
   });
 
@@ -212,24 +257,36 @@ describe("alarms", () => {
       "StepsUnknownInQueueMetric",
       "StepsUnknownInScheduleMetric",
     ]);
-    const jobs = defineFeature("jobs", (r) => r.job("job.work", { input: z.object({}), handler: async () => 1 }));
-    expect(idsOf(templateOf([jobs]), "AWS::Logs::MetricFilter")).toContain("JobsSetAsideInSweepMetric");
+    const jobs = defineFeature("jobs", (r) =>
+      r.job("job.work", { input: z.object({}), handler: async () => 1 }),
+    );
+    expect(idsOf(templateOf([jobs]), "AWS::Logs::MetricFilter")).toContain(
+      "JobsSetAsideInSweepMetric",
+    );
     expect(properties(all, "StepsUnknownInQueueMetric")).toEqual({
       LogGroupName: { Ref: "QueueLogGroup" },
       FilterPattern: '{ $.msg = "step.unknown" && ($.source NOT EXISTS || $.source != "client") }',
-      MetricTransformations: [{ MetricNamespace: sub("${NamePrefix}"), MetricName: "steps-unknown", MetricValue: "1" }],
+      MetricTransformations: [
+        { MetricNamespace: sub("${NamePrefix}"), MetricName: "steps-unknown", MetricValue: "1" },
+      ],
     });
     expect(properties(all, "OutboxLeftMetric")).toEqual({
       LogGroupName: { Ref: "SweepLogGroup" },
-      FilterPattern: '{ $.msg = "outbox.swept" && $.left > 0 && ($.source NOT EXISTS || $.source != "client") }',
-      MetricTransformations: [{ MetricNamespace: sub("${NamePrefix}"), MetricName: "outbox-left", MetricValue: "$.left" }],
+      FilterPattern:
+        '{ $.msg = "outbox.swept" && $.left > 0 && ($.source NOT EXISTS || $.source != "client") }',
+      MetricTransformations: [
+        { MetricNamespace: sub("${NamePrefix}"), MetricName: "outbox-left", MetricValue: "$.left" },
+      ],
     });
   });
 });
 
 test("outputs name the API, functions, roles and topic", () => {
   expect(Object.keys(functions.Outputs)).toEqual([
-    ...["Http", "Queue", "Stream", "Sweep", "Schedule"].flatMap((name) => [`${name}FunctionName`, `${name}RoleName`]),
+    ...["Http", "Queue", "Stream", "Sweep", "Schedule"].flatMap((name) => [
+      `${name}FunctionName`,
+      `${name}RoleName`,
+    ]),
     ...["HttpApiId", "HttpApiUrl", "AlarmTopicArn"],
   ]);
   expect(functions.Outputs["HttpRoleName"]?.Value).toEqual({ Ref: "HttpRole" });
@@ -237,6 +294,12 @@ test("outputs name the API, functions, roles and topic", () => {
 
 test("names are so short that each function's fits", () => {
   const prefix = (template: Template) => template.Parameters["NamePrefix"]?.MaxLength;
-  expect([prefix(templateOf([spades, sheds], { part: "data" })), prefix(all), prefix(each)]).toEqual([65, 55, 48]);
-  expect(() => templateOf([spades, sheds], {}, { dynamodb: { prefix: "p".repeat(52) } })).toThrow("longer than 55 characters");
+  expect([
+    prefix(templateOf([spades, sheds], { part: "data" })),
+    prefix(all),
+    prefix(each),
+  ]).toEqual([65, 55, 48]);
+  expect(() => templateOf([spades, sheds], {}, { dynamodb: { prefix: "p".repeat(52) } })).toThrow(
+    "longer than 55 characters",
+  );
 });

@@ -30,11 +30,19 @@ const mourners = defineFeature("mourners", (r) => {
   r.on("plate.broken", "mourn", async () => undefined);
 });
 
-function templateOf(features: Parameters<typeof buildServer>[0]["features"], prefix?: string, stage = "dev") {
-  const server = buildServer({ features, ...(prefix === undefined ? {} : { dynamodb: { prefix } }) });
+function templateOf(
+  features: Parameters<typeof buildServer>[0]["features"],
+  prefix?: string,
+  stage = "dev",
+) {
+  const server = buildServer({
+    features,
+    ...(prefix === undefined ? {} : { dynamodb: { prefix } }),
+  });
   return dataTemplate(serverInternals(server), { stage });
 }
-const resourcesOf = (...features: Parameters<typeof buildServer>[0]["features"]) => Object.keys(templateOf(features).Resources);
+const resourcesOf = (...features: Parameters<typeof buildServer>[0]["features"]) =>
+  Object.keys(templateOf(features).Resources);
 const tables = (...features: Parameters<typeof buildServer>[0]["features"]) =>
   Object.fromEntries(
     Object.entries(templateOf(features).Resources)
@@ -65,7 +73,10 @@ describe("the template of a server's data", () => {
       "EventQueuePolicy",
       "EventDeadQueuePolicy",
     ]);
-    const jobs = defineFeature("jobs", (r) => void r.job("plate.wash", { input: z.object({}), handler: async () => undefined }));
+    const jobs = defineFeature(
+      "jobs",
+      (r) => void r.job("plate.wash", { input: z.object({}), handler: async () => undefined }),
+    );
     expect(resourcesOf(jobs)).toEqual([
       "ConfigTable",
       "OnceTable",
@@ -81,7 +92,12 @@ describe("the template of a server's data", () => {
     const text = templateText(templateOf([plates, mourners]));
     const { env } = process;
     try {
-      process.env = { ...env, KEELSON_TABLE_PLATES: "others", KEELSON_EVENT_QUEUE: "another", AWS_REGION: "eu-west-1" };
+      process.env = {
+        ...env,
+        KEELSON_TABLE_PLATES: "others",
+        KEELSON_EVENT_QUEUE: "another",
+        AWS_REGION: "eu-west-1",
+      };
       expect(templateText(templateOf([plates, mourners]))).toBe(text);
     } finally {
       process.env = env;
@@ -93,13 +109,19 @@ describe("the template of a server's data", () => {
     const { Parameters, Resources } = templateOf([plates, mourners], "my.app", "prod");
     expect(Parameters["NamePrefix"]?.Default).toBe("my-app-prod");
     const names = Object.values(Resources).flatMap(({ Properties }) =>
-      ["TableName", "QueueName", "Name"].flatMap((name) => (Properties[name] === undefined ? [] : [Properties[name]])),
+      ["TableName", "QueueName", "Name"].flatMap((name) =>
+        Properties[name] === undefined ? [] : [Properties[name]],
+      ),
     );
     expect(names).toEqual([
-      ...["config", "once", "outbox", "plates", "plate-parts"].map((name) => ({ "Fn::Sub": `\${NamePrefix}-${name}` })),
+      ...["config", "once", "outbox", "plates", "plate-parts"].map((name) => ({
+        "Fn::Sub": `\${NamePrefix}-${name}`,
+      })),
       { "Fn::Sub": namePrefix },
       "my-app-events", // a rule of a bus of its own
-      ...["events", "events-dead", "jobs.fifo", "jobs-dead.fifo"].map((name) => ({ "Fn::Sub": `\${NamePrefix}-${name}` })),
+      ...["events", "events-dead", "jobs.fifo", "jobs-dead.fifo"].map((name) => ({
+        "Fn::Sub": `\${NamePrefix}-${name}`,
+      })),
     ]);
   });
 
@@ -110,7 +132,9 @@ describe("the template of a server's data", () => {
 
   test("refuses names that a queue could not have", () => {
     expect(templateOf([plates], "p".repeat(61)).Parameters["NamePrefix"]?.Default).toHaveLength(65);
-    expect(() => templateOf([plates], "p".repeat(62))).toThrow(/^names would begin with "p+-dev", which is longer than 65/);
+    expect(() => templateOf([plates], "p".repeat(62))).toThrow(
+      /^names would begin with "p+-dev", which is longer than 65/,
+    );
   });
 
   test("refuses two tables that come to one logical ID", () => {
@@ -118,7 +142,9 @@ describe("the template of a server's data", () => {
       r.table("a-1", { partitionKey: "pk" });
       r.table("a1", { partitionKey: "pk" });
     });
-    expect(() => templateOf([twins])).toThrow("two names come to the logical ID A1Table; rename one of the two");
+    expect(() => templateOf([twins])).toThrow(
+      "two names come to the logical ID A1Table; rename one of the two",
+    );
   });
 });
 
@@ -134,11 +160,19 @@ describe("a table of the template", () => {
       },
     };
     const { OnceTable: once, ...others } = tables(plates);
-    expect(Object.keys(others)).toEqual(["ConfigTable", "OutboxTable", "PlatesTable", "PlatePartsTable"]);
+    expect(Object.keys(others)).toEqual([
+      "ConfigTable",
+      "OutboxTable",
+      "PlatesTable",
+      "PlatePartsTable",
+    ]);
     for (const table of Object.values(others)) expect(table).toMatchObject(kept);
     expect(once).not.toHaveProperty("DeletionPolicy");
     expect(once?.Properties).not.toHaveProperty("DeletionProtectionEnabled");
-    expect(once?.Properties["TimeToLiveSpecification"]).toEqual({ AttributeName: "expiration", Enabled: true });
+    expect(once?.Properties["TimeToLiveSpecification"]).toEqual({
+      AttributeName: "expiration",
+      Enabled: true,
+    });
   });
 
   test("has its keys and its indexes, each attribute defined once", () => {
@@ -149,28 +183,46 @@ describe("a table of the template", () => {
     });
     expect(PlatesTable?.Properties).not.toHaveProperty("GlobalSecondaryIndexes");
     const keys = (...names: string[]) =>
-      names.map((AttributeName, index) => ({ AttributeName, KeyType: index === 0 ? "HASH" : "RANGE" }));
-    expect(PlatePartsTable?.Properties).toMatchObject({
-      AttributeDefinitions: ["pk", "sk", "owner", "createdAt", "colour", "size"].map((AttributeName) => ({
+      names.map((AttributeName, index) => ({
         AttributeName,
-        AttributeType: "S",
-      })),
+        KeyType: index === 0 ? "HASH" : "RANGE",
+      }));
+    expect(PlatePartsTable?.Properties).toMatchObject({
+      AttributeDefinitions: ["pk", "sk", "owner", "createdAt", "colour", "size"].map(
+        (AttributeName) => ({
+          AttributeName,
+          AttributeType: "S",
+        }),
+      ),
       KeySchema: keys("pk", "sk"),
       GlobalSecondaryIndexes: [
-        { IndexName: "byOwner", KeySchema: keys("owner", "createdAt"), Projection: { ProjectionType: "ALL" } },
+        {
+          IndexName: "byOwner",
+          KeySchema: keys("owner", "createdAt"),
+          Projection: { ProjectionType: "ALL" },
+        },
         {
           IndexName: "byColour",
           KeySchema: keys("colour", "owner"),
           Projection: { ProjectionType: "INCLUDE", NonKeyAttributes: ["size"] },
         },
-        { IndexName: "bySize", KeySchema: keys("size"), Projection: { ProjectionType: "KEYS_ONLY" } },
+        {
+          IndexName: "bySize",
+          KeySchema: keys("size"),
+          Projection: { ProjectionType: "KEYS_ONLY" },
+        },
       ],
     });
   });
 
   test("has a stream of keys where it is the outbox, and no other has one", () => {
-    const streams = Object.entries(tables(plates)).map(([id, { Properties }]) => [id, Properties["StreamSpecification"]]);
-    expect(streams.filter(([, stream]) => stream !== undefined)).toEqual([["OutboxTable", { StreamViewType: "KEYS_ONLY" }]]);
+    const streams = Object.entries(tables(plates)).map(([id, { Properties }]) => [
+      id,
+      Properties["StreamSpecification"],
+    ]);
+    expect(streams.filter(([, stream]) => stream !== undefined)).toEqual([
+      ["OutboxTable", { StreamViewType: "KEYS_ONLY" }],
+    ]);
   });
 
   test("is encrypted with the customer's key, where one is given", () => {
@@ -208,7 +260,9 @@ describe("a queue of the template", () => {
     expect(queues).toHaveLength(4);
     for (const { Properties } of queues) {
       expect(Properties).toMatchObject({
-        KmsMasterKeyId: { "Fn::If": ["HasCustomerKey", { Ref: "CustomerKeyArn" }, { Ref: "AWS::NoValue" }] },
+        KmsMasterKeyId: {
+          "Fn::If": ["HasCustomerKey", { Ref: "CustomerKeyArn" }, { Ref: "AWS::NoValue" }],
+        },
         SqsManagedSseEnabled: { "Fn::If": ["HasCustomerKey", false, true] },
       });
     }
@@ -228,16 +282,22 @@ describe("a queue of the template", () => {
           Resource: { "Fn::GetAtt": [id, "Arn"] },
           Condition: { ArnEquals: { "aws:SourceArn": { "Fn::GetAtt": ["EventRule", "Arn"] } } },
         },
-        expect.objectContaining({ Effect: "Deny", Condition: { Bool: { "aws:SecureTransport": "false" } } }),
+        expect.objectContaining({
+          Effect: "Deny",
+          Condition: { Bool: { "aws:SecureTransport": "false" } },
+        }),
       ]);
     }
-    for (const id of ["JobQueue", "JobDeadQueue"]) expect(statements(id).map(({ Effect }) => Effect)).toEqual(["Deny"]);
+    for (const id of ["JobQueue", "JobDeadQueue"])
+      expect(statements(id).map(({ Effect }) => Effect)).toEqual(["Deny"]);
   });
 });
 
 test("each output says which variable tells a server of it", () => {
   const { Outputs } = templateOf([plates, mourners]);
-  expect(Object.entries(Outputs).map(([name, { Description }]) => `${name}: ${Description}`)).toEqual([
+  expect(
+    Object.entries(Outputs).map(([name, { Description }]) => `${name}: ${Description}`),
+  ).toEqual([
     "ConfigTableName: KEELSON_TABLE_CONFIG",
     "OnceTableName: KEELSON_TABLE_ONCE",
     "OutboxTableName: KEELSON_TABLE_OUTBOX",

@@ -40,7 +40,8 @@ const nothing: Extension = { part: {}, variables: {} };
 
 const descriptions: Readonly<Record<ServerPart, string>> = {
   data: "Tables, bus and queues of a keelson server. Made by keelson infra: do not edit.",
-  functions: "Functions, API, roles and alarms of a keelson server. Made by keelson infra: do not edit.",
+  functions:
+    "Functions, API, roles and alarms of a keelson server. Made by keelson infra: do not edit.",
   all: "A keelson server. Made by keelson infra: do not edit.",
 };
 
@@ -62,13 +63,22 @@ export function serverTemplate(
     ...(part === "functions" ? [] : dataParts(needs)),
     ...(part === "data"
       ? []
-      : functionParts(server, needs, functions, part === "all" ? ownData : dataElsewhere(needs), extension)),
+      : functionParts(
+          server,
+          needs,
+          functions,
+          part === "all" ? ownData : dataElsewhere(needs),
+          extension,
+        )),
   ]);
   return extended(template, extension);
 }
 
 /** The template of what holds a server's data: tables, bus and queues. */
-export function dataTemplate(server: DeclaredServer, { stage }: Pick<ServerTemplateOptions, "stage">): Template {
+export function dataTemplate(
+  server: DeclaredServer,
+  { stage }: Pick<ServerTemplateOptions, "stage">,
+): Template {
   return serverTemplate(server, { stage, part: "data" });
 }
 
@@ -84,7 +94,10 @@ function functionParts(
   extension: Extension,
 ): TemplatePart[] {
   const { options } = server;
-  const environment = environmentWith({ ...environmentOf(needs, place), ...metricVariables(server) }, extension);
+  const environment = environmentWith(
+    { ...environmentOf(needs, place), ...metricVariables(server) },
+    extension,
+  );
   return [
     functionParameters,
     place.part,

@@ -27,17 +27,59 @@ describe("a role", () => {
     const effects = ["Claim", "Step", "Publish", "PutEvents", "Enqueue"];
     const tables = ["CheckTables", "WriteTables", "QueryIndexes"];
     const last = ["Log", "UseCustomerKey"];
-    const http = [...every, "ReadConfig", "OperateConfig", "Claim", "Step", "Publish", "PutEvents", "Enqueue"];
+    const http = [
+      ...every,
+      "ReadConfig",
+      "OperateConfig",
+      "Claim",
+      "Step",
+      "Publish",
+      "PutEvents",
+      "Enqueue",
+    ];
     expect(sids(all, "HttpRole")).toEqual([...http, ...tables, ...last]);
     expect(sids(all, "QueueRole")).toEqual([
       ...[...every, "ReadConfig", ...effects, "Consume", "DeadLetter"],
       ...[...tables, ...last],
     ]);
-    expect(sids(all, "StreamRole")).toEqual([...every, "Claim", "SweepOutbox", "PutEvents", "ReadStream", ...last]);
-    expect(sids(all, "SweepRole")).toEqual([...every, "Claim", "SweepOutbox", "PutEvents", "MarkDue", "Enqueue", ...last]);
-    expect(sids(all, "ScheduleRole")).toEqual([...every, "ReadConfig", ...effects, ...tables, ...last]);
-    expect(sids(each, "SpadesSpadeListRole")).toEqual([...every, "ReadConfig", "ReadTables", "QueryIndexes", ...last]);
-    expect(sids(each, "HttpRole")).toEqual([...every, "ReadConfig", "OperateConfig", "Claim", ...last]);
+    expect(sids(all, "StreamRole")).toEqual([
+      ...every,
+      "Claim",
+      "SweepOutbox",
+      "PutEvents",
+      "ReadStream",
+      ...last,
+    ]);
+    expect(sids(all, "SweepRole")).toEqual([
+      ...every,
+      "Claim",
+      "SweepOutbox",
+      "PutEvents",
+      "MarkDue",
+      "Enqueue",
+      ...last,
+    ]);
+    expect(sids(all, "ScheduleRole")).toEqual([
+      ...every,
+      "ReadConfig",
+      ...effects,
+      ...tables,
+      ...last,
+    ]);
+    expect(sids(each, "SpadesSpadeListRole")).toEqual([
+      ...every,
+      "ReadConfig",
+      "ReadTables",
+      "QueryIndexes",
+      ...last,
+    ]);
+    expect(sids(each, "HttpRole")).toEqual([
+      ...every,
+      "ReadConfig",
+      "OperateConfig",
+      "Claim",
+      ...last,
+    ]);
     expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
   });
 
@@ -55,10 +97,19 @@ describe("a role", () => {
   test("keeps events where one is kept, and reads them wherever a handler runs", () => {
     const keeping = defineFeature("keeping", (r) => {
       r.event("leek.pulled" as never, z.object({}) as never, { keepDays: 30 });
-      r.query("leek.list", { route: "GET /leeks", access: access.everyone, handler: async () => ({}) });
-      r.write("leek.pull", { route: "POST /leeks", access: access.everyone, handler: async () => ({}) });
+      r.query("leek.list", {
+        route: "GET /leeks",
+        access: access.everyone,
+        handler: async () => ({}),
+      });
+      r.write("leek.pull", {
+        route: "POST /leeks",
+        access: access.everyone,
+        handler: async () => ({}),
+      });
     });
-    const own = (template: typeof all, role: string) => sids(template, role).filter((sid) => /KeepEvents|ReadEvents/.test(sid));
+    const own = (template: typeof all, role: string) =>
+      sids(template, role).filter((sid) => /KeepEvents|ReadEvents/.test(sid));
     const apart = templateOf([keeping], { shape: "each" });
     expect(own(apart, "KeepingLeekListRole")).toEqual(["ReadEvents"]);
     expect(own(apart, "KeepingLeekPullRole")).toEqual(["KeepEvents", "ReadEvents"]);
@@ -76,15 +127,28 @@ describe("a role", () => {
   });
 
   test("sends the jobs that are due, where there are jobs", () => {
-    const jobs = defineFeature("jobs", (r) => void r.job("spade.clean", { input: z.object({}), handler: async () => 1 }));
+    const jobs = defineFeature(
+      "jobs",
+      (r) => void r.job("spade.clean", { input: z.object({}), handler: async () => 1 }),
+    );
     const template = templateOf([jobs], {}, {});
     const [claim, sweep, mark, enqueue] = statementsOf(template, "SweepRole");
     expect(claim?.Sid).toBe("Claim");
     expect(sweep).toMatchObject({ Sid: "SweepOutbox", Resource: [arn("OutboxTable")] });
-    expect(mark).toMatchObject({ Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: [arn("OutboxTable")] });
-    expect(enqueue).toMatchObject({ Sid: "Enqueue", Action: ["sqs:SendMessage"], Resource: [arn("JobQueue")] });
+    expect(mark).toMatchObject({
+      Sid: "MarkDue",
+      Action: ["dynamodb:UpdateItem"],
+      Resource: [arn("OutboxTable")],
+    });
+    expect(enqueue).toMatchObject({
+      Sid: "Enqueue",
+      Action: ["sqs:SendMessage"],
+      Resource: [arn("JobQueue")],
+    });
     expect(sids(template, "SweepRole")).not.toContain("PutEvents");
-    expect(statement(template, "QueueRole", "Publish")).toMatchObject({ Resource: [arn("OutboxTable")] });
+    expect(statement(template, "QueueRole", "Publish")).toMatchObject({
+      Resource: [arn("OutboxTable")],
+    });
   });
 
   test("reads the tables of queries, and writes those of others", () => {
@@ -115,13 +179,19 @@ describe("a role", () => {
   });
 
   test("reads the parameters of the server, with a slash that a name may lack", () => {
-    const parameter = (name: string) => sub(`arn:\${AWS::Partition}:ssm:${account}:parameter/${name}`);
+    const parameter = (name: string) =>
+      sub(`arn:\${AWS::Partition}:ssm:${account}:parameter/${name}`);
     expect(statement(all, "SweepRole", "ReadParameters")?.Resource).toEqual([
       parameter("garden/config"),
       parameter("garden/config/*"),
     ]);
-    expect(statement(all, "SweepRole", "ReadKeyRing")?.Resource).toEqual([parameter("garden-ring")]);
-    const [named] = statementsOf(templateOf([quiet], {}, { keyRing: { parameter: "/garden/ring" } }), "HttpRole");
+    expect(statement(all, "SweepRole", "ReadKeyRing")?.Resource).toEqual([
+      parameter("garden-ring"),
+    ]);
+    const [named] = statementsOf(
+      templateOf([quiet], {}, { keyRing: { parameter: "/garden/ring" } }),
+      "HttpRole",
+    );
     expect(named?.Resource).toEqual([parameter("garden/ring")]);
   });
 
@@ -139,16 +209,27 @@ describe("a role", () => {
   });
 
   test("finds data of another stack by its name", () => {
-    const of = (service: string, name: string) => sub(`arn:\${AWS::Partition}:${service}:${account}:${name}`);
+    const of = (service: string, name: string) =>
+      sub(`arn:\${AWS::Partition}:${service}:${account}:${name}`);
     const named = (sid: string, role = "QueueRole") => statement(functions, role, sid)?.Resource;
     expect(named("WriteTables")).toEqual([of("dynamodb", "table/${NamePrefix}-spades")]);
-    expect(named("QueryIndexes")?.[0]).toEqual(of("dynamodb", "table/${NamePrefix}-spades/index/byOwner"));
+    expect(named("QueryIndexes")?.[0]).toEqual(
+      of("dynamodb", "table/${NamePrefix}-spades/index/byOwner"),
+    );
     expect(named("PutEvents")).toEqual([of("events", "event-bus/${NamePrefix}")]);
-    expect(named("Consume")).toEqual([of("sqs", "${NamePrefix}-events"), of("sqs", "${NamePrefix}-jobs.fifo")]);
-    expect(named("DeadLetter")).toEqual([of("sqs", "${NamePrefix}-events-dead"), of("sqs", "${NamePrefix}-jobs-dead.fifo")]);
+    expect(named("Consume")).toEqual([
+      of("sqs", "${NamePrefix}-events"),
+      of("sqs", "${NamePrefix}-jobs.fifo"),
+    ]);
+    expect(named("DeadLetter")).toEqual([
+      of("sqs", "${NamePrefix}-events-dead"),
+      of("sqs", "${NamePrefix}-jobs-dead.fifo"),
+    ]);
     expect(named("ReadStream", "StreamRole")).toEqual([{ Ref: "OutboxTableStreamArn" }]);
     expect(Object.keys(functions.Parameters)).toContain("OutboxTableStreamArn");
     expect(Object.keys(functions.Parameters)).not.toContain("DeletionProtection");
-    expect(Object.keys(templateOf([quiet], { part: "functions" }).Parameters)).not.toContain("OutboxTableStreamArn");
+    expect(Object.keys(templateOf([quiet], { part: "functions" }).Parameters)).not.toContain(
+      "OutboxTableStreamArn",
+    );
   });
 });

@@ -14,20 +14,32 @@ interface Statement {
 }
 
 /** What a function's role allows: what its work needs, by the least of each service's actions. */
-export function statementsOf(needed: NeededFunction, needs: Needs, place: DataPlace, logGroup: string): Value[] {
+export function statementsOf(
+  needed: NeededFunction,
+  needs: Needs,
+  place: DataPlace,
+  logGroup: string,
+): Value[] {
   const statements = [
     ...parameterStatements(needs),
     ...[...needed.duties].flatMap((duty) => dutyStatements(duty, needs, place)),
     ...tableStatements(needed, needs, place),
-    { Sid: "Log", Action: ["logs:CreateLogStream", "logs:PutLogEvents"], Resource: [attributeOf(logGroup, "Arn")] },
+    {
+      Sid: "Log",
+      Action: ["logs:CreateLogStream", "logs:PutLogEvents"],
+      Resource: [attributeOf(logGroup, "Arn")],
+    },
   ];
-  const merged = statements.filter(({ Sid }, index) => statements.findIndex((one) => one.Sid === Sid) === index);
+  const merged = statements.filter(
+    ({ Sid }, index) => statements.findIndex((one) => one.Sid === Sid) === index,
+  );
   return [...merged.map(allowed), useCustomerKey];
 }
 
 /** The overrides and the key ring: read when a function starts, the ring also later for a key that is new. */
 function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Statement[] {
-  const parameter = (name: string) => arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`);
+  const parameter = (name: string) =>
+    arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`);
   return [
     ...(overrides === undefined
       ? []
@@ -38,7 +50,9 @@ function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Sta
             Resource: [parameter(overrides), parameter(`${overrides}/*`)], // IAM takes either for what is below a path
           },
         ]),
-    ...(keyRing === undefined ? [] : [{ Sid: "ReadKeyRing", Action: ["ssm:GetParameter"], Resource: [parameter(keyRing)] }]),
+    ...(keyRing === undefined
+      ? []
+      : [{ Sid: "ReadKeyRing", Action: ["ssm:GetParameter"], Resource: [parameter(keyRing)] }]),
   ];
 }
 
@@ -55,46 +69,86 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     // The operators' routes: a row and its history are written in one transaction, history is a query. Keys are rotated by a
     // person's role.
     case "operate-config":
-      return [{ Sid: "OperateConfig", Action: ["dynamodb:PutItem", "dynamodb:Query"], Resource: config }];
+      return [
+        { Sid: "OperateConfig", Action: ["dynamodb:PutItem", "dynamodb:Query"], Resource: config },
+      ];
     // The first write after a rename supersedes the row of the former key, or checks that there is none.
     case "rename-config":
-      return [{ Sid: "RenameConfig", Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"], Resource: config }];
+      return [
+        {
+          Sid: "RenameConfig",
+          Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
+          Resource: config,
+        },
+      ];
     // Taken and completed (PutItem), looked at for a duplicate (GetItem), renewed for what takes long (UpdateItem), released
     // for what failed (DeleteItem).
     case "claim":
       return [
         {
           Sid: "Claim",
-          Action: ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+          Action: [
+            "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+          ],
           Resource: [place.tableArn(onceTable)],
         },
       ];
     // `ctx.step`, and an answer with cookies: a transaction that checks the claim without completing it.
     case "steps":
-      return [{ Sid: "Step", Action: ["dynamodb:ConditionCheckItem"], Resource: [place.tableArn(onceTable)] }];
+      return [
+        {
+          Sid: "Step",
+          Action: ["dynamodb:ConditionCheckItem"],
+          Resource: [place.tableArn(onceTable)],
+        },
+      ];
     // `ctx.publish`: an event is written with the effects, and removed once it is dispatched.
     case "publish":
-      return [{ Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox }, putEvents];
+      return [
+        { Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox },
+        putEvents,
+      ];
     // An event is kept with the effects, its day is looked at and noted before; a projection notes its version and its marks.
     case "keep-events":
-      return [{ Sid: "KeepEvents", Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"], Resource: kept }];
+      return [
+        {
+          Sid: "KeepEvents",
+          Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"],
+          Resource: kept,
+        },
+      ];
     // `ctx.events`, and the version of a projection.
     case "read-events":
-      return [{ Sid: "ReadEvents", Action: ["dynamodb:GetItem", "dynamodb:Query"], Resource: kept }];
+      return [
+        { Sid: "ReadEvents", Action: ["dynamodb:GetItem", "dynamodb:Query"], Resource: kept },
+      ];
     // A delivery, or a job that is due later, is written with the effects; it is removed once it is sent, or by `ctx.unschedule`.
     case "later":
-      return [{ Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox }];
+      return [
+        { Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox },
+      ];
     // Jobs that are due are read, marked (UpdateItem), sent and removed, or set aside (PutItem) where a row is none.
     case "send-due":
       return [
-        { Sid: "SweepOutbox", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"], Resource: outbox },
+        {
+          Sid: "SweepOutbox",
+          Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
+          Resource: outbox,
+        },
         { Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: outbox },
         ...dutyStatements("enqueue", needs, place),
       ];
     // What is left is read, and removed once it is dispatched, or set aside (PutItem) where the bus refuses it for good.
     case "sweep-outbox":
       return [
-        { Sid: "SweepOutbox", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"], Resource: outbox },
+        {
+          Sid: "SweepOutbox",
+          Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
+          Resource: outbox,
+        },
         putEvents,
       ];
     // `ctx.enqueue`, and deliveries once they are committed.
@@ -111,17 +165,31 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
       return [
         {
           Sid: "Consume",
-          Action: ["sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"],
+          Action: [
+            "sqs:ChangeMessageVisibility",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ReceiveMessage",
+          ],
           Resource: queues.map(place.queueArn),
         },
-        { Sid: "DeadLetter", Action: ["sqs:GetQueueUrl", "sqs:SendMessage"], Resource: queues.map(place.deadQueueArn) },
+        {
+          Sid: "DeadLetter",
+          Action: ["sqs:GetQueueUrl", "sqs:SendMessage"],
+          Resource: queues.map(place.deadQueueArn),
+        },
       ];
     // Lambda's poller.
     case "read-stream":
       return [
         {
           Sid: "ReadStream",
-          Action: ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"],
+          Action: [
+            "dynamodb:DescribeStream",
+            "dynamodb:GetRecords",
+            "dynamodb:GetShardIterator",
+            "dynamodb:ListStreams",
+          ],
           Resource: [place.streamArn],
         },
       ];
@@ -131,9 +199,17 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
 const reading = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"];
 /** A transaction needs the actions of its items. */
 const checking = ["dynamodb:ConditionCheckItem", ...reading];
-const writing = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", ...checking];
+const writing = [
+  "dynamodb:BatchWriteItem",
+  "dynamodb:DeleteItem",
+  "dynamodb:PutItem",
+  "dynamodb:UpdateItem",
+  ...checking,
+];
 /** What may be done with a table that is reached in a way. */
-export const reachActions: Readonly<Record<Reach, { readonly Sid: string; readonly Action: readonly string[] }>> = {
+export const reachActions: Readonly<
+  Record<Reach, { readonly Sid: string; readonly Action: readonly string[] }>
+> = {
   query: { Sid: "ReadTables", Action: reading },
   check: { Sid: "CheckTables", Action: checking },
   write: { Sid: "WriteTables", Action: writing },
@@ -143,9 +219,15 @@ export const reachActions: Readonly<Record<Reach, { readonly Sid: string; readon
  * The tables of features: one statement for each way to reach them, and one for indexes, which can only be queried. Rows of tenants are
  * another role's where there is a wall in the account.
  */
-function tableStatements({ tables: reachable }: NeededFunction, { isIsolated }: Needs, place: DataPlace): Statement[] {
+function tableStatements(
+  { tables: reachable }: NeededFunction,
+  { isIsolated }: Needs,
+  place: DataPlace,
+): Statement[] {
   const tables = isIsolated ? reachable.filter(({ table }) => table.tenant !== true) : reachable;
-  const indexes = tables.flatMap(({ table }) => table.indexes.map(({ name }) => place.indexArn(table, name)));
+  const indexes = tables.flatMap(({ table }) =>
+    table.indexes.map(({ name }) => place.indexArn(table, name)),
+  );
   return [
     ...(["query", "check", "write"] as const).flatMap((reach) => {
       const reached = tables.filter((one) => one.reach === reach);
@@ -153,13 +235,24 @@ function tableStatements({ tables: reachable }: NeededFunction, { isIsolated }: 
         ? []
         : [{ ...reachActions[reach], Resource: reached.map(({ table }) => place.tableArn(table)) }];
     }),
-    ...(indexes.length === 0 ? [] : [{ Sid: "QueryIndexes", Action: ["dynamodb:Query"], Resource: indexes }]),
+    ...(indexes.length === 0
+      ? []
+      : [{ Sid: "QueryIndexes", Action: ["dynamodb:Query"], Resource: indexes }]),
   ];
 }
 
-const allowed = ({ Sid, Action, Resource }: Statement): Value => ({ Sid, Effect: "Allow", Action, Resource });
+const allowed = ({ Sid, Action, Resource }: Statement): Value => ({
+  Sid,
+  Effect: "Allow",
+  Action,
+  Resource,
+});
 
 /** Tables and queues that are encrypted with a customer's key are used with it. */
 export const useCustomerKey = withCustomerKey(
-  allowed({ Sid: "UseCustomerKey", Action: ["kms:Decrypt", "kms:GenerateDataKey"], Resource: [ref("CustomerKeyArn")] }),
+  allowed({
+    Sid: "UseCustomerKey",
+    Action: ["kms:Decrypt", "kms:GenerateDataKey"],
+    Resource: [ref("CustomerKeyArn")],
+  }),
 );

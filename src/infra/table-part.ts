@@ -17,8 +17,12 @@ export function tablePart(table: NeededTable): TemplatePart {
           BillingMode: "PAY_PER_REQUEST",
           AttributeDefinitions: attributeDefinitions(table, ...indexes),
           KeySchema: keySchema(table),
-          ...(indexes.length === 0 ? {} : { GlobalSecondaryIndexes: indexes.map(indexDescription) }),
-          ...(timeToLive === undefined ? {} : { TimeToLiveSpecification: { AttributeName: timeToLive, Enabled: true } }),
+          ...(indexes.length === 0
+            ? {}
+            : { GlobalSecondaryIndexes: indexes.map(indexDescription) }),
+          ...(timeToLive === undefined
+            ? {}
+            : { TimeToLiveSpecification: { AttributeName: timeToLive, Enabled: true } }),
           ...(stream === undefined ? {} : { StreamSpecification: { StreamViewType: stream } }),
           ...(isLasting
             ? {
@@ -26,7 +30,11 @@ export function tablePart(table: NeededTable): TemplatePart {
                 PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
               }
             : {}),
-          SSESpecification: withCustomerKey({ SSEEnabled: true, SSEType: "KMS", KMSMasterKeyId: ref("CustomerKeyArn") }),
+          SSESpecification: withCustomerKey({
+            SSEEnabled: true,
+            SSEType: "KMS",
+            KMSMasterKeyId: ref("CustomerKeyArn"),
+          }),
         },
       },
     },
@@ -34,7 +42,12 @@ export function tablePart(table: NeededTable): TemplatePart {
       [`${id}Name`]: { Description: variable, Value: ref(id) },
       ...(stream === undefined
         ? {}
-        : { [`${id}StreamArn`]: { Description: `The stream of ${variable}`, Value: attributeOf(id, "StreamArn") } }),
+        : {
+            [`${id}StreamArn`]: {
+              Description: `The stream of ${variable}`,
+              Value: attributeOf(id, "StreamArn"),
+            },
+          }),
     },
   };
 }

@@ -1,5 +1,10 @@
 /** What a template is made of: JSON. */
-export type Value = string | number | boolean | readonly Value[] | { readonly [name: string]: Value };
+export type Value =
+  | string
+  | number
+  | boolean
+  | readonly Value[]
+  | { readonly [name: string]: Value };
 
 /** A resource of a template. */
 export interface Resource {
@@ -51,13 +56,19 @@ export interface Template extends Required<TemplatePart> {
 /** The value of a parameter, or the name of a resource. */
 export const ref = (id: string): Value => ({ Ref: id });
 /** An attribute of a resource. */
-export const attributeOf = (id: string, attribute: string): Value => ({ "Fn::GetAtt": [id, attribute] });
+export const attributeOf = (id: string, attribute: string): Value => ({
+  "Fn::GetAtt": [id, attribute],
+});
 /** A text in which `${Name}` stands for the value of a parameter, or for one of `values`. */
 export const substituted = (text: string, values?: Readonly<Record<string, Value>>): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
 });
 /** One of two values, by a condition; without the second the property is not there. */
-export const when = (condition: string, value: Value, otherwise: Value = ref("AWS::NoValue")): Value => ({
+export const when = (
+  condition: string,
+  value: Value,
+  otherwise: Value = ref("AWS::NoValue"),
+): Value => ({
   "Fn::If": [condition, value, otherwise],
 });
 
@@ -69,7 +80,8 @@ export const when = (condition: string, value: Value, otherwise: Value = ref("AW
 export function templateOf(description: string, parts: readonly TemplatePart[]): Template {
   const ids = parts.flatMap(({ Resources = {} }) => Object.keys(Resources));
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-  if (twice !== undefined) throw new Error(`two names come to the logical ID ${twice}; rename one of the two`);
+  if (twice !== undefined)
+    throw new Error(`two names come to the logical ID ${twice}; rename one of the two`);
   return {
     AWSTemplateFormatVersion: "2010-09-09",
     Description: description,
@@ -92,8 +104,11 @@ function written(value: unknown, newline: string): string {
   const line = JSON.stringify(value);
   if (line.length <= longestLine || typeof value !== "object" || value === null) return line;
   const inner = `${newline} `;
-  if (Array.isArray(value)) return `[${inner}${value.map((item) => written(item, inner)).join(`,${inner}`)}${newline}]`;
-  const members = Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}: ${written(member, inner)}`);
+  if (Array.isArray(value))
+    return `[${inner}${value.map((item) => written(item, inner)).join(`,${inner}`)}${newline}]`;
+  const members = Object.entries(value).map(
+    ([name, member]) => `${JSON.stringify(name)}: ${written(member, inner)}`,
+  );
   return `{${inner}${members.join(`,${inner}`)}${newline}}`;
 }
 

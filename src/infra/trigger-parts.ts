@@ -9,11 +9,18 @@ import { tableId } from "./table-part.ts";
 import { attributeOf, ref, type TemplatePart } from "./template.ts";
 
 /** What calls the functions that answer no requests. */
-export function triggerParts(functions: readonly NeededFunction[], needs: Needs, place: DataPlace): TemplatePart[] {
+export function triggerParts(
+  functions: readonly NeededFunction[],
+  needs: Needs,
+  place: DataPlace,
+): TemplatePart[] {
   return functions.flatMap(({ name, calledBy }) => {
     switch (calledBy) {
       case "queues":
-        return [queueParameters, ...queuesOf(needs).map((queue) => queueMapping(name, queue, place))];
+        return [
+          queueParameters,
+          ...queuesOf(needs).map((queue) => queueMapping(name, queue, place)),
+        ];
       case "stream":
         return [streamMapping(name, place)];
       case "minute":

@@ -42,7 +42,10 @@ interface OtherFacts extends ScopeFacts {
 type Facts = (HttpFacts & { readonly shape: HttpFacts["shape"] }) | OtherFacts;
 
 /** How a Middy handler that exists already runs: what {@link requestScope} loads. */
-export function adoptedMode(runtime: Runtime, { handler, access }: Required<RequestScopeOptions>): ExecutionMode {
+export function adoptedMode(
+  runtime: Runtime,
+  { handler, access }: Required<RequestScopeOptions>,
+): ExecutionMode {
   return scopeMode<unknown, unknown, Facts>(runtime, adoptedCodec(handler, access));
 }
 
@@ -63,30 +66,46 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
       throw error;
     },
     finish: (result, scope, facts) => {
-      if (facts.shape !== undefined) return eventCodec.finish(result as LambdaHttpResult, scope, facts);
+      if (facts.shape !== undefined)
+        return eventCodec.finish(result as LambdaHttpResult, scope, facts);
       scope.runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
       return result;
     },
     around: async (scope, facts, middy) => {
       scope.handler = handler;
       if (facts.shape !== undefined) scope.route = patternOf(facts.event);
-      return facts.shape === undefined ? runOther(scope, facts.event, middy, access) : runHttp(scope, facts, middy, access);
+      return facts.shape === undefined
+        ? runOther(scope, facts.event, middy, access)
+        : runHttp(scope, facts, middy, access);
     },
   };
 }
 
 /** The pattern that the gateway has matched, where it is one: `GET /files/{id}`. */
 function patternOf(event: unknown): string | undefined {
-  const { routeKey, resource } = event as { readonly routeKey?: unknown; readonly resource?: unknown }; // safe: its shape was matched
-  const pattern = [routeKey, resource].find((given) => typeof given === "string" && given.includes("/"));
+  const { routeKey, resource } = event as {
+    readonly routeKey?: unknown;
+    readonly resource?: unknown;
+  }; // safe: its shape was matched
+  const pattern = [routeKey, resource].find(
+    (given) => typeof given === "string" && given.includes("/"),
+  );
   return typeof pattern === "string" && !pattern.includes("+}") ? pattern : undefined;
 }
 
-async function runOther(scope: RequestScope, event: unknown, middy: MiddyRun<unknown>, access: AccessRule): Promise<unknown> {
+async function runOther(
+  scope: RequestScope,
+  event: unknown,
+  middy: MiddyRun<unknown>,
+  access: AccessRule,
+): Promise<unknown> {
   const { isolatedTo } = scope;
   if (needsIdentity(access)) {
     const what = `the event is ${kindOf(event)} and says of nobody who sent it, as ${describeRule(access)} asks; `;
-    throw new FrameworkError("unauthenticated", `${what}adopt its handler by another requestScope, without that rule`);
+    throw new FrameworkError(
+      "unauthenticated",
+      `${what}adopt its handler by another requestScope, without that rule`,
+    );
   }
   // Any other is of nobody but AWS, or of who may invoke the function.
   const isTrusted = !isRequest(event);
@@ -97,7 +116,12 @@ async function runOther(scope: RequestScope, event: unknown, middy: MiddyRun<unk
   return middy.run(scope.signal);
 }
 
-async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<unknown>, access: AccessRule): Promise<unknown> {
+async function runHttp(
+  scope: RequestScope,
+  facts: HttpFacts,
+  middy: MiddyRun<unknown>,
+  access: AccessRule,
+): Promise<unknown> {
   const { runtime } = scope;
   const { shape, event } = facts;
   const { claim: described } = middy;
@@ -111,7 +135,10 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
   scope.user = await authorize(scope, request, access);
   const adapters = await runtime.adapters();
   const bytes = await request.readBody(Number.POSITIVE_INFINITY);
-  const claim = described === undefined ? undefined : await adoptedClaim(scope, facts, { described, request, bytes });
+  const claim =
+    described === undefined
+      ? undefined
+      : await adoptedClaim(scope, facts, { described, request, bytes });
   let answer: WriteAnswer | undefined;
   const ended = await run(scope, adapters, {
     logPrefix: "once",
@@ -149,7 +176,8 @@ function adoptedClaim(
     declaration: { name: String(scope.handler), ...described },
     headers: facts.headers,
     input: { method: request.method, path: request.path, query: request.query, body: bytes },
-    assertFits: (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
+    assertFits: (response) =>
+      assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
     // Only the handler's own middlewares may know who the caller is.
     anonymousAs: JSON.stringify([authorization, cookie]),
   });
@@ -165,7 +193,14 @@ function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): Wri
 }
 
 /** The result of the handler, or of one of its middlewares, as an answer that can be stored. */
-function answerOf({ statusCode, headers, cookies, body, isBase64Encoded }: LambdaAnswer): WriteAnswer {
-  const content = isBase64Encoded === true && body !== undefined ? Buffer.from(body, "base64") : body;
+function answerOf({
+  statusCode,
+  headers,
+  cookies,
+  body,
+  isBase64Encoded,
+}: LambdaAnswer): WriteAnswer {
+  const content =
+    isBase64Encoded === true && body !== undefined ? Buffer.from(body, "base64") : body;
   return { status: statusCode, headers, cookies, body: content };
 }

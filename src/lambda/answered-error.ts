@@ -24,7 +24,10 @@ type OnError = (request: { readonly error: unknown }) => unknown;
 /** Logs an error that a middleware has answered. The level follows from the status of its answer. */
 export function logAnswered(scope: RequestScope, thrown: unknown, result: unknown): void {
   const error = fromMiddy(thrown);
-  const { level, data } = describeError(error, { requestId: "", environment: scope.runtime.environment }).log;
+  const { level, data } = describeError(error, {
+    requestId: "",
+    environment: scope.runtime.environment,
+  }).log;
   const status = statusOf(result);
   if (status === undefined) scope.log[level]("request.failed", data);
   else scope.log[status >= 500 ? "error" : "warn"]("request.failed", { ...data, status });

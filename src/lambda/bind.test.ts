@@ -14,7 +14,10 @@ afterEach(() => {
 
 test("functions of one server share a runtime, also where their first invocations come at once", async () => {
   const server = buildServer({ features: [] });
-  const functions = [prepareLambda(server, async () => runtimeModule), prepareLambda(server, async () => runtimeModule)];
+  const functions = [
+    prepareLambda(server, async () => runtimeModule),
+    prepareLambda(server, async () => runtimeModule),
+  ];
   const [first, second] = await Promise.all(functions.map((invoked) => invoked.open()));
   expect(first?.runtime).toBe(second?.runtime);
   expect(functions[0]?.value?.runtime).toBe(first?.runtime);
@@ -28,7 +31,8 @@ test("what invocations need is loaded with the first, in Lambda with the functio
   vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "fn");
   const before = process.listeners("SIGTERM");
   prepareLambda(server, load);
-  for (const listener of process.listeners("SIGTERM")) if (!before.includes(listener)) process.off("SIGTERM", listener);
+  for (const listener of process.listeners("SIGTERM"))
+    if (!before.includes(listener)) process.off("SIGTERM", listener);
   expect(load).toHaveBeenCalledTimes(1);
   expect(serverInternals(server).started).toBe(false);
   await invoked.open();
@@ -40,7 +44,8 @@ test("a load that failed while the function started fails no one, and is tried a
   const before = process.listeners("SIGTERM");
   const load = vi.fn(async () => runtimeModule).mockRejectedValueOnce(new Error("not there"));
   const invoked = prepareLambda(buildServer({ features: [] }), load);
-  for (const listener of process.listeners("SIGTERM")) if (!before.includes(listener)) process.off("SIGTERM", listener);
+  for (const listener of process.listeners("SIGTERM"))
+    if (!before.includes(listener)) process.off("SIGTERM", listener);
   await waitFor(() => expect(load).toHaveBeenCalled());
   await new Promise((resolve) => setImmediate(resolve));
   expect((await invoked.open()).loaded).toBe(runtimeModule);

@@ -34,7 +34,10 @@ export function asksAuthorizer(event: object): boolean {
 
 /** Whether an event is a message of a WebSocket, by its request context. */
 export function isOfSocket(requestContext: unknown): boolean {
-  return typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)?.connectionId === "string";
+  return (
+    typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)
+      ?.connectionId === "string"
+  );
 }
 
 /** What a request has beside its event. */
@@ -55,8 +58,15 @@ export interface LambdaAnswer {
 
 /** Turns a response whose body is there into an answer; bytes become base64. */
 export function wholeAnswer({ status, headers, cookies, body }: WholeResponse): LambdaAnswer {
-  if (body === undefined || typeof body === "string") return { statusCode: status, headers, cookies, body };
-  return { statusCode: status, headers, cookies, body: asBuffer(body).toString("base64"), isBase64Encoded: true };
+  if (body === undefined || typeof body === "string")
+    return { statusCode: status, headers, cookies, body };
+  return {
+    statusCode: status,
+    headers,
+    cookies,
+    body: asBuffer(body).toString("base64"),
+    isBase64Encoded: true,
+  };
 }
 
 /** A response that is no stream. */
@@ -69,7 +79,10 @@ export interface WholeResponse extends Omit<HttpResponse, "body"> {
  *
  * @throws FrameworkError `response_too_large` for a stream, as soon as it is over `maxBytes`.
  */
-export function toAnswer(response: HttpResponse, maxBytes: number): LambdaAnswer | Promise<LambdaAnswer> {
+export function toAnswer(
+  response: HttpResponse,
+  maxBytes: number,
+): LambdaAnswer | Promise<LambdaAnswer> {
   const { body } = response;
   if (isWhole(body)) return wholeAnswer(response as WholeResponse); // safe: that is what was asked
   return collect(body, maxBytes).then((bytes) => wholeAnswer({ ...response, body: bytes }));
@@ -81,7 +94,10 @@ function isWhole(body: HttpResponse["body"]): body is WholeResponse["body"] {
 
 /** What is said where an answer does not fit its transport. */
 export function tooLarge(maxBytes: number): FrameworkError {
-  return new FrameworkError("response_too_large", `The response is over the ${maxBytes} bytes that its transport takes`);
+  return new FrameworkError(
+    "response_too_large",
+    `The response is over the ${maxBytes} bytes that its transport takes`,
+  );
 }
 
 const noBytes = new Uint8Array(0);
@@ -100,10 +116,20 @@ export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["r
  * A reader of the form that a middleware before the handler has parsed: {@link HttpRequest.readForm}. Files of
  * `multipart/form-data` are as it left them.
  */
-export function formReader(body: unknown, contentType: string | undefined): HttpRequest["readForm"] {
-  if (typeof body !== "object" || body === null || Array.isArray(body) || !isForm.test(contentType ?? "")) return undefined;
+export function formReader(
+  body: unknown,
+  contentType: string | undefined,
+): HttpRequest["readForm"] {
+  if (
+    typeof body !== "object" ||
+    body === null ||
+    Array.isArray(body) ||
+    !isForm.test(contentType ?? "")
+  )
+    return undefined;
   return (limitBytes) => {
-    if (sizeOf(body, 0) > limitBytes) throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
+    if (sizeOf(body, 0) > limitBytes)
+      throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
     return body as Record<string, unknown>; // safe: any member of an object may be asked for
   };
 }
@@ -118,8 +144,14 @@ function sizeOf(value: unknown, depth: number): number {
   if (value instanceof Uint8Array) return value.byteLength;
   if (typeof value !== "object" || value === null) return 0;
   if (depth === maxFormDepth)
-    throw new FrameworkError("malformed_request", `The form is nested deeper than ${maxFormDepth} levels`);
-  return Object.entries(value).reduce((sum, [name, part]) => sum + Buffer.byteLength(name) + sizeOf(part, depth + 1), 0);
+    throw new FrameworkError(
+      "malformed_request",
+      `The form is nested deeper than ${maxFormDepth} levels`,
+    );
+  return Object.entries(value).reduce(
+    (sum, [name, part]) => sum + Buffer.byteLength(name) + sizeOf(part, depth + 1),
+    0,
+  );
 }
 
 /** A text, or what a middleware before the handler made of JSON. */
@@ -162,13 +194,17 @@ const unplain = /[^\w.~!$&'()*+,;=:@/-]/;
  * `%2F`: nobody can tell them apart any more.
  */
 export function encodedPath(path: string): string {
-  return isPlainPath(path) ? path : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
+  return isPlainPath(path)
+    ? path
+    : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
 }
 
 /** What an authorizer has verified, where it is an object. */
 export function claimsBy(by: GatewayClaims["by"], claims: unknown): GatewayClaims | undefined {
   // Safe: an object of JSON.
-  return typeof claims === "object" && claims !== null ? { by, claims: claims as Record<string, unknown> } : undefined;
+  return typeof claims === "object" && claims !== null
+    ? { by, claims: claims as Record<string, unknown> }
+    : undefined;
 }
 
 async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {

@@ -8,24 +8,38 @@ import { type TimedContext, timeLeft } from "./time-left.ts";
 export { createLambdaRuntime, loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
 /** Processes the messages of one invocation: those of a group of an ordered queue in their order, all else at once. */
-export function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
+export function consumeBatch(
+  runtime: Runtime,
+  event: SQSEvent,
+  context: TimedContext,
+): Promise<SQSBatchResponse> {
   const consumed = consume(runtime, event, context);
   return runtime.metrics === undefined ? consumed : measured(runtime, consumed);
 }
 
-async function consume(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
+async function consume(
+  runtime: Runtime,
+  event: SQSEvent,
+  context: TimedContext,
+): Promise<SQSBatchResponse> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   const adapters = runtime.opened ?? (await runtime.adapters());
   const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
   const handle = async (record: SQSRecord) => {
     const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
-    const queue = [messaging.events, messaging.jobs].find((known) => known.name === name) ?? messaging.queue(name);
+    const queue =
+      [messaging.events, messaging.jobs].find((known) => known.name === name) ??
+      messaging.queue(name);
     if (time.isOverIn(0)) throw new Error("no time is left to begin with it");
-    const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs: time.deadlineMs });
+    const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), {
+      deadlineMs: time.deadlineMs,
+    });
     if (kind === "later") throw new Error("it comes again");
   };
-  const groups = [...Map.groupBy(event.Records, (record) => orderedGroup(record) ?? record).values()];
+  const groups = [
+    ...Map.groupBy(event.Records, (record) => orderedGroup(record) ?? record).values(),
+  ];
   const left = await Promise.all(groups.map((group) => leftOf(group, handle)));
   return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
 }
@@ -36,7 +50,10 @@ function orderedGroup({ eventSourceARN, attributes }: SQSRecord): string | undef
 }
 
 /** Handles records one after the other until one fails, and gives those that have to come again: that one, and what stands behind it. */
-async function leftOf(group: readonly SQSRecord[], handle: (record: SQSRecord) => Promise<void>): Promise<readonly SQSRecord[]> {
+async function leftOf(
+  group: readonly SQSRecord[],
+  handle: (record: SQSRecord) => Promise<void>,
+): Promise<readonly SQSRecord[]> {
   for (const [index, record] of group.entries()) {
     try {
       await handle(record);

@@ -98,7 +98,9 @@ export function createDeadlines({ timeoutEarly, timeoutEarlyInMillis }: EarlyTim
   };
   return {
     of: (context, nowMs) => {
-      const { getRemainingTimeInMillis: remaining } = (context ?? {}) as { getRemainingTimeInMillis?: unknown };
+      const { getRemainingTimeInMillis: remaining } = (context ?? {}) as {
+        getRemainingTimeInMillis?: unknown;
+      };
       if (typeof remaining !== "function") return undefined;
       const leftMs: unknown = remaining.call(context);
       if (typeof leftMs !== "number" || !Number.isFinite(leftMs)) return undefined;

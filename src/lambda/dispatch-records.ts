@@ -28,22 +28,34 @@ export function dispatchRecords(
   return measured(runtime, dispatch(runtime, event, context));
 }
 
-async function dispatch(runtime: Runtime, event: DynamoDBStreamEvent, context: TimedContext): Promise<DynamoDBBatchResponse> {
+async function dispatch(
+  runtime: Runtime,
+  event: DynamoDBStreamEvent,
+  context: TimedContext,
+): Promise<DynamoDBBatchResponse> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   if (!Array.isArray(event?.Records)) {
-    throw new TypeError("lambdaStream: the event is not of a DynamoDB stream; check the function's trigger");
+    throw new TypeError(
+      "lambdaStream: the event is not of a DynamoDB stream; check the function's trigger",
+    );
   }
   const written = writtenRows(runtime, event);
   if (written.length === 0) return { batchItemFailures: [] };
   const { outbox } = await runtime.adapters();
   const shards = Map.groupBy(written, ({ shard }) => shard);
   const left = new Set(
-    (await Promise.all([...shards].map(([shard, rows]) => dispatchShard(runtime, outbox, time, { shard, rows })))).flat(),
+    (
+      await Promise.all(
+        [...shards].map(([shard, rows]) => dispatchShard(runtime, outbox, time, { shard, rows })),
+      )
+    ).flat(),
   );
   // What stands behind the first comes again with it, as streams are read; what is done of it is gone from the table then.
   const first = written.find((row) => left.has(row));
-  return { batchItemFailures: first === undefined ? [] : [{ itemIdentifier: first.sequenceNumber }] };
+  return {
+    batchItemFailures: first === undefined ? [] : [{ itemIdentifier: first.sequenceNumber }],
+  };
 }
 
 /** The rows that the records tell of; one line says what the others are. */
@@ -61,7 +73,8 @@ function writtenRows(runtime: Runtime, { Records }: DynamoDBStreamEvent): Writte
     }
   }
   const records = Records.length - written.length;
-  if (records > 0) runtime.log[hasForeign ? "warn" : "debug"]("outbox.records_skipped", { records, reasons });
+  if (records > 0)
+    runtime.log[hasForeign ? "warn" : "debug"]("outbox.records_skipped", { records, reasons });
   return written;
 }
 
@@ -86,7 +99,10 @@ async function dispatchShard(
     waiting = await rowsOf(store, given);
     // The usual end: the run that committed them has dispatched them.
     if (waiting.length === 0) return [];
-    const youngMs = Math.min(graceMs, graceMs - Math.min(...waiting.map(({ sort }) => clock.now() - timeOf(sort))));
+    const youngMs = Math.min(
+      graceMs,
+      graceMs - Math.min(...waiting.map(({ sort }) => clock.now() - timeOf(sort))),
+    );
     if (time.isOverIn(Math.max(0, youngMs))) return leftOf(given, waiting);
     if (youngMs > 0) await new Promise((resolve) => setTimeout(resolve, youngMs));
     // A sweep and this are not at the same rows at the same time.
@@ -99,7 +115,11 @@ async function dispatchShard(
     let [dispatched, setAside] = [0, 0];
     try {
       waiting = await rowsOf(store, given);
-      for (let at = 0; at < waiting.length && !time.isOverIn(0) && !claim.claim.isLost(); at += pageSize) {
+      for (
+        let at = 0;
+        at < waiting.length && !time.isOverIn(0) && !claim.claim.isLost();
+        at += pageSize
+      ) {
         const swept = await outbox.dispatchLeft(waiting.slice(at, at + pageSize));
         dispatched += swept.dispatched;
         setAside += swept.setAside;
@@ -109,7 +129,8 @@ async function dispatchShard(
       await claim.claim.release();
     }
     const left = waiting.length;
-    if (dispatched + setAside + left > 0) log.info("outbox.streamed", { dispatched, left, setAside });
+    if (dispatched + setAside + left > 0)
+      log.info("outbox.streamed", { dispatched, left, setAside });
     return leftOf(given, waiting);
   } catch (error) {
     log.warn("outbox.stream_failed", { reason: String(error) });

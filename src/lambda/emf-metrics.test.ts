@@ -19,7 +19,9 @@ const metric = (more: Partial<MetricDeclaration> = {}): MetricDeclaration => ({
 let lines: Record<string, unknown>[] = [];
 beforeEach(() => {
   lines = [];
-  vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(JSON.parse(String(text))) > 0);
+  vi.spyOn(process.stdout, "write").mockImplementation(
+    (text) => lines.push(JSON.parse(String(text))) > 0,
+  );
 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -27,7 +29,8 @@ const sinkOf = () => emfSink(powertools, { namespace: "shop-dev", serviceName: "
 
 test("units are CloudWatch's, and what it has no unit for is counted", () => {
   const sink = sinkOf();
-  for (const unit of ["s", "ms", "By", "%", "{order}", "toString"]) sink.record(metric({ name: `a.${unit}`, unit }), 1, {});
+  for (const unit of ["s", "ms", "By", "%", "{order}", "toString"])
+    sink.record(metric({ name: `a.${unit}`, unit }), 1, {});
   sink.flush();
 
   const units = lines.flatMap((line) =>
@@ -38,7 +41,8 @@ test("units are CloudWatch's, and what it has no unit for is counted", () => {
 
 test("values of one set of labels are one line, and nothing is written twice", () => {
   const sink = sinkOf();
-  for (const value of [1, 2, 3]) sink.record(metric({ dimensions: ["plan"] }), value, { plan: "pro", color: "red" });
+  for (const value of [1, 2, 3])
+    sink.record(metric({ dimensions: ["plan"] }), value, { plan: "pro", color: "red" });
   sink.flush();
   sink.flush();
 
@@ -66,7 +70,11 @@ test("as many values as a line may have are in one, and the end of the invocatio
 });
 
 test("an application's own Metrics beside it keep their namespace, dimensions and values", async () => {
-  const theirs = new powertools.Metrics({ namespace: "theirs", serviceName: "till", defaultDimensions: { plan: "pro" } });
+  const theirs = new powertools.Metrics({
+    namespace: "theirs",
+    serviceName: "till",
+    defaultDimensions: { plan: "pro" },
+  });
   const sink = sinkOf();
   const handler = async () => {
     theirs.addMetric("sold", "Count", 1);
@@ -142,19 +150,31 @@ test("without Powertools' package the function runs, and says what to install", 
   });
 
   expect(runtime.metrics).toBeUndefined();
-  expect(logs).toMatchObject([{ level: "warn", msg: "metrics.unavailable", fix: "npm install @aws-lambda-powertools/metrics" }]);
+  expect(logs).toMatchObject([
+    {
+      level: "warn",
+      msg: "metrics.unavailable",
+      fix: "npm install @aws-lambda-powertools/metrics",
+    },
+  ]);
 });
 
 test("the namespace is that of the stack, or else the prefix of tables; the service is an option", async () => {
   const written = async (variables: Record<string, string>, service?: string) => {
     const metrics = service === undefined ? {} : { service };
-    const { metrics: opened } = await openLambdaMetrics(serverInternals(buildServer({ features: [], metrics })), variables);
+    const { metrics: opened } = await openLambdaMetrics(
+      serverInternals(buildServer({ features: [], metrics })),
+      variables,
+    );
     opened?.record("keelson.wall.hits", 1);
     opened?.flush?.();
     const line = lines.at(-1);
     return [Object(line?.["_aws"]).CloudWatchMetrics[0].Namespace, line?.["service"]];
   };
 
-  expect(await written({ POWERTOOLS_METRICS_NAMESPACE: "shop-dev" })).toEqual(["shop-dev", "keelson"]);
+  expect(await written({ POWERTOOLS_METRICS_NAMESPACE: "shop-dev" })).toEqual([
+    "shop-dev",
+    "keelson",
+  ]);
   expect(await written({}, "shop")).toEqual(["keelson", "shop"]);
 });

@@ -11,7 +11,11 @@ import { declaredLabels } from "../server/declared-labels.ts";
 const wanted = "@aws-lambda-powertools/metrics";
 
 /** Opens the metrics of a function: lines in CloudWatch's Embedded Metric Format, written when an invocation ends. */
-export async function openLambdaMetrics(server: DeclaredServer, variables: Variables, load = loadMetrics): Promise<Measuring> {
+export async function openLambdaMetrics(
+  server: DeclaredServer,
+  variables: Variables,
+  load = loadMetrics,
+): Promise<Measuring> {
   const powertools = await load();
   if (powertools === undefined) return { metrics: undefined, observer: undefined, missing: wanted };
   const { basePath, dynamodb, metrics: options } = server.options;
@@ -20,9 +24,17 @@ export async function openLambdaMetrics(server: DeclaredServer, variables: Varia
     namespace: variables["POWERTOOLS_METRICS_NAMESPACE"] || prefix,
     serviceName: options?.service ?? prefix,
   });
-  const made = createMetrics({ own: server.registry.metrics.values(), declared: declaredLabels(server), sinks: [sink] });
+  const made = createMetrics({
+    own: server.registry.metrics.values(),
+    declared: declaredLabels(server),
+    sinks: [sink],
+  });
   const metrics: Metrics = { ...made, flush: sink.flush };
-  return { metrics, observer: (clock) => createRunMetrics({ metrics, clock, basePath }), missing: undefined };
+  return {
+    metrics,
+    observer: (clock) => createRunMetrics({ metrics, clock, basePath }),
+    missing: undefined,
+  };
 }
 
 /** Loads Powertools; `undefined` where it is not installed. */
@@ -65,7 +77,10 @@ export function emfSink(
       Object.fromEntries(entries.filter(([label]) => dimensions.includes(label) === isDimension));
     const [defaultDimensions, properties] = [of(true), of(false)];
     const key = JSON.stringify([defaultDimensions, properties]);
-    const line = lines.get(key) ?? { metrics: new Metrics({ ...place, defaultDimensions }), properties };
+    const line = lines.get(key) ?? {
+      metrics: new Metrics({ ...place, defaultDimensions }),
+      properties,
+    };
     lines.set(key, line);
     known.set(labels, line);
     return line;
@@ -76,7 +91,8 @@ export function emfSink(
       filled.add(line);
       const { metrics, properties } = line;
       // With the first value of a line: Powertools writes one by itself where a metric has 100 values, and forgets its properties.
-      if (!metrics.hasStoredMetrics()) for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
+      if (!metrics.hasStoredMetrics())
+        for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
       metrics.addMetric(name, unitOf(unit), value);
     },
     flush: () => {

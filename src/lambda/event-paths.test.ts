@@ -19,35 +19,58 @@ const version2 = (rawPath: string, requestContext: object) => ({
   rawPath,
   requestContext: { http, ...requestContext },
 });
-const version1 = (path: string, more: object) => ({ httpMethod: "GET", path, requestContext: {}, ...more });
-const functionUrl = (domainName: string) => (path: string) => version2(path, { stage: "$default", domainName });
+const version1 = (path: string, more: object) => ({
+  httpMethod: "GET",
+  path,
+  requestContext: {},
+  ...more,
+});
+const functionUrl = (domainName: string) => (path: string) =>
+  version2(path, { stage: "$default", domainName });
 
 /** How each trigger hands over a path that was sent percent-encoded. */
 const decoding: Record<string, (path: string) => object> = {
   "an HTTP API": (path) =>
-    version2(decodeURIComponent(path), { stage: "$default", domainName: "a1.execute-api.eu-west-1.amazonaws.com" }),
+    version2(decodeURIComponent(path), {
+      stage: "$default",
+      domainName: "a1.execute-api.eu-west-1.amazonaws.com",
+    }),
   "an HTTP API's stage": (path) =>
-    version2(`/dev${decodeURIComponent(path)}`, { stage: "dev", domainName: "a1.execute-api.eu-west-1.amazonaws.com" }),
+    version2(`/dev${decodeURIComponent(path)}`, {
+      stage: "dev",
+      domainName: "a1.execute-api.eu-west-1.amazonaws.com",
+    }),
   "an HTTP API behind a domain of one's own": (path) =>
     version2(decodeURIComponent(path), { stage: "$default", domainName: "api.example.com" }),
   "a function URL of LocalStack": (path) =>
-    functionUrl("abc.lambda-url.us-east-1.localhost.localstack.cloud:4566")(decodeURIComponent(path)),
+    functionUrl("abc.lambda-url.us-east-1.localhost.localstack.cloud:4566")(
+      decodeURIComponent(path),
+    ),
   "an HTTP API that says no domain": (path) => version2(decodeURIComponent(path), {}),
   "an HTTP API with payload format 1.0": (path) =>
-    version1(`/dev${decodeURIComponent(path)}`, { version: "1.0", requestContext: { stage: "dev" } }),
+    version1(`/dev${decodeURIComponent(path)}`, {
+      version: "1.0",
+      requestContext: { stage: "dev" },
+    }),
 };
 const asSent: Record<string, (path: string) => object> = {
   "a function URL": functionUrl("abc.lambda-url.eu-west-1.on.aws"),
   "a function URL in China": functionUrl("abc.lambda-url.cn-north-1.on.amazonwebservices.com.cn"),
-  "an HTTP API of serverless-offline": (path) => version2(path, { stage: "$default", domainName: "offlineContext_domainName" }),
+  "an HTTP API of serverless-offline": (path) =>
+    version2(path, { stage: "$default", domainName: "offlineContext_domainName" }),
   "a REST API": (path) => version1(path, { requestContext: { stage: "dev" } }),
   "a load balancer": (path) => version1(path, { requestContext: { elb: {} } }),
 };
 const triggers = { ...decoding, ...asSent };
 
 async function invoke(event: object, options: { basePath?: string } = {}) {
-  const handler = lambdaHttp<LambdaHttpEvent>(buildServer({ features: [files], log: { level: "error" }, ...options }));
-  const answer = (await handler(event as LambdaHttpEvent, {} as never)) as { statusCode: number; body: string };
+  const handler = lambdaHttp<LambdaHttpEvent>(
+    buildServer({ features: [files], log: { level: "error" }, ...options }),
+  );
+  const answer = (await handler(event as LambdaHttpEvent, {} as never)) as {
+    statusCode: number;
+    body: string;
+  };
   return { status: answer.statusCode, ...JSON.parse(answer.body) };
 }
 
@@ -65,21 +88,37 @@ test.each(Object.entries(triggers))("a path of %s is decoded once", async (_name
     "a;b,c@d:e=f&g$!*'()~",
   ];
   for (const id of ids) {
-    expect(await invoke(eventOf(`/files/${encodeURIComponent(id)}`))).toMatchObject({ status: 200, id });
+    expect(await invoke(eventOf(`/files/${encodeURIComponent(id)}`))).toMatchObject({
+      status: 200,
+      id,
+    });
   }
 });
 
-test.each(Object.entries(triggers))("ctx.request.path of %s is percent-encoded", async (_name, eventOf) => {
-  expect(await invoke(eventOf("/files/a%20%25%3F%23%C3%BC"))).toMatchObject({ path: "/files/a%20%25%3F%23%C3%BC" });
-});
+test.each(Object.entries(triggers))(
+  "ctx.request.path of %s is percent-encoded",
+  async (_name, eventOf) => {
+    expect(await invoke(eventOf("/files/a%20%25%3F%23%C3%BC"))).toMatchObject({
+      path: "/files/a%20%25%3F%23%C3%BC",
+    });
+  },
+);
 
-test.each(Object.entries(triggers))("a base path stands before a path of %s", async (_name, eventOf) => {
-  expect(await invoke(eventOf("/v1/files/50%25"), { basePath: "/v1" })).toMatchObject({ status: 200, id: "50%" });
-});
+test.each(Object.entries(triggers))(
+  "a base path stands before a path of %s",
+  async (_name, eventOf) => {
+    expect(await invoke(eventOf("/v1/files/50%25"), { basePath: "/v1" })).toMatchObject({
+      status: 200,
+      id: "50%",
+    });
+  },
+);
 
 test("an encoded slash is one character of a parameter, and of an HTTP API a slash like any other", async () => {
-  for (const eventOf of Object.values(asSent)) expect(await invoke(eventOf("/files/a%2Fb"))).toMatchObject({ id: "a/b" });
-  for (const eventOf of Object.values(decoding)) expect(await invoke(eventOf("/files/a%2Fb"))).toMatchObject({ status: 404 });
+  for (const eventOf of Object.values(asSent))
+    expect(await invoke(eventOf("/files/a%2Fb"))).toMatchObject({ id: "a/b" });
+  for (const eventOf of Object.values(decoding))
+    expect(await invoke(eventOf("/files/a%2Fb"))).toMatchObject({ status: 404 });
 });
 
 test("dot segments lead nowhere, whoever has decoded them", async () => {
@@ -92,7 +131,9 @@ test("dot segments lead nowhere, whoever has decoded them", async () => {
 
 test("a decoded path that no client could send is read like one, and ends no line of the log", async () => {
   const lines: string[] = [];
-  const output = vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(String(line)) > 0);
+  const output = vi
+    .spyOn(process.stdout, "write")
+    .mockImplementation((line) => lines.push(String(line)) > 0);
   const server = buildServer({ features: [files], log: { level: "info", requests: false } });
   const handler = lambdaHttp(server);
   await handler(version2("/no\r\n{}\u2028where", {}) as never, {} as never);

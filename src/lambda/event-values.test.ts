@@ -19,10 +19,14 @@ const seen = defineFeature("seen", (r) => {
     handler: async () => reply({}, { cookies: { a: { value: "1" } } }),
   });
 });
-const build = () => lambdaHttp<LambdaHttpEvent>(buildServer({ features: [seen], log: { level: "error" } }));
+const build = () =>
+  lambdaHttp<LambdaHttpEvent>(buildServer({ features: [seen], log: { level: "error" } }));
 
 async function invoke(event: object, handler = build()) {
-  const answer = (await handler(event as LambdaHttpEvent, {} as never)) as { statusCode: number; body: string };
+  const answer = (await handler(event as LambdaHttpEvent, {} as never)) as {
+    statusCode: number;
+    body: string;
+  };
   return JSON.parse(answer.body);
 }
 
@@ -31,9 +35,16 @@ const balancer = { ...request, requestContext: { elb: {} }, body: "" };
 const rest = { ...request, requestContext: { stage: "dev" }, body: null };
 
 test("a load balancer's query outlives the empty lists that Middy's event normalizer adds", async () => {
-  const event = { ...balancer, headers: { host: "x" }, queryStringParameters: { a: "1%2B", b: "2" } };
+  const event = {
+    ...balancer,
+    headers: { host: "x" },
+    queryStringParameters: { a: "1%2B", b: "2" },
+  };
 
-  expect((await invoke(event, build().use(httpEventNormalizer() as never))).input).toEqual({ a: "1+", b: "2" });
+  expect((await invoke(event, build().use(httpEventNormalizer() as never))).input).toEqual({
+    a: "1+",
+    b: "2",
+  });
 });
 
 test.each([
@@ -45,12 +56,19 @@ test.each([
   ["a list of one name", { a: ["0", "1"] }, { a: ["0", "1"], b: "2" }],
   ["a list of another name", { c: ["3"] }, { a: "1", b: "2", c: "3" }],
   ["an empty value in a list", { a: [""] }, { a: "", b: "2" }],
-])("query parameters are merged by name: with %s", async (_name, multiValueQueryStringParameters, input) => {
-  for (const event of [balancer, rest]) {
-    const given = { ...event, queryStringParameters: { a: "1", b: "2" }, multiValueQueryStringParameters };
-    expect((await invoke(given)).input).toEqual(input);
-  }
-});
+])(
+  "query parameters are merged by name: with %s",
+  async (_name, multiValueQueryStringParameters, input) => {
+    for (const event of [balancer, rest]) {
+      const given = {
+        ...event,
+        queryStringParameters: { a: "1", b: "2" },
+        multiValueQueryStringParameters,
+      };
+      expect((await invoke(given)).input).toEqual(input);
+    }
+  },
+);
 
 test.each([
   ["no lists", undefined, { "x-a": "1", "x-b": "2" }],
@@ -78,14 +96,27 @@ test("a load balancer is answered with lists only where its own event has them",
     (await build()(event as LambdaHttpEvent, {} as never)) as unknown as Record<string, unknown>;
 
   for (const multiValueHeaders of [undefined, null, {}]) {
-    const { headers, multiValueHeaders: lists } = await answer({ ...login, headers: { host: "x" }, multiValueHeaders });
-    expect([headers, lists]).toEqual([expect.objectContaining({ "set-cookie": expect.stringMatching(/^a=1/) }), undefined]);
+    const { headers, multiValueHeaders: lists } = await answer({
+      ...login,
+      headers: { host: "x" },
+      multiValueHeaders,
+    });
+    expect([headers, lists]).toEqual([
+      expect.objectContaining({ "set-cookie": expect.stringMatching(/^a=1/) }),
+      undefined,
+    ]);
   }
   for (const headers of [undefined, null, {}]) {
-    const { multiValueHeaders } = await answer({ ...login, headers, multiValueHeaders: { host: ["x"] } });
+    const { multiValueHeaders } = await answer({
+      ...login,
+      headers,
+      multiValueHeaders: { host: ["x"] },
+    });
     expect(multiValueHeaders).toMatchObject({ "set-cookie": [expect.stringMatching(/^a=1/)] });
   }
-  expect(await answer({ ...login, headers: null, multiValueHeaders: {} })).toHaveProperty("multiValueHeaders");
+  expect(await answer({ ...login, headers: null, multiValueHeaders: {} })).toHaveProperty(
+    "multiValueHeaders",
+  );
 });
 
 const twice: [string, string, object][] = [];
@@ -95,7 +126,12 @@ for (const [name, value] of [
 ] as const) {
   const lists = { [name]: [value, value], "X-Request-ID": ["r1"] };
   const joined = { [name.toLowerCase()]: `${value},${value}`, "x-request-id": "r1" };
-  const version2 = { version: "2.0", rawPath: "/request", headers: joined, requestContext: { http: { method: "GET" } } };
+  const version2 = {
+    version: "2.0",
+    rawPath: "/request",
+    headers: joined,
+    requestContext: { http: { method: "GET" } },
+  };
   twice.push(
     [name, "a REST API", { ...rest, headers: { [name]: value }, multiValueHeaders: lists }],
     [
@@ -108,23 +144,43 @@ for (const [name, value] of [
   );
 }
 
-test.each(twice)("a second %s is refused under the request's own ID: %s", async (_name, _trigger, event) => {
-  expect(await invoke(event)).toMatchObject({ error: "malformed_request", requestId: "r1" });
-});
+test.each(twice)(
+  "a second %s is refused under the request's own ID: %s",
+  async (_name, _trigger, event) => {
+    expect(await invoke(event)).toMatchObject({ error: "malformed_request", requestId: "r1" });
+  },
+);
 
 test("headers of an event are a copy, with names in lower case, whatever case they came in and however many there are", async () => {
   const api = (headers: object) => ({
     version: "2.0",
     rawPath: "/request",
     headers,
-    requestContext: { http: { method: "GET" }, domainName: "x.execute-api.eu-west-1.amazonaws.com" },
+    requestContext: {
+      http: { method: "GET" },
+      domainName: "x.execute-api.eu-west-1.amazonaws.com",
+    },
   });
-  const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`X-Many-${index}`, `${index}`]));
-  const inLowerCase = Object.fromEntries(Object.entries(many).map(([name, value]) => [name.toLowerCase(), value]));
+  const many = Object.fromEntries(
+    Array.from({ length: 300 }, (_, index) => [`X-Many-${index}`, `${index}`]),
+  );
+  const inLowerCase = Object.fromEntries(
+    Object.entries(many).map(([name, value]) => [name.toLowerCase(), value]),
+  );
 
-  for (const event of [api, (headers: object) => ({ ...rest, headers }), (headers: object) => ({ ...balancer, headers })]) {
-    for (const headers of [many, inLowerCase, { ...inLowerCase, [`X-${"long".repeat(20)}`]: "1" }]) {
-      const expected = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  for (const event of [
+    api,
+    (headers: object) => ({ ...rest, headers }),
+    (headers: object) => ({ ...balancer, headers }),
+  ]) {
+    for (const headers of [
+      many,
+      inLowerCase,
+      { ...inLowerCase, [`X-${"long".repeat(20)}`]: "1" },
+    ]) {
+      const expected = Object.fromEntries(
+        Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+      );
       expect((await invoke(event(headers))).headers).toEqual(expected);
     }
     const odd = JSON.parse('{"__proto__":"a","constructor":"b","x-list":["c"],"x-none":null}');

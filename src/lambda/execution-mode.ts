@@ -75,7 +75,10 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
   codec: EventCodec<Event, Result, Facts>,
 ): ExecutionMode {
   const mode = (
-    { middyRequest, runRequest }: { middyRequest: (event: Event, context: unknown) => Parameters<Run>[0]; runRequest: Run },
+    {
+      middyRequest,
+      runRequest,
+    }: { middyRequest: (event: Event, context: unknown) => Parameters<Run>[0]; runRequest: Run },
     befores: unknown[],
     handler: Handler,
     afters: unknown[],
@@ -114,11 +117,19 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
       return result;
     };
     // Safe, here and below: Middy's own types promise the handler's result type.
-    const run = (scope: RequestScope, facts: Facts, event: Event, context: unknown): Promise<Result> => {
-      scope.hasMiddlewares = handle === undefined || befores.length + afters.length + onErrors.length > 0;
+    const run = (
+      scope: RequestScope,
+      facts: Facts,
+      event: Event,
+      context: unknown,
+    ): Promise<Result> => {
+      scope.hasMiddlewares =
+        handle === undefined || befores.length + afters.length + onErrors.length > 0;
       if (handle !== undefined) {
         if (!scope.hasMiddlewares) return handle(scope, event, facts);
-        return runAll(scope, event, context, befores, (event) => handle(scope, event as Event, facts)) as Promise<Result>;
+        return runAll(scope, event, context, befores, (event) =>
+          handle(scope, event as Event, facts),
+        ) as Promise<Result>;
       }
       const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
       const { description: claim, befores: others } = takeDescription(befores);
@@ -128,7 +139,10 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         context: own,
         claim,
         run: (signal) => {
-          const called: Handler = signal === undefined ? handler : (event, context) => handler(event, context, { signal });
+          const called: Handler =
+            signal === undefined
+              ? handler
+              : (event, context) => handler(event, context, { signal });
           return runAll(scope, event, own, others, called) as Promise<Result>;
         },
       });
@@ -140,7 +154,12 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         const nowMs = runtime.clock.now();
         const deadline = deadlines.of(context, nowMs);
         const deadlineMs = deadline === undefined ? undefined : nowMs + deadline.leftMs;
-        const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs, isolatedTo: tenantOf(context), nowMs });
+        const facts = codec.facts(event, {
+          signal: deadline?.signal,
+          deadlineMs,
+          isolatedTo: tenantOf(context),
+          nowMs,
+        });
         void runInScope(runtime, facts, async (scope) => {
           const answerError = (error: unknown) => {
             try {
@@ -154,11 +173,17 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
               const early =
                 handle !== undefined
                   ? answerError
-                  : () => answerEarly(plugin, (result) => resolve(codec.finish(result as Result, scope, facts)), answerError);
+                  : () =>
+                      answerEarly(
+                        plugin,
+                        (result) => resolve(codec.finish(result as Result, scope, facts)),
+                        answerError,
+                      );
               deadlines.enter(deadline, timeoutListener(scope, early));
             }
             const result = await run(scope, facts, event, context);
-            if (deadline === undefined || !deadlines.leave(deadline)) resolve(codec.finish(result, scope, facts));
+            if (deadline === undefined || !deadlines.leave(deadline))
+              resolve(codec.finish(result, scope, facts));
           } catch (error) {
             if (deadline === undefined || !deadlines.leave(deadline)) answerError(error);
             else logLate(scope, error);
@@ -167,7 +192,9 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
       });
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
       // What was measured is written before the process may be frozen.
-      runtime.metrics === undefined ? answerOf(event, context) : answerOf(event, context).finally(runtime.metrics.flush);
+      runtime.metrics === undefined
+        ? answerOf(event, context)
+        : answerOf(event, context).finally(runtime.metrics.flush);
     return keelsonHandler;
   };
   // Middy types a mode as `() => void`; it calls it with the six arguments above.
@@ -197,7 +224,10 @@ function ended(plugin: MiddyPlugin, request: unknown): unknown {
   return end instanceof Promise ? end : undefined;
 }
 
-function timeoutListener(scope: RequestScope, answerError: (error: unknown) => void): TimeoutListener {
+function timeoutListener(
+  scope: RequestScope,
+  answerError: (error: unknown) => void,
+): TimeoutListener {
   return {
     timedOut: (timeout, afterMs, abort) =>
       runWithStore(scope, () => {
@@ -225,6 +255,9 @@ async function answerEarly(
 }
 
 function logLate(scope: RequestScope, error: unknown): void {
-  const { data } = describeError(error, { requestId: scope.requestId, environment: "production" }).log;
+  const { data } = describeError(error, {
+    requestId: scope.requestId,
+    environment: "production",
+  }).log;
   scope.log.debug("handler.failed_late", data);
 }

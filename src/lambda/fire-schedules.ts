@@ -12,7 +12,10 @@ export interface FiredSchedules {
 }
 
 /** Lets the schedules fire that are due. */
-export function fireSchedules(runtime: Runtime, context: TimedContext | undefined): Promise<FiredSchedules> {
+export function fireSchedules(
+  runtime: Runtime,
+  context: TimedContext | undefined,
+): Promise<FiredSchedules> {
   return measured(runtime, fire(runtime, context));
 }
 
@@ -21,6 +24,7 @@ async function fire(runtime: Runtime, context: TimedContext | undefined): Promis
   const { deadlineMs } = timeLeft(context, runtime.clock);
   const schedules = await createSchedules(runtime, await runtime.adapters());
   const looked = await Promise.all(schedules.map((schedule) => schedule.look({ deadlineMs })));
-  const count = (...kinds: readonly string[]) => looked.filter(({ kind }) => kinds.includes(kind)).length;
+  const count = (...kinds: readonly string[]) =>
+    looked.filter(({ kind }) => kinds.includes(kind)).length;
   return { fired: count("fired"), failed: count("failed", "gave-up") };
 }

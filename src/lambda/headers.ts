@@ -11,14 +11,17 @@ type Multiple = Readonly<Record<string, unknown>> | null | undefined;
  */
 export function eventHeaders(single: Single, multiple: Multiple): HeaderMap {
   const headers = copyHeaders(single ?? {});
-  return multiple === undefined || multiple === null ? headers : { ...headers, ...joinedLists(multiple) };
+  return multiple === undefined || multiple === null
+    ? headers
+    : { ...headers, ...joinedLists(multiple) };
 }
 
 function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
   const headers = emptyHeaders();
   for (const [name, values] of Object.entries(lists)) {
     if (!Array.isArray(values)) continue;
-    for (const value of values) if (typeof value === "string") addHeader(headers, name.toLowerCase(), value);
+    for (const value of values)
+      if (typeof value === "string") addHeader(headers, name.toLowerCase(), value);
   }
   return headers;
 }
@@ -42,7 +45,10 @@ export function resultHeaders({ headers: single, multiValueHeaders, cookies }: R
 } {
   const headers: Record<string, string> = {};
   const set = textsOf(cookies, "cookies");
-  for (const [name, value] of [...entriesOf(single, "headers"), ...entriesOf(multiValueHeaders, "multiValueHeaders")]) {
+  for (const [name, value] of [
+    ...entriesOf(single, "headers"),
+    ...entriesOf(multiValueHeaders, "multiValueHeaders"),
+  ]) {
     const lower = name.toLowerCase();
     const texts = textsOf(value, `header ${name.slice(0, 100)}`);
     if (lower === "set-cookie") set.push(...texts);

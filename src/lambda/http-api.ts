@@ -1,7 +1,16 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { copyHeaders } from "../http/headers.ts";
 import type { GatewayClaims } from "../identity/claims.ts";
-import { bodyReader, claimsBy, encodedPath, type HttpCodec, isNoRequest, isPlainPath, textOf, withoutStage } from "./codec.ts";
+import {
+  bodyReader,
+  claimsBy,
+  encodedPath,
+  type HttpCodec,
+  isNoRequest,
+  isPlainPath,
+  textOf,
+  withoutStage,
+} from "./codec.ts";
 
 /** The Lambda event of an HTTP API (payload format 2.0) or of a function URL. */
 export type HttpApiEvent = APIGatewayProxyEventV2;
@@ -13,7 +22,10 @@ export type HttpApiResult = APIGatewayProxyStructuredResultV2;
 export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
   maxResultBytes: 6_291_456,
   maxCookies: () => Number.POSITIVE_INFINITY,
-  matches: (event) => event.version === "2.0" && typeof event.requestContext?.http?.method === "string" && !isNoRequest(event),
+  matches: (event) =>
+    event.version === "2.0" &&
+    typeof event.requestContext?.http?.method === "string" &&
+    !isNoRequest(event),
   method: (event) => event.requestContext.http.method,
   headers: headersOf,
   request: (event, headers, { signal, deadlineMs }) => ({
@@ -39,14 +51,17 @@ export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
 
 function headersOf(event: HttpApiEvent): Record<string, string> {
   const headers = copyHeaders(event.headers ?? {});
-  if (Array.isArray(event.cookies) && event.cookies.length > 0) headers["cookie"] = event.cookies.join("; ");
+  if (Array.isArray(event.cookies) && event.cookies.length > 0)
+    headers["cookie"] = event.cookies.join("; ");
   return headers;
 }
 
 /** An HTTP API hands over a path that it has decoded, a function URL one as it was sent. */
 function path({ rawPath, requestContext }: HttpApiEvent): string {
   const path = withoutStage(textOf(rawPath, "/"), requestContext.stage);
-  return isPlainPath(path) || isAsSent(textOf(requestContext.domainName)) ? path : encodedPath(path);
+  return isPlainPath(path) || isAsSent(textOf(requestContext.domainName))
+    ? path
+    : encodedPath(path);
 }
 
 /**
@@ -60,7 +75,9 @@ function isAsSent(domainName: string): boolean {
 
 /** Claims that the gateway's authorizer verified; only the gateway writes `requestContext`. */
 function verifiedClaims(requestContext: object): GatewayClaims | undefined {
-  const { authorizer } = requestContext as { authorizer?: { jwt?: { claims?: unknown }; lambda?: unknown } };
+  const { authorizer } = requestContext as {
+    authorizer?: { jwt?: { claims?: unknown }; lambda?: unknown };
+  };
   const jwt = authorizer?.jwt?.claims ?? undefined;
   return jwt === undefined ? claimsBy("lambda", authorizer?.lambda) : claimsBy("jwt", jwt);
 }

@@ -6,8 +6,9 @@ import type { RestApiEvent, RestApiResult } from "./rest-api.ts";
 export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
 
 /** The result for an event of this shape. */
-export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> = Event extends HttpApiEvent
-  ? HttpApiResult
-  : Event extends LoadBalancerEvent
-    ? LoadBalancerResult
-    : RestApiResult;
+export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> =
+  Event extends HttpApiEvent
+    ? HttpApiResult
+    : Event extends LoadBalancerEvent
+      ? LoadBalancerResult
+      : RestApiResult;

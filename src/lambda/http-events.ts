@@ -4,7 +4,15 @@ import type { RunObserver } from "../observe/run-observer.ts";
 import { answer, fail, finish } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope, ScopeFacts } from "../run/scope.ts";
-import { formReader, type HttpCodec, type LambdaAnswer, toAnswer, tooLarge, type WholeResponse, wholeAnswer } from "./codec.ts";
+import {
+  formReader,
+  type HttpCodec,
+  type LambdaAnswer,
+  toAnswer,
+  tooLarge,
+  type WholeResponse,
+  wholeAnswer,
+} from "./codec.ts";
 import { type EventCodec, scopeMode } from "./execution-mode.ts";
 import { httpApi } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
@@ -25,13 +33,24 @@ export { loadSdk } from "./preload.ts";
  */
 export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
-  const routes = declaration === undefined ? runtime.routes : createRouteTable(routed([declaration]));
-  const handle = (scope: RequestScope, event: LambdaHttpEvent, { shape, headers }: HttpFacts): Promise<LambdaHttpResult> => {
-    const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : headers, scope);
-    if (scope.hasMiddlewares) request.readForm = formReader(event.body, request.headers["content-type"]);
+  const routes =
+    declaration === undefined ? runtime.routes : createRouteTable(routed([declaration]));
+  const handle = (
+    scope: RequestScope,
+    event: LambdaHttpEvent,
+    { shape, headers }: HttpFacts,
+  ): Promise<LambdaHttpResult> => {
+    const request = shape.request(
+      event,
+      scope.hasMiddlewares ? shape.headers(event) : headers,
+      scope,
+    );
+    if (scope.hasMiddlewares)
+      request.readForm = formReader(event.body, request.headers["content-type"]);
     if (request.method !== "GET") {
       // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
-      request.assertFits = (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
+      request.assertFits = (response) =>
+        assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
     }
     const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event });
     const answered = answer(scope, request, routes, (response) => {
@@ -42,7 +61,13 @@ export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
     // Middlewares get errors as the answers that they are: Middy's own error handler would make a 500 of each.
     return answered.catch((error: unknown) => {
       if (scope.signal?.aborted) throw error; // it was answered before
-      const facts = { shape, event, method: request.method, headers: request.headers, signal: undefined };
+      const facts = {
+        shape,
+        event,
+        method: request.method,
+        headers: request.headers,
+        signal: undefined,
+      };
       return written(failure(error, scope, facts));
     });
   };
@@ -67,7 +92,10 @@ const shapes = [httpApi, restApi, loadBalancer] as readonly unknown[] as readonl
  * @throws Error for an event of another kind.
  */
 function shapeOf(event: LambdaHttpEvent): Shape {
-  const shape = typeof event === "object" && event !== null ? shapes.find((shape) => shape.matches(event)) : undefined;
+  const shape =
+    typeof event === "object" && event !== null
+      ? shapes.find((shape) => shape.matches(event))
+      : undefined;
   if (shape !== undefined) return shape;
   throw new Error(
     `the event is ${kindOf(event)}, not of a REST API, an HTTP API, a function URL or a load balancer; check the function's trigger`,
@@ -91,16 +119,26 @@ function writeAnswer(
 }
 
 /** An answer on its way through the middlewares, where there are any: they know the shape of the event only. */
-function inBetween(answer: LambdaAnswer, scope: RequestScope, facts: Pick<HttpFacts, "shape" | "event">): LambdaHttpResult {
+function inBetween(
+  answer: LambdaAnswer,
+  scope: RequestScope,
+  facts: Pick<HttpFacts, "shape" | "event">,
+): LambdaHttpResult {
   // Safe: `finish` reads what is not written as an answer of ours.
-  return scope.hasMiddlewares ? writeAnswer(answer, scope, facts) : (answer as unknown as LambdaHttpResult);
+  return scope.hasMiddlewares
+    ? writeAnswer(answer, scope, facts)
+    : (answer as unknown as LambdaHttpResult);
 }
 
 /**
  * @throws FrameworkError `response_too_large` where an answer does not fit its transport.
  */
-export function assertFits(answer: LambdaAnswer, { shape, event }: Pick<HttpFacts, "shape" | "event">): void {
-  if (isOver(shape.maxResultBytes, answer.body, shape.write(answer, event))) throw tooLarge(shape.maxResultBytes);
+export function assertFits(
+  answer: LambdaAnswer,
+  { shape, event }: Pick<HttpFacts, "shape" | "event">,
+): void {
+  if (isOver(shape.maxResultBytes, answer.body, shape.write(answer, event)))
+    throw tooLarge(shape.maxResultBytes);
 }
 
 /** How HTTP events of every shape become a scope, and results and errors become answers. */
@@ -113,11 +151,14 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
     return { shape, event, method, headers, signal, deadlineMs, isolatedTo, nowMs };
   },
   // Without middlewares it is of a handler of ours, whose errors say their status by their class, on every host.
-  fail: (error, scope, facts) => inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),
+  fail: (error, scope, facts) =>
+    inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),
   finish: (given, scope, facts) => {
     const { shape } = facts;
     // Safe: without middlewares the answer is ours, as `inBetween` left it.
-    const answer = scope.hasMiddlewares ? measured(readResult(given), facts) : (given as unknown as LambdaAnswer);
+    const answer = scope.hasMiddlewares
+      ? measured(readResult(given), facts)
+      : (given as unknown as LambdaAnswer);
     const written = writeFinished(answer, scope, facts);
     const isFit = !isOver(shape.maxResultBytes, answer.body, written);
     const sent = isFit ? answer : failure(tooLarge(shape.maxResultBytes), scope, facts);
@@ -128,19 +169,34 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
 };
 
 /** An answer that is handed over is Lambda's: nobody hears whether it arrives. */
-function tell(observer: RunObserver, scope: RequestScope, answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): void {
+function tell(
+  observer: RunObserver,
+  scope: RequestScope,
+  answer: LambdaAnswer,
+  { method }: Pick<HttpFacts, "method">,
+): void {
   const { statusCode: status, body, isBase64Encoded } = answer;
-  const bytes = body === undefined ? 0 : Buffer.byteLength(body, isBase64Encoded === true ? "base64" : "utf8");
+  const bytes =
+    body === undefined ? 0 : Buffer.byteLength(body, isBase64Encoded === true ? "base64" : "utf8");
   observer.ended(scope, { kind: "request", method, status, bytes, isAborted: false });
 }
 
 /** The error's uniform response, which is logged. */
 export function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
   const { status, headers, body } = fail(scope, facts, error);
-  return { statusCode: status, headers, cookies: [], ...(typeof body === "string" ? { body } : {}) };
+  return {
+    statusCode: status,
+    headers,
+    cookies: [],
+    ...(typeof body === "string" ? { body } : {}),
+  };
 }
 
-function writeFinished(answer: LambdaAnswer, scope: RequestScope, facts: HttpFacts): LambdaHttpResult {
+function writeFinished(
+  answer: LambdaAnswer,
+  scope: RequestScope,
+  facts: HttpFacts,
+): LambdaHttpResult {
   answer.headers = finish(scope, facts, answer.headers);
   return writeAnswer(answer, scope, facts);
 }
@@ -151,7 +207,9 @@ function measured(answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): 
   const { "content-length": length, ...others } = headers;
   if (length === undefined || method === "HEAD" || statusCode === 304) return answer;
   if (body === undefined) return { ...answer, headers: others };
-  headers["content-length"] = String(Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8").byteLength);
+  headers["content-length"] = String(
+    Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8").byteLength,
+  );
   return answer;
 }
 

@@ -12,9 +12,18 @@ const parts = defineFeature("parts", (r) => {
   r.query("part.show", {
     route: "GET /parts/:id",
     access: access.everyone,
-    handler: async (ctx, input) => ({ input, requestId: ctx.requestId, ambient: currentContext()?.requestId, user: ctx.user }),
+    handler: async (ctx, input) => ({
+      input,
+      requestId: ctx.requestId,
+      ambient: currentContext()?.requestId,
+      user: ctx.user,
+    }),
   });
-  r.query("part.who", { route: "GET /who", access: access.authenticated, handler: async (ctx) => ctx.user });
+  r.query("part.who", {
+    route: "GET /who",
+    access: access.authenticated,
+    handler: async (ctx) => ctx.user,
+  });
   r.query("part.request", {
     route: "GET /request",
     access: access.everyone,
@@ -30,17 +39,20 @@ const parts = defineFeature("parts", (r) => {
   r.query("part.bytes", {
     route: "GET /bytes",
     access: access.everyone,
-    handler: async () => reply(new Uint8Array([0, 255]), { headers: { "content-type": "application/octet-stream" } }),
+    handler: async () =>
+      reply(new Uint8Array([0, 255]), { headers: { "content-type": "application/octet-stream" } }),
   });
   r.query("part.stream", {
     route: "GET /stream",
     access: access.everyone,
-    handler: async () => reply(new Response("streamed").body, { headers: { "content-type": "text/plain" } }),
+    handler: async () =>
+      reply(new Response("streamed").body, { headers: { "content-type": "text/plain" } }),
   });
   r.write("part.create", {
     route: "POST /parts",
     access: access.everyone,
-    handler: async (_ctx, input) => reply(input, { status: 201, cookies: { seen: { value: "1" } } }),
+    handler: async (_ctx, input) =>
+      reply(input, { status: 201, cookies: { seen: { value: "1" } } }),
   });
   r.write("part.internal", { handler: async () => 1 });
 });
@@ -52,7 +64,10 @@ test("every response carries the request ID that the client gave", async () => {
   const http = lambdaHttp(build());
 
   for (const path of ["/parts/1", "/missing", "/nowhere"]) {
-    const { headers } = await invoke(http, event("GET", path, { headers: { "X-Request-ID": "mine" } }));
+    const { headers } = await invoke(
+      http,
+      event("GET", path, { headers: { "X-Request-ID": "mine" } }),
+    );
     expect(headers?.["x-request-id"]).toBe("mine");
   }
 });
@@ -64,14 +79,26 @@ test("a handler answers with its own ctx, and the ambient context agrees", async
   );
 
   expect(statusCode).toBe(200);
-  expect(JSON.parse(body ?? "")).toEqual({ input: { id: "a b", q: "1" }, requestId: "r1", ambient: "r1", user: { roles: [] } });
+  expect(JSON.parse(body ?? "")).toEqual({
+    input: { id: "a b", q: "1" },
+    requestId: "r1",
+    ambient: "r1",
+    user: { roles: [] },
+  });
 });
 
 test("a typed error becomes the uniform response", async () => {
-  const { statusCode, body } = await invoke(lambdaHttp(build()), event("GET", "/missing", { headers: { "x-request-id": "r1" } }));
+  const { statusCode, body } = await invoke(
+    lambdaHttp(build()),
+    event("GET", "/missing", { headers: { "x-request-id": "r1" } }),
+  );
 
   expect(statusCode).toBe(404);
-  expect(JSON.parse(body ?? "")).toMatchObject({ error: "not_found", message: "part 7 not found", requestId: "r1" });
+  expect(JSON.parse(body ?? "")).toMatchObject({
+    error: "not_found",
+    message: "part 7 not found",
+    requestId: "r1",
+  });
 });
 
 test("one function a handler answers its own route and no other", async () => {
@@ -83,9 +110,13 @@ test("one function a handler answers its own route and no other", async () => {
 });
 
 test("a function for a handler that is not there, or has no route, is refused when it is made", () => {
-  expect(() => lambdaHandler(build(), "parts.part.none")).toThrow(/no handler with a route; the server has parts\.part\.show/);
+  expect(() => lambdaHandler(build(), "parts.part.none")).toThrow(
+    /no handler with a route; the server has parts\.part\.show/,
+  );
   expect(() => lambdaHandler(build(), "parts.part.internal")).toThrow(/no handler with a route/);
-  expect(() => lambdaHandler(buildServer({ features: [] }), "x.y.z")).toThrow(/the server has none/);
+  expect(() => lambdaHandler(buildServer({ features: [] }), "x.y.z")).toThrow(
+    /the server has none/,
+  );
 });
 
 test("a handler given to Middy is refused, since it would never be called", () => {
@@ -109,18 +140,29 @@ test("a stage other than $default does not belong to the path", async () => {
 });
 
 test("claims that the gateway's JWT authorizer verified say who calls; roles arrive as a string", async () => {
-  const authorizer = { jwt: { claims: { sub: "ann", tenantId: "acme", roles: "[admin user]" }, scopes: [] } };
+  const authorizer = {
+    jwt: { claims: { sub: "ann", tenantId: "acme", roles: "[admin user]" }, scopes: [] },
+  };
   const { body } = await invoke(lambdaHttp(build()), event("GET", "/who", { authorizer }));
 
-  expect(JSON.parse(body ?? "")).toMatchObject({ id: "ann", tenantId: "acme", roles: ["admin", "user"] });
+  expect(JSON.parse(body ?? "")).toMatchObject({
+    id: "ann",
+    tenantId: "acme",
+    roles: ["admin", "user"],
+  });
 });
 
 test("claims of a Lambda authorizer count as well, and headers that claim an identity never do", async () => {
   const http = lambdaHttp(build());
   const authorizer = { lambda: { sub: "bob", tenantId: "globex" } };
 
-  expect(JSON.parse((await invoke(http, event("GET", "/who", { authorizer }))).body ?? "")).toMatchObject({ id: "bob" });
-  const forged = await invoke(http, event("GET", "/who", { headers: { "x-user-id": "ann", "x-tenant-id": "acme" } }));
+  expect(
+    JSON.parse((await invoke(http, event("GET", "/who", { authorizer }))).body ?? ""),
+  ).toMatchObject({ id: "bob" });
+  const forged = await invoke(
+    http,
+    event("GET", "/who", { headers: { "x-user-id": "ann", "x-tenant-id": "acme" } }),
+  );
   expect(forged.statusCode).toBe(401);
 });
 
@@ -128,8 +170,14 @@ test("a body is read as text or base64, and one over the limit is 413", async ()
   const http = lambdaHttp(build({ limits: { bodyBytes: 20 } }));
   const headers = { "content-type": "application/json" };
   const plain = await invoke(http, event("POST", "/parts", { headers, body: '{"a":1}' }));
-  const encoded = await invoke(http, event("POST", "/parts", { headers, body: btoa('{"a":2}'), isBase64Encoded: true }));
-  const large = await invoke(http, event("POST", "/parts", { headers, body: JSON.stringify({ a: "x".repeat(20) }) }));
+  const encoded = await invoke(
+    http,
+    event("POST", "/parts", { headers, body: btoa('{"a":2}'), isBase64Encoded: true }),
+  );
+  const large = await invoke(
+    http,
+    event("POST", "/parts", { headers, body: JSON.stringify({ a: "x".repeat(20) }) }),
+  );
 
   expect(JSON.parse(plain.body ?? "")).toEqual({ a: 1 });
   expect(JSON.parse(encoded.body ?? "")).toEqual({ a: 2 });
@@ -138,13 +186,19 @@ test("a body is read as text or base64, and one over the limit is 413", async ()
 
 test("cookies go out one by one, bytes and streams as base64", async () => {
   const http = lambdaHttp(build());
-  const created = await invoke(http, event("POST", "/parts", { headers: { "content-type": "application/json" }, body: "{}" }));
+  const created = await invoke(
+    http,
+    event("POST", "/parts", { headers: { "content-type": "application/json" }, body: "{}" }),
+  );
   const bytes = await invoke(http, event("GET", "/bytes"));
   const stream = await invoke(http, event("GET", "/stream"));
 
   expect(created.statusCode).toBe(201);
   expect(created.cookies).toEqual([expect.stringMatching(/^seen=1;/)]);
-  expect(bytes).toMatchObject({ isBase64Encoded: true, body: Buffer.from([0, 255]).toString("base64") });
+  expect(bytes).toMatchObject({
+    isBase64Encoded: true,
+    body: Buffer.from([0, 255]).toString("base64"),
+  });
   expect(Buffer.from(stream.body ?? "", "base64").toString()).toBe("streamed");
 });
 
@@ -189,7 +243,10 @@ test("a middleware that answers with a bare value answers in JSON, as the gatewa
   });
 
   expect(await invoke(text, event("GET", "/x"))).toMatchObject({ statusCode: 200, body: "hello" });
-  expect(await invoke(object, event("GET", "/x"))).toMatchObject({ statusCode: 200, body: '{"a":1}' });
+  expect(await invoke(object, event("GET", "/x"))).toMatchObject({
+    statusCode: 200,
+    body: '{"a":1}',
+  });
   expect((await invoke(nothing, event("GET", "/parts/1"))).statusCode).toBe(200);
 });
 
@@ -198,13 +255,23 @@ test("what a middleware throws is the uniform response too", async () => {
     throw new NotFoundError("tenant", "x");
   });
 
-  expect(JSON.parse((await invoke(http, event("GET", "/parts/1"))).body ?? "")).toMatchObject({ error: "not_found" });
+  expect(JSON.parse((await invoke(http, event("GET", "/parts/1"))).body ?? "")).toMatchObject({
+    error: "not_found",
+  });
 });
 
 test("an event with only what has to be there is read, and an empty stage path is the root", async () => {
-  const bare = { version: "2.0", rawPath: "/dev", requestContext: { stage: "dev", http: { method: "GET" } } };
+  const bare = {
+    version: "2.0",
+    rawPath: "/dev",
+    requestContext: { stage: "dev", http: { method: "GET" } },
+  };
   const pathless = { version: "2.0", requestContext: { http: { method: "GET" } } };
-  const stageless = { version: "2.0", rawPath: "/parts/1", requestContext: { http: { method: "HEAD" } } };
+  const stageless = {
+    version: "2.0",
+    rawPath: "/parts/1",
+    requestContext: { http: { method: "HEAD" } },
+  };
 
   expect((await invoke(lambdaHttp(build()), bare as never)).statusCode).toBe(404);
   expect((await invoke(lambdaHttp(build()), pathless as never)).statusCode).toBe(404);
@@ -230,13 +297,18 @@ test("an error that answers a HEAD request has no body", async () => {
 test("an early answer may have a status and nothing else, or headers that are no text", async () => {
   const http = lambdaHttp(build()).before(() => ({ statusCode: 200, headers: { "X-Count": 1 } }));
 
-  expect(await invoke(http, event("GET", "/x"))).toMatchObject({ statusCode: 200, headers: { "x-count": "1" } });
+  expect(await invoke(http, event("GET", "/x"))).toMatchObject({
+    statusCode: 200,
+    headers: { "x-count": "1" },
+  });
 });
 
 test("concurrent invocations in one environment stay apart", async () => {
   const http = lambdaHttp(build());
   const ids = Array.from({ length: 200 }, (_, index) => `request-${index}`);
-  const answers = await Promise.all(ids.map((id) => invoke(http, event("GET", "/parts/1", { headers: { "x-request-id": id } }))));
+  const answers = await Promise.all(
+    ids.map((id) => invoke(http, event("GET", "/parts/1", { headers: { "x-request-id": id } }))),
+  );
 
   expect(answers.map(({ body }) => JSON.parse(body ?? "").ambient)).toEqual(ids);
 });
@@ -251,7 +323,11 @@ interface EventOptions {
   authorizer?: unknown;
 }
 
-function event(method: string, path: string, { stage = "$default", authorizer, ...options }: EventOptions = {}): HttpApiEvent {
+function event(
+  method: string,
+  path: string,
+  { stage = "$default", authorizer, ...options }: EventOptions = {},
+): HttpApiEvent {
   return {
     version: "2.0",
     routeKey: "$default",

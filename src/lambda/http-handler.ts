@@ -11,7 +11,10 @@ import type { WithMiddlewares } from "./middleware.ts";
  * A Lambda function for HTTP events; Middy's `use` adds middlewares to it. `Event` only types those middlewares: at
  * run time the function answers events of every shape.
  */
-export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = WithMiddlewares<Event, LambdaHttpResult<Event>>;
+export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = WithMiddlewares<
+  Event,
+  LambdaHttpResult<Event>
+>;
 
 /**
  * Makes one Lambda function that answers every route of the server, for events of a REST API, an HTTP API, a
@@ -22,7 +25,9 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = Wi
  * @example
  * export const http = lambdaHttp(server);
  */
-export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(server: Server): LambdaHttpHandler<Event> {
+export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(
+  server: Server,
+): LambdaHttpHandler<Event> {
   return httpFunction(server);
 }
 
@@ -39,12 +44,17 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
 ): LambdaHttpHandler<Event> {
   const declaration = serverInternals(server).registry.handlers.get(name);
   if (declaration?.route === undefined) {
-    throw new Error(`lambdaHandler: ${name} is no handler with a route; the server has ${handlerNames(server)}`);
+    throw new Error(
+      `lambdaHandler: ${name} is no handler with a route; the server has ${handlerNames(server)}`,
+    );
   }
   return httpFunction(server, name);
 }
 
-function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: string): LambdaHttpHandler<Event> {
+function httpFunction<Event extends LambdaHttpEvent>(
+  server: Server,
+  name?: string,
+): LambdaHttpHandler<Event> {
   const invoked = prepareLambda(server, () => import("./http-events.ts"), name);
   const executionMode = lazyMode(async () => {
     const { loaded, runtime } = await invoked.open();
@@ -52,7 +62,10 @@ function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: stri
   });
   const handler = middy({ executionMode }).handler(answeredByMode);
   handler.handler = refuseHandler;
-  const told = marked(handler, name === undefined ? { kind: "http" } : { kind: "handler", handler: name });
+  const told = marked(
+    handler,
+    name === undefined ? { kind: "http" } : { kind: "handler", handler: name },
+  );
   // Safe: Middy's handlers have these methods, and return themselves.
   return told as unknown as LambdaHttpHandler<Event>;
 }
@@ -70,6 +83,8 @@ function answeredByMode(): never {
 }
 
 function handlerNames(server: Server): string {
-  const names = [...server.registry.handlers.values()].filter(({ route }) => route !== undefined).map(({ name }) => name);
+  const names = [...server.registry.handlers.values()]
+    .filter(({ route }) => route !== undefined)
+    .map(({ name }) => name);
   return names.length === 0 ? "none" : names.join(", ");
 }

@@ -4,7 +4,12 @@ export type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
 export type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 export { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
 export type { LoadBalancerEvent, LoadBalancerResult } from "./load-balancer.ts";
-export type { ForeignMiddleware, Middleware, MiddlewareRequest, WithMiddlewares } from "./middleware.ts";
+export type {
+  ForeignMiddleware,
+  Middleware,
+  MiddlewareRequest,
+  WithMiddlewares,
+} from "./middleware.ts";
 export { type LambdaQueueHandler, lambdaQueue } from "./queue.ts";
 export type { RestApiEvent, RestApiResult } from "./rest-api.ts";
 export { type LambdaScheduleHandler, lambdaSchedule } from "./schedule.ts";

@@ -8,5 +8,10 @@ export function jsonValue(value: unknown): unknown {
 }
 
 function hasToJson(value: unknown): value is { toJSON(): unknown } {
-  return typeof value === "object" && value !== null && "toJSON" in value && typeof value.toJSON === "function";
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "toJSON" in value &&
+    typeof value.toJSON === "function"
+  );
 }

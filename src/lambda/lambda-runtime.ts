@@ -11,7 +11,8 @@ export const loadSdk = (): Promise<unknown> => import("../aws/dynamodb-sdk.ts");
 
 /** Opens what a function measures with, where it does. */
 export const openMeasuring = async (server: DeclaredServer): Promise<Measuring | undefined> =>
-  server.options.metrics && (await import("./emf-metrics.ts")).openLambdaMetrics(server, process.env);
+  server.options.metrics &&
+  (await import("./emf-metrics.ts")).openLambdaMetrics(server, process.env);
 
 /** What was measured during an invocation is written before it ends: the process may be frozen then. */
 export function measured<Result>({ metrics }: Runtime, result: Promise<Result>): Promise<Result> {
@@ -19,12 +20,17 @@ export function measured<Result>({ metrics }: Runtime, result: Promise<Result>):
 }
 
 /** Binds a server to the environment and to AWS. */
-export function createLambdaRuntime(server: Server, powertools: PowertoolsThreshold | undefined, measuring?: Measuring): Runtime {
+export function createLambdaRuntime(
+  server: Server,
+  powertools: PowertoolsThreshold | undefined,
+  measuring?: Measuring,
+): Runtime {
   return createRuntime(server, {
     variables: process.env,
     powertools,
     measuring,
-    openAdapters: (runtime) => openAwsAdapters(runtime, process.env, "check", runtime.light.size > 0),
+    openAdapters: (runtime) =>
+      openAwsAdapters(runtime, process.env, "check", runtime.light.size > 0),
     isFrozenBetweenEvents: true,
   });
 }

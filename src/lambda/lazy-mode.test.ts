@@ -4,13 +4,21 @@ import { lazyMode } from "./lazy-mode.ts";
 import type { ExecutionMode } from "./middleware.ts";
 
 /** Runs the handler with what it was given, and says so. */
-const plainMode = ((_tools: unknown, befores: unknown[], handler: (...given: unknown[]) => unknown) =>
+const plainMode = ((
+  _tools: unknown,
+  befores: unknown[],
+  handler: (...given: unknown[]) => unknown,
+) =>
   async (event: unknown, context: unknown) => [
     befores.length,
     await handler(event, context, "options"),
   ]) as unknown as ExecutionMode;
 
-const echo = async (event: unknown, context: unknown, options: unknown) => [event, context, options];
+const echo = async (event: unknown, context: unknown, options: unknown) => [
+  event,
+  context,
+  options,
+];
 type Invoke = (event: unknown, context: unknown) => Promise<unknown>;
 
 test("a mode is loaded with the first invocation, once for all that come", async () => {
@@ -18,7 +26,9 @@ test("a mode is loaded with the first invocation, once for all that come", async
   const invoke = middy({ executionMode: lazyMode(load) }).handler(echo as never) as Invoke;
   expect(load).not.toHaveBeenCalled();
   const all = await Promise.all([invoke("a", "c"), invoke("b", "c")]);
-  expect([...all, await invoke("d", "c")]).toEqual(["a", "b", "d"].map((event) => [0, [event, "c", "options"]]));
+  expect([...all, await invoke("d", "c")]).toEqual(
+    ["a", "b", "d"].map((event) => [0, [event, "c", "options"]]),
+  );
   expect(load).toHaveBeenCalledTimes(1);
 });
 
@@ -30,7 +40,9 @@ test("a load that failed fails its invocation and is tried again", async () => {
 });
 
 test("middlewares and another handler count whenever they come", async () => {
-  const function_ = middy({ executionMode: lazyMode(async () => plainMode) }).handler(echo as never);
+  const function_ = middy({ executionMode: lazyMode(async () => plainMode) }).handler(
+    echo as never,
+  );
   const invoke = function_ as Invoke;
   function_.before(() => undefined);
   expect(await invoke("a", "c")).toEqual([1, ["a", "c", "options"]]);

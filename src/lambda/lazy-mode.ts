@@ -4,7 +4,14 @@ import type { ExecutionMode } from "./middleware.ts";
 type Handler = (event: unknown, context: unknown, options?: unknown) => unknown;
 
 /** What Middy calls a mode with, and what it gets: its types say `() => void`. */
-type Mode = (tools: unknown, befores: unknown, handler: Handler, afters: unknown, onErrors: unknown, plugin: unknown) => Handler;
+type Mode = (
+  tools: unknown,
+  befores: unknown,
+  handler: Handler,
+  afters: unknown,
+  onErrors: unknown,
+  plugin: unknown,
+) => Handler;
 
 /**
  * A Middy execution mode that is loaded with the first invocation: what a function imports is what its cold start waits
@@ -15,10 +22,17 @@ export function lazyMode(load: () => Promise<ExecutionMode>): ExecutionMode {
     let handler = initialHandler;
     const loaded = lazy(async () => {
       const made = (await load()) as unknown as Mode;
-      return made(tools, befores, (event, context, options) => handler(event, context, options), ...rest);
+      return made(
+        tools,
+        befores,
+        (event, context, options) => handler(event, context, options),
+        ...rest,
+      );
     });
     const lazyHandler = (event: unknown, context: unknown) =>
-      loaded.value === undefined ? loaded.open().then((run) => run(event, context)) : loaded.value(event, context);
+      loaded.value === undefined
+        ? loaded.open().then((run) => run(event, context))
+        : loaded.value(event, context);
     lazyHandler.handler = (replacement: Handler) => {
       handler = replacement;
       return lazyHandler;

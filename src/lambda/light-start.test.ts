@@ -53,7 +53,9 @@ afterEach(async () => {
 });
 
 const limits = defineFeature("limits", (r) => {
-  const { limit } = r.config({ keys: { limit: createSystemConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) } });
+  const { limit } = r.config({
+    keys: { limit: createSystemConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) },
+  });
   const query = (name: string, handler: Parameters<typeof r.query>[1]["handler"]) =>
     r.query(`limit.${name}`, { route: `GET /${name}`, access: access.everyone, handler });
   query("show", async (ctx) => ctx.config(limit));
@@ -63,21 +65,33 @@ const limits = defineFeature("limits", (r) => {
   });
   query("pages", async (ctx) => {
     const pages = [];
-    for await (const { Items } of paginateQuery({ client: ctx.db }, { TableName: "others" })) pages.push(Items);
+    for await (const { Items } of paginateQuery({ client: ctx.db }, { TableName: "others" }))
+      pages.push(Items);
     return pages;
   });
 });
 const notes = defineFeature("notes", (r) => {
-  const { limit } = r.config({ keys: { limit: createSystemConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) } });
+  const { limit } = r.config({
+    keys: { limit: createSystemConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) },
+  });
   r.table("notes", { partitionKey: "pk" });
-  r.query("note.limit", { route: "GET /notes", access: access.everyone, handler: async (ctx) => ctx.config(limit) });
+  r.query("note.limit", {
+    route: "GET /notes",
+    access: access.everyone,
+    handler: async (ctx) => ctx.config(limit),
+  });
 });
 const marks = defineFeature("marks", (r) => {
   r.write("mark.set", { route: "PUT /marks", access: access.everyone, handler: async () => 1 });
 });
 
 const serve = (features: readonly Feature[] = [limits], options = {}) => {
-  const server = buildServer({ features, log: { level: "error" }, cache: { ttlMs: 0 }, ...options });
+  const server = buildServer({
+    features,
+    log: { level: "error" },
+    cache: { ttlMs: 0 },
+    ...options,
+  });
   servers.push(server);
   return server;
 };
@@ -120,7 +134,9 @@ test("its ctx.db waits for the SDK, which reads from then on", async () => {
 });
 
 test("the SDK's paginators take its ctx.db in the first request", async () => {
-  expect(await ask(lambdaHandler(serve(), "limits.limit.pages"), "/pages")).toEqual([[{ id: "1" }]]);
+  expect(await ask(lambdaHandler(serve(), "limits.limit.pages"), "/pages")).toEqual([
+    [{ id: "1" }],
+  ]);
 });
 
 test.each([
@@ -160,7 +176,9 @@ test("a function that starts loads the SDK, unless all it answers reads configur
   expect(isLoaded([limits, notes])).toBe(true);
   expect(isLoaded([limits, marks])).toBe(true);
   expect(isLoaded([limits, marks], "marks.mark.set")).toBe(true);
-  expect(isLoaded([limits], undefined, { dynamodb: { endpoint: "http://127.0.0.1:1" } })).toBe(true);
+  expect(isLoaded([limits], undefined, { dynamodb: { endpoint: "http://127.0.0.1:1" } })).toBe(
+    true,
+  );
   expect(isLoaded([limits], undefined, { ssm: { path: "/app" } })).toBe(true);
   vi.stubEnv("AWS_LAMBDA_INITIALIZATION_TYPE", "provisioned-concurrency");
   expect(isLoaded([limits])).toBe(true);

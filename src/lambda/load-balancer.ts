@@ -17,13 +17,19 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
   maxResultBytes: 1_000_000,
   maxCookies: (event) => (hasLists(event) ? Number.POSITIVE_INFINITY : 1),
   matches: (event) =>
-    typeof event.httpMethod === "string" && typeof event.path === "string" && typeof event.requestContext?.elb === "object",
+    typeof event.httpMethod === "string" &&
+    typeof event.path === "string" &&
+    typeof event.requestContext?.elb === "object",
   method: (event) => event.httpMethod,
   headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
   request: (event, headers, { signal, deadlineMs }) => ({
     method: event.httpMethod,
     path: event.path,
-    query: joinQuery(event.queryStringParameters, event.multiValueQueryStringParameters, (text) => text),
+    query: joinQuery(
+      event.queryStringParameters,
+      event.multiValueQueryStringParameters,
+      (text) => text,
+    ),
     headers,
     // The last entry is the load balancer's own; those before it are the client's to write.
     ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
@@ -34,10 +40,18 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
     readBody: bodyReader(event),
   }),
   write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }, event) => {
-    const result = { statusCode, statusDescription: statusDescription(statusCode), body, isBase64Encoded };
+    const result = {
+      statusCode,
+      statusDescription: statusDescription(statusCode),
+      body,
+      isBase64Encoded,
+    };
     if (!hasLists(event)) {
       const [cookie] = cookies; // one name, one value: there is no room for a second
-      return { ...result, headers: cookie === undefined ? headers : { ...headers, "set-cookie": cookie } };
+      return {
+        ...result,
+        headers: cookie === undefined ? headers : { ...headers, "set-cookie": cookie },
+      };
     }
     const lists: Record<string, string[]> = {};
     for (const [name, value] of Object.entries(headers)) lists[name] = [value];

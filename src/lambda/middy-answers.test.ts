@@ -41,17 +41,34 @@ afterEach(async () => {
   vi.restoreAllMocks();
 });
 
-type Result = { statusCode: number; headers: Record<string, string>; body?: string; cookies?: string[] };
+type Result = {
+  statusCode: number;
+  headers: Record<string, string>;
+  body?: string;
+  cookies?: string[];
+};
 
 /** A function around an existing handler, called with an event of an HTTP API. */
-function adopted(existing: (event: unknown, context: AdoptedContext) => unknown, use: middy.MiddlewareObj[] = [writeOnce()]) {
-  const mode = requestScope(buildServer({ features: [feature] }), { handler: "legacy.order.create" });
+function adopted(
+  existing: (event: unknown, context: AdoptedContext) => unknown,
+  use: middy.MiddlewareObj[] = [writeOnce()],
+) {
+  const mode = requestScope(buildServer({ features: [feature] }), {
+    handler: "legacy.order.create",
+  });
   const handler = middy({ executionMode: mode })
     .use(use)
     .handler(existing as never);
   return async (headers: Record<string, string> = {}, method = "POST") => {
     const requestContext = { http: { method, sourceIp: "127.0.0.1" }, stage: "$default" };
-    const event = { version: "2.0", rawPath: "/orders", rawQueryString: "", headers, requestContext, body: "{}" };
+    const event = {
+      version: "2.0",
+      rawPath: "/orders",
+      rawQueryString: "",
+      headers,
+      requestContext,
+      body: "{}",
+    };
     return (await handler(event as never, {} as never)) as unknown as Result;
   };
 }
@@ -65,26 +82,37 @@ test.each([
   ["no body", { statusCode: 204, body: null }, 204],
   ["a number as its body", { statusCode: 200, body: 7 }, 200],
   ["an object as its body", { statusCode: 200, body: { a: 1 } }, 200],
-  ["null wherever it can be", { statusCode: 200, headers: null, multiValueHeaders: null, cookies: null, body: null }, 200],
+  [
+    "null wherever it can be",
+    { statusCode: 200, headers: null, multiValueHeaders: null, cookies: null, body: null },
+    200,
+  ],
   ["its status as text", { statusCode: "201", body: "a" }, 201],
   ["a strange isBase64Encoded", { statusCode: 200, body: "a", isBase64Encoded: "maybe" }, 200],
-])("an answer with %s is one, with a claim, without one, and early", async (_what, result, status) => {
-  let effects = 0;
-  const claimed = adopted(async () => {
-    effects += 1;
-    return result;
-  });
-  const headers = withKey();
-  const answers = [await claimed(headers), await claimed(headers), await claimed(headers)];
-  expect(answers.map(({ statusCode }) => statusCode)).toEqual([status, status, status]);
-  expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
-  expect(effects).toBe(1);
+])(
+  "an answer with %s is one, with a claim, without one, and early",
+  async (_what, result, status) => {
+    let effects = 0;
+    const claimed = adopted(async () => {
+      effects += 1;
+      return result;
+    });
+    const headers = withKey();
+    const answers = [await claimed(headers), await claimed(headers), await claimed(headers)];
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([status, status, status]);
+    expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
+    expect(effects).toBe(1);
 
-  const plain = await adopted(async () => result, [])();
-  const early = await adopted(async () => 1, [{ before: () => result }])();
-  const earlyClaimed = await adopted(async () => 1, [writeOnce(), { before: () => result }])(withKey());
-  for (const answer of [plain, early, earlyClaimed]) expect([answer.statusCode, answer.body]).toEqual([status, answers[0]?.body]);
-});
+    const plain = await adopted(async () => result, [])();
+    const early = await adopted(async () => 1, [{ before: () => result }])();
+    const earlyClaimed = await adopted(
+      async () => 1,
+      [writeOnce(), { before: () => result }],
+    )(withKey());
+    for (const answer of [plain, early, earlyClaimed])
+      expect([answer.statusCode, answer.body]).toEqual([status, answers[0]?.body]);
+  },
+);
 
 test.each([
   ["a body that JSON does not have", { statusCode: 201, body: circle }],
@@ -101,7 +129,11 @@ test.each([
     const headers = withKey();
     const answers = [await call(headers), await call(headers), await call(headers)];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([500, 500, 500]);
-    expect(answers.map(({ headers }) => headers["idempotent-replayed"])).toEqual([undefined, "true", "true"]);
+    expect(answers.map(({ headers }) => headers["idempotent-replayed"])).toEqual([
+      undefined,
+      "true",
+      "true",
+    ]);
     expect(answers.map(({ body }) => body)).toEqual(answers.map(() => answers[0]?.body));
     expect(JSON.parse(answers[0]?.body ?? "")).toMatchObject({
       error: "internal_error",
@@ -148,14 +180,18 @@ test("a commit of an answer that cannot be read is refused before anything is wr
 
 test("an answer that cannot be read is a 500 without a claim, and early", async () => {
   expect((await adopted(async () => ({ statusCode: 1 }), [])()).statusCode).toBe(500);
-  expect((await adopted(async () => 1, [{ before: () => ({ statusCode: 200, body: circle }) }])()).statusCode).toBe(500);
+  expect(
+    (await adopted(async () => 1, [{ before: () => ({ statusCode: 200, body: circle }) }])())
+      .statusCode,
+  ).toBe(500);
   const spoils: middy.MiddlewareObj = { after: () => ({ statusCode: 1 }) };
   expect((await adopted(async () => ({ statusCode: 200 }), [spoils])()).statusCode).toBe(500);
 });
 
 test("a length that a middleware made stale is that of the body that goes out", async () => {
   const lengthOf = async (result: object, method = "POST") =>
-    (await adopted(async () => ({ headers: { "Content-Length": "3" }, ...result }), [])({}, method)).headers["content-length"];
+    (await adopted(async () => ({ headers: { "Content-Length": "3" }, ...result }), [])({}, method))
+      .headers["content-length"];
   expect(await lengthOf({ statusCode: 200, body: "größer" })).toBe("8");
   expect(await lengthOf({ statusCode: 200, body: "AAEC\nAw==", isBase64Encoded: true })).toBe("4");
   expect(await lengthOf({ statusCode: 204 })).toBeUndefined();

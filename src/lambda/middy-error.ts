@@ -9,10 +9,20 @@ export function fromMiddy(error: unknown): unknown {
   if (isEarlyTimeout(error)) return new FrameworkError("timeout", timeoutMessage);
   // Safe: what is read of it is checked.
   const { statusCode, message, expose, headers } = error as Error & HttpErrorLike;
-  if (typeof statusCode !== "number" || !Number.isInteger(statusCode) || statusCode < 400 || statusCode > 499) return error;
+  if (
+    typeof statusCode !== "number" ||
+    !Number.isInteger(statusCode) ||
+    statusCode < 400 ||
+    statusCode > 499
+  )
+    return error;
   // Safe: describing an error checks its headers.
   const details = { cause: error, headers: (headers ?? {}) as Record<string, string> };
-  return new PipelineError(expose === false ? "The request was refused" : message, statusCode, details);
+  return new PipelineError(
+    expose === false ? "The request was refused" : message,
+    statusCode,
+    details,
+  );
 }
 
 /** What is said where the time is over. */
@@ -27,6 +37,8 @@ interface HttpErrorLike {
 /** What `timeoutEarlyResponse` throws by default, of this copy of Middy or of another. */
 function isEarlyTimeout({ name, cause }: Error): boolean {
   return (
-    name === "TimeoutError" && typeof cause === "object" && (cause as { package?: unknown } | null)?.package === "@middy/core"
+    name === "TimeoutError" &&
+    typeof cause === "object" &&
+    (cause as { package?: unknown } | null)?.package === "@middy/core"
   );
 }

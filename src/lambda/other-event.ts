@@ -8,7 +8,9 @@ export function kindOf(event: unknown): string {
   if ("detail-type" in event) return "of EventBridge";
   const record = firstRecord(event);
   const source = record?.["eventSource"] ?? record?.["EventSource"];
-  return typeof source === "string" && /^aws:[a-z0-9]{1,30}$/.test(source) ? `records of ${source}` : "of an unknown kind";
+  return typeof source === "string" && /^aws:[a-z0-9]{1,30}$/.test(source)
+    ? `records of ${source}`
+    : "of an unknown kind";
 }
 
 /** Whether an event that is not HTTP carries a request from outside the account, which any client may have sent. Never throws. */
@@ -23,13 +25,16 @@ function requestKind(event: Record<string, unknown>): string | undefined {
   if (asksAuthorizer(event)) return "one that API Gateway asks a Lambda authorizer with";
   if ("authorizationToken" in event) return "one that AppSync asks a Lambda authorizer with";
   if (isOfSocket(requestContext)) return "of a WebSocket API";
-  if ("raw_path" in event || (isObject(requestContext) && "serviceNetworkArn" in requestContext)) return "of VPC Lattice";
+  if ("raw_path" in event || (isObject(requestContext) && "serviceNetworkArn" in requestContext))
+    return "of VPC Lattice";
   if (isObject(info) && ("fieldName" in info || "channel" in info)) return "of AppSync";
   const record = firstRecord(event);
   return record !== undefined && "cf" in record ? "of CloudFront (Lambda@Edge)" : undefined;
 }
 
-function firstRecord({ Records: records }: Record<string, unknown>): Record<string, unknown> | undefined {
+function firstRecord({
+  Records: records,
+}: Record<string, unknown>): Record<string, unknown> | undefined {
   const record: unknown = Array.isArray(records) ? records[0] : undefined;
   return isObject(record) ? record : undefined;
 }

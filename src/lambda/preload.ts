@@ -9,12 +9,18 @@ import * as always from "./lambda-runtime.ts";
  *
  * @param name - the handler that alone is called; default: all that have a route.
  */
-export function loadSdk({ registry, ...server }: DeclaredServer, name?: string): Promise<unknown> | undefined {
+export function loadSdk(
+  { registry, ...server }: DeclaredServer,
+  name?: string,
+): Promise<unknown> | undefined {
   const light = lightHandlers({ registry, ...server });
   const called = [...registry.handlers.values()].filter((handler) =>
     name === undefined ? handler.route : handler.name === name,
   );
   const isOnDemand = (process.env["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
-  const isLight = isOnDemand && leanSettings(process.env) !== undefined && called.every((handler) => light.has(handler));
+  const isLight =
+    isOnDemand &&
+    leanSettings(process.env) !== undefined &&
+    called.every((handler) => light.has(handler));
   return isLight ? undefined : always.loadSdk();
 }

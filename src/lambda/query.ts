@@ -5,7 +5,11 @@ type Values = Readonly<Record<string, unknown>> | null | undefined;
  * which is the last of them; a list may be empty, or be left out. An API Gateway has decoded them, so `encode` encodes
  * them again; a load balancer leaves them as they were sent.
  */
-export function joinQuery(single: Values, multiple: Values, encode: (text: string) => string): string {
+export function joinQuery(
+  single: Values,
+  multiple: Values,
+  encode: (text: string) => string,
+): string {
   const pairs: string[] = [];
   const listed = new Set<string>();
   for (const [name, values] of entriesOf(multiple)) {
@@ -17,7 +21,8 @@ export function joinQuery(single: Values, multiple: Values, encode: (text: strin
   }
   for (const [name, values] of entriesOf(single)) {
     if (listed.has(name)) continue;
-    for (const value of [values].flat()) if (typeof value === "string") pairs.push(pair(name, value, encode));
+    for (const value of [values].flat())
+      if (typeof value === "string") pairs.push(pair(name, value, encode));
   }
   return pairs.join("&");
 }

@@ -1,4 +1,9 @@
-import { GetQueueUrlCommand, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  GetQueueUrlCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../declare/feature.ts";
@@ -39,7 +44,13 @@ const event = (name: string, eventId = name) =>
     version: "0",
     "detail-type": "batch.sent",
     source: "keelson",
-    detail: { kind: "shared", type: "batch.sent", eventId, payload: { name, requestId: "r1" }, ...cause },
+    detail: {
+      kind: "shared",
+      type: "batch.sent",
+      eventId,
+      payload: { name, requestId: "r1" },
+      ...cause,
+    },
   });
 const job = (name: string, group = name) =>
   JSON.stringify({ jobId: name, name: "batches.batch.work", payload: { name, group }, ...cause });
@@ -88,21 +99,31 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-const urlOf = async (name: string) => (await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl;
+const urlOf = async (name: string) =>
+  (await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl;
 
 /** Sends bodies, and receives them as the event source mapping would; what an earlier test handed back stays in the queue. */
-async function received(kind: "events" | "jobs", bodies: readonly string[], queueName = names[kind]) {
+async function received(
+  kind: "events" | "jobs",
+  bodies: readonly string[],
+  queueName = names[kind],
+) {
   const QueueUrl = await urlOf(names[kind]);
   const sent = new Set<string | undefined>();
   for (const body of bodies) {
     const ordered =
       kind === "jobs"
         ? {
-            MessageGroupId: String((JSON.parse(body) as { payload: { group: string } }).payload.group),
+            MessageGroupId: String(
+              (JSON.parse(body) as { payload: { group: string } }).payload.group,
+            ),
             MessageDeduplicationId: crypto.randomUUID(),
           }
         : {};
-    sent.add((await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: body, ...ordered }))).MessageId);
+    sent.add(
+      (await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: body, ...ordered })))
+        .MessageId,
+    );
   }
   const messages = new Map<string, Parameters<LambdaQueueHandler>[0]["Records"][number]>();
   while (messages.size < bodies.length) {
@@ -133,10 +154,17 @@ async function received(kind: "events" | "jobs", bodies: readonly string[], queu
 }
 
 /** The bodies that have to come again. */
-async function invoke(records: Parameters<LambdaQueueHandler>[0]["Records"], remainingMs = 30_000): Promise<string[]> {
-  const { batchItemFailures } = await queue({ Records: records }, { getRemainingTimeInMillis: () => remainingMs });
+async function invoke(
+  records: Parameters<LambdaQueueHandler>[0]["Records"],
+  remainingMs = 30_000,
+): Promise<string[]> {
+  const { batchItemFailures } = await queue(
+    { Records: records },
+    { getRemainingTimeInMillis: () => remainingMs },
+  );
   return batchItemFailures.map(
-    ({ itemIdentifier }) => records.find(({ messageId }) => messageId === itemIdentifier)?.body ?? "?",
+    ({ itemIdentifier }) =>
+      records.find(({ messageId }) => messageId === itemIdentifier)?.body ?? "?",
   );
 }
 
@@ -153,9 +181,13 @@ describe("a batch of events", () => {
     const [record, other] = await received("events", [event("aged"), event("ageless")]);
     if (record === undefined || other === undefined) throw new Error("two were sent");
     const { SentTimestamp: _left, ...attributes } = other.attributes;
-    expect(await invoke([record, { ...other, attributes: attributes as typeof other.attributes }])).toEqual([]);
+    expect(
+      await invoke([record, { ...other, attributes: attributes as typeof other.attributes }]),
+    ).toEqual([]);
     const ended = lines.filter(({ msg }) => msg === "event.completed");
-    expect(ended.map(({ outcome, attempt, ageMs }) => [outcome, attempt, typeof ageMs]).sort()).toEqual([
+    expect(
+      ended.map(({ outcome, attempt, ageMs }) => [outcome, attempt, typeof ageMs]).sort(),
+    ).toEqual([
       ["processed", 1, "number"],
       ["processed", 1, "undefined"],
     ]);
@@ -163,28 +195,48 @@ describe("a batch of events", () => {
 
   test("of a fair queue is not held up by one that fails in its group, nor buried by it", async () => {
     broken.add("broken");
-    const records = await received("events", [event("broken"), event("behind"), event("never-fair"), event("last")]);
-    const fair = records.map((record) => ({ ...record, attributes: { ...record.attributes, MessageGroupId: "acme" } }));
+    const records = await received("events", [
+      event("broken"),
+      event("behind"),
+      event("never-fair"),
+      event("last"),
+    ]);
+    const fair = records.map((record) => ({
+      ...record,
+      attributes: { ...record.attributes, MessageGroupId: "acme" },
+    }));
     expect(await invoke(fair)).toEqual([event("broken")]);
     expect(runs.sort()).toEqual(["behind", "broken", "last", "never-fair"]);
-    expect(lines.filter(({ msg }) => msg === "queue.dead_lettered")).toMatchObject([{ eventId: "never-fair" }]);
+    expect(lines.filter(({ msg }) => msg === "queue.dead_lettered")).toMatchObject([
+      { eventId: "never-fair" },
+    ]);
     expect(lines.filter(({ msg }) => msg === "queue.dead_letter_failed")).toEqual([]);
   });
 
   test("answers with those that failed alone, and buries what can never be done with one line that says why", async () => {
     broken.add("broken");
     const poison = '{"detail-type":"x","detail":{"kind":"private"}}';
-    const records = await received("events", [event("c"), event("broken"), poison, event("never-1")]);
+    const records = await received("events", [
+      event("c"),
+      event("broken"),
+      poison,
+      event("never-1"),
+    ]);
     expect(await invoke(records)).toEqual([event("broken")]);
     expect(runs.sort()).toEqual(["broken", "c", "never-1"]);
     const deadLettered = lines.filter(({ msg }) => msg === "queue.dead_lettered");
-    expect(deadLettered.map(({ reason }) => reason).sort()).toEqual(["its kind is not shared", "never-1 can never be done"]);
-    expect(deadLettered.find(({ reason }) => reason === "never-1 can never be done")).toMatchObject({
-      level: "error",
-      event: "batch.sent",
-      eventId: "never-1",
-      origRequestId: "r1",
-    });
+    expect(deadLettered.map(({ reason }) => reason).sort()).toEqual([
+      "its kind is not shared",
+      "never-1 can never be done",
+    ]);
+    expect(deadLettered.find(({ reason }) => reason === "never-1 can never be done")).toMatchObject(
+      {
+        level: "error",
+        event: "batch.sent",
+        eventId: "never-1",
+        origRequestId: "r1",
+      },
+    );
     expect(lines.find(({ msg }) => msg === "queue.retry")).toMatchObject({
       reason: "broken is broken",
       afterMs: 1_000,
@@ -199,9 +251,13 @@ describe("a batch of events", () => {
     vi.stubEnv("KEELSON_EVENT_QUEUE", names.events);
     vi.stubEnv("KEELSON_JOB_QUEUE", String(await urlOf(names.events)));
     queue = lambdaQueue(build());
-    expect(await invoke(await received("events", [job("welcome-job"), event("welcome")]))).toEqual([]);
+    expect(await invoke(await received("events", [job("welcome-job"), event("welcome")]))).toEqual(
+      [],
+    );
     expect(runs.sort()).toEqual(["welcome", "welcome-job"]);
-    expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toMatchObject([{ queue: names.events }]);
+    expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toMatchObject([
+      { queue: names.events },
+    ]);
   });
 
   test("is not begun where no time is left, and comes again", async () => {
@@ -227,7 +283,12 @@ describe("a batch of events", () => {
 describe("an ordered batch of jobs", () => {
   test("keeps the order of a group: what stands behind a job that failed comes again with it, other groups go on", async () => {
     broken.add("one-1");
-    const records = await received("jobs", [job("one-1", "one"), job("one-2", "one"), job("two-1", "two"), job("two-2", "two")]);
+    const records = await received("jobs", [
+      job("one-1", "one"),
+      job("one-2", "one"),
+      job("two-1", "two"),
+      job("two-2", "two"),
+    ]);
     expect((await invoke(records)).sort()).toEqual([job("one-1", "one"), job("one-2", "one")]);
     expect(runs.filter((name) => name.startsWith("one"))).toEqual(["one-1"]);
     expect(runs.filter((name) => name.startsWith("two"))).toEqual(["two-1", "two-2"]);
@@ -238,7 +299,9 @@ describe("an ordered batch of jobs", () => {
     expect(await invoke(await received("jobs", [job("elsewhere")], other))).toEqual([]);
     expect(await invoke(await received("jobs", [job("elsewhere-2")], other))).toEqual([]);
     expect(runs).toEqual(["elsewhere", "elsewhere-2"]);
-    expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toMatchObject([{ level: "warn", queue: other }]);
+    expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toMatchObject([
+      { level: "warn", queue: other },
+    ]);
   });
 
   test("has no event in it: one is dead-lettered", async () => {

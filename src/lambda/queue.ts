@@ -5,7 +5,10 @@ import { marked } from "./function-mark.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for SQS batches. */
-export type LambdaQueueHandler = (event: SQSEvent, context: TimedContext) => Promise<SQSBatchResponse>;
+export type LambdaQueueHandler = (
+  event: SQSEvent,
+  context: TimedContext,
+) => Promise<SQSBatchResponse>;
 
 /**
  * Makes one Lambda function that consumes events and runs jobs, for both queues. It returns the messages to retry, so the

@@ -25,12 +25,19 @@ export type LegacyContext = AdoptedContext;
  *   .use(httpJsonBodyParser())
  *   .handler(existing);
  */
-export function requestScope(server: Server, { handler, access = rules.everyone }: RequestScopeOptions): ExecutionMode {
+export function requestScope(
+  server: Server,
+  { handler, access = rules.everyone }: RequestScopeOptions,
+): ExecutionMode {
   if (!/^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){2}$/.test(handler)) {
-    throw new Error(`requestScope: the name ${JSON.stringify(handler)} is not <feature>.<entity>.<operation>`);
+    throw new Error(
+      `requestScope: the name ${JSON.stringify(handler)} is not <feature>.<entity>.<operation>`,
+    );
   }
   if (serverInternals(server).registry.handlers.has(handler)) {
-    throw new Error(`requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`);
+    throw new Error(
+      `requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`,
+    );
   }
   const invoked = prepareLambda(server, () => import("./adopted-handler.ts"));
   return lazyMode(async () => {

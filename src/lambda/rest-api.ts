@@ -1,6 +1,13 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
 import type { GatewayClaims } from "../identity/claims.ts";
-import { bodyReader, claimsBy, encodedPath, type HttpCodec, isNoRequest, withoutStage } from "./codec.ts";
+import {
+  bodyReader,
+  claimsBy,
+  encodedPath,
+  type HttpCodec,
+  isNoRequest,
+  withoutStage,
+} from "./codec.ts";
 import { eventHeaders } from "./headers.ts";
 import { joinQuery } from "./query.ts";
 
@@ -25,7 +32,11 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
   request: (event, headers, { signal, deadlineMs }) => ({
     method: event.httpMethod,
     path: path(event),
-    query: joinQuery(event.queryStringParameters, event.multiValueQueryStringParameters, encodeURIComponent),
+    query: joinQuery(
+      event.queryStringParameters,
+      event.multiValueQueryStringParameters,
+      encodeURIComponent,
+    ),
     headers,
     ip: event.requestContext.identity?.sourceIp,
     signal,
@@ -48,7 +59,9 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
  * only that one says its version.
  */
 function path(event: RestApiEvent): string {
-  return isOfHttpApi(event) ? encodedPath(withoutStage(event.path, event.requestContext.stage)) : event.path;
+  return isOfHttpApi(event)
+    ? encodedPath(withoutStage(event.path, event.requestContext.stage))
+    : event.path;
 }
 
 function isOfHttpApi(event: RestApiEvent): boolean {
@@ -60,9 +73,13 @@ function isOfHttpApi(event: RestApiEvent): boolean {
  * a Lambda authorizer beside its `principalId`. Only the gateway writes `requestContext`.
  */
 function verifiedClaims(event: RestApiEvent): GatewayClaims | undefined {
-  const { authorizer } = event.requestContext as { authorizer?: { claims?: unknown; principalId?: unknown } | null };
+  const { authorizer } = event.requestContext as {
+    authorizer?: { claims?: unknown; principalId?: unknown } | null;
+  };
   const verified = claimsBy(isOfHttpApi(event) ? "jwt" : "cognito", authorizer?.claims);
-  return verified ?? (authorizer?.principalId === undefined ? undefined : claimsBy("lambda", authorizer));
+  return (
+    verified ?? (authorizer?.principalId === undefined ? undefined : claimsBy("lambda", authorizer))
+  );
 }
 
 function isObject(value: unknown): value is object {

@@ -11,22 +11,43 @@ test.each([
   ["nought", 0, { body: "0" }],
   ["a boolean", false, { body: "false" }],
   ["an object", { a: 1 }, { body: '{"a":1}', headers: { "content-type": "application/json" } }],
-  ["data that is named as a stream is", { pipe: 1, getReader: "x" }, { body: '{"pipe":1,"getReader":"x"}', headers: json }],
+  [
+    "data that is named as a stream is",
+    { pipe: 1, getReader: "x" },
+    { body: '{"pipe":1,"getReader":"x"}', headers: json },
+  ],
   ["a list", [1], { body: "[1]", headers: { "content-type": "application/json" } }],
   ["bytes", new Uint8Array([0, 255]), { body: "AP8=", isBase64Encoded: true }],
   ["an empty text", "", { body: "" }],
 ])("a body may be %s", (_what, body, expected) => {
-  expect(readResult({ statusCode: 200, body })).toEqual({ statusCode: 200, headers: {}, cookies: [], ...expected });
+  expect(readResult({ statusCode: 200, body })).toEqual({
+    statusCode: 200,
+    headers: {},
+    cookies: [],
+    ...expected,
+  });
 });
 
 test("an object as the body keeps the content type that was given", () => {
   const headers = { "Content-Type": "application/vnd.api+json" };
-  expect(readResult({ statusCode: 200, headers, body: {} }).headers).toEqual({ "content-type": "application/vnd.api+json" });
+  expect(readResult({ statusCode: 200, headers, body: {} }).headers).toEqual({
+    "content-type": "application/vnd.api+json",
+  });
 });
 
 test("null is as good as absent, wherever a result has it", () => {
-  const nothing = { headers: null, multiValueHeaders: null, cookies: null, isBase64Encoded: null, body: null };
-  expect(readResult({ statusCode: 204, ...nothing })).toEqual({ statusCode: 204, headers: {}, cookies: [] });
+  const nothing = {
+    headers: null,
+    multiValueHeaders: null,
+    cookies: null,
+    isBase64Encoded: null,
+    body: null,
+  };
+  expect(readResult({ statusCode: 204, ...nothing })).toEqual({
+    statusCode: 204,
+    headers: {},
+    cookies: [],
+  });
 });
 
 test("a status may be text of three digits", () => {
@@ -42,7 +63,9 @@ test.each([
   [{}, false],
   [undefined, undefined],
 ])("isBase64Encoded of %j counts as %j", (isBase64Encoded, expected) => {
-  expect(readResult({ statusCode: 200, body: "YQ==", isBase64Encoded }).isBase64Encoded).toBe(expected);
+  expect(readResult({ statusCode: 200, body: "YQ==", isBase64Encoded }).isBase64Encoded).toBe(
+    expected,
+  );
 });
 
 test.each([
@@ -52,12 +75,25 @@ test.each([
   ["an object whose statusCode is null", { statusCode: null }, '{"statusCode":null}'],
   ["nothing", undefined, undefined],
 ])("%s without a status is the body of a 200", (_what, result, body) => {
-  expect(readResult(result)).toEqual({ statusCode: 200, headers: { "content-type": "application/json" }, cookies: [], body });
+  expect(readResult(result)).toEqual({
+    statusCode: 200,
+    headers: { "content-type": "application/json" },
+    cookies: [],
+    body,
+  });
 });
 
 test("a header without a value is left out, and a list of values is joined", () => {
-  const headers = { "X-None": undefined, "X-Null": null, "X-Empty": "", "X-Many": ["a", null, 2], "X-No": [] };
-  expect(readResult({ statusCode: 200, headers, multiValueHeaders: { "x-gone": [undefined] } }).headers).toEqual({
+  const headers = {
+    "X-None": undefined,
+    "X-Null": null,
+    "X-Empty": "",
+    "X-Many": ["a", null, 2],
+    "X-No": [],
+  };
+  expect(
+    readResult({ statusCode: 200, headers, multiValueHeaders: { "x-gone": [undefined] } }).headers,
+  ).toEqual({
     "x-empty": "",
     "x-many": "a, 2",
   });
@@ -77,14 +113,20 @@ test("every cookie is kept, however its header is spelled and wherever it stands
 
 test("a member is what plain Lambda's JSON makes of it: the text of a date, and nothing of a function or a symbol", () => {
   const when = new Date(0);
-  const headers = { "Last-Modified": when, "X-Many": [when, Symbol("a")], "X-Function": () => "secret", "X-Symbol": Symbol("a") };
+  const headers = {
+    "Last-Modified": when,
+    "X-Many": [when, Symbol("a")],
+    "X-Function": () => "secret",
+    "X-Symbol": Symbol("a"),
+  };
   expect(readResult({ statusCode: 200, headers, body: when })).toEqual({
     statusCode: 200,
     headers: { "last-modified": "1970-01-01T00:00:00.000Z", "x-many": "1970-01-01T00:00:00.000Z" },
     cookies: [],
     body: "1970-01-01T00:00:00.000Z",
   });
-  for (const body of [() => "secret", Symbol("a")]) expect(readResult({ statusCode: 200, body }).body).toBeUndefined();
+  for (const body of [() => "secret", Symbol("a")])
+    expect(readResult({ statusCode: 200, body }).body).toBeUndefined();
 });
 
 test("a result with a toJSON is what that gives", () => {
@@ -102,10 +144,22 @@ test.each([
   ["a status that is an object", { statusCode: {} }, "statusCode is a value of type object"],
   ["a fraction of a status", { statusCode: 200.5 }, "statusCode is 200.5"],
   ["headers that are text", { statusCode: 200, headers: "a: b" }, "headers are no object"],
-  ["headers that are a list", { statusCode: 200, multiValueHeaders: [] }, "multiValueHeaders are no object"],
-  ["a header that is an object", { statusCode: 200, headers: { "X-A": { a: 1 } } }, "the result's header X-A"],
+  [
+    "headers that are a list",
+    { statusCode: 200, multiValueHeaders: [] },
+    "multiValueHeaders are no object",
+  ],
+  [
+    "a header that is an object",
+    { statusCode: 200, headers: { "X-A": { a: 1 } } },
+    "the result's header X-A",
+  ],
   ["cookies that are an object", { statusCode: 200, cookies: { a: "1" } }, "the result's cookies"],
-  ["a header that has no text", { statusCode: 200, headers: { a: Object.create(null) } }, "the result's header a"],
+  [
+    "a header that has no text",
+    { statusCode: 200, headers: { a: Object.create(null) } },
+    "the result's header a",
+  ],
   ["a body with a circle", { statusCode: 200, body: circle }, "body cannot be written as JSON"],
   ["a body with a BigInt", { statusCode: 200, body: [1n] }, "body cannot be written as JSON"],
   ["a stream of Node's", { statusCode: 200, body: { pipe: () => undefined } }, "stream"],

@@ -10,13 +10,19 @@ import { jsonValue } from "./json-value.ts";
  * @throws TypeError for a result that no answer can be made of, saying which part and what to do.
  */
 export function readResult(result: unknown): LambdaAnswer {
-  const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded } = membersOf(jsonValue(result));
+  const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded } = membersOf(
+    jsonValue(result),
+  );
   if (statusCode === undefined || statusCode === null) {
     const text = typeof result === "string" ? result : jsonOf(result, "result");
     return { statusCode: 200, headers: { "content-type": jsonType }, cookies: [], body: text };
   }
   const read = resultHeaders({ headers, multiValueHeaders, cookies });
-  return { statusCode: statusOf(statusCode), ...read, ...contentOf(jsonValue(body), isBase64Encoded, read.headers) };
+  return {
+    statusCode: statusOf(statusCode),
+    ...read,
+    ...contentOf(jsonValue(body), isBase64Encoded, read.headers),
+  };
 }
 
 const jsonType = "application/json";
@@ -28,8 +34,11 @@ function membersOf(result: unknown): Readonly<Record<string, unknown>> {
 
 function statusOf(given: unknown): number {
   const status = typeof given === "string" && /^\d{3}$/.test(given) ? Number(given) : given;
-  if (typeof status === "number" && Number.isInteger(status) && status >= 200 && status <= 599) return status;
-  throw new TypeError(`the result's statusCode is ${shown(given)}; give a whole number from 200 to 599`);
+  if (typeof status === "number" && Number.isInteger(status) && status >= 200 && status <= 599)
+    return status;
+  throw new TypeError(
+    `the result's statusCode is ${shown(given)}; give a whole number from 200 to 599`,
+  );
 }
 
 function contentOf(
@@ -40,10 +49,18 @@ function contentOf(
   if (body === undefined || body === null) return { body: undefined };
   if (typeof body === "string") {
     const isAbsent = isBase64Encoded === undefined || isBase64Encoded === null;
-    return { body, isBase64Encoded: isAbsent ? undefined : isBase64Encoded === true || isBase64Encoded === "true" };
+    return {
+      body,
+      isBase64Encoded: isAbsent
+        ? undefined
+        : isBase64Encoded === true || isBase64Encoded === "true",
+    };
   }
   if (body instanceof Uint8Array) {
-    return { body: Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64"), isBase64Encoded: true };
+    return {
+      body: Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64"),
+      isBase64Encoded: true,
+    };
   }
   if (typeof body !== "object") return { body: String(body) };
   if (isStream(body)) throw new TypeError("the result's body is a stream; give the whole body");
@@ -61,7 +78,9 @@ function jsonOf(value: unknown, what: string): string | undefined {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    throw new TypeError(`the ${what} cannot be written as JSON; give text, or plain data`, { cause: error });
+    throw new TypeError(`the ${what} cannot be written as JSON; give text, or plain data`, {
+      cause: error,
+    });
   }
 }
 

@@ -34,7 +34,11 @@ const event = {
 type Invoke = (event: unknown, context: unknown) => unknown;
 
 /** Every kind of function, and an event of its own. */
-const kinds: readonly (readonly [name: string, make: (server: Server) => unknown, event: unknown])[] = [
+const kinds: readonly (readonly [
+  name: string,
+  make: (server: Server) => unknown,
+  event: unknown,
+])[] = [
   ["lambdaHttp", lambdaHttp, event],
   ["lambdaHandler", (server) => lambdaHandler(server, "chatty.word.say"), event],
   ["lambdaQueue", lambdaQueue, { Records: [] }],
@@ -44,7 +48,9 @@ const kinds: readonly (readonly [name: string, make: (server: Server) => unknown
   [
     "requestScope",
     (server) =>
-      middy({ executionMode: requestScope(server, { handler: "legacy.word.say" }) }).handler((async () => ({})) as never),
+      middy({ executionMode: requestScope(server, { handler: "legacy.word.say" }) }).handler(
+        (async () => ({})) as never,
+      ),
     event,
   ],
 ];
@@ -53,7 +59,9 @@ let lines: Record<string, unknown>[];
 
 beforeEach(() => {
   lines = [];
-  vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(JSON.parse(String(line))) > 0);
+  vi.spyOn(process.stdout, "write").mockImplementation(
+    (line) => lines.push(JSON.parse(String(line))) > 0,
+  );
   vi.stubEnv("AWS_REGION", "us-east-1");
   vi.stubEnv("AWS_ENDPOINT_URL", "http://127.0.0.1:9"); // nobody listens: what is asked there fails
   vi.stubEnv("AWS_ACCESS_KEY_ID", "test");
@@ -66,27 +74,34 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test.each(kinds)("each invocation of %s decides once whether it is sampled", async (_name, make, given) => {
-  vi.stubEnv("POWERTOOLS_LOGGER_SAMPLE_RATE", "0.5");
-  const server = buildServer({ features: [chatty] });
-  const invoke = make(server) as Invoke;
-  const invoked = async () => invoke(structuredClone(given), {});
-  await invoked().catch(() => undefined);
-  // Safe: an invocation has bound one.
-  const { log } = serverInternals(server).runtime as NonNullable<ReturnType<typeof serverInternals>["runtime"]>;
-  const refresh = vi.spyOn(log, "refreshSampling");
-  for (const times of [1, 2]) {
+test.each(kinds)(
+  "each invocation of %s decides once whether it is sampled",
+  async (_name, make, given) => {
+    vi.stubEnv("POWERTOOLS_LOGGER_SAMPLE_RATE", "0.5");
+    const server = buildServer({ features: [chatty] });
+    const invoke = make(server) as Invoke;
+    const invoked = async () => invoke(structuredClone(given), {});
     await invoked().catch(() => undefined);
-    expect(refresh).toHaveBeenCalledTimes(times);
-  }
-});
+    // Safe: an invocation has bound one.
+    const { log } = serverInternals(server).runtime as NonNullable<
+      ReturnType<typeof serverInternals>["runtime"]
+    >;
+    const refresh = vi.spyOn(log, "refreshSampling");
+    for (const times of [1, 2]) {
+      await invoked().catch(() => undefined);
+      expect(refresh).toHaveBeenCalledTimes(times);
+    }
+  },
+);
 
 test.each([
   ["1", 1],
   ["0", 0],
 ])("a function samples at the rate of POWERTOOLS_LOGGER_SAMPLE_RATE: %s", async (rate, count) => {
   vi.stubEnv("POWERTOOLS_LOGGER_SAMPLE_RATE", rate);
-  const invoke = lambdaHttp(buildServer({ features: [chatty], environment: "production" })) as Invoke;
+  const invoke = lambdaHttp(
+    buildServer({ features: [chatty], environment: "production" }),
+  ) as Invoke;
   expect(await invoke(event, {})).toMatchObject({ statusCode: 200 });
   expect(lines.filter(({ msg }) => msg === "said")).toHaveLength(count);
 });

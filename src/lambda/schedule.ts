@@ -5,7 +5,10 @@ import { marked } from "./function-mark.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for a rule that calls it each minute. */
-export type LambdaScheduleHandler = (event?: unknown, context?: TimedContext) => Promise<FiredSchedules>;
+export type LambdaScheduleHandler = (
+  event?: unknown,
+  context?: TimedContext,
+) => Promise<FiredSchedules>;
 
 /**
  * Makes a Lambda function for a rule of one minute, `rate(1 minute)`. It lets the schedules of the server fire that are due, each

@@ -12,7 +12,9 @@ let exit: ReturnType<typeof vi.spyOn>;
 beforeEach(() => {
   lines = [];
   before = process.listeners("SIGTERM") as NodeJS.SignalsListener[];
-  vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(JSON.parse(String(line))) > 0);
+  vi.spyOn(process.stdout, "write").mockImplementation(
+    (line) => lines.push(JSON.parse(String(line))) > 0,
+  );
   exit = vi.spyOn(process, "exit").mockImplementation((() => undefined) as never);
   vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "fn");
   vi.stubEnv("KEELSON_AUTH_SECRET", "");
@@ -23,7 +25,10 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-const added = () => (process.listeners("SIGTERM") as NodeJS.SignalsListener[]).filter((listener) => !before.includes(listener));
+const added = () =>
+  (process.listeners("SIGTERM") as NodeJS.SignalsListener[]).filter(
+    (listener) => !before.includes(listener),
+  );
 const terminate = () => added()[0]?.("SIGTERM");
 
 describe("SIGTERM in Lambda", () => {
@@ -52,12 +57,21 @@ describe("SIGTERM in Lambda", () => {
     expect(closed).toEqual(["last", "first"]);
     expect(lines).toMatchObject([
       { msg: "shutdown.close_failed", resource: "failing" },
-      { level: "info", msg: "shutdown.completed", clean: false, exitCode: 0, totalMs: expect.any(Number) },
+      {
+        level: "info",
+        msg: "shutdown.completed",
+        clean: false,
+        exitCode: 0,
+        totalMs: expect.any(Number),
+      },
     ]);
   });
 
   test("is measured, where the function measures", async () => {
-    const [clean, failing] = [buildServer({ features: [], metrics: {} }), buildServer({ features: [], metrics: {} })];
+    const [clean, failing] = [
+      buildServer({ features: [], metrics: {} }),
+      buildServer({ features: [], metrics: {} }),
+    ];
     failing.onClose("failing", () => Promise.reject(new Error("it would not close")));
     for (const server of [clean, failing]) lambdaHttp(server);
     terminate();

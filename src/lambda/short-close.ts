@@ -20,7 +20,9 @@ interface ShortClose {
  */
 export function closeAtShutdown(owner: object, bind: Bind): void {
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined) return;
-  const known = process.listeners("SIGTERM").find((listener) => mark in listener) as ShortClose | undefined; // safe: it has the mark
+  const known = process.listeners("SIGTERM").find((listener) => mark in listener) as
+    | ShortClose
+    | undefined; // safe: it has the mark
   const listener = known ?? shortClose();
   listener[mark].set(owner, bind);
   if (known === undefined) process.on("SIGTERM", listener);
@@ -45,5 +47,9 @@ async function closeOne(bind: Bind): Promise<void> {
   const clean = await closeResources(runtime, limitMs);
   runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": clean ? "clean" : "lossy" });
   runtime.metrics?.flush?.();
-  runtime.log.info("shutdown.completed", { clean, exitCode: 0, totalMs: Math.round(performance.now() - startMs) });
+  runtime.log.info("shutdown.completed", {
+    clean,
+    exitCode: 0,
+    totalMs: Math.round(performance.now() - startMs),
+  });
 }

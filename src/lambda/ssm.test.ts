@@ -23,10 +23,14 @@ const hello = defineFeature("hello", (r) => {
   r.query("limit.show", {
     route: "GET /limit",
     access: access.everyone,
-    handler: async (ctx) => ({ limit: await ctx.config(config.limit), token: await ctx.config(config.token) }),
+    handler: async (ctx) => ({
+      limit: await ctx.config(config.limit),
+      token: await ctx.config(config.token),
+    }),
   });
 });
-const build = () => buildServer({ features: [hello], ssm: { path: "/app" }, log: { level: "error" } });
+const build = () =>
+  buildServer({ features: [hello], ssm: { path: "/app" }, log: { level: "error" } });
 
 const event = {
   version: "2.0",
@@ -34,13 +38,21 @@ const event = {
   rawQueryString: "",
   headers: {},
   isBase64Encoded: false,
-  requestContext: { stage: "$default", http: { method: "GET", path: "/limit", sourceIp: "203.0.113.9" } },
+  requestContext: {
+    stage: "$default",
+    http: { method: "GET", path: "/limit", sourceIp: "203.0.113.9" },
+  },
 } as unknown as HttpApiEvent; // the parts of the event that are read
 
 async function stackWith(parameters: Readonly<Record<string, string>>) {
-  const app = await startTestApp(buildServer({ features: [hello], ssm: { path: "/app" } }), { parameters });
+  const app = await startTestApp(buildServer({ features: [hello], ssm: { path: "/app" } }), {
+    parameters,
+  });
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
-  const client = new SSMClient({ endpoint: app.env["AWS_ENDPOINT_URL"] ?? "", region: "us-east-1" });
+  const client = new SSMClient({
+    endpoint: app.env["AWS_ENDPOINT_URL"] ?? "",
+    region: "us-east-1",
+  });
   return {
     app,
     put: (Name: string, Value: string, Type: "String" | "SecureString" = "String") =>
@@ -74,12 +86,18 @@ test("an invalid parameter answers 503 until it is mended, and says on the log a
   await stack.put("/app/hello/limit", "many");
   await stack.put("/app/hello/tokn", "hush-hush", "SecureString");
   const lines: string[] = [];
-  const output = vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(String(line)) > 0);
+  const output = vi
+    .spyOn(process.stdout, "write")
+    .mockImplementation((line) => lines.push(String(line)) > 0);
   vi.useFakeTimers({ toFake: ["Date"] });
   const http = lambdaHttp(build());
 
   const refused = await ask(http);
-  expect(refused).toMatchObject({ statusCode: 503, retryAfter: "5", body: { error: "config_unavailable" } });
+  expect(refused).toMatchObject({
+    statusCode: 503,
+    retryAfter: "5",
+    body: { error: "config_unavailable" },
+  });
   expect(JSON.stringify(refused)).not.toContain("many");
   await stack.put("/app/hello/limit", "8");
   await stack.put("/app/hello/tokn", "hush-hush", "SecureString");
@@ -88,7 +106,10 @@ test("an invalid parameter answers 503 until it is mended, and says on the log a
   expect((await ask(http)).statusCode).toBe(503);
   output.mockRestore();
 
-  const client = new SSMClient({ endpoint: stack.app.env["AWS_ENDPOINT_URL"] ?? "", region: "us-east-1" });
+  const client = new SSMClient({
+    endpoint: stack.app.env["AWS_ENDPOINT_URL"] ?? "",
+    region: "us-east-1",
+  });
   const { DeleteParameterCommand } = await import("@aws-sdk/client-ssm");
   await client.send(new DeleteParameterCommand({ Name: "/app/hello/tokn" }));
   client.destroy();
@@ -96,7 +117,8 @@ test("an invalid parameter answers 503 until it is mended, and says on the log a
   expect(await ask(http)).toMatchObject({ statusCode: 200, body: { limit: 8 } });
 
   const said = lines.join("");
-  for (const name of ["/app/hello/limit", "/app/hello/tokn", "did you mean /app/hello/token?"]) expect(said).toContain(name);
+  for (const name of ["/app/hello/limit", "/app/hello/tokn", "did you mean /app/hello/token?"])
+    expect(said).toContain(name);
   expect(said).not.toContain("hush-hush");
   await stack.close();
 });

@@ -42,7 +42,11 @@ beforeAll(async () => {
   await app.settled(); // makes bus and queues
   table = app.env["KEELSON_TABLE_OUTBOX"] ?? "keelson-outbox";
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  client = new DynamoDBClient({ endpoint: app.env["AWS_ENDPOINT_URL"] ?? "", region: "us-east-1", credentials });
+  client = new DynamoDBClient({
+    endpoint: app.env["AWS_ENDPOINT_URL"] ?? "",
+    region: "us-east-1",
+    credentials,
+  });
 }, 60_000);
 afterAll(async () => {
   client.destroy();
@@ -68,7 +72,9 @@ const said = (msg: string) => lines.filter((line) => line["msg"] === msg);
 
 /** The keys in the outbox, the oldest first. */
 async function waiting() {
-  const { Items = [] } = await client.send(new ScanCommand({ TableName: table, ConsistentRead: true }));
+  const { Items = [] } = await client.send(
+    new ScanCommand({ TableName: table, ConsistentRead: true }),
+  );
   const keys = Items.map(({ pk, sk }) => ({ pk: String(pk?.S), sk: String(sk?.S) }));
   return keys.sort((a, b) => (a.sk < b.sk ? -1 : 1));
 }
@@ -90,7 +96,11 @@ const recordOf = ({ pk, sk }: { pk: string; sk: string }): DynamoDBRecord => {
     eventSource: "aws:dynamodb",
     eventSourceARN: `arn:aws:dynamodb:us-east-1:000000000000:table/${table}/stream/2026-01-01T00:00:00.000`,
     awsRegion: "us-east-1",
-    dynamodb: { Keys: { pk: { S: pk }, sk: { S: sk } }, SequenceNumber: String(sequence), StreamViewType: "KEYS_ONLY" },
+    dynamodb: {
+      Keys: { pk: { S: pk }, sk: { S: sk } },
+      SequenceNumber: String(sequence),
+      StreamViewType: "KEYS_ONLY",
+    },
   };
 };
 const numberOf = (record: DynamoDBRecord | undefined) => String(record?.dynamodb?.SequenceNumber);
@@ -99,11 +109,15 @@ const failures = (...records: (DynamoDBRecord | undefined)[]) => ({
 });
 const lasting = (ms: number) => ({ getRemainingTimeInMillis: () => ms });
 /** Moves the clock of the function on, so that rows are no longer on their way. */
-const later = (ms = 5_000) => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms, shouldAdvanceTime: true });
+const later = (ms = 5_000) =>
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms, shouldAdvanceTime: true });
 
 /** An endpoint in front of the app's that counts calls, and may answer in its place. */
 async function infront(
-  answer: (operation: string, body: string) => Promise<{ status: number; body: string } | undefined> | undefined,
+  answer: (
+    operation: string,
+    body: string,
+  ) => Promise<{ status: number; body: string } | undefined> | undefined,
 ) {
   const target = app.env["AWS_ENDPOINT_URL"] ?? "";
   const server = createServer(async (request, response) => {
@@ -112,14 +126,24 @@ async function infront(
     const operation = String(request.headers["x-amz-target"]).split(".").at(-1) ?? "";
     calls.push(operation);
     const own = await answer(operation, Buffer.concat(chunks).toString());
-    if (own !== undefined) return response.writeHead(own.status, { "content-type": "application/x-amz-json-1.0" }).end(own.body);
-    const { host: _host, "content-length": _length, connection: _connection, ...headers } = request.headers;
+    if (own !== undefined)
+      return response
+        .writeHead(own.status, { "content-type": "application/x-amz-json-1.0" })
+        .end(own.body);
+    const {
+      host: _host,
+      "content-length": _length,
+      connection: _connection,
+      ...headers
+    } = request.headers;
     const given = await fetch(target, {
       method: "POST",
       headers: headers as Record<string, string>,
       body: Buffer.concat(chunks),
     });
-    return response.writeHead(given.status, { "content-type": "application/x-amz-json-1.0" }).end(await given.text());
+    return response
+      .writeHead(given.status, { "content-type": "application/x-amz-json-1.0" })
+      .end(await given.text());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo; // safe: it listens on a port
@@ -140,7 +164,9 @@ describe("the stream of the outbox", () => {
     const stream = lambdaStream(build());
     expect(await stream({ Records: records }, lasting(30_000))).toEqual({ batchItemFailures: [] });
     expect(await waiting()).toEqual([]);
-    expect(said("outbox.streamed").reduce((sum, { dispatched }) => sum + Number(dispatched), 0)).toBe(3);
+    expect(
+      said("outbox.streamed").reduce((sum, { dispatched }) => sum + Number(dispatched), 0),
+    ).toBe(3);
     expect(await stream({ Records: records }, {})).toEqual({ batchItemFailures: [] });
     await app.settled();
     expect(heard.sort()).toEqual(["a", "b", "c"]);
@@ -151,7 +177,9 @@ describe("the stream of the outbox", () => {
     later();
     await lambdaStream(build())({ Records: records }, lasting(30_000));
     const front = await infront(() => undefined);
-    expect(await lambdaStream(build())({ Records: [...records, ...records] }, lasting(30_000))).toEqual({
+    expect(
+      await lambdaStream(build())({ Records: [...records, ...records] }, lasting(30_000)),
+    ).toEqual({
       batchItemFailures: [],
     });
     expect(calls).toEqual(["Query"]);
@@ -164,7 +192,9 @@ describe("the stream of the outbox", () => {
     const begunMs = performance.now();
     const underWay = stream({ Records: [...first, ...second] }, lasting(30_000));
     const another = lambdaStream(build())({ Records: [] }, {}); // which has nothing to wait for
-    expect(await Promise.race([underWay.then(() => "waits"), another.then(() => "is over")])).toBe("is over");
+    expect(await Promise.race([underWay.then(() => "waits"), another.then(() => "is over")])).toBe(
+      "is over",
+    );
     expect(await underWay).toEqual({ batchItemFailures: [] });
     expect(performance.now() - begunMs).toBeGreaterThan(1_000);
     expect(await waiting()).toEqual([]);
@@ -176,7 +206,9 @@ describe("the stream of the outbox", () => {
     const underWay = lambdaStream(build())({ Records: records }, lasting(30_000));
     await expect.poll(() => calls, { interval: 5 }).toEqual(["Query"]);
     for (const { pk, sk } of await waiting()) {
-      await client.send(new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }));
+      await client.send(
+        new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }),
+      );
     }
     expect(await underWay).toEqual({ batchItemFailures: [] });
     expect(calls).not.toContain("PutEvents");
@@ -187,7 +219,9 @@ describe("the stream of the outbox", () => {
   test("waits no longer than that for a row of a clock that is ahead", async () => {
     const records = await committed("g");
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 60_000 });
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual({ batchItemFailures: [] });
+    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual({
+      batchItemFailures: [],
+    });
     expect(await waiting()).toEqual([]);
   });
 
@@ -197,21 +231,40 @@ describe("the stream of the outbox", () => {
     later();
     const front = await infront(async (operation, body) => {
       if (operation !== "PutEvents" || !/\\"name\\":\\"[ik]\\"/.test(body)) return undefined;
-      return { status: 400, body: JSON.stringify({ __type: "InternalException", message: "not now" }) };
+      return {
+        status: 400,
+        body: JSON.stringify({ __type: "InternalException", message: "not now" }),
+      };
     });
-    const { batchItemFailures } = await lambdaStream(build())({ Records: records }, lasting(30_000));
+    const { batchItemFailures } = await lambdaStream(build())(
+      { Records: records },
+      lasting(30_000),
+    );
     const left = (await waiting()).map(({ sk }) => sk);
-    const isLeft = (record: DynamoDBRecord) => left.includes(String(record.dynamodb?.Keys?.["sk"]?.S));
+    const isLeft = (record: DynamoDBRecord) =>
+      left.includes(String(record.dynamodb?.Keys?.["sk"]?.S));
     expect({ batchItemFailures }).toEqual(failures(records.find(isLeft)));
     expect(others.every(isLeft)).toBe(true);
     expect(said("event.dispatch_failed").length).toBeGreaterThan(0);
     front.close();
     vi.stubEnv("AWS_ENDPOINT_URL", app.env["AWS_ENDPOINT_URL"]);
     const from = records.findIndex(isLeft);
-    expect(await lambdaStream(build())({ Records: [...others, ...records.slice(from)] }, lasting(30_000))).toEqual(failures());
+    expect(
+      await lambdaStream(build())(
+        { Records: [...others, ...records.slice(from)] },
+        lasting(30_000),
+      ),
+    ).toEqual(failures());
     expect(await waiting()).toEqual([]);
     await app.settled();
-    expect(heard.filter((name) => !["d", "e", "f", "g"].includes(name)).sort()).toEqual(["h", "i", "j", "k", "l", "other"]);
+    expect(heard.filter((name) => !["d", "e", "f", "g"].includes(name)).sort()).toEqual([
+      "h",
+      "i",
+      "j",
+      "k",
+      "l",
+      "other",
+    ]);
   });
 
   test("is not begun where no time is left, neither at once nor to wait for a row, and comes again", async () => {
@@ -247,7 +300,9 @@ describe("the stream of the outbox", () => {
     });
     const sweeping = lambdaSweep(build())();
     await isAtBus;
-    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures(records[0]));
+    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(
+      failures(records[0]),
+    );
     expect(calls.filter((operation) => operation === "PutEvents")).toHaveLength(1);
     letGo(undefined);
     expect(await sweeping).toEqual({ dispatched: 1, left: 0, setAside: 0 });
@@ -263,7 +318,10 @@ describe("the stream of the outbox", () => {
       if (operation !== "Query") return undefined;
       queries += 1;
       if (queries === 2) return undefined;
-      return { status: 400, body: JSON.stringify({ __type: "com.amazonaws#AccessDeniedException", message: "no" }) };
+      return {
+        status: 400,
+        body: JSON.stringify({ __type: "com.amazonaws#AccessDeniedException", message: "no" }),
+      };
     });
     const stream = lambdaStream(build());
     expect(await stream({ Records: records }, lasting(30_000))).toEqual(failures(records[0])); // the first read
@@ -290,11 +348,18 @@ describe("the stream of the outbox", () => {
       origRequestId: "r",
     });
     for (const key of many)
-      await db.send(new PutCommand({ TableName: table, Item: { ...key, eventId: key.sk, type: "drop.fell", envelope: text } }));
+      await db.send(
+        new PutCommand({
+          TableName: table,
+          Item: { ...key, eventId: key.sk, type: "drop.fell", envelope: text },
+        }),
+      );
     const wanted = [...many.slice(0, 1), ...many.slice(-1)].map(recordOf);
     expect(await lambdaStream(build())({ Records: wanted }, lasting(30_000))).toEqual(failures());
     expect(await waiting()).toHaveLength(101);
-    expect(await lambdaStream(build())({ Records: many.map(recordOf) }, lasting(30_000))).toEqual(failures());
+    expect(await lambdaStream(build())({ Records: many.map(recordOf) }, lasting(30_000))).toEqual(
+      failures(),
+    );
     expect(await waiting()).toEqual([]);
   });
 });
@@ -311,8 +376,12 @@ describe("a row that the bus will never take", () => {
         const type = "drop.fell";
         const event = { kind: "shared", type, eventId, causedBy: "r", origRequestId: "r" };
         const isName = typeof given === "string" && given.length === 1;
-        const envelope = isName ? JSON.stringify({ ...event, payload: { name: given, requestId: "r" } }) : given;
-        await db.send(new PutCommand({ TableName: table, Item: { ...key, eventId, type, envelope } }));
+        const envelope = isName
+          ? JSON.stringify({ ...event, payload: { name: given, requestId: "r" } })
+          : given;
+        await db.send(
+          new PutCommand({ TableName: table, Item: { ...key, eventId, type, envelope } }),
+        );
         return key;
       }),
     );
@@ -323,9 +392,17 @@ describe("a row that the bus will never take", () => {
     const went: string[][] = [];
     const front = await infront(async (operation, body) => {
       if (operation !== "PutEvents") return undefined;
-      const details = (JSON.parse(body) as { Entries: { Detail: string }[] }).Entries.map(({ Detail }) => Detail);
+      const details = (JSON.parse(body) as { Entries: { Detail: string }[] }).Entries.map(
+        ({ Detail }) => Detail,
+      );
       if (details.some((detail) => detail.includes(`"name":"${poison}"`))) {
-        return { status: 400, body: JSON.stringify({ __type: "ValidationException", message: "1 validation error detected" }) };
+        return {
+          status: 400,
+          body: JSON.stringify({
+            __type: "ValidationException",
+            message: "1 validation error detected",
+          }),
+        };
       }
       went.push(details.flatMap((detail) => /"name":"(.)"/.exec(detail)?.[1] ?? []));
       return undefined;
@@ -336,7 +413,9 @@ describe("a row that the bus will never take", () => {
   async function takenAside() {
     const keys = (await waiting()).filter(({ pk }) => pk === "aside");
     for (const { pk, sk } of keys) {
-      await client.send(new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }));
+      await client.send(
+        new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }),
+      );
     }
     return keys.map(({ sk }) => sk).sort();
   }
@@ -344,10 +423,19 @@ describe("a row that the bus will never take", () => {
     await app.settled(); // of the tests before
     heard = [];
   });
-  const asides = (...keys: ({ pk: string; sk: string } | undefined)[]) => keys.map((key) => `${key?.sk}#${key?.pk}`).sort();
+  const asides = (...keys: ({ pk: string; sk: string } | undefined)[]) =>
+    keys.map((key) => `${key?.sk}#${key?.pk}`).sort();
 
   test("is set aside by a sweep, all others of its shard go exactly once, and the next sweep puts nothing", async () => {
-    const keys = await written("a", "b", "c", "not JSON", { not: "a text" }, "x".repeat(300_000), "d");
+    const keys = await written(
+      "a",
+      "b",
+      "c",
+      "not JSON",
+      { not: "a text" },
+      "x".repeat(300_000),
+      "d",
+    );
     const { front, went } = await refusing("b");
     const sweep = lambdaSweep(build());
     expect(await sweep()).toEqual({ dispatched: 3, left: 0, setAside: 4 });
@@ -362,7 +450,11 @@ describe("a row that the bus will never take", () => {
       "the row is no event: it has no envelope, type or event ID",
       "ValidationException: Total size of the entries in the reques",
     ]);
-    expect(said("event.set_aside")[0]).toMatchObject({ level: "error", type: "drop.fell", eventId: keys[1]?.sk.slice(16) });
+    expect(said("event.set_aside")[0]).toMatchObject({
+      level: "error",
+      type: "drop.fell",
+      eventId: keys[1]?.sk.slice(16),
+    });
     expect(await takenAside()).toEqual(asides(keys[1], keys[3], keys[4], keys[5]));
     await app.settled();
     expect(heard.sort()).toEqual(["a", "c", "d"]);
@@ -379,8 +471,12 @@ describe("a row that the bus will never take", () => {
     const [sk = ""] = await takenAside();
     expect([sk]).toEqual(asides(keys[1]));
     lines = [];
-    expect(await stream({ Records: [recordOf({ pk: "aside", sk })] }, lasting(30_000))).toEqual(failures());
-    expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons: { "its row was set aside": 1 } }]);
+    expect(await stream({ Records: [recordOf({ pk: "aside", sk })] }, lasting(30_000))).toEqual(
+      failures(),
+    );
+    expect(lines).toMatchObject([
+      { level: "debug", msg: "outbox.records_skipped", reasons: { "its row was set aside": 1 } },
+    ]);
     await app.settled();
   });
 });
@@ -394,21 +490,36 @@ describe("a record that is none of the outbox", () => {
     ["it is not of a DynamoDB stream", of({ eventSource: "aws:sqs" })],
     ["it is not of a DynamoDB stream", undefined],
     ["it is not of a DynamoDB stream", null],
-    ["it is of another table", of({ eventSourceARN: "arn:aws:dynamodb:us-east-1:000000000000:table/users/stream/x" })],
+    [
+      "it is of another table",
+      of({ eventSourceARN: "arn:aws:dynamodb:us-east-1:000000000000:table/users/stream/x" }),
+    ],
     ["it is of another table", of({ eventSourceARN: 7 })],
     ["its row was not inserted", () => of({ eventName: "MODIFY" })],
     ["its row was not inserted", () => of({ eventName: undefined })],
     ["its keys are not an outbox row's", () => withKeys(undefined)],
-    ["its keys are not an outbox row's", () => withKeys({ pk: { S: "config#system" }, sk: { S: "001700000000000#e1" } })],
+    [
+      "its keys are not an outbox row's",
+      () => withKeys({ pk: { S: "config#system" }, sk: { S: "001700000000000#e1" } }),
+    ],
     ["its keys are not an outbox row's", () => withKeys({ pk: { S: "shard#1" }, sk: { N: "1" } })],
-    ["its keys are not an outbox row's", () => withKeys({ pk: { S: "shard#1" }, sk: { S: "tomorrow" } })],
+    [
+      "its keys are not an outbox row's",
+      () => withKeys({ pk: { S: "shard#1" }, sk: { S: "tomorrow" } }),
+    ],
     ["it has no sequence number", () => of({ dynamodb: { Keys: good.dynamodb?.Keys } })],
   ])("is skipped with a line that says why: %s", async (reason, given) => {
-    const made = typeof given === "function" ? (given() as DynamoDBRecord) : (given as DynamoDBRecord);
+    const made =
+      typeof given === "function" ? (given() as DynamoDBRecord) : (given as DynamoDBRecord);
     const arn = `arn:aws:dynamodb:us-east-1:000000000000:table/${table}/stream/x`;
-    const record = reason === "it is of another table" || !made ? made : { ...made, eventSourceARN: arn };
-    expect(await lambdaStream(build())({ Records: [record] }, {})).toEqual({ batchItemFailures: [] });
-    expect(lines).toMatchObject([{ level: "warn", msg: "outbox.records_skipped", records: 1, reasons: { [reason]: 1 } }]);
+    const record =
+      reason === "it is of another table" || !made ? made : { ...made, eventSourceARN: arn };
+    expect(await lambdaStream(build())({ Records: [record] }, {})).toEqual({
+      batchItemFailures: [],
+    });
+    expect(lines).toMatchObject([
+      { level: "warn", msg: "outbox.records_skipped", records: 1, reasons: { [reason]: 1 } },
+    ]);
   });
 
   test("does not hold up the others, and what was removed is no news", async () => {
@@ -416,13 +527,18 @@ describe("a record that is none of the outbox", () => {
     later();
     const removed = records.map((record) => ({ ...record, eventName: "REMOVE" as const }));
     const stream = lambdaStream(build());
-    expect(await stream({ Records: [of({ eventSource: "aws:sqs" }), ...records, ...removed] }, lasting(30_000))).toEqual(
-      failures(),
-    );
+    expect(
+      await stream(
+        { Records: [of({ eventSource: "aws:sqs" }), ...records, ...removed] },
+        lasting(30_000),
+      ),
+    ).toEqual(failures());
     expect(await waiting()).toEqual([]);
     lines = [];
     expect(await stream({ Records: removed }, lasting(30_000))).toEqual(failures());
-    expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons: { "its row was removed": 1 } }]);
+    expect(lines).toMatchObject([
+      { level: "debug", msg: "outbox.records_skipped", reasons: { "its row was removed": 1 } },
+    ]);
   });
 
   test("a job that is due later is the sweep's, whatever becomes of its row", async () => {
@@ -438,7 +554,9 @@ describe("a record that is none of the outbox", () => {
 
   test("an event of another kind is an error that Lambda sees", async () => {
     for (const event of [undefined, {}, { Records: "many" }]) {
-      await expect(lambdaStream(build())(event as never, {})).rejects.toThrow("check the function's trigger");
+      await expect(lambdaStream(build())(event as never, {})).rejects.toThrow(
+        "check the function's trigger",
+      );
     }
   });
 

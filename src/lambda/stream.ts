@@ -5,7 +5,10 @@ import { marked } from "./function-mark.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for DynamoDB stream batches. */
-export type LambdaStreamHandler = (event: DynamoDBStreamEvent, context: TimedContext) => Promise<DynamoDBBatchResponse>;
+export type LambdaStreamHandler = (
+  event: DynamoDBStreamEvent,
+  context: TimedContext,
+) => Promise<DynamoDBBatchResponse>;
 
 /**
  * Makes a Lambda function for the stream of the outbox table. It dispatches events that were committed but not dispatched,

@@ -33,13 +33,20 @@ afterEach(() => void vi.restoreAllMocks());
 const http = lambdaHttp(serverOf());
 
 // Safe: what Middy's types ask of a context beyond Lambda's is nothing that a handler here reads.
-const contextOf = (tenantId?: string) => lambdaContext(tenantId === undefined ? {} : { tenantId }) as never;
+const contextOf = (tenantId?: string) =>
+  lambdaContext(tenantId === undefined ? {} : { tenantId }) as never;
 
 /** The answer to a request with the token of a tenant, if any, in the environment that is kept for another, if any. */
-async function ask(path: string, { token, isolatedTo }: { token?: string; isolatedTo?: string }, handler: unknown = http) {
+async function ask(
+  path: string,
+  { token, isolatedTo }: { token?: string; isolatedTo?: string },
+  handler: unknown = http,
+) {
   const roles = path === "/all" ? ["systemAdmin"] : [];
   const signed =
-    token === undefined ? undefined : await signToken({ secret, userId: "ann", tenantId: token, roles }, systemClock);
+    token === undefined
+      ? undefined
+      : await signToken({ secret, userId: "ann", tenantId: token, roles }, systemClock);
   const headers = signed === undefined ? {} : { authorization: `Bearer ${signed}` };
   const event = lambdaEvent("restApi", { path, headers });
   // Safe: each of the handlers takes such an event.
@@ -60,35 +67,60 @@ test.each([
   ["/open", "globex", "acme", 403],
   ["/all", "globex", "acme", 403],
   ["/all", "acme", "acme", 200],
-])("GET %s with a token of %s in an environment of %s is a %i", async (path, token, isolatedTo, status) => {
-  expect((await ask(path, { token, isolatedTo } as { token?: string; isolatedTo?: string })).statusCode).toBe(status);
-});
+])(
+  "GET %s with a token of %s in an environment of %s is a %i",
+  async (path, token, isolatedTo, status) => {
+    expect(
+      (await ask(path, { token, isolatedTo } as { token?: string; isolatedTo?: string }))
+        .statusCode,
+    ).toBe(status);
+  },
+);
 
 test("the refusal of another tenant's token says so, and its line names whose it was", async () => {
   const { body } = await ask("/own", { token: "globex", isolatedTo: "acme" });
 
-  expect(body).toMatchObject({ error: "access_denied", message: "Access denied: tenant.isolation" });
+  expect(body).toMatchObject({
+    error: "access_denied",
+    message: "Access denied: tenant.isolation",
+  });
   expect(logs).toMatchObject([
-    { msg: "request.failed", level: "warn", tenantId: "globex", userId: "ann", handler: "rooms.room.own" },
-    { msg: "request.completed", level: "info", tenantId: "globex", userId: "ann", handler: "rooms.room.own", status: 403 },
+    {
+      msg: "request.failed",
+      level: "warn",
+      tenantId: "globex",
+      userId: "ann",
+      handler: "rooms.room.own",
+    },
+    {
+      msg: "request.completed",
+      level: "info",
+      tenantId: "globex",
+      userId: "ann",
+      handler: "rooms.room.own",
+      status: 403,
+    },
   ]);
 });
 
 test("a function of one handler and an adopted one refuse it too", async () => {
   const one = lambdaHandler(serverOf(), "rooms.room.own");
   const existing = vi.fn(async () => ({ statusCode: 200, body: "{}" }));
-  const adopted = middy({ executionMode: requestScope(serverOf(), { handler: "legacy.room.show" }) }).handler(existing as never);
+  const adopted = middy({
+    executionMode: requestScope(serverOf(), { handler: "legacy.room.show" }),
+  }).handler(existing as never);
 
   expect((await ask("/own", { token: "globex", isolatedTo: "acme" }, one)).statusCode).toBe(403);
-  expect((await ask("/rooms", { token: "globex", isolatedTo: "acme" }, adopted)).statusCode).toBe(403);
+  expect((await ask("/rooms", { token: "globex", isolatedTo: "acme" }, adopted)).statusCode).toBe(
+    403,
+  );
   expect(existing).not.toHaveBeenCalled();
 });
 
 test("an event that is not HTTP runs as the tenant that Lambda names, and does not cross tenants", async () => {
-  const handler = middy({ executionMode: requestScope(serverOf(), { handler: "legacy.room.import" }) }).handler((async (
-    _event: unknown,
-    { keelson }: AdoptedContext,
-  ) => {
+  const handler = middy({
+    executionMode: requestScope(serverOf(), { handler: "legacy.room.import" }),
+  }).handler((async (_event: unknown, { keelson }: AdoptedContext) => {
     const { user } = keelson;
     keelson.acrossTenants("import");
     return user;

@@ -32,7 +32,9 @@ const slow = defineFeature("slow", (r) => {
       await new Promise((resolve, reject) => {
         held = { resolve, reject };
       });
-      seen.late = await ctx.db.send(new GetCommand({ TableName: "t", Key: { pk: "1" } })).catch((error: unknown) => error);
+      seen.late = await ctx.db
+        .send(new GetCommand({ TableName: "t", Key: { pk: "1" } }))
+        .catch((error: unknown) => error);
       return {};
     },
   });
@@ -43,7 +45,8 @@ const slow = defineFeature("slow", (r) => {
   });
 });
 
-const build = () => buildServer({ features: [slow], log: { level: "debug" }, cors: { origins: "*" } });
+const build = () =>
+  buildServer({ features: [slow], log: { level: "debug" }, cors: { origins: "*" } });
 const event = (path: string): HttpApiEvent =>
   ({
     version: "2.0",
@@ -59,10 +62,20 @@ test("shortly before the time is over the answer is a 504, the signal aborts, an
 
   expect(statusCode).toBe(504);
   expect(headers).toMatchObject({ "x-request-id": "r1", "access-control-allow-origin": "*" });
-  expect(JSON.parse(body ?? "")).toMatchObject({ error: "timeout", message: "The request took too long", requestId: "r1" });
+  expect(JSON.parse(body ?? "")).toMatchObject({
+    error: "timeout",
+    message: "The request took too long",
+    requestId: "r1",
+  });
   expect(seen.signal?.aborted).toBe(true);
   expect(logs()).toMatchObject([
-    { level: "warn", msg: "handler.abandoned", handler: "slow.thing.wait", afterMs: 100, requestId: "r1" },
+    {
+      level: "warn",
+      msg: "handler.abandoned",
+      handler: "slow.thing.wait",
+      afterMs: 100,
+      requestId: "r1",
+    },
     { level: "error", msg: "request.failed", error: "timeout", status: 504 },
     { level: "info", msg: "request.completed", status: 504, route: "/wait" },
   ]);
@@ -80,18 +93,27 @@ test("an abandoned handler's database refuses, and its late result is dropped", 
 test.each([
   ["bare", () => lambdaHttp(build())],
   ["behind a middleware", () => lambdaHttp(build()).before(() => undefined)],
-])("an abandoned handler's late error, %s, is logged for debugging and is nobody's unhandled rejection", async (_how, make) => {
-  const http = make();
-  const unhandled = vi.fn();
-  process.on("unhandledRejection", unhandled);
-  await http(event("/wait"), lasting(0));
-  held.reject(new Error("too late"));
+])(
+  "an abandoned handler's late error, %s, is logged for debugging and is nobody's unhandled rejection",
+  async (_how, make) => {
+    const http = make();
+    const unhandled = vi.fn();
+    process.on("unhandledRejection", unhandled);
+    await http(event("/wait"), lasting(0));
+    held.reject(new Error("too late"));
 
-  await waitFor(() => expect(logs().at(-1)).toMatchObject({ level: "debug", msg: "handler.failed_late", message: "too late" }));
-  await new Promise((resolve) => setImmediate(resolve));
-  process.off("unhandledRejection", unhandled);
-  expect(unhandled).not.toHaveBeenCalled();
-});
+    await waitFor(() =>
+      expect(logs().at(-1)).toMatchObject({
+        level: "debug",
+        msg: "handler.failed_late",
+        message: "too late",
+      }),
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
+  },
+);
 
 test("a middleware that hangs before the handler is cut off as well", async () => {
   const http = lambdaHttp(build()).before(() => new Promise(() => {}));
@@ -106,7 +128,10 @@ test("one timer serves all invocations", async () => {
   const waiting = http(event("/wait"), lasting(60_000));
   await waitFor(() => expect(seen.signal).toBeDefined());
   const before = timers().length;
-  const answers = [await http(event("/now"), lasting(90_000)), await http(event("/nowhere"), lasting(90_000))];
+  const answers = [
+    await http(event("/now"), lasting(90_000)),
+    await http(event("/nowhere"), lasting(90_000)),
+  ];
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 404]);
   expect(timers().length).toBeLessThan(before + answers.length); // it looks around now and then
   held.reject(new Error("enough"));
@@ -125,7 +150,11 @@ test("a process in which nothing else happens lives until the time is over, and 
     lambdaHttp(buildServer({ features: [slow] }))(event, { getRemainingTimeInMillis: () => 1_000 })
       .then(({ statusCode }) => console.log(statusCode));`;
   const env = { ...process.env, AWS_REGION: "eu-central-1", NODE_ENV: "production" };
-  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], { env });
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--input-type=module", "-e", script],
+    { env },
+  );
   expect(stdout.trim().split("\n").at(-1)).toBe("504");
 }, 60_000);
 
@@ -162,7 +191,8 @@ test("what hears of the abort runs in the context of its own request", async () 
 
 test("a signal is there where the context knows a time, and only there", async () => {
   const http = lambdaHttp(build());
-  const signalWith = async (context: unknown) => JSON.parse((await http(event("/now"), context as never)).body ?? "").signal;
+  const signalWith = async (context: unknown) =>
+    JSON.parse((await http(event("/now"), context as never)).body ?? "").signal;
 
   expect(await signalWith(lasting(60_000))).toBe(false);
   expect(await signalWith(lasting(1e15))).toBe(false);

@@ -15,9 +15,15 @@ test("a function answers before its time is over, though what runs after its wri
   const [begun, ending] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()];
   const frozen = defineFeature("frozen", (r) => {
     r.table("parts", { partitionKey: "pk" });
-    r.write("part.create", { route: "POST /parts", access: access.everyone, handler: async () => ({ made: true }) });
+    r.write("part.create", {
+      route: "POST /parts",
+      access: access.everyone,
+      handler: async () => ({ made: true }),
+    });
     r.hook("frozen.part.create", {
-      commit: (_ctx, _input, result) => [{ Put: { TableName: "keelson-parts", Item: { pk: "1", ...result } } }],
+      commit: (_ctx, _input, result) => [
+        { Put: { TableName: "keelson-parts", Item: { pk: "1", ...result } } },
+      ],
       after: (_ctx, _input, result) => {
         begun.resolve(result);
         return ending.promise;
@@ -39,8 +45,13 @@ test("a function answers before its time is over, though what runs after its wri
   try {
     const http = lambdaHttp(server);
     const headers = { "idempotency-key": "k1", "content-type": "application/json" };
-    const context = { awsRequestId: "a1", getRemainingTimeInMillis: () => 1_900 } as Parameters<typeof http>[1]; // what is read
-    const answer = await http(lambdaEvent("httpApi", { method: "POST", path: "/parts", headers, body: "{}" }), context);
+    const context = { awsRequestId: "a1", getRemainingTimeInMillis: () => 1_900 } as Parameters<
+      typeof http
+    >[1]; // what is read
+    const answer = await http(
+      lambdaEvent("httpApi", { method: "POST", path: "/parts", headers, body: "{}" }),
+      context,
+    );
     expect([answer.statusCode, answer.body]).toEqual([200, JSON.stringify({ made: true })]);
     expect(await begun.promise).toEqual({ made: true });
     expect(waits).toEqual([expect.any(Number)]);

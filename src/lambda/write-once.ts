@@ -29,7 +29,8 @@ const described = Symbol.for("keelson.writeOnce");
  * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
  */
 export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions = {}): Middleware {
-  if (once !== undefined && !isWriteOnce(once)) throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
+  if (once !== undefined && !isWriteOnce(once))
+    throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {
     // With requestScope this never runs: it takes the description, and leaves the middleware out.
@@ -46,7 +47,8 @@ export function takeDescription(befores: readonly unknown[]): {
   readonly description: ClaimDescription | undefined;
   readonly befores: unknown[];
 } {
-  const descriptionOf = (before: unknown) => (before as Partial<Record<typeof described, ClaimDescription>>)[described];
+  const descriptionOf = (before: unknown) =>
+    (before as Partial<Record<typeof described, ClaimDescription>>)[described];
   return {
     description: befores.map(descriptionOf).find((found) => found !== undefined),
     befores: befores.filter((before) => descriptionOf(before) === undefined),

@@ -5,12 +5,23 @@ import { isError, jsonText, startWalk, textLimits } from "./json-text.ts";
 import { createRedaction } from "./redaction.ts";
 
 const redaction = createRedaction();
-const textOf = (value: unknown, characters = 1_000_000) => jsonText(value, startWalk(redaction, characters), redaction.root);
-const written = (value: unknown, characters?: number): unknown => JSON.parse(textOf(value, characters));
+const textOf = (value: unknown, characters = 1_000_000) =>
+  jsonText(value, startWalk(redaction, characters), redaction.root);
+const written = (value: unknown, characters?: number): unknown =>
+  JSON.parse(textOf(value, characters));
 const raise = (): never => {
   throw new Error("no");
 };
-const hostile = new Proxy({}, { get: raise, ownKeys: raise, getPrototypeOf: raise, has: raise, getOwnPropertyDescriptor: raise });
+const hostile = new Proxy(
+  {},
+  {
+    get: raise,
+    ownKeys: raise,
+    getPrototypeOf: raise,
+    has: raise,
+    getOwnPropertyDescriptor: raise,
+  },
+);
 const revoked = () => {
   const { proxy, revoke } = Proxy.revocable([], {});
   revoke();
@@ -26,7 +37,9 @@ describe("plain values", () => {
         expect(written(json)).toEqual(JSON.parse(JSON.stringify(json)));
       }),
     );
-    expect(textOf({ a: [1, "x", null, true, {}, []], b: undefined })).toBe('{"a":[1,"x",null,true,{},[]]}');
+    expect(textOf({ a: [1, "x", null, true, {}, []], b: undefined })).toBe(
+      '{"a":[1,"x",null,true,{},[]]}',
+    );
   });
 
   it("keeps __proto__ as a name like any other", () => {
@@ -92,7 +105,10 @@ describe("values that JSON does not know", () => {
 describe("errors", () => {
   it("has name, message, stack, own members, the errors it gathers and the chain of causes", () => {
     const root = new TypeError("root");
-    const error = Object.assign(new AggregateError([new Error("one")], "all", { cause: root }), { code: "E7", status: 503 });
+    const error = Object.assign(new AggregateError([new Error("one")], "all", { cause: root }), {
+      code: "E7",
+      status: 503,
+    });
     expect(written(error)).toMatchObject({
       name: "AggregateError",
       message: "all",
@@ -105,7 +121,10 @@ describe("errors", () => {
   });
 
   it("knows an error of another realm, and takes a hostile Proxy for none", () => {
-    expect(written(vm.runInNewContext('new RangeError("far")'))).toMatchObject({ name: "RangeError", message: "far" });
+    expect(written(vm.runInNewContext('new RangeError("far")'))).toMatchObject({
+      name: "RangeError",
+      message: "far",
+    });
     expect(isError(hostile)).toBe(false);
   });
 
@@ -131,13 +150,25 @@ describe("errors", () => {
 
 describe("hostile values", () => {
   it.each<[string, unknown, unknown]>([
-    ["a getter that throws", Object.defineProperty({ a: 1 }, "b", { get: raise, enumerable: true }), { a: 1, b: "[unreadable]" }],
+    [
+      "a getter that throws",
+      Object.defineProperty({ a: 1 }, "b", { get: raise, enumerable: true }),
+      { a: 1, b: "[unreadable]" },
+    ],
     ["an item that throws", Object.defineProperty([1, 2], 0, { get: raise }), ["[unreadable]", 2]],
     ["toJSON that throws", { toJSON: raise }, "[unreadable]"],
     ["a Proxy that throws on everything", hostile, "[unreadable]"],
     ["a revoked Proxy", revoked(), "[unreadable]"],
-    ["a Map whose iterator throws", Object.assign(new Map(), { [Symbol.iterator]: raise }), "[unreadable]"],
-    ["a function whose name throws", Object.defineProperty(() => 1, "name", { get: raise }), "[function]"],
+    [
+      "a Map whose iterator throws",
+      Object.assign(new Map(), { [Symbol.iterator]: raise }),
+      "[unreadable]",
+    ],
+    [
+      "a function whose name throws",
+      Object.defineProperty(() => 1, "name", { get: raise }),
+      "[function]",
+    ],
     [
       "an error whose message throws",
       Object.defineProperties(new Error("x"), { message: { get: raise }, stack: { value: 1 } }),
@@ -164,7 +195,9 @@ describe("hostile values", () => {
 describe("bounds", () => {
   it("cuts a megabyte string, saying how much is gone", () => {
     const text = written("x".repeat(1_048_576));
-    expect(text).toBe(`${"x".repeat(textLimits.stringLength)}...[${1_048_576 - textLimits.stringLength} characters cut]`);
+    expect(text).toBe(
+      `${"x".repeat(textLimits.stringLength)}...[${1_048_576 - textLimits.stringLength} characters cut]`,
+    );
   });
 
   it("bounds a string that grows by escaping", () => {
@@ -182,36 +215,51 @@ describe("bounds", () => {
   });
 
   it("bounds members, items and entries, and counts what is cut", () => {
-    const wide = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`m${index}`, index]));
+    const wide = Object.fromEntries(
+      Array.from({ length: 1_000 }, (_, index) => [`m${index}`, index]),
+    );
     expect(Object.entries(written(wide) as object).slice(199)).toEqual([
       ["m199", 199],
       ["[cut]", 800],
     ]);
     const items = Array.from({ length: 1_000 }, (_, index) => index);
-    for (const list of [items, new Set(items)]) expect(written(list)).toEqual([...items.slice(0, 200), "[800 items cut]"]);
+    for (const list of [items, new Set(items)])
+      expect(written(list)).toEqual([...items.slice(0, 200), "[800 items cut]"]);
     const entries = written(new Map(Object.entries(wide))) as object;
     expect(Object.entries(entries).slice(199)).toEqual([
       ["m199", 199],
       ["[cut]", 800],
     ]);
-    expect(written(new Array(1e9))).toEqual([...new Array(200).fill(null), "[999999800 items cut]"]);
+    expect(written(new Array(1e9))).toEqual([
+      ...new Array(200).fill(null),
+      "[999999800 items cut]",
+    ]);
   });
 
   it("bounds the whole, wherever it runs out, and stays JSON", () => {
-    const value = { a: Array.from({ length: 150 }, () => ({ b: "x".repeat(100), c: [1, 2, { d: "y" }] })), e: 1, f: 2 };
+    const value = {
+      a: Array.from({ length: 150 }, () => ({ b: "x".repeat(100), c: [1, 2, { d: "y" }] })),
+      e: 1,
+      f: 2,
+    };
     for (let characters = 1; characters < 3_000; characters += 7) {
       const text = textOf(value, characters);
       JSON.parse(text);
       expect(text.length).toBeLessThan(characters + 300);
     }
     expect(written(value, 100)).toEqual({
-      a: [{ b: expect.stringMatching(/^x+\.\.\.\[\d+ characters cut\]$/), "[cut]": 1 }, "[149 items cut]"],
+      a: [
+        { b: expect.stringMatching(/^x+\.\.\.\[\d+ characters cut\]$/), "[cut]": 1 },
+        "[149 items cut]",
+      ],
       "[cut]": 2,
     });
   });
 
   it("is done in time with an object that stands everywhere in itself a hundred times", () => {
-    let value: unknown = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`u${index}`, undefined]));
+    let value: unknown = Object.fromEntries(
+      Array.from({ length: 200 }, (_, index) => [`u${index}`, undefined]),
+    );
     for (let index = 0; index < 9; index += 1) value = new Array(200).fill(value);
     expect(textOf(value, 50_000).length).toBeLessThan(150_000);
   });

@@ -80,7 +80,9 @@ export function membersText(
     walk.left -= json.length;
     const next = stepInto(position, name);
     const isSecret =
-      member.secret || endsPath(next) || ((name === "value" || name === "Value") && isNamedSecret(source, redaction));
+      member.secret ||
+      endsPath(next) ||
+      ((name === "value" || name === "Value") && isNamedSecret(source, redaction));
     text += separator + json + (isSecret ? spent(redacted, walk) : valueText(value, walk, next));
     separator = ",";
   }
@@ -113,7 +115,10 @@ function stringText(value: string, walk: Walk): string {
   const room = Math.max(0, Math.min(textLimits.stringLength, walk.left));
   const text = quoted(cut(value, room));
   // An escape takes up to six characters: a string full of them is cut a second time, to end within twice the room.
-  return spent(text.length <= 2 * room + 100 ? text : quoted(cut(value, Math.floor(room / 3))), walk);
+  return spent(
+    text.length <= 2 * room + 100 ? text : quoted(cut(value, Math.floor(room / 3))),
+    walk,
+  );
 }
 
 function functionName(value: object): string {
@@ -159,12 +164,18 @@ function isNamedSecret(source: object, redaction: Redaction): boolean {
 const namesOfNames = ["name", "key", "Name", "Key"];
 
 /** An item after a secret's name is redacted: raw headers and entries are lists of names and values. */
-function itemsText(items: ArrayLike<unknown>, size: number, walk: Walk, position: PathPosition): string {
+function itemsText(
+  items: ArrayLike<unknown>,
+  size: number,
+  walk: Walk,
+  position: PathPosition,
+): string {
   let text = "[";
   let separator = "";
   let afterSecret = false;
   for (let index = 0; index < size; index += 1) {
-    if (index === textLimits.entries || walk.left <= 0) return `${text}${separator}"[${size - index} items cut]"]`;
+    if (index === textLimits.entries || walk.left <= 0)
+      return `${text}${separator}"[${size - index} items cut]"]`;
     walk.left -= 1;
     const item = readMember(items, index);
     const next = stepInto(position, `${index}`);
@@ -198,7 +209,13 @@ export function isError(value: object): value is Error {
   }
 }
 
-const ownNamesOfErrors: ReadonlySet<string> = new Set(["name", "message", "stack", "errors", "cause"]);
+const ownNamesOfErrors: ReadonlySet<string> = new Set([
+  "name",
+  "message",
+  "stack",
+  "errors",
+  "cause",
+]);
 
 function errorText(error: Error, walk: Walk, position: PathPosition): string {
   const own = Object.keys(error).filter((name) => !ownNamesOfErrors.has(name));
@@ -214,7 +231,8 @@ function dateText(date: Date): string {
 /** An object where all keys are strings, otherwise a list of entries. */
 function mapText(map: ReadonlyMap<unknown, unknown>, walk: Walk, position: PathPosition): string {
   const entries = firstOf(map);
-  if (!entries.every(([key]) => typeof key === "string")) return itemsText(entries, map.size, walk, position);
+  if (!entries.every(([key]) => typeof key === "string"))
+    return itemsText(entries, map.size, walk, position);
   const members: Record<string, unknown> = Object.create(null);
   for (const [key, value] of entries) members[String(key)] = value;
   const names = Object.keys(members);

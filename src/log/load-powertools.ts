@@ -14,6 +14,9 @@ export async function loadPowertools(env: Variables): Promise<PowertoolsThreshol
  */
 export function isLeftToPowertools(env: Variables): boolean {
   const platformLevel = "AWS_LAMBDA_LOG_LEVEL";
-  if (env["AWS_LAMBDA_MAX_CONCURRENCY"] || process.env[platformLevel] !== env[platformLevel]) return true;
-  return [env, process.env].some((variables) => Object.keys(variables).some((name) => name.startsWith("POWERTOOLS_")));
+  if (env["AWS_LAMBDA_MAX_CONCURRENCY"] || process.env[platformLevel] !== env[platformLevel])
+    return true;
+  return [env, process.env].some((variables) =>
+    Object.keys(variables).some((name) => name.startsWith("POWERTOOLS_")),
+  );
 }

@@ -26,7 +26,8 @@ test("a plain context is written as any other is", () => {
       const [short, long] = [plain.child(context), walking.child(context)];
 
       expect(short.text).toBe(long.text);
-      for (const name of [...Object.keys(context), "other", "context_level"]) expect(short.has(name)).toBe(long.has(name));
+      for (const name of [...Object.keys(context), "other", "context_level"])
+        expect(short.has(name)).toBe(long.has(name));
       expect(short.child({ handler: "x" }).text).toBe(long.child({ handler: "x" }).text);
     }),
   );
@@ -38,7 +39,12 @@ test.each([
   ["a long text", { id: "a".repeat(2_000) }],
   ["a long name", { [`n${"\u0001".repeat(300)}`]: "1" }],
   ["a text to escape", { id: 'a"\n\u2028' }],
-  ["many fields", Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`field${index}`, "v".repeat(250)]))],
+  [
+    "many fields",
+    Object.fromEntries(
+      Array.from({ length: 30 }, (_, index) => [`field${index}`, "v".repeat(250)]),
+    ),
+  ],
   ["what is undefined", { id: undefined, other: "1" }],
 ])("%s in a context is treated alike", (_what, context) => {
   expect(plain.child(context).text).toBe(walking.child(context).text);

@@ -36,7 +36,12 @@ export function createRecordRules(redaction: Redaction, ownNames: Iterable<strin
     if (remembered.size < plainLimits.rememberedNames) remembered.set(name, member);
     return member;
   };
-  return { redaction, reserved, plainMember: (name) => remembered.get(name) ?? learn(name), messages: new Map() };
+  return {
+    redaction,
+    reserved,
+    plainMember: (name) => remembered.get(name) ?? learn(name),
+    messages: new Map(),
+  };
 }
 
 /** How long a context may become. */
@@ -140,7 +145,12 @@ export class LogContext {
    */
   #plainText(): string | undefined {
     const { redaction, plainMember } = this.#rules;
-    if (this.#parent === undefined || this.#parent.#added !== undefined || redaction.root.length > 0) return undefined;
+    if (
+      this.#parent === undefined ||
+      this.#parent.#added !== undefined ||
+      redaction.root.length > 0
+    )
+      return undefined;
     const { source, names } = fieldsOf(this.#added, "context");
     if (names.length > plainLimits.fields) return undefined;
     const written: string[] = [];
@@ -170,7 +180,10 @@ export interface Fields {
 }
 
 /** No fields at all. */
-export const noFields: Fields = Object.freeze({ source: Object.freeze({}), names: Object.freeze([]) });
+export const noFields: Fields = Object.freeze({
+  source: Object.freeze({}),
+  names: Object.freeze([]),
+});
 
 /**
  * Finds the fields of what was given as data or context. Plain JavaScript gives anything: an error
@@ -195,6 +208,7 @@ function oneField(name: string, value: unknown): Fields {
 function isObjectOfFields(given: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(given);
   if (prototype === Object.prototype || prototype === null) return true;
-  const hasTextOfItsOwn = "toJSON" in given || Symbol.iterator in given || ArrayBuffer.isView(given) || isError(given);
+  const hasTextOfItsOwn =
+    "toJSON" in given || Symbol.iterator in given || ArrayBuffer.isView(given) || isError(given);
   return !(hasTextOfItsOwn || types.isDate(given) || types.isBoxedPrimitive(given));
 }

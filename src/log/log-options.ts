@@ -20,12 +20,18 @@ export interface LogOptions {
 }
 
 /** Says of each option what it should be, where it is something else. */
-export const logChecks: Readonly<Record<keyof LogOptions, (value: unknown) => string | undefined>> = {
-  level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
-  redact: (value) => (Array.isArray(value) && value.every(isPath) ? undefined : "a list of dotted paths"),
-  powertools: (value) => (isPowertoolsLogger(value) ? undefined : "an instance of Powertools' Logger"),
-  requests: (value) => (isRequestLines(value) ? undefined : 'true, false, "failed" or { slowerThanMs }, 0 or more milliseconds'),
-};
+export const logChecks: Readonly<Record<keyof LogOptions, (value: unknown) => string | undefined>> =
+  {
+    level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
+    redact: (value) =>
+      Array.isArray(value) && value.every(isPath) ? undefined : "a list of dotted paths",
+    powertools: (value) =>
+      isPowertoolsLogger(value) ? undefined : "an instance of Powertools' Logger",
+    requests: (value) =>
+      isRequestLines(value)
+        ? undefined
+        : 'true, false, "failed" or { slowerThanMs }, 0 or more milliseconds',
+  };
 
 const levels: readonly unknown[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
 
@@ -36,7 +42,9 @@ function isPath(value: unknown): boolean {
 /** The members that the logger uses of an own Powertools Logger. */
 function isPowertoolsLogger(value: unknown): boolean {
   if (!isRecord(value) || typeof value["level"] !== "number") return false;
-  return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every((name) => typeof value[name] === "function");
+  return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every(
+    (name) => typeof value[name] === "function",
+  );
 }
 
 function isRequestLines(value: unknown): boolean {

@@ -9,7 +9,8 @@ const outside = new LogContext(rules);
 const time = "2026-01-02T03:04:05.678Z";
 const line = (msg: unknown, data?: unknown, context = outside) =>
   recordText("info", context, msg, data, `"time":"${time}"`, rules);
-const record = (msg: unknown, data?: unknown, context = outside): unknown => JSON.parse(line(msg, data, context));
+const record = (msg: unknown, data?: unknown, context = outside): unknown =>
+  JSON.parse(line(msg, data, context));
 const raise = (): never => {
   throw new Error("no");
 };
@@ -22,16 +23,31 @@ describe("a record", () => {
       `{"level":"info","requestId":"r1","tenantId":"acme","msg":"file.created","id":"f1","sizeMb":2,"time":"${time}"}`,
     );
     expect(line("bare")).toBe(`{"level":"info","msg":"bare","time":"${time}"}`);
-    expect(line("nothing set", { a: undefined })).toBe(`{"level":"info","msg":"nothing set","time":"${time}"}`);
+    expect(line("nothing set", { a: undefined })).toBe(
+      `{"level":"info","msg":"nothing set","time":"${time}"}`,
+    );
   });
 
   it("keeps empty strings, null and false", () => {
-    expect(record("m", { a: "", b: null, c: false, d: 0 })).toMatchObject({ a: "", b: null, c: false, d: 0 });
+    expect(record("m", { a: "", b: null, c: false, d: 0 })).toMatchObject({
+      a: "",
+      b: null,
+      c: false,
+      d: 0,
+    });
   });
 
   it("lets data overwrite neither level, msg, time nor context, and loses none of it", () => {
     const context = outside.child({ requestId: "r1", data_requestId: "mine" });
-    const data = { level: "error", msg: "forged", time: 0, requestId: "r2", data_level: 1, data_data_level: 2, data_msg: 3 };
+    const data = {
+      level: "error",
+      msg: "forged",
+      time: 0,
+      requestId: "r2",
+      data_level: 1,
+      data_data_level: 2,
+      data_msg: 3,
+    };
     expect(record("real", data, context)).toEqual({
       level: "info",
       requestId: "r1",
@@ -81,13 +97,24 @@ describe("a record", () => {
 
   it("cuts a megabyte of message, and of each of many data, and stays under 256 KiB", () => {
     const worst = "\u0080".repeat(1_048_576);
-    const context = outside.child(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`c${index}`, worst])));
+    const context = outside.child(
+      Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`c${index}`, worst])),
+    );
     for (const text of [worst, "\u0000".repeat(1_048_576), "東".repeat(1_048_576)]) {
-      const wide = line(text, Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`d${index}`, text])), context);
+      const wide = line(
+        text,
+        Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`d${index}`, text])),
+        context,
+      );
       expect(Buffer.byteLength(wide)).toBeLessThan(262_144);
-      expect(JSON.parse(wide)).toMatchObject({ time, msg: expect.stringContaining("characters cut]") });
+      expect(JSON.parse(wide)).toMatchObject({
+        time,
+        msg: expect.stringContaining("characters cut]"),
+      });
     }
-    expect(record("x".repeat(recordLimits.msgLength))).toMatchObject({ msg: "x".repeat(recordLimits.msgLength) });
+    expect(record("x".repeat(recordLimits.msgLength))).toMatchObject({
+      msg: "x".repeat(recordLimits.msgLength),
+    });
   });
 });
 
@@ -106,10 +133,18 @@ describe("what plain JavaScript passes", () => {
     ["an invalid date", new Date(Number.NaN), { data: "[invalid date]" }],
     ["bytes", new DataView(new ArrayBuffer(2)), { data: "[DataView, 2 bytes]" }],
     ["a boxed number", Object(3), { data: 3 }],
-    ["an instance with a text of its own", new URL("https://a.example/"), { data: "https://a.example/" }],
+    [
+      "an instance with a text of its own",
+      new URL("https://a.example/"),
+      { data: "https://a.example/" },
+    ],
     ["an instance", new Order(), { id: 7 }],
     ["an object without a prototype", Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
-    ["an error", new RangeError("boom"), { error: expect.objectContaining({ name: "RangeError", message: "boom" }) }],
+    [
+      "an error",
+      new RangeError("boom"),
+      { error: expect.objectContaining({ name: "RangeError", message: "boom" }) },
+    ],
     ["a Proxy that throws on everything", hostile, { data: "[unreadable]" }],
   ])("as data: %s", (_name, data, expected) => {
     expect(record("m", data)).toEqual({ level: "info", msg: "m", time, ...(expected as object) });
@@ -129,10 +164,22 @@ describe("what plain JavaScript passes", () => {
 
   it("takes an error for the message: its text is msg, itself a field", () => {
     const error = new TypeError("boom");
-    const shown = expect.objectContaining({ name: "TypeError", message: "boom", stack: error.stack });
+    const shown = expect.objectContaining({
+      name: "TypeError",
+      message: "boom",
+      stack: error.stack,
+    });
     expect(record(error)).toEqual({ level: "info", msg: "boom", error: shown, time });
-    expect(record(error, { error: "own" })).toEqual({ level: "info", msg: "boom", error: "own", data_msg: shown, time });
-    expect(record(Object.assign(new Error("x"), { message: 5 }))).toMatchObject({ msg: expect.stringContaining('"message":5') });
+    expect(record(error, { error: "own" })).toEqual({
+      level: "info",
+      msg: "boom",
+      error: "own",
+      data_msg: shown,
+      time,
+    });
+    expect(record(Object.assign(new Error("x"), { message: 5 }))).toMatchObject({
+      msg: expect.stringContaining('"message":5'),
+    });
   });
 });
 
@@ -140,7 +187,14 @@ describe("the context", () => {
   it("is that of the parent with the child's over it, in the parent's place", () => {
     const parent = outside.child({ a: 1, b: 2 });
     const child = parent.child({ c: 3, a: 9 });
-    expect(record("m", undefined, child)).toEqual({ level: "info", a: 9, b: 2, c: 3, msg: "m", time });
+    expect(record("m", undefined, child)).toEqual({
+      level: "info",
+      a: 9,
+      b: 2,
+      c: 3,
+      msg: "m",
+      time,
+    });
     expect(record("m", undefined, parent)).toEqual({ level: "info", a: 1, b: 2, msg: "m", time });
     expect(child.text).toBe('"a":9,"b":2,"c":3,');
   });
@@ -168,7 +222,9 @@ describe("the context", () => {
   it("takes whatever plain JavaScript passes", () => {
     expect(outside.child("text").text).toBe('"context":"text",');
     expect(outside.child(hostile).text).toBe('"context":"[unreadable]",');
-    expect(JSON.parse(`{${outside.child(new Error("boom")).text}"x":1}`)).toMatchObject({ error: { message: "boom" } });
+    expect(JSON.parse(`{${outside.child(new Error("boom")).text}"x":1}`)).toMatchObject({
+      error: { message: "boom" },
+    });
     const self: Record<string, unknown> = {};
     self["self"] = self;
     expect(outside.child(self).text).toBe('"self":"[circular]",');
@@ -182,7 +238,8 @@ describe("the context", () => {
 
   it("is bounded, over all parents, and says that something is missing", () => {
     let context = outside;
-    for (let index = 0; index < 100_000; index += 1) context = context.child({ [`field${index}`]: "x".repeat(100) });
+    for (let index = 0; index < 100_000; index += 1)
+      context = context.child({ [`field${index}`]: "x".repeat(100) });
     expect(context.text.length).toBeLessThan(contextLimits.characters + 200);
     expect(context.text).toMatch(/^"field0":"x+",.*"\[cut\]":true,$/);
     expect(context.child({ more: 1 }).text).toBe(context.text);
@@ -211,7 +268,19 @@ describe("plain data", () => {
 
   it("is written as a walk writes it, whatever it is", () => {
     const names = fc.oneof(
-      fc.constantFrom("id", "plan", "requestId", "msg", "token", "apiKey", "value", "Value", "name", "data_msg", "__proto__"),
+      fc.constantFrom(
+        "id",
+        "plan",
+        "requestId",
+        "msg",
+        "token",
+        "apiKey",
+        "value",
+        "Value",
+        "name",
+        "data_msg",
+        "__proto__",
+      ),
       fc.string(),
     );
     const values = fc.oneof(
@@ -240,7 +309,10 @@ describe("plain data", () => {
 
   it("is bounded and redacted with messages that were written before", () => {
     const write = context([]);
-    for (const msg of [1, 2]) expect(write({ password: "p", id: "x".repeat(9_000), n: msg })).not.toContain("x".repeat(8_500));
+    for (const msg of [1, 2])
+      expect(write({ password: "p", id: "x".repeat(9_000), n: msg })).not.toContain(
+        "x".repeat(8_500),
+      );
   });
 });
 
@@ -249,5 +321,6 @@ it("a message is written alike the first time and later, also of those that are 
     expect(line(msg)).toBe(line(msg));
     expect(record(msg)).toMatchObject({ msg });
   }
-  for (let i = 0; i < 500; i += 1) expect(record(`message ${i}`)).toMatchObject({ msg: `message ${i}` });
+  for (let i = 0; i < 500; i += 1)
+    expect(record(`message ${i}`)).toMatchObject({ msg: `message ${i}` });
 });

@@ -1,6 +1,12 @@
 import type { Clock } from "../process/clock.ts";
 import { isError, jsonText, membersText, readMember, startWalk } from "./json-text.ts";
-import { type Fields, fieldsOf, type LogContext, noFields, type RecordRules } from "./log-context.ts";
+import {
+  type Fields,
+  fieldsOf,
+  type LogContext,
+  noFields,
+  type RecordRules,
+} from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
 import { cut, isHarmless, quoted } from "./quoted-text.ts";
 import { renaming } from "./record-names.ts";
@@ -14,7 +20,12 @@ export const recordLimits = Object.freeze({
 });
 
 /** Prints a record, or does not, by its level. */
-export type Print = (level: LogLevel, logger: { readonly context: LogContext }, msg: unknown, data: unknown) => void;
+export type Print = (
+  level: LogLevel,
+  logger: { readonly context: LogContext },
+  msg: unknown,
+  data: unknown,
+) => void;
 
 /**
  * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. Data named as
@@ -32,7 +43,12 @@ export function recordText(
 }
 
 /** Gives context, `msg` and data of a record as one object of plain, bounded, redacted values. */
-export function recordFields(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): Record<string, unknown> {
+export function recordFields(
+  context: LogContext,
+  msg: unknown,
+  data: unknown,
+  rules: RecordRules,
+): Record<string, unknown> {
   // Safe: the text is that of an object, as its braces say.
   return JSON.parse(`{${bodyText(context, msg, data, rules)}}`) as Record<string, unknown>;
 }
@@ -42,11 +58,16 @@ function bodyText(context: LogContext, msg: unknown, data: unknown, rules: Recor
   if (typeof msg === "string") {
     // First, since it settles what `has` looks at.
     const start = context.text + (rules.messages.get(msg) ?? learnMessage(msg, rules));
-    return start + (plainText(fields, context, rules) ?? dataText(fields, recordLimits.dataCharacters, context, rules).text);
+    return (
+      start +
+      (plainText(fields, context, rules) ??
+        dataText(fields, recordLimits.dataCharacters, context, rules).text)
+    );
   }
   // Plain JavaScript gives anything as the message; an error is data as well.
   const said = spoken(msg, rules);
-  const thrown = typeof msg === "object" && msg !== null && isError(msg) ? errorField(msg, fields) : noFields;
+  const thrown =
+    typeof msg === "object" && msg !== null && isError(msg) ? errorField(msg, fields) : noFields;
   const { text, left } = dataText(fields, recordLimits.dataCharacters, context, rules);
   return `${context.text}"msg":${msgText(said)}${text}${dataText(thrown, left, context, rules).text}`;
 }
@@ -66,7 +87,9 @@ function spoken(msg: unknown, { redaction }: RecordRules): string {
   if (msg === undefined) return "";
   if (typeof msg !== "object" || msg === null) return String(msg);
   const message = isError(msg) ? readMember(msg, "message") : undefined;
-  return typeof message === "string" ? message : jsonText(msg, startWalk(redaction, recordLimits.msgLength), redaction.root);
+  return typeof message === "string"
+    ? message
+    : jsonText(msg, startWalk(redaction, recordLimits.msgLength), redaction.root);
 }
 
 /** As `msg`, which becomes `data_msg`, where the data has an `error` of its own. */
@@ -76,20 +99,30 @@ function errorField(error: Error, { names }: Fields): Fields {
 }
 
 /** Far within the limits. */
-const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedMessages: 200, messageLength: 64 });
+const plainLimits = Object.freeze({
+  fields: 16,
+  characters: 256,
+  rememberedMessages: 200,
+  messageLength: 64,
+});
 
 /**
  * What nearly all data is: a few short texts, numbers and booleans with nothing to bound, to escape, to redact or to rename; each
  * with a comma before it. `undefined` where it is other data.
  */
-function plainText({ source, names }: Fields, context: LogContext, rules: RecordRules): string | undefined {
+function plainText(
+  { source, names }: Fields,
+  context: LogContext,
+  rules: RecordRules,
+): string | undefined {
   if (names.length > plainLimits.fields || rules.redaction.root.length > 0) return undefined;
   let text = "";
   for (const name of names) {
     const value = readMember(source, name);
     if (value === undefined) continue;
     const { json, secret } = rules.redaction.member(name);
-    if (secret || name === "value" || name === "Value" || isTaken(name, context, rules)) return undefined;
+    if (secret || name === "value" || name === "Value" || isTaken(name, context, rules))
+      return undefined;
     if (typeof value === "string") {
       if (value.length > plainLimits.characters || !isHarmless(value)) return undefined;
       text += `,${json}"${value}"`;
@@ -125,7 +158,9 @@ export type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
  * the platform takes a line for INFO and may drop it, errors too.
  */
 export function timeNames(env: Readonly<Record<string, string | undefined>>): TimeNames {
-  return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON" ? ["time", "timestamp"] : ["time"];
+  return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON"
+    ? ["time", "timestamp"]
+    : ["time"];
 }
 
 /** Creates a function that gives the clock's time in ISO 8601, UTC, as members of a record. Many lines share one: it is written once. */

@@ -10,7 +10,10 @@ type Said = [level: string, msg: string, data?: Record<string, unknown> | undefi
 function threshold(options: Partial<ThresholdOptions>) {
   const said: Said[] = [];
   const powertools = isLeftToPowertools(options.env ?? {}) ? loaded : undefined;
-  const made = createThreshold({ environment: "production", env: {}, powertools, ...options }, (...notice) => said.push(notice));
+  const made = createThreshold(
+    { environment: "production", env: {}, powertools, ...options },
+    (...notice) => said.push(notice),
+  );
   return Object.assign(made, { said });
 }
 const { debug, info, warn, error } = levelNumbers;
@@ -65,9 +68,14 @@ describe("the level", () => {
     const made = threshold({ level: "error", env: { LOG_LEVEL: "verbose" } });
     expect(made.current).toBe(error);
     expect(made.said).toEqual([
-      ["warn", "log.level_unknown", { variable: "LOG_LEVEL", value: "verbose", known: expect.stringContaining("debug, info") }],
+      [
+        "warn",
+        "log.level_unknown",
+        { variable: "LOG_LEVEL", value: "verbose", known: expect.stringContaining("debug, info") },
+      ],
     ]);
-    for (const value of ["constructor", "__proto__"]) expect(threshold({ env: { LOG_LEVEL: value } }).said).toHaveLength(1);
+    for (const value of ["constructor", "__proto__"])
+      expect(threshold({ env: { LOG_LEVEL: value } }).said).toHaveLength(1);
   });
 });
 
@@ -81,16 +89,25 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     expect(threshold({ level: "info", env: { AWS_LAMBDA_LOG_LEVEL } }).current).toBe(level);
   });
 
-  it.each(["warn", "LOUD", ""])("counts for nothing as %j, as in Powertools", (AWS_LAMBDA_LOG_LEVEL) => {
-    expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } })).toMatchObject({ said: [] });
-    expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } }).current).toBe(debug);
-  });
+  it.each(["warn", "LOUD", ""])(
+    "counts for nothing as %j, as in Powertools",
+    (AWS_LAMBDA_LOG_LEVEL) => {
+      expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } })).toMatchObject({
+        said: [],
+      });
+      expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } }).current).toBe(debug);
+    },
+  );
 
   it("is a floor for LOG_LEVEL, with a notice that lines are missing", () => {
     const below = threshold({ env: { AWS_LAMBDA_LOG_LEVEL: "WARN", LOG_LEVEL: "debug" } });
     expect(below.current).toBe(warn);
     expect(below.said).toEqual([
-      ["warn", "log.level_below_platform", { LOG_LEVEL: "DEBUG", AWS_LAMBDA_LOG_LEVEL: "WARN", used: "WARN" }],
+      [
+        "warn",
+        "log.level_below_platform",
+        { LOG_LEVEL: "DEBUG", AWS_LAMBDA_LOG_LEVEL: "WARN", used: "WARN" },
+      ],
     ]);
     const above = threshold({ env: { AWS_LAMBDA_LOG_LEVEL: "INFO", LOG_LEVEL: "error" } });
     expect(above.current).toBe(error);
@@ -109,7 +126,9 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "WARN");
     const made = threshold({ level: "debug" });
     expect(made.current).toBe(warn);
-    expect(made.said).toEqual([["warn", expect.stringContaining("does not match AWS Lambda Advanced Logging Controls")]]);
+    expect(made.said).toEqual([
+      ["warn", expect.stringContaining("does not match AWS Lambda Advanced Logging Controls")],
+    ]);
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "ERROR");
     expect(threshold({ level: "debug" }).said).toEqual([]);
   });
@@ -141,9 +160,12 @@ describe("sampling", () => {
     expect(made.said).toEqual([["debug", "Setting log level to DEBUG due to sampling rate"]]);
   });
 
-  it.each(["0", "", "2", "-1", "often"])("does not happen at a rate of %j", (POWERTOOLS_LOGGER_SAMPLE_RATE) => {
-    expect(threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE } }).current).toBe(info);
-  });
+  it.each(["0", "", "2", "-1", "often"])(
+    "does not happen at a rate of %j",
+    (POWERTOOLS_LOGGER_SAMPLE_RATE) => {
+      expect(threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE } }).current).toBe(info);
+    },
+  );
 
   it("does not happen where the platform sets the level, as in Powertools", () => {
     const made = threshold({ env: { ...always, AWS_LAMBDA_LOG_LEVEL: "INFO" } });
@@ -168,7 +190,11 @@ describe("sampling", () => {
     const store = new Map<symbol, unknown>();
     vi.stubEnv("AWS_LAMBDA_MAX_CONCURRENCY", "4");
     vi.stubGlobal("awslambda", {
-      InvokeStore: { get: (key: symbol) => store.get(key), set: store.set.bind(store), hasContext: () => true },
+      InvokeStore: {
+        get: (key: symbol) => store.get(key),
+        set: store.set.bind(store),
+        hasContext: () => true,
+      },
     });
     const made = threshold({ env: { ...always, AWS_LAMBDA_MAX_CONCURRENCY: "4" } });
     expect(made.current).toBe(debug);
@@ -179,7 +205,13 @@ describe("sampling", () => {
 
   it("throws nothing where the process has no invocations to take a level from", () => {
     vi.stubEnv("AWS_LAMBDA_MAX_CONCURRENCY", "4");
-    const made = threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0", AWS_LAMBDA_MAX_CONCURRENCY: "4", LOG_LEVEL: "warn" } });
+    const made = threshold({
+      env: {
+        POWERTOOLS_LOGGER_SAMPLE_RATE: "0",
+        AWS_LAMBDA_MAX_CONCURRENCY: "4",
+        LOG_LEVEL: "warn",
+      },
+    });
     made.refreshSampling();
     made.refreshSampling();
     expect(made.current).toBe(warn);

@@ -29,14 +29,25 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
   const { env } = options;
   const variable = levelFromVariables(env, notify);
   const platform = levelNamed(platformName(env));
-  const initial = platform ?? variable ?? levelNamed(options.level) ?? (options.environment === "development" ? "DEBUG" : "INFO");
+  const initial =
+    platform ??
+    variable ??
+    levelNamed(options.level) ??
+    (options.environment === "development" ? "DEBUG" : "INFO");
   const least = platform === undefined || variable === undefined ? 0 : powertoolsNumbers[variable];
   if (platform !== undefined && least > 0 && least < powertoolsNumbers[platform]) {
-    notify("warn", "log.level_below_platform", { LOG_LEVEL: variable, AWS_LAMBDA_LOG_LEVEL: platform, used: platform });
+    notify("warn", "log.level_below_platform", {
+      LOG_LEVEL: variable,
+      AWS_LAMBDA_LOG_LEVEL: platform,
+      used: platform,
+    });
   }
 
   if (options.powertools !== undefined) {
-    return options.powertools.createPowertoolsThreshold({ env, initial, least, isPlatforms: platform !== undefined }, notify);
+    return options.powertools.createPowertoolsThreshold(
+      { env, initial, least, isPlatforms: platform !== undefined },
+      notify,
+    );
   }
   const decided = Math.max(powertoolsNumbers[initial], least);
   return { current: decided, refreshSampling: () => undefined, isSampling: false };
@@ -60,7 +71,9 @@ function levelFromVariables(env: ThresholdOptions["env"], notify: Notify): Level
 function levelNamed(name: string | undefined): LevelName | undefined {
   const level = name?.toUpperCase();
   // Safe: the name is a key of the table of names.
-  return level !== undefined && Object.hasOwn(powertoolsNumbers, level) ? (level as LevelName) : undefined;
+  return level !== undefined && Object.hasOwn(powertoolsNumbers, level)
+    ? (level as LevelName)
+    : undefined;
 }
 
 /** The platform's FATAL is Powertools' CRITICAL. Other than ours, names count only in upper case, as Powertools has it. */

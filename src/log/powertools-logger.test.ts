@@ -1,5 +1,9 @@
 import { LogFormatter, LogItem, Logger as Powertools } from "@aws-lambda-powertools/logger";
-import type { ConstructorOptions, LogAttributes, UnformattedAttributes } from "@aws-lambda-powertools/logger/types";
+import type {
+  ConstructorOptions,
+  LogAttributes,
+  UnformattedAttributes,
+} from "@aws-lambda-powertools/logger/types";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createServerLogger } from "./server-logger.ts";
 
@@ -21,14 +25,19 @@ afterEach(() => {
 
 function logger(options: ConstructorOptions = {}, redact: readonly string[] = []) {
   const powertools = new Powertools({ serviceName: "files", ...options });
-  return { powertools, log: createServerLogger({ environment: "production", env: {}, powertools, redact }) };
+  return {
+    powertools,
+    log: createServerLogger({ environment: "production", env: {}, powertools, redact }),
+  };
 }
 
 describe("an own Powertools Logger", () => {
   it("prints in its own form, with its attributes, and with context, msg and data", () => {
     const { powertools, log } = logger({ persistentKeys: { team: "storage" } });
     powertools.appendKeys({ region: "eu" });
-    log.child({ requestId: "r1" }).warn("file.kept", { id: "f1", size: 3n, at: new Map([["a", 1]]) });
+    log
+      .child({ requestId: "r1" })
+      .warn("file.kept", { id: "f1", size: 3n, at: new Map([["a", 1]]) });
     expect(records()).toMatchObject([
       {
         level: "WARN",
@@ -46,14 +55,22 @@ describe("an own Powertools Logger", () => {
     expect(records()[0]).toHaveProperty("timestamp");
   });
 
-  it.each(["_aws", "CloudWatchMetrics"])("gets no %s, with which CloudWatch would make metrics of its lines", (name) => {
-    const { log } = logger();
-    log.child({ [name]: { CloudWatchMetrics: [] } }).info("m", { [name]: { CloudWatchMetrics: [{}] } });
-    expect(records()[0]).not.toHaveProperty(name);
-    expect(records()).toMatchObject([
-      { [`context_${name}`]: { CloudWatchMetrics: [] }, [`data_${name}`]: { CloudWatchMetrics: [{}] } },
-    ]);
-  });
+  it.each(["_aws", "CloudWatchMetrics"])(
+    "gets no %s, with which CloudWatch would make metrics of its lines",
+    (name) => {
+      const { log } = logger();
+      log
+        .child({ [name]: { CloudWatchMetrics: [] } })
+        .info("m", { [name]: { CloudWatchMetrics: [{}] } });
+      expect(records()[0]).not.toHaveProperty(name);
+      expect(records()).toMatchObject([
+        {
+          [`context_${name}`]: { CloudWatchMetrics: [] },
+          [`data_${name}`]: { CloudWatchMetrics: [{}] },
+        },
+      ]);
+    },
+  );
 
   it("keeps what it says of the function and its persistent attributes: data of these names is renamed", () => {
     const { powertools, log } = logger({ persistentKeys: { team: "storage" } });
@@ -63,8 +80,15 @@ describe("an own Powertools Logger", () => {
       memoryLimitInMB: "128",
       invokedFunctionArn: "arn",
     } as never);
-    const forged = { function_name: "forged", xray_trace_id: "forged", cold_start: "forged", function_request_id: "forged" };
-    log.child({ requestId: "r1" }).info("forged", { ...forged, team: "forged", tenant_id: "forged", free: 1 });
+    const forged = {
+      function_name: "forged",
+      xray_trace_id: "forged",
+      cold_start: "forged",
+      function_request_id: "forged",
+    };
+    log
+      .child({ requestId: "r1" })
+      .info("forged", { ...forged, team: "forged", tenant_id: "forged", free: 1 });
     powertools.appendPersistentKeys({ later: "kept" });
     log.info("later", { later: "forged", data_later: 2 });
     expect(records()).toMatchObject([
@@ -124,14 +148,21 @@ describe("an own Powertools Logger", () => {
   });
 
   it("buffers lines below its level within a trace, and lets them go when an error is logged", () => {
-    const { log } = logger({ logLevel: "INFO", logBufferOptions: { maxBytes: 10_000, bufferAtVerbosity: "DEBUG" } });
+    const { log } = logger({
+      logLevel: "INFO",
+      logBufferOptions: { maxBytes: 10_000, bufferAtVerbosity: "DEBUG" },
+    });
     log.debug("outside a trace");
     vi.stubEnv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793");
     log.debug("first", { a: 1 });
     log.info("second");
     expect(records()).toMatchObject([{ message: "second" }]);
     log.child({ requestId: "r1" }).error("third");
-    expect(records()).toMatchObject([{ message: "second" }, { message: "first", a: 1 }, { message: "third", requestId: "r1" }]);
+    expect(records()).toMatchObject([
+      { message: "second" },
+      { message: "first", a: 1 },
+      { message: "third", requestId: "r1" },
+    ]);
   });
 
   it("formats with its own formatter", () => {
@@ -202,8 +233,12 @@ describe("an own Powertools Logger", () => {
         throw new Error("broken formatter");
       }
     }
-    logger({ logFormatter: new Broken() }).log.child({ requestId: "r1" }).error("still here", { a: 1 });
-    expect(records()).toEqual([{ level: "error", requestId: "r1", msg: "still here", a: 1, time: expect.any(String) }]);
+    logger({ logFormatter: new Broken() })
+      .log.child({ requestId: "r1" })
+      .error("still here", { a: 1 });
+    expect(records()).toEqual([
+      { level: "error", requestId: "r1", msg: "still here", a: 1, time: expect.any(String) },
+    ]);
   });
 
   it("whose level cannot be read loses no line, wherever lines go", () => {
@@ -216,11 +251,17 @@ describe("an own Powertools Logger", () => {
       },
     };
     const lines: string[] = [];
-    createServerLogger({ environment: "production", env: {}, powertools: broken, write: (line) => lines.push(line) }).info(
-      "here",
-    );
+    createServerLogger({
+      environment: "production",
+      env: {},
+      powertools: broken,
+      write: (line) => lines.push(line),
+    }).info("here");
     createServerLogger({ environment: "production", env: {}, powertools: broken }).info("there");
-    expect([...lines, ...printed].map((line) => JSON.parse(line))).toMatchObject([{ msg: "here" }, { msg: "there" }]);
+    expect([...lines, ...printed].map((line) => JSON.parse(line))).toMatchObject([
+      { msg: "here" },
+      { msg: "there" },
+    ]);
   });
 
   it("gives level and persistent attributes alone where lines have a place of their own to go", () => {

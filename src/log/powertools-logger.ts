@@ -16,8 +16,25 @@ export type PowertoolsLogger = {
 
 /** Names that Powertools writes itself: it drops those of the first line from attributes, and takes those of the second for its own. */
 const reservedByPowertools: ReadonlySet<string> = new Set([
-  ...["level", "message", "msg", "sampling_rate", "service", "timestamp", "__proto__", "constructor"],
-  ...["cold_start", "function_arn", "function_memory_size", "function_name", "function_request_id", "tenant_id", "xray_trace_id"],
+  ...[
+    "level",
+    "message",
+    "msg",
+    "sampling_rate",
+    "service",
+    "timestamp",
+    "__proto__",
+    "constructor",
+  ],
+  ...[
+    "cold_start",
+    "function_arn",
+    "function_memory_size",
+    "function_name",
+    "function_request_id",
+    "tenant_id",
+    "xray_trace_id",
+  ],
 ]);
 
 /**
@@ -26,7 +43,11 @@ const reservedByPowertools: ReadonlySet<string> = new Set([
  *
  * @param otherwise prints where the Logger throws, its formatter for example
  */
-export function createPowertoolsPrint(powertools: PowertoolsLogger, redaction: Redaction, otherwise: Print) {
+export function createPowertoolsPrint(
+  powertools: PowertoolsLogger,
+  redaction: Redaction,
+  otherwise: Print,
+) {
   const rules = createRecordRules(redaction, reservedByPowertools);
   const print: Print = (level, logger, msg, data) => {
     try {
@@ -34,7 +55,8 @@ export function createPowertoolsPrint(powertools: PowertoolsLogger, redaction: R
       if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
       const own = powertools.getPersistentLogAttributes();
       const isTaken = (name: string) =>
-        Object.hasOwn(own, name) || (name === "correlation_id" && powertools.getCorrelationId?.() !== undefined);
+        Object.hasOwn(own, name) ||
+        (name === "correlation_id" && powertools.getCorrelationId?.() !== undefined);
       const fields = recordFields(logger.context, msg, data, { ...rules, isTaken });
       powertools[level](String(fields["msg"]), fields);
     } catch {

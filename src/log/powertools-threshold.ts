@@ -1,6 +1,12 @@
 import { Logger as Powertools } from "@aws-lambda-powertools/logger";
 import type { LogItemMessage } from "@aws-lambda-powertools/logger/types";
-import { type LevelName, type LogThreshold, levelOf, type Notify, powertoolsNumbers } from "./levels.ts";
+import {
+  type LevelName,
+  type LogThreshold,
+  levelOf,
+  type Notify,
+  powertoolsNumbers,
+} from "./levels.ts";
 
 /** What is decided before Powertools is asked. */
 export interface Decided {
@@ -19,7 +25,10 @@ const sampleRateName = "POWERTOOLS_LOGGER_SAMPLE_RATE";
  *
  * @throws TypeError or Error from Powertools, where a `POWERTOOLS_LOGGER_*` variable of the process is malformed.
  */
-export function createPowertoolsThreshold({ env, initial, least, isPlatforms }: Decided, notify: Notify): LogThreshold {
+export function createPowertoolsThreshold(
+  { env, initial, least, isPlatforms }: Decided,
+  notify: Notify,
+): LogThreshold {
   /** Takes only the decisions: what Powertools itself has to say becomes a line of ours. */
   class Levels extends Powertools {
     protected override processLogItem(level: number, input: LogItemMessage): void {
@@ -34,7 +43,9 @@ export function createPowertoolsThreshold({ env, initial, least, isPlatforms }: 
   const isPerInvocation = Boolean(env["AWS_LAMBDA_MAX_CONCURRENCY"]);
   let known = read();
   // Powertools looks for the variable in the process itself where it was not given one.
-  const isSampling = [env, process.env].some((variables) => variables[sampleRateName] !== undefined);
+  const isSampling = [env, process.env].some(
+    (variables) => variables[sampleRateName] !== undefined,
+  );
   return {
     get current() {
       return isPerInvocation ? read() : known;

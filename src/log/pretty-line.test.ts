@@ -9,7 +9,16 @@ const pretty = (fields: object, colour = false) =>
 
 describe("a line for people", () => {
   it("has the time of day, the level, the message and the fields, words bare and all else as JSON", () => {
-    expect(pretty({ requestId: "r1", sizeMb: 2, name: "a b", tags: ["x", { y: 1 }], none: null, empty: "" })).toBe(
+    expect(
+      pretty({
+        requestId: "r1",
+        sizeMb: 2,
+        name: "a b",
+        tags: ["x", { y: 1 }],
+        none: null,
+        empty: "",
+      }),
+    ).toBe(
       '03:04:05.678 INFO  file.created requestId=r1 sizeMb=2 name="a b" tags=["x",{"y":1}] none=null empty=""',
     );
   });
@@ -28,7 +37,13 @@ describe("a line for people", () => {
 
   it("puts stacks below, indented, those of causes too", () => {
     const cause = { name: "Error", message: "why", stack: "Error: why\n    at b (b.ts:2:1)" };
-    const error = { name: "Error", message: "boom", stack: "Error: boom\n    at a (a.ts:1:1)", code: "E1", cause };
+    const error = {
+      name: "Error",
+      message: "boom",
+      stack: "Error: boom\n    at a (a.ts:1:1)",
+      code: "E1",
+      cause,
+    };
     expect(pretty({ error })).toBe(
       [
         '03:04:05.678 INFO  file.created error={"name":"Error","message":"boom","code":"E1","cause":{"name":"Error","message":"why"}}',
@@ -38,7 +53,9 @@ describe("a line for people", () => {
         "    at b (b.ts:2:1)",
       ].join("\n"),
     );
-    expect(pretty({ stack: "prod", a: { stack: 3 } })).toBe('03:04:05.678 INFO  file.created stack=prod a={"stack":3}');
+    expect(pretty({ stack: "prod", a: { stack: 3 } })).toBe(
+      '03:04:05.678 INFO  file.created stack=prod a={"stack":3}',
+    );
   });
 
   it("puts the stack of an error that failed a request below, and those of its causes, each line on its own", () => {
@@ -47,7 +64,9 @@ describe("a line for people", () => {
       { name: "Error", message: "why", stack: "Error: why\n    at b (b.ts:2:1)" },
       { name: "Error", message: "root", stack: "Error: root" },
     ];
-    expect(pretty({ level: "error", status: 500, message: "boom", stack, causes }).split("\n")).toEqual([
+    expect(
+      pretty({ level: "error", status: 500, message: "boom", stack, causes }).split("\n"),
+    ).toEqual([
       '03:04:05.678 ERROR file.created status=500 message=boom causes=[{"name":"Error","message":"why"},{"name":"Error","message":"root"}]',
       "    Error: boom",
       "    at a (a.ts:1:1)",

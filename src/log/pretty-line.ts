@@ -9,7 +9,8 @@ import { visible } from "./quoted-text.ts";
  */
 export function prettyLine(record: string, colour: boolean): string {
   // Safe: recordText writes these three, and only these can have such names.
-  const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> & PrettyRecord;
+  const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> &
+    PrettyRecord;
   const paint = colour ? painted : plain;
   const stacks: string[] = [];
   const shown = Object.entries(fields).map(([name, value]) => {

@@ -9,22 +9,70 @@ const written = (value: unknown, paths?: readonly string[]): unknown => {
 const gone = "[redacted]";
 
 describe("names redacted always", () => {
-  it.each(["authorization", "cookie", "password", "token", "secret", "set-cookie", "proxy-authorization"])(
-    "%s is redacted in any case and at any depth, whatever its value",
-    (name) => {
-      for (const shown of [name, name.toUpperCase(), `${name.charAt(0).toUpperCase()}${name.slice(1)}`]) {
-        const value = { [shown]: "s3cret", a: [{ b: { [shown]: { deep: "s3cret" } } }], n: { [shown]: null } };
-        expect(written(value)).toEqual({ [shown]: gone, a: [{ b: { [shown]: gone } }], n: { [shown]: gone } });
-      }
-    },
-  );
+  it.each([
+    "authorization",
+    "cookie",
+    "password",
+    "token",
+    "secret",
+    "set-cookie",
+    "proxy-authorization",
+  ])("%s is redacted in any case and at any depth, whatever its value", (name) => {
+    for (const shown of [
+      name,
+      name.toUpperCase(),
+      `${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    ]) {
+      const value = {
+        [shown]: "s3cret",
+        a: [{ b: { [shown]: { deep: "s3cret" } } }],
+        n: { [shown]: null },
+      };
+      expect(written(value)).toEqual({
+        [shown]: gone,
+        a: [{ b: { [shown]: gone } }],
+        n: { [shown]: gone },
+      });
+    }
+  });
 
   it.each([
-    ...["apiKey", "api_key", "x-api-key", "stripeApiKey", "access_token", "accessToken", "refresh-token", "id_token"],
+    ...[
+      "apiKey",
+      "api_key",
+      "x-api-key",
+      "stripeApiKey",
+      "access_token",
+      "accessToken",
+      "refresh-token",
+      "id_token",
+    ],
     ...["bearer", "clientAssertion", "client_assertion"],
-    ...["clientSecret", "client_secret", "webhookSecret", "dbPassword", "newPassword", "passwd", "passphrase", "private_key"],
-    ...["secretAccessKey", "x-amz-security-token", "sessionToken", "CSRF-Token", "jwt", "credentials"],
-    ...["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "stripe_secret_key", "googleAccessToken", "oauth_access_token"],
+    ...[
+      "clientSecret",
+      "client_secret",
+      "webhookSecret",
+      "dbPassword",
+      "newPassword",
+      "passwd",
+      "passphrase",
+      "private_key",
+    ],
+    ...[
+      "secretAccessKey",
+      "x-amz-security-token",
+      "sessionToken",
+      "CSRF-Token",
+      "jwt",
+      "credentials",
+    ],
+    ...[
+      "AWS_SECRET_ACCESS_KEY",
+      "AWS_SESSION_TOKEN",
+      "stripe_secret_key",
+      "googleAccessToken",
+      "oauth_access_token",
+    ],
     ...[
       "userRefreshToken",
       "apiKeys",
@@ -46,7 +94,9 @@ describe("names redacted always", () => {
       { Key: "clientSecret", Value: "s3cret" },
     ];
     expect(JSON.stringify(written(pairs))).not.toContain("s3cret");
-    expect(written([{ Name: "/files/size", Value: "7" }])).toEqual([{ Name: "/files/size", Value: "7" }]);
+    expect(written([{ Name: "/files/size", Value: "7" }])).toEqual([
+      { Name: "/files/size", Value: "7" },
+    ]);
   });
 
   it("leaves other names alone, those that only contain one among them", () => {
@@ -65,7 +115,11 @@ describe("names redacted always", () => {
   it("redacts in Maps, in errors and their causes, and in what toJSON gives", () => {
     const cause = Object.assign(new Error("inner"), { token: "s3cret" });
     const error = Object.assign(new Error("outer", { cause }), { password: "s3cret", code: "E1" });
-    expect(written(error)).toMatchObject({ code: "E1", password: gone, cause: { message: "inner", token: gone } });
+    expect(written(error)).toMatchObject({
+      code: "E1",
+      password: gone,
+      cause: { message: "inner", token: gone },
+    });
     expect(written(new Map([["Cookie", "s3cret"]]))).toEqual({ Cookie: gone });
     expect(
       written(
@@ -122,7 +176,10 @@ describe("paths of the application", () => {
   });
 
   it("takes * for any one name, and an index as a name", () => {
-    const value = { cards: [{ number: 1 }, { number: 2, name: "n" }], a: { iban: "i", b: { iban: "kept" } } };
+    const value = {
+      cards: [{ number: 1 }, { number: 2, name: "n" }],
+      a: { iban: "i", b: { iban: "kept" } },
+    };
     expect(written(value, ["cards.*.number", "*.iban"])).toEqual({
       cards: [{ number: gone }, { number: gone, name: "n" }],
       a: { iban: gone, b: { iban: "kept" } },
@@ -157,7 +214,8 @@ describe("member", () => {
     expect(member("x".repeat(1_000)).json).toBe(`"${"x".repeat(256)}...[744 characters cut]":`);
     for (let index = 0; index < 1_100; index += 1) member(`name-${index}`);
     expect(member("name-3")).toBe(member("name-3"));
-    const isRemembered = (name: string, { member: fresh } = createRedaction()) => Object.is(fresh(name), fresh(name));
+    const isRemembered = (name: string, { member: fresh } = createRedaction()) =>
+      Object.is(fresh(name), fresh(name));
     expect([isRemembered("x".repeat(64)), isRemembered("x".repeat(65))]).toEqual([true, false]);
     expect(member("name-1050")).not.toBe(member("name-1050"));
     expect(member("name-1050")).toEqual({ json: '"name-1050":', secret: false });

@@ -28,7 +28,17 @@ interface PathNode {
 
 /** Redacted at any depth, in any case, with or without what joins words: `set-cookie`, `api_key`, `apiKey`. */
 const secretNames: ReadonlySet<string> = new Set([
-  ...["authorization", "proxyauthorization", "cookie", "setcookie", "bearer", "jwt", "token", "idtoken", "clientassertion"],
+  ...[
+    "authorization",
+    "proxyauthorization",
+    "cookie",
+    "setcookie",
+    "bearer",
+    "jwt",
+    "token",
+    "idtoken",
+    "clientassertion",
+  ],
 ]);
 /** So are names that end so, of one or of many: `clientSecret`, `db_passwords`, `AWS_SECRET_ACCESS_KEY`, but not `nextToken`. */
 const secretEnds = [
@@ -66,7 +76,8 @@ export function createRedaction(paths: readonly string[] = []): Redaction {
 
   const learn = (name: string): Member => {
     const member = { json: `${quoted(cut(name, maxNameLength))}:`, secret: isSecretName(name) };
-    if (remembered.size < maxRememberedNames && name.length <= maxRememberedLength) remembered.set(name, member);
+    if (remembered.size < maxRememberedNames && name.length <= maxRememberedLength)
+      remembered.set(name, member);
     return member;
   };
   return {

@@ -11,8 +11,18 @@ const time = "2026-01-02T03:04:05.678Z";
 
 function logger(options: Partial<ServerLoggerOptions> = {}) {
   const lines: string[] = [];
-  const log = createServerLogger({ environment: "production", env: {}, clock, write: (line) => lines.push(line), ...options });
-  return { log, lines, records: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+  const log = createServerLogger({
+    environment: "production",
+    env: {},
+    clock,
+    write: (line) => lines.push(line),
+    ...options,
+  });
+  return {
+    log,
+    lines,
+    records: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
+  };
 }
 
 afterEach(() => {
@@ -27,35 +37,43 @@ describe("the logger of a server", () => {
   it("prints each level under its name, with the clock's time", () => {
     const { log, records } = logger({ level: "debug" });
     for (const level of ["debug", "info", "warn", "error"] as const) log[level]("m", { a: 1 });
-    expect(records()).toEqual(["debug", "info", "warn", "error"].map((level) => ({ level, msg: "m", a: 1, time })));
+    expect(records()).toEqual(
+      ["debug", "info", "warn", "error"].map((level) => ({ level, msg: "m", a: 1, time })),
+    );
   });
 
-  it.each(["_aws", "CloudWatchMetrics"])("never writes %s at the top of a line, where CloudWatch makes metrics of it", (name) => {
-    const metrics = { Timestamp: 1, CloudWatchMetrics: [{ Namespace: "n", Metrics: [{ Name: "keelson.wall.hits" }] }] };
-    const { log, records } = logger();
-    log.info("data", { [name]: metrics, "keelson.wall.hits": -1 });
-    log
-      .child({ [name]: metrics })
-      .child({ [name]: "again" })
-      .info("context", { [name]: "data" });
-    log
-      .child({ requestId: "r1" })
-      .child({ [name]: "short" })
-      .info("short", { [name]: "data" });
-    log.info("as data of an instance", Object.assign(new (class Order {})(), { [name]: 1 }));
-    // Safe: it is the point to pass what types forbid.
-    log.info("of a Map", new Map([[name, 1]]) as never);
-    log.info("deeper", { body: { [name]: "kept" } });
-    for (const record of records()) expect(record).not.toHaveProperty(name);
-    expect(records()).toMatchObject([
-      { msg: "data", [`data_${name}`]: metrics, "keelson.wall.hits": -1 },
-      { msg: "context", [`context_${name}`]: "again", [`data_${name}`]: "data" },
-      { msg: "short", requestId: "r1", [`context_${name}`]: "short", [`data_${name}`]: "data" },
-      { [`data_${name}`]: 1 },
-      { data: { [name]: 1 } },
-      { body: { [name]: "kept" } },
-    ]);
-  });
+  it.each(["_aws", "CloudWatchMetrics"])(
+    "never writes %s at the top of a line, where CloudWatch makes metrics of it",
+    (name) => {
+      const metrics = {
+        Timestamp: 1,
+        CloudWatchMetrics: [{ Namespace: "n", Metrics: [{ Name: "keelson.wall.hits" }] }],
+      };
+      const { log, records } = logger();
+      log.info("data", { [name]: metrics, "keelson.wall.hits": -1 });
+      log
+        .child({ [name]: metrics })
+        .child({ [name]: "again" })
+        .info("context", { [name]: "data" });
+      log
+        .child({ requestId: "r1" })
+        .child({ [name]: "short" })
+        .info("short", { [name]: "data" });
+      log.info("as data of an instance", Object.assign(new (class Order {})(), { [name]: 1 }));
+      // Safe: it is the point to pass what types forbid.
+      log.info("of a Map", new Map([[name, 1]]) as never);
+      log.info("deeper", { body: { [name]: "kept" } });
+      for (const record of records()) expect(record).not.toHaveProperty(name);
+      expect(records()).toMatchObject([
+        { msg: "data", [`data_${name}`]: metrics, "keelson.wall.hits": -1 },
+        { msg: "context", [`context_${name}`]: "again", [`data_${name}`]: "data" },
+        { msg: "short", requestId: "r1", [`context_${name}`]: "short", [`data_${name}`]: "data" },
+        { [`data_${name}`]: 1 },
+        { data: { [name]: 1 } },
+        { body: { [name]: "kept" } },
+      ]);
+    },
+  );
 
   it("goes with the clock", () => {
     let now = 0;
@@ -71,7 +89,9 @@ describe("the logger of a server", () => {
   it("has its time as timestamp as well in Lambda's JSON log format, which data cannot overwrite", () => {
     const { log, lines } = logger({ env: { AWS_LAMBDA_LOG_FORMAT: "JSON" } });
     log.error("m", { timestamp: "mine" });
-    expect(lines).toEqual([`{"level":"error","msg":"m","data_timestamp":"mine","time":"${time}","timestamp":"${time}"}`]);
+    expect(lines).toEqual([
+      `{"level":"error","msg":"m","data_timestamp":"mine","time":"${time}","timestamp":"${time}"}`,
+    ]);
     const plain = logger({ env: { AWS_LAMBDA_LOG_FORMAT: "Text" } });
     plain.log.info("m", { timestamp: "mine" });
     expect(plain.lines).toEqual([`{"level":"info","msg":"m","timestamp":"mine","time":"${time}"}`]);
@@ -79,7 +99,10 @@ describe("the logger of a server", () => {
 
   it("prints nothing below its level, of children neither, and does not even look at the data", () => {
     const { log, lines } = logger();
-    const data = Object.defineProperty({}, "a", { enumerable: true, get: () => expect.unreachable() });
+    const data = Object.defineProperty({}, "a", {
+      enumerable: true,
+      get: () => expect.unreachable(),
+    });
     log.debug("hidden", data);
     log.child({ a: 1 }).debug("hidden", data);
     expect(lines).toEqual([]);
@@ -88,7 +111,9 @@ describe("the logger of a server", () => {
   it("says once, in a line, that LOG_LEVEL is unknown, whatever the level", () => {
     const { log, records } = logger({ level: "error", env: { LOG_LEVEL: "verbose\n" } });
     log.warn("hidden");
-    expect(records()).toMatchObject([{ level: "warn", msg: "log.level_unknown", variable: "LOG_LEVEL", value: "verbose", time }]);
+    expect(records()).toMatchObject([
+      { level: "warn", msg: "log.level_unknown", variable: "LOG_LEVEL", value: "verbose", time },
+    ]);
   });
 
   it("works as plain functions, taken off the logger", () => {
@@ -103,7 +128,10 @@ describe("the logger of a server", () => {
   });
 
   it("samples anew with each invocation", () => {
-    const { log, lines } = logger({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" }, powertoolsThreshold });
+    const { log, lines } = logger({
+      env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" },
+      powertoolsThreshold,
+    });
     log.refreshSampling();
     lines.length = 0;
     for (let index = 0; index < 100; index += 1) {
@@ -119,7 +147,11 @@ describe("the logger of a server", () => {
     const { log, records } = logger();
     await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
-        const request = log.child({ requestId: `r${index}`, tenantId: `t${index}`, [`only${index}`]: true });
+        const request = log.child({
+          requestId: `r${index}`,
+          tenantId: `t${index}`,
+          [`only${index}`]: true,
+        });
         for (let step = 0; step < 5; step += 1) {
           await new Promise((resolve) => setImmediate(resolve));
           request.child({ step }).info("step", { of: index });
@@ -183,32 +215,52 @@ describe("whatever is logged", () => {
     hostile,
     fc
       .dictionary(
-        fc.oneof(fc.string(), fc.constantFrom("level", "msg", "time", "requestId", "__proto__", "data_level", "token")),
+        fc.oneof(
+          fc.string(),
+          fc.constantFrom("level", "msg", "time", "requestId", "__proto__", "data_level", "token"),
+        ),
         fc.oneof(plain, hostile),
       )
-      .map((members) => () => Object.fromEntries(Object.entries(members).map(([name, value]) => [name, value()]))),
+      .map(
+        (members) => () =>
+          Object.fromEntries(Object.entries(members).map(([name, value]) => [name, value()])),
+      ),
   );
   const msg = fc.oneof(fc.string({ unit: codePoint }), fc.string());
 
   it("is exactly one line of JSON with the right level, context, msg and time, no secret, and nothing is thrown", () => {
     fc.assert(
-      fc.property(msg, anything, anything, fc.constantFrom("debug", "info", "warn", "error"), (msg, given, added, level) => {
-        const [data, context] = [given(), added()];
-        const { log, lines, records } = logger({ level: "debug", redact: ["pin", "*.pin", "*.*.pin"] });
-        // Safe: it is the point to pass what types forbid.
-        const child = log.child(context as Record<string, unknown>).child({ requestId: "r1" });
-        child[level](msg, data as Record<string, unknown>);
-        child[level](data as string, data as Record<string, unknown>);
-        expect(lines).toHaveLength(2);
-        expect(records()[0]).toMatchObject({ level, msg, requestId: "r1", time });
-        expect(records()[1]).toMatchObject({ level, msg: expect.any(String), requestId: "r1", time });
-        for (const line of lines) {
-          expect(line).not.toContain("s3cret");
-          // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
-          expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]|\p{Surrogate}/u);
-          expect(Buffer.byteLength(line)).toBeLessThan(262_144);
-        }
-      }),
+      fc.property(
+        msg,
+        anything,
+        anything,
+        fc.constantFrom("debug", "info", "warn", "error"),
+        (msg, given, added, level) => {
+          const [data, context] = [given(), added()];
+          const { log, lines, records } = logger({
+            level: "debug",
+            redact: ["pin", "*.pin", "*.*.pin"],
+          });
+          // Safe: it is the point to pass what types forbid.
+          const child = log.child(context as Record<string, unknown>).child({ requestId: "r1" });
+          child[level](msg, data as Record<string, unknown>);
+          child[level](data as string, data as Record<string, unknown>);
+          expect(lines).toHaveLength(2);
+          expect(records()[0]).toMatchObject({ level, msg, requestId: "r1", time });
+          expect(records()[1]).toMatchObject({
+            level,
+            msg: expect.any(String),
+            requestId: "r1",
+            time,
+          });
+          for (const line of lines) {
+            expect(line).not.toContain("s3cret");
+            // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+            expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]|\p{Surrogate}/u);
+            expect(Buffer.byteLength(line)).toBeLessThan(262_144);
+          }
+        },
+      ),
       { numRuns: runs(500) },
     );
   });
@@ -219,7 +271,11 @@ describe("whatever is logged", () => {
     // Safe: it is the point to pass what types forbid.
     log.info({} as string);
     expect(records()).toEqual([
-      { level: "info", msg: expect.stringMatching(/^m{8192}\.\.\.\[/), time: expect.stringMatching(/^20.*Z$/) },
+      {
+        level: "info",
+        msg: expect.stringMatching(/^m{8192}\.\.\.\[/),
+        time: expect.stringMatching(/^20.*Z$/),
+      },
       { level: "info", msg: "object", time: expect.any(String) },
     ]);
   });
@@ -248,18 +304,26 @@ describe("whatever is logged", () => {
 describe("LOG_FORMAT", () => {
   it("gives each record as JSON as well, however lines look", () => {
     const kept: string[] = [];
-    const { log, lines } = logger({ env: { LOG_FORMAT: "pretty" }, keep: (record) => kept.push(record) });
+    const { log, lines } = logger({
+      env: { LOG_FORMAT: "pretty" },
+      keep: (record) => kept.push(record),
+    });
     log.child({ a: 1 }).info("m", { b: 2 });
     log.debug("below the level");
-    expect(kept.map((record) => JSON.parse(record) as unknown)).toEqual([{ level: "info", a: 1, msg: "m", b: 2, time }]);
+    expect(kept.map((record) => JSON.parse(record) as unknown)).toEqual([
+      { level: "info", a: 1, msg: "m", b: 2, time },
+    ]);
     expect(lines).toEqual([expect.stringMatching(/INFO {2}m a=1 b=2$/)]);
   });
 
-  it.each(["pretty", " Pretty "])("%j makes lines for people, without colour where it is not a terminal", (LOG_FORMAT) => {
-    const { log, lines } = logger({ env: { LOG_FORMAT } });
-    log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
-    expect(lines).toEqual(["03:04:05.678 INFO  file.created requestId=r1 id=f1"]);
-  });
+  it.each(["pretty", " Pretty "])(
+    "%j makes lines for people, without colour where it is not a terminal",
+    (LOG_FORMAT) => {
+      const { log, lines } = logger({ env: { LOG_FORMAT } });
+      log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
+      expect(lines).toEqual(["03:04:05.678 INFO  file.created requestId=r1 id=f1"]);
+    },
+  );
 
   it.each(["json", "", "xml"])("%j makes JSON", (LOG_FORMAT) => {
     const { log, records } = logger({ env: { LOG_FORMAT } });
@@ -272,19 +336,30 @@ describe("LOG_FORMAT", () => {
     [true, "", true],
     [true, "1", false],
     [false, undefined, false],
-  ])("pretty on a terminal: %j, with NO_COLOR %j, has colours: %j", (isTerminal, NO_COLOR, hasColours) => {
-    const printed: string[] = [];
-    const before = Object.getOwnPropertyDescriptor(process.stdout, "isTTY");
-    Object.defineProperty(process.stdout, "isTTY", { value: isTerminal, configurable: true });
-    vi.spyOn(process.stdout, "write").mockImplementation((text) => printed.push(String(text)) > 0);
-    try {
-      createServerLogger({ environment: "production", env: { LOG_FORMAT: "pretty", NO_COLOR }, clock }).info("m");
-    } finally {
-      if (before === undefined) Reflect.deleteProperty(process.stdout, "isTTY");
-      else Object.defineProperty(process.stdout, "isTTY", before);
-    }
-    expect(printed).toEqual([
-      hasColours ? "\u001b[2m03:04:05.678\u001b[0m \u001b[32mINFO \u001b[0m m\n" : "03:04:05.678 INFO  m\n",
-    ]);
-  });
+  ])(
+    "pretty on a terminal: %j, with NO_COLOR %j, has colours: %j",
+    (isTerminal, NO_COLOR, hasColours) => {
+      const printed: string[] = [];
+      const before = Object.getOwnPropertyDescriptor(process.stdout, "isTTY");
+      Object.defineProperty(process.stdout, "isTTY", { value: isTerminal, configurable: true });
+      vi.spyOn(process.stdout, "write").mockImplementation(
+        (text) => printed.push(String(text)) > 0,
+      );
+      try {
+        createServerLogger({
+          environment: "production",
+          env: { LOG_FORMAT: "pretty", NO_COLOR },
+          clock,
+        }).info("m");
+      } finally {
+        if (before === undefined) Reflect.deleteProperty(process.stdout, "isTTY");
+        else Object.defineProperty(process.stdout, "isTTY", before);
+      }
+      expect(printed).toEqual([
+        hasColours
+          ? "\u001b[2m03:04:05.678\u001b[0m \u001b[32mINFO \u001b[0m m\n"
+          : "03:04:05.678 INFO  m\n",
+      ]);
+    },
+  );
 });

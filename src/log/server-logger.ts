@@ -79,13 +79,18 @@ export interface ServerLogger extends Logger {
  * log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
  */
 export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
-  const rules = createRecordRules(createRedaction(options.redact), ["level", "msg", ...timeNames(options.env)]);
+  const rules = createRecordRules(createRedaction(options.redact), [
+    "level",
+    "msg",
+    ...timeNames(options.env),
+  ]);
   const printLine = createLinePrint(options, rules);
   const { powertools } = options;
   if (powertools === undefined) {
     const outside = new LogContext(rules);
-    const threshold = createThreshold({ ...options, powertools: options.powertoolsThreshold }, (level, msg, data) =>
-      printLine(level, { context: outside }, msg, data),
+    const threshold = createThreshold(
+      { ...options, powertools: options.powertoolsThreshold },
+      (level, msg, data) => printLine(level, { context: outside }, msg, data),
     );
     const { isSampling, refreshSampling } = threshold;
     return { ...loggerOf(above(threshold, printLine), outside), isSampling, refreshSampling };
@@ -123,7 +128,12 @@ class ContextLogger implements Logger {
   readonly #added: unknown;
   #context: LogContext | undefined;
 
-  constructor(print: Print, parent: ContextLogger | undefined, added: unknown, context: LogContext | undefined) {
+  constructor(
+    print: Print,
+    parent: ContextLogger | undefined,
+    added: unknown,
+    context: LogContext | undefined,
+  ) {
     this.#print = print;
     this.#parent = parent;
     this.#added = added;
@@ -134,7 +144,8 @@ class ContextLogger implements Logger {
   readonly info: Logger["info"] = (msg, data) => this.#print("info", this, msg, data);
   readonly warn: Logger["warn"] = (msg, data) => this.#print("warn", this, msg, data);
   readonly error: Logger["error"] = (msg, data) => this.#print("error", this, msg, data);
-  readonly child: Logger["child"] = (added) => new ContextLogger(this.#print, this, added, undefined);
+  readonly child: Logger["child"] = (added) =>
+    new ContextLogger(this.#print, this, added, undefined);
 
   get context(): LogContext {
     // Safe: one without a context of its own has a parent.
@@ -152,7 +163,10 @@ function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
 }
 
 /** Writes lines whatever their level. */
-function createLinePrint({ env, write, keep, clock = systemClock }: ServerLoggerOptions, rules: RecordRules): Print {
+function createLinePrint(
+  { env, write, keep, clock = systemClock }: ServerLoggerOptions,
+  rules: RecordRules,
+): Print {
   const names = timeNames(env);
   const timeFields = createTimeFields(clock, names);
   const take = write ?? writeToStandardOutput;

@@ -5,10 +5,15 @@ import { writeAll, writeToStandardOutput } from "./standard-output.ts";
 
 const module = new URL("./server-logger.ts", import.meta.url).href;
 const child = (script: string) =>
-  spawn(process.execPath, ["--input-type=module", "-e", `import { createServerLogger } from "${module}";\n${script}`], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-const createLog = 'const log = createServerLogger({ environment: "production", env: process.env });';
+  spawn(
+    process.execPath,
+    ["--input-type=module", "-e", `import { createServerLogger } from "${module}";\n${script}`],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
+const createLog =
+  'const log = createServerLogger({ environment: "production", env: process.env });';
 
 async function textOf(stream: NodeJS.ReadableStream): Promise<string> {
   let text = "";
@@ -59,7 +64,11 @@ describe("stdout", () => {
   it("is written to in the order of calls, one line each", async () => {
     const process = child(`${createLog} log.info("a"); log.child({ r: 1 }).warn("b\\nc");`);
     const lines = (await textOf(process.stdout)).split("\n");
-    expect(lines.map((line) => (line === "" ? "" : JSON.parse(line).msg))).toEqual(["a", "b\nc", ""]);
+    expect(lines.map((line) => (line === "" ? "" : JSON.parse(line).msg))).toEqual([
+      "a",
+      "b\nc",
+      "",
+    ]);
   });
 
   it("goes through whatever somebody put in the place of process.stdout.write", () => {

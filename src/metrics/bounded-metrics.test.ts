@@ -6,7 +6,11 @@ import { type MetricDeclaration, type MetricName, metricList, otherOf } from "./
 import type { MetricLabels } from "./metrics.ts";
 import { prometheusLabel, prometheusName } from "./prometheus-name.ts";
 
-const declared = { routes: ["/files", "/files/:id"], handlers: ["files.file.scan"], channels: ["log"] };
+const declared = {
+  routes: ["/files", "/files/:id"],
+  handlers: ["files.file.scan"],
+  channels: ["log"],
+};
 const own: MetricDeclaration = {
   name: "shop.order.placed",
   kind: "counter",
@@ -16,9 +20,11 @@ const own: MetricDeclaration = {
 };
 
 const measuring = () => {
-  const taken: { readonly name: string; readonly value: number; readonly labels: SeriesLabels }[] = [];
+  const taken: { readonly name: string; readonly value: number; readonly labels: SeriesLabels }[] =
+    [];
   const sink = {
-    record: ({ name }: MetricDeclaration, value: number, labels: SeriesLabels) => void taken.push({ name, value, labels }),
+    record: ({ name }: MetricDeclaration, value: number, labels: SeriesLabels) =>
+      void taken.push({ name, value, labels }),
   };
   return { taken, metrics: createMetrics({ own: [own], declared, sinks: [sink] }) };
 };
@@ -38,18 +44,27 @@ test("whatever labels are given, those that go out are declared, and so are thei
     fc.uuid(),
   );
   const all: readonly MetricDeclaration[] = [...metricList, own];
-  const names = [...new Set(all.flatMap(({ labels }) => Object.keys(labels))), "tenant", "toString"];
+  const names = [
+    ...new Set(all.flatMap(({ labels }) => Object.keys(labels))),
+    "tenant",
+    "toString",
+  ];
   const labels = fc.dictionary(fc.constantFrom(...names), fc.option(hostile, { nil: undefined }));
   fc.assert(
     fc.property(fc.constantFrom(...all), labels, fc.double(), (metric, given, value) => {
       const { taken, metrics } = measuring();
-      const record = metrics.record as (name: MetricName, value: number, labels: MetricLabels) => void; // as plain JavaScript would
+      const record = metrics.record as (
+        name: MetricName,
+        value: number,
+        labels: MetricLabels,
+      ) => void; // as plain JavaScript would
       if (metric === own) metrics.add(metric.name, value, given);
       else record(metric.name as MetricName, value, given);
 
       for (const { name, labels: out } of taken) {
         expect(name).toBe(metric.name);
-        for (const [label, text] of Object.entries(out)) expect(allows(metric, label, text)).toBe(true);
+        for (const [label, text] of Object.entries(out))
+          expect(allows(metric, label, text)).toBe(true);
         expect(Object.keys(out).sort()).toEqual(
           Object.keys(metric.labels)
             .filter((label) => given[label] !== undefined && Object.hasOwn(given, label))
@@ -63,13 +78,24 @@ test("whatever labels are given, those that go out are declared, and so are thei
 
 test("a metric has a bounded number of series: those beyond are one", () => {
   const labels = Object.fromEntries(
-    ["a", "b", "c"].map((name) => [name, Array.from({ length: 50 }, (_, index) => `${name}${index}`)]),
+    ["a", "b", "c"].map((name) => [
+      name,
+      Array.from({ length: 50 }, (_, index) => `${name}${index}`),
+    ]),
   );
   const wide: MetricDeclaration = { ...own, labels };
   const seen = new Set<SeriesLabels>();
-  const metrics = createMetrics({ own: [wide], declared, sinks: [{ record: (_metric, _value, out) => void seen.add(out) }] });
+  const metrics = createMetrics({
+    own: [wide],
+    declared,
+    sinks: [{ record: (_metric, _value, out) => void seen.add(out) }],
+  });
   for (let index = 0; index < 10_000; index += 1) {
-    metrics.add(own.name, 1, { a: `a${index % 50}`, b: `b${Math.floor(index / 50) % 50}`, c: `c${Math.floor(index / 2_500)}` });
+    metrics.add(own.name, 1, {
+      a: `a${index % 50}`,
+      b: `b${Math.floor(index / 50) % 50}`,
+      c: `c${Math.floor(index / 2_500)}`,
+    });
   }
 
   expect(seen.size).toBe(maxSeries + 1);
@@ -80,18 +106,29 @@ test("the same series has the same labels, which nobody changes", () => {
   const { taken, metrics } = measuring();
   for (const plan of ["pro", "pro", "mine", "pro", "yours"]) metrics.add(own.name, 2, { plan });
 
-  expect([...new Set(taken.map(({ labels }) => labels))]).toEqual([{ plan: "pro" }, { plan: "other" }]);
+  expect([...new Set(taken.map(({ labels }) => labels))]).toEqual([
+    { plan: "pro" },
+    { plan: "other" },
+  ]);
   expect(Object.isFrozen(taken[0]?.labels)).toBe(true);
 });
 
 test("what cannot be taken says why, once for each metric", () => {
   const { taken, metrics } = measuring();
 
-  expect(metrics.add("shop.order.unknown", 1)).toBe("no feature of this server declares it; add r.metric");
+  expect(metrics.add("shop.order.unknown", 1)).toBe(
+    "no feature of this server declares it; add r.metric",
+  );
   expect(metrics.add("shop.order.unknown", 1)).toBeUndefined();
   expect(metrics.add("http.server.request.duration", 1)).toMatch(/no feature/);
   expect(metrics.add("order.placed", 1)).toBe("its whole name is shop.order.placed");
-  for (const value of [Number.NaN, -1, Number.POSITIVE_INFINITY, Number.MAX_VALUE, "1" as unknown as number]) {
+  for (const value of [
+    Number.NaN,
+    -1,
+    Number.POSITIVE_INFINITY,
+    Number.MAX_VALUE,
+    "1" as unknown as number,
+  ]) {
     const again = metrics.add(own.name, value);
     expect([undefined, "its value is not a number from 0 to 2^360"]).toContain(again);
   }
@@ -102,16 +139,26 @@ test("what cannot be taken says why, once for each metric", () => {
 
 test("what is no name is told of once for each type", () => {
   const { metrics } = measuring();
-  const told = [{}, {}, [], null, Symbol("a"), Symbol("b"), undefined].map((name) => metrics.add(name as string, 1));
+  const told = [{}, {}, [], null, Symbol("a"), Symbol("b"), undefined].map((name) =>
+    metrics.add(name as string, 1),
+  );
 
-  expect(told.map((reason) => reason !== undefined)).toEqual([true, false, false, false, true, false, true]);
+  expect(told.map((reason) => reason !== undefined)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    true,
+    false,
+    true,
+  ]);
 });
 
 test("names that nobody declares do not fill the memory, and are told of no more at some point", () => {
   const { metrics } = measuring();
-  const told = Array.from({ length: 5_000 }, (_, index) => metrics.add(`shop.order.x${index}`, 1)).filter(
-    (one) => one !== undefined,
-  );
+  const told = Array.from({ length: 5_000 }, (_, index) =>
+    metrics.add(`shop.order.x${index}`, 1),
+  ).filter((one) => one !== undefined);
 
   expect(told).toHaveLength(100);
 });
@@ -135,7 +182,9 @@ test("a reader that throws what is no error is told of all the same", () => {
     },
   };
 
-  expect(createMetrics({ own: [own], declared, sinks: [broken] }).add(own.name, 1)).toBe("a reader of metrics has failed");
+  expect(createMetrics({ own: [own], declared, sinks: [broken] }).add(own.name, 1)).toBe(
+    "a reader of metrics has failed",
+  );
 });
 
 test("a reader that fails takes nothing from the others", () => {
@@ -163,7 +212,11 @@ test("whatever is thrown while a value is added, nothing is", () => {
   };
 
   expect(metrics.add(own.name, 1, thrower)).toBe("its labels cannot be read");
-  for (const labels of [{ plan: textless }, null, new Proxy({}, { getOwnPropertyDescriptor: () => Object(1) })])
+  for (const labels of [
+    { plan: textless },
+    null,
+    new Proxy({}, { getOwnPropertyDescriptor: () => Object(1) }),
+  ])
     expect(metrics.add(own.name, 1, labels as never)).toBeUndefined(); // it has been told
   expect(taken).toEqual([]);
 });
@@ -183,13 +236,23 @@ test("each metric has a name of its own in Prometheus, of the characters that ar
 
   expect(new Set(names).size).toBe(names.length);
   for (const name of names) expect(name).toMatch(/^[a-z_][a-z0-9_]*$/);
-  expect(prometheusName({ name: "http.server.request.duration", kind: "histogram", unit: "s" })).toBe(
-    "http_server_request_duration_seconds",
+  expect(
+    prometheusName({ name: "http.server.request.duration", kind: "histogram", unit: "s" }),
+  ).toBe("http_server_request_duration_seconds");
+  expect(prometheusName({ name: "keelson.claims", kind: "counter", unit: "{claim}" })).toBe(
+    "keelson_claims_total",
   );
-  expect(prometheusName({ name: "keelson.claims", kind: "counter", unit: "{claim}" })).toBe("keelson_claims_total");
-  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "1" })).toBe("shop_order_total");
-  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "By" })).toBe("shop_order_bytes_total");
-  expect(prometheusName({ name: "shop.order.seconds", kind: "histogram", unit: "s" })).toBe("shop_order_seconds");
-  expect(prometheusName({ name: "shop.order.placed", kind: "counter", unit: "constructor" })).toBe("shop_order_placed_total");
+  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "1" })).toBe(
+    "shop_order_total",
+  );
+  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "By" })).toBe(
+    "shop_order_bytes_total",
+  );
+  expect(prometheusName({ name: "shop.order.seconds", kind: "histogram", unit: "s" })).toBe(
+    "shop_order_seconds",
+  );
+  expect(prometheusName({ name: "shop.order.placed", kind: "counter", unit: "constructor" })).toBe(
+    "shop_order_placed_total",
+  );
   expect(prometheusLabel("http.response.status_code")).toBe("http_response_status_code");
 });

@@ -1,4 +1,10 @@
-import { type LabelSource, type LabelValues, type MetricDeclaration, metricList, otherOf } from "./metric-list.ts";
+import {
+  type LabelSource,
+  type LabelValues,
+  type MetricDeclaration,
+  metricList,
+  otherOf,
+} from "./metric-list.ts";
 import type { MetricLabels, Metrics } from "./metrics.ts";
 
 /** Labels as they go out: all values are of those that the label may have. The same series has the same object. */
@@ -33,12 +39,24 @@ const maxTold = 100;
  * Holds what is measured to the declarations, before it goes anywhere: labels have the values that they may have, so that what
  * comes from outside neither fills the memory nor tells whose it is.
  */
-export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): Pick<Metrics, "record" | "add"> {
+export function createMetrics({
+  own,
+  declared,
+  sinks,
+}: BoundedMetricsOptions): Pick<Metrics, "record" | "add"> {
   const allowed = allowedIn(declared);
-  const ours = new Map<string, Series>(metricList.map((metric) => [metric.name, new Series(metric, allowed)]));
-  const theirs = new Map<string, Series>([...own].map((metric) => [metric.name, new Series(metric, allowed)]));
+  const ours = new Map<string, Series>(
+    metricList.map((metric) => [metric.name, new Series(metric, allowed)]),
+  );
+  const theirs = new Map<string, Series>(
+    [...own].map((metric) => [metric.name, new Series(metric, allowed)]),
+  );
   /** What the last of those that failed has thrown: one takes nothing from the others. */
-  const give = (metric: MetricDeclaration, value: number, labels: SeriesLabels): { readonly error: unknown } | undefined => {
+  const give = (
+    metric: MetricDeclaration,
+    value: number,
+    labels: SeriesLabels,
+  ): { readonly error: unknown } | undefined => {
     let failure: { readonly error: unknown } | undefined;
     for (const sink of sinks) {
       try {
@@ -83,7 +101,9 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
 /** A feature is easily forgotten: `r.metric` takes a name without it. */
 function undeclared(known: Iterable<string>, name: unknown): string {
   const whole = [...known].find((one) => one.slice(one.indexOf(".") + 1) === name);
-  return whole === undefined ? "no feature of this server declares it; add r.metric" : `its whole name is ${whole}`;
+  return whole === undefined
+    ? "no feature of this server declares it; add r.metric"
+    : `its whole name is ${whole}`;
 }
 
 type Allowed = (values: LabelValues) => (value: string) => boolean;
@@ -103,14 +123,24 @@ function allowedIn(declared: DeclaredLabels): Allowed {
 /** The series of a metric that were met. */
 class Series {
   readonly metric: MetricDeclaration;
-  readonly #labels: readonly (readonly [name: string, isAllowed: (value: string) => boolean, other: string])[];
+  readonly #labels: readonly (readonly [
+    name: string,
+    isAllowed: (value: string) => boolean,
+    other: string,
+  ])[];
   readonly #known = new Map<string, SeriesLabels>();
   readonly #others: SeriesLabels;
 
   constructor(metric: MetricDeclaration, allowed: Allowed) {
     this.metric = metric;
-    this.#labels = Object.entries(metric.labels).map(([name, values]) => [name, allowed(values), otherOf(name)]);
-    this.#others = Object.freeze(Object.fromEntries(this.#labels.map(([name, , other]) => [name, other])));
+    this.#labels = Object.entries(metric.labels).map(([name, values]) => [
+      name,
+      allowed(values),
+      otherOf(name),
+    ]);
+    this.#others = Object.freeze(
+      Object.fromEntries(this.#labels.map(([name, , other]) => [name, other])),
+    );
   }
 
   of(labels: MetricLabels): SeriesLabels {
@@ -144,7 +174,9 @@ class Series {
 
 /** What an application's own reader has thrown may be anything. */
 function textOf(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : "a reader of metrics has failed";
+  return error instanceof Error
+    ? `${error.name}: ${error.message}`
+    : "a reader of metrics has failed";
 }
 
 function labelOf(labels: MetricLabels, name: string): string | undefined {

@@ -1,7 +1,14 @@
 import type { MetricName } from "./metric-list.ts";
 
 /** What a server has to have for an alarm to make sense. */
-export type AlarmSubject = "anything" | "outbox" | "events" | "jobs" | "schedules" | "tenants" | "config";
+export type AlarmSubject =
+  | "anything"
+  | "outbox"
+  | "events"
+  | "jobs"
+  | "schedules"
+  | "tenants"
+  | "config";
 
 /** An alarm on a metric of the list: each means that somebody has to look. */
 export interface MetricAlarm {
@@ -28,7 +35,16 @@ const counted = (
   labels: MetricAlarm["labels"],
   of: AlarmSubject,
   says: string,
-): MetricAlarm => ({ name, metric, labels, statistic: "Sum", threshold: 0, minutes: once, of, says });
+): MetricAlarm => ({
+  name,
+  metric,
+  labels,
+  statistic: "Sum",
+  threshold: 0,
+  minutes: once,
+  of,
+  says,
+});
 
 const givenUp = (kind: string, of: AlarmSubject, says: string) =>
   counted(`given-up-${kind}`, "keelson.dead_letters", { "keelson.kind": kind }, of, says);
@@ -45,8 +61,16 @@ export const metricAlarms: readonly MetricAlarm[] = Object.freeze([
     of: "outbox",
     says: "Events wait longer than five minutes: event.dispatch_failed says why",
   },
-  givenUp("event", "events", "An event is given up: queue.dead_lettered or event.set_aside says which, and why"),
-  givenUp("job", "jobs", "A job is given up: queue.dead_lettered or job.set_aside says which, and why"),
+  givenUp(
+    "event",
+    "events",
+    "An event is given up: queue.dead_lettered or event.set_aside says which, and why",
+  ),
+  givenUp(
+    "job",
+    "jobs",
+    "A job is given up: queue.dead_lettered or job.set_aside says which, and why",
+  ),
   givenUp("delivery", "jobs", "A delivery is given up: queue.dead_lettered says which, and why"),
   givenUp("schedule", "schedules", "A schedule has failed too often: schedule.gave_up says which"),
   counted(

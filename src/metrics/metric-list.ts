@@ -33,10 +33,23 @@ export function otherOf(label: string): string {
 }
 
 /** Those of the convention for `http.server.request.duration`. */
-const seconds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] as const;
+const seconds = [
+  0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
+] as const;
 const longSeconds = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400] as const;
 
-const methods = ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"] as const;
+const methods = [
+  "CONNECT",
+  "DELETE",
+  "GET",
+  "HEAD",
+  "OPTIONS",
+  "PATCH",
+  "POST",
+  "PUT",
+  "QUERY",
+  "TRACE",
+] as const;
 const operations = [
   "BatchExecuteStatement",
   "BatchGetItem",
@@ -196,7 +209,11 @@ export const metricList = [
     name: "db.client.operation.duration",
     kind: "histogram",
     unit: "s",
-    labels: { "db.system.name": ["aws.dynamodb"], "db.operation.name": operations, "error.type": storeErrors },
+    labels: {
+      "db.system.name": ["aws.dynamodb"],
+      "db.operation.name": operations,
+      "error.type": storeErrors,
+    },
     dimensions: ["db.operation.name"],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10],
     text: "How long a call of DynamoDB took, its retries included; `error.type` where it failed.",
@@ -248,12 +265,20 @@ export type MetricName = (typeof metricList)[number]["name"];
 /** Those whose values come from outside, so that any may come. */
 type OpenLabel = "http.request.method" | "db.operation.name" | "error.type";
 
-type ValueOf<Label, Values> = Label extends OpenLabel ? string : Values extends readonly string[] ? Values[number] : string;
+type ValueOf<Label, Values> = Label extends OpenLabel
+  ? string
+  : Values extends readonly string[]
+    ? Values[number]
+    : string;
 
-type LabelsOf<Labels> = { readonly [Label in keyof Labels]: ValueOf<Label, Labels[Label]> | undefined };
+type LabelsOf<Labels> = {
+  readonly [Label in keyof Labels]: ValueOf<Label, Labels[Label]> | undefined;
+};
 
 /**
  * Labels of a metric of keelson's, each of them, and values that they may have: an alarm waits for exactly those. One that is
  * `undefined` is left out.
  */
-export type MetricLabelsOf<Name extends MetricName> = LabelsOf<Extract<(typeof metricList)[number], { name: Name }>["labels"]>;
+export type MetricLabelsOf<Name extends MetricName> = LabelsOf<
+  Extract<(typeof metricList)[number], { name: Name }>["labels"]
+>;

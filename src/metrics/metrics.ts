@@ -12,7 +12,11 @@ export interface Metrics {
    * Takes a value of one of keelson's metrics: what a counter grows by, what a histogram counts, what a gauge shows. Never throws.
    * A label that is none of those it may have becomes `other`.
    */
-  record<Name extends MetricName>(name: Name, value: number, ...labels: GivenLabels<MetricLabelsOf<Name>>): void;
+  record<Name extends MetricName>(
+    name: Name,
+    value: number,
+    ...labels: GivenLabels<MetricLabelsOf<Name>>
+  ): void;
   /**
    * The same, of a metric that a feature declares.
    *

@@ -8,7 +8,11 @@ const unitEnds = new Map([
 ]);
 
 /** What Prometheus calls a metric, as OpenTelemetry's rules of compatibility have it: no end is there twice. */
-export function prometheusName({ name, kind, unit }: Pick<MetricDeclaration, "name" | "kind" | "unit">): string {
+export function prometheusName({
+  name,
+  kind,
+  unit,
+}: Pick<MetricDeclaration, "name" | "kind" | "unit">): string {
   const isCounter = kind === "counter";
   const label = prometheusLabel(name);
   const base = isCounter ? label.replace(/_total$/, "") : label;

@@ -1,6 +1,17 @@
-import { context, ProxyTracerProvider, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  context,
+  ProxyTracerProvider,
+  propagation,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import {
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus } from "../events/outbox.ts";
@@ -24,11 +35,19 @@ const only = () => {
   const spans = exporter.getFinishedSpans();
   expect(spans).toHaveLength(1);
   const { name, kind, attributes, links, status, events } = spans[0] as (typeof spans)[number]; // safe: as just expected
-  return { name, kind, attributes, links: links.map((link) => link.context.spanId), status: status.code, events };
+  return {
+    name,
+    kind,
+    attributes,
+    links: links.map((link) => link.context.spanId),
+    status: status.code,
+    events,
+  };
 };
 
 const url = new URL("https://ann:key@hooks.example/a?token=secret#part");
-const post = (send: (traceparent: string | undefined) => Promise<number>, to = url) => createTracing().posting(to, send);
+const post = (send: (traceparent: string | undefined) => Promise<number>, to = url) =>
+  createTracing().posting(to, send);
 
 describe("A POST", () => {
   test("has a client's span, which its traceparent names; query and credentials are in none of its attributes", async () => {
@@ -61,7 +80,11 @@ describe("A POST", () => {
     ["http://[::1]:3000/", "::1", 3_000],
   ])("to %s names %s and %i", async (to, address, port) => {
     await post(async () => 200, new URL(to));
-    expect(only().attributes).toMatchObject({ "server.address": address, "server.port": port, "url.full": to });
+    expect(only().attributes).toMatchObject({
+      "server.address": address,
+      "server.port": port,
+      "url.full": to,
+    });
   });
 
   test.each([
@@ -77,10 +100,17 @@ describe("A POST", () => {
     [Object.assign(new Error("it is closed"), { code: "ECONNREFUSED" }), "ECONNREFUSED"],
     [new DOMException("it was late", "AbortError"), "timeout"],
     ["nothing", "_OTHER"],
-  ])("that fails with %s says so, and leaves the error to be recorded by who wanted it", async (error, type) => {
-    await expect(post(() => Promise.reject(error))).rejects.toBe(error);
-    expect(only()).toMatchObject({ status: SpanStatusCode.ERROR, attributes: { "error.type": type }, events: [] });
-  });
+  ])(
+    "that fails with %s says so, and leaves the error to be recorded by who wanted it",
+    async (error, type) => {
+      await expect(post(() => Promise.reject(error))).rejects.toBe(error);
+      expect(only()).toMatchObject({
+        status: SpanStatusCode.ERROR,
+        attributes: { "error.type": type },
+        events: [],
+      });
+    },
+  );
 
   test("has no second span by an instrumentation, and nothing of the application's is sent with it", async () => {
     await post(async () => {
@@ -100,8 +130,15 @@ describe("A POST", () => {
 });
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
-const created = { type: "a.made", text: JSON.stringify({ trace: { traceparent: `00-${traceId}-${spanId}-01` } }) };
-const busOf = (put: EventBus["put"], more: Partial<EventBus> = {}): EventBus => ({ name: "shop", put, ...more });
+const created = {
+  type: "a.made",
+  text: JSON.stringify({ trace: { traceparent: `00-${traceId}-${spanId}-01` } }),
+};
+const busOf = (put: EventBus["put"], more: Partial<EventBus> = {}): EventBus => ({
+  name: "shop",
+  put,
+  ...more,
+});
 
 describe("Events that are put on the bus", () => {
   test("have one span for all, which links to those that have created them", async () => {
@@ -137,11 +174,17 @@ describe("Events that are put on the bus", () => {
     await createTracing()
       .bus(busOf(async () => [undefined, refusal]))
       .put([created, created]);
-    expect([only().status, only().attributes["error.type"]]).toEqual([SpanStatusCode.ERROR, "_OTHER"]);
+    expect([only().status, only().attributes["error.type"]]).toEqual([
+      SpanStatusCode.ERROR,
+      "_OTHER",
+    ]);
     exporter.reset();
     const failing = createTracing().bus(busOf(() => Promise.reject(new TypeError("no"))));
     await expect(failing.put([created])).rejects.toThrow("no");
-    expect([only().status, only().attributes["error.type"]]).toEqual([SpanStatusCode.ERROR, "TypeError"]);
+    expect([only().status, only().attributes["error.type"]]).toEqual([
+      SpanStatusCode.ERROR,
+      "TypeError",
+    ]);
   });
 
   test("have no span of keelson's where the client is instrumented", () => {

@@ -3,7 +3,16 @@ import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus } from "../events/outbox.ts";
 import { type AroundOptions, around } from "./around.ts";
 import { typeOf } from "./span-failure.ts";
-import { type Attributes, failed, headersOf, isValid, remoteSpan, spanKinds, type Tracer, type TracerSpan } from "./tracer.ts";
+import {
+  type Attributes,
+  failed,
+  headersOf,
+  isValid,
+  remoteSpan,
+  spanKinds,
+  type Tracer,
+  type TracerSpan,
+} from "./tracer.ts";
 
 /** How long a URL may become. */
 const longestUrl = 1_024;
@@ -14,7 +23,11 @@ const clientErrors = 400;
  * Posts with a span, which `send` is told the `traceparent` of. An instrumentation of Node's HTTP makes none beside it, nor does it add
  * headers: what tracing systems and the application have noted for callees is not for third parties.
  */
-export function post(tracer: Tracer, url: URL, send: (traceparent: string | undefined) => Promise<number>): Promise<number> {
+export function post(
+  tracer: Tracer,
+  url: URL,
+  send: (traceparent: string | undefined) => Promise<number>,
+): Promise<number> {
   return around(
     tracer,
     tracer.active(),
@@ -54,18 +67,33 @@ export function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
         if (refusals.some((refusal) => refusal !== undefined)) failing(span, "_OTHER");
         return refusals;
       };
-      return around(tracer, tracer.active(), sending("aws.eventbridge", bus.name, events, more), work, failedWith);
+      return around(
+        tracer,
+        tracer.active(),
+        sending("aws.eventbridge", bus.name, events, more),
+        work,
+        failedWith,
+      );
     },
   };
 }
 
 /** The queue of jobs that are due, with a span for each that is sent, which links to the span that has enqueued it. */
-export function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
+export function tracedQueue(
+  tracer: Tracer,
+  queue: MessageQueue,
+): Pick<MessageQueue, "send" | "isFinal"> {
   if (queue.isTraced === true) return queue;
   return {
     isFinal: queue.isFinal,
     send: (text, options) =>
-      around(tracer, tracer.active(), sending("aws.sqs", queue.name, [{ text }]), () => queue.send(text, options), failedWith),
+      around(
+        tracer,
+        tracer.active(),
+        sending("aws.sqs", queue.name, [{ text }]),
+        () => queue.send(text, options),
+        failedWith,
+      ),
   };
 }
 

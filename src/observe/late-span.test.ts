@@ -14,7 +14,9 @@ setFlagsFromString("--no-expose-gc");
 function spanOfRun() {
   const run = { name: "GET /notes" };
   // The API's own span, which a late one stands for.
-  const span = new LateSpan(() => new TracerProvider().getTracer("late").startSpan(run.name, {}, ROOT_CONTEXT) as never);
+  const span = new LateSpan(
+    () => new TracerProvider().getTracer("late").startSpan(run.name, {}, ROOT_CONTEXT) as never,
+  );
   return { span, run: new WeakRef(run) };
 }
 

@@ -11,7 +11,10 @@ interface RunLinesOptions {
 }
 
 /** Writes one line for each run, at its end; `undefined` where none is wanted. */
-export function createRunLines({ requests = true, ...options }: RunLinesOptions): RunObserver | undefined {
+export function createRunLines({
+  requests = true,
+  ...options
+}: RunLinesOptions): RunObserver | undefined {
   return requests === false ? undefined : new RunLines(requests, options);
 }
 
@@ -21,7 +24,10 @@ class RunLines implements RunObserver {
   /** Whether the next request is the first; as in Powertools, none is where the environment was initialized before it was asked. */
   #isCold: boolean;
 
-  constructor(requests: Exclude<RequestLines, false>, { clock, variables }: Omit<RunLinesOptions, "requests">) {
+  constructor(
+    requests: Exclude<RequestLines, false>,
+    { clock, variables }: Omit<RunLinesOptions, "requests">,
+  ) {
     this.#requests = requests;
     this.#clock = clock;
     this.#isCold = (variables["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
@@ -58,7 +64,10 @@ class RunLines implements RunObserver {
     });
   }
 
-  #task(run: ObservedRun, { kind, outcome, attempt, sinceMs, event, channel, afterMs }: TaskEnd): void {
+  #task(
+    run: ObservedRun,
+    { kind, outcome, attempt, sinceMs, event, channel, afterMs }: TaskEnd,
+  ): void {
     const { startMs, isReplayed } = run;
     const durationMs = this.#since(startMs);
     if (!this.#isWanted(durationMs, outcome === "failed")) return;

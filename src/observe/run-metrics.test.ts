@@ -21,7 +21,13 @@ const measured = (end: RunEnd, more?: Partial<ObservedRun>) => {
   return values;
 };
 
-const request = { kind: "request", method: "GET", status: 200, bytes: 1, isAborted: false } as const;
+const request = {
+  kind: "request",
+  method: "GET",
+  status: 200,
+  bytes: 1,
+  isAborted: false,
+} as const;
 const task = { kind: "job", outcome: "processed" } as const;
 
 test("a request counts in seconds, polls of health routes and scrapes do not count", () => {
@@ -31,14 +37,19 @@ test("a request counts in seconds, polls of health routes and scrapes do not cou
   expect(measured({ ...request, method: undefined, status: 400 }, { handler: undefined })).toEqual([
     ["http.server.request.duration  https 400", 2],
   ]);
-  for (const handler of ["keelson.health.live", "keelson.metrics.show"]) expect(measured(request, { handler })).toEqual([]);
+  for (const handler of ["keelson.health.live", "keelson.metrics.show"])
+    expect(measured(request, { handler })).toEqual([]);
 });
 
 test("a request tells its scheme, and as the type of its error its status from 500 up", () => {
   const failed = { ...request, status: 503 };
   const series = (more: Partial<ObservedRun>) => measured(failed, more)[0]?.[0];
-  expect(series({ asked: { isEncrypted: false } })).toBe("http.server.request.duration GET http 503 503");
-  expect(series({ asked: { isEncrypted: false }, headers: { "x-forwarded-proto": "https" } })).toMatch(/ GET https 503 503$/);
+  expect(series({ asked: { isEncrypted: false } })).toBe(
+    "http.server.request.duration GET http 503 503",
+  );
+  expect(
+    series({ asked: { isEncrypted: false }, headers: { "x-forwarded-proto": "https" } }),
+  ).toMatch(/ GET https 503 503$/);
 });
 
 test("a run of the system is no metric, nor is a message or a schedule that was done before", () => {
@@ -80,18 +91,25 @@ test("a delivery tells its channel, and whether it is tried again", () => {
       .filter((series) => series.startsWith("keelson.deliveries"));
 
   expect(outcomes({})).toEqual(["keelson.deliveries webhook sent"]);
-  expect(outcomes({ outcome: "failed", error: new Error("503") })).toEqual(["keelson.deliveries webhook failed"]);
-  expect(outcomes({ outcome: "failed", error: new PermanentError("410") })).toEqual(["keelson.deliveries webhook refused"]);
-});
-
-test("a schedule that fired has its own duration", () => {
-  expect(measured({ kind: "schedule", outcome: "failed" }, { handler: "shop.order.nightly" })).toEqual([
-    ["keelson.schedule.duration shop.order.nightly failed", 2],
+  expect(outcomes({ outcome: "failed", error: new Error("503") })).toEqual([
+    "keelson.deliveries webhook failed",
+  ]);
+  expect(outcomes({ outcome: "failed", error: new PermanentError("410") })).toEqual([
+    "keelson.deliveries webhook refused",
   ]);
 });
 
+test("a schedule that fired has its own duration", () => {
+  expect(
+    measured({ kind: "schedule", outcome: "failed" }, { handler: "shop.order.nightly" }),
+  ).toEqual([["keelson.schedule.duration shop.order.nightly failed", 2]]);
+});
+
 test("a route is shown as clients see it", () => {
-  expect([routeLabel("GET /files/:id"), routeLabel("POST /files", "/api")]).toEqual(["/files/:id", "/api/files"]);
+  expect([routeLabel("GET /files/:id"), routeLabel("POST /files", "/api")]).toEqual([
+    "/files/:id",
+    "/api/files",
+  ]);
 });
 
 test("two observers are told both; one alone is itself", () => {
@@ -106,5 +124,9 @@ test("two observers are told both; one alone is itself", () => {
   both?.ended(scopeOf(), request);
 
   expect(told).toEqual(["one began", "other began", "one ended", "other ended"]);
-  expect([observers(one, undefined), observers(undefined, one), observers(undefined, undefined)]).toEqual([one, one, undefined]);
+  expect([
+    observers(one, undefined),
+    observers(undefined, one),
+    observers(undefined, undefined),
+  ]).toEqual([one, one, undefined]);
 });

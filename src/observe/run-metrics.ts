@@ -25,7 +25,11 @@ export function createRunMetrics(measure: Measure): RunObserver {
   };
 }
 
-function measureRequest({ metrics, clock, basePath }: Measure, run: ObservedRun, { method = "", status }: RequestEnd): void {
+function measureRequest(
+  { metrics, clock, basePath }: Measure,
+  run: ObservedRun,
+  { method = "", status }: RequestEnd,
+): void {
   const { route, handler } = run;
   if (handler !== undefined && polled.test(handler)) return; // a poll says nothing of the service
   metrics.record("http.server.request.duration", secondsOf(clock, run), {
@@ -55,14 +59,19 @@ function measureMessage(
     "keelson.outcome": outcome,
   });
   if (outcome === "handed-back") return;
-  if (sinceMs !== undefined) metrics.record("keelson.message.age", Math.max(0, startMs - sinceMs) / 1_000, labels);
+  if (sinceMs !== undefined)
+    metrics.record("keelson.message.age", Math.max(0, startMs - sinceMs) / 1_000, labels);
   if (attempt !== undefined) metrics.record("keelson.message.attempts", attempt, labels);
   if (kind !== "delivery") return;
   const sent = outcome === "processed" ? "sent" : isPermanent(error) ? "refused" : "failed";
   metrics.record("keelson.deliveries", 1, { "keelson.channel": channel, "keelson.outcome": sent });
 }
 
-function measureSchedule({ metrics, clock }: Measure, run: ObservedRun, { outcome }: TaskEnd): void {
+function measureSchedule(
+  { metrics, clock }: Measure,
+  run: ObservedRun,
+  { outcome }: TaskEnd,
+): void {
   // Every process tries, and one of them runs it.
   if (run.isReplayed || outcome === "handed-back") return;
   metrics.record("keelson.schedule.duration", secondsOf(clock, run), {

@@ -76,7 +76,10 @@ export interface TaskEnd {
 }
 
 /** Tells both, where there are two. */
-export function observers(one: RunObserver | undefined, other: RunObserver | undefined): RunObserver | undefined {
+export function observers(
+  one: RunObserver | undefined,
+  other: RunObserver | undefined,
+): RunObserver | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return {
     began: (scope) => {

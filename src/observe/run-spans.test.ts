@@ -51,8 +51,17 @@ const headers = { traceparent: `00-${traceId}-${spanId}-01`, tracestate: "theirs
 let exporter = new InMemorySpanExporter();
 let work: (ctx: PipelineContext) => unknown = () => undefined;
 const observed = defineFeature("observed", (r) => {
-  r.query("one.show", { route: "GET /one/:id", access: access.authenticated, handler: (ctx) => work(ctx) });
-  r.write("one.do", { route: "POST /one", access: access.authenticated, once: { required: true }, handler: (ctx) => work(ctx) });
+  r.query("one.show", {
+    route: "GET /one/:id",
+    access: access.authenticated,
+    handler: (ctx) => work(ctx),
+  });
+  r.write("one.do", {
+    route: "POST /one",
+    access: access.authenticated,
+    once: { required: true },
+    handler: (ctx) => work(ctx),
+  });
   const n = z.object({ n: z.number() });
   r.event("observed.ended", n);
   r.schedule("one.tick", { cron: "0 0 1 1 *", handler: (ctx) => void work(ctx) });
@@ -74,16 +83,24 @@ interface Registered {
 }
 
 /** Registers an SDK, and starts an app. */
-async function start({ sampler, hasContexts = true }: Registered = {}, options: Partial<ServerOptions<never>> = {}) {
+async function start(
+  { sampler, hasContexts = true }: Registered = {},
+  options: Partial<ServerOptions<never>> = {},
+) {
   exporter = new InMemorySpanExporter();
-  const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })], ...(sampler && { sampler }) });
+  const provider = new TracerProvider({
+    spanProcessors: [new SimpleSpanProcessor({ exporter })],
+    ...(sampler && { sampler }),
+  });
   trace.setGlobalTracerProvider(provider);
   if (hasContexts) context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   return { app: await startApp(options), tracer: provider.getTracer("test") };
 }
 
 async function startApp(options: Partial<ServerOptions<never>> = {}) {
-  const app = await startTestApp(buildServer({ features: [observed], ...options } as ServerOptions));
+  const app = await startTestApp(
+    buildServer({ features: [observed], ...options } as ServerOptions),
+  );
   onTestFinished(() => app.close());
   return app;
 }
@@ -101,7 +118,10 @@ const one = (name: string): ReadableSpan => {
 };
 
 /** Runs a request in this process, inside of what is active. */
-async function inProcess(given: (ctx: { readonly traceId: string; readonly sent: string }) => unknown, inside: Context) {
+async function inProcess(
+  given: (ctx: { readonly traceId: string; readonly sent: string }) => unknown,
+  inside: Context,
+) {
   const server = buildServer({ features: [observed] });
   const app = await startTestApp(server);
   onTestFinished(() => app.close());
@@ -112,7 +132,13 @@ async function inProcess(given: (ctx: { readonly traceId: string; readonly sent:
       scope.route = "GET /one/:id";
       scope.spans?.routed();
       given({ traceId: scope.trace.traceId, sent: scope.trace.headers().traceparent });
-      runtime.observer?.ended(scope, { kind: "request", method: "GET", status: 200, bytes: 0, isAborted: false });
+      runtime.observer?.ended(scope, {
+        kind: "request",
+        method: "GET",
+        status: 200,
+        bytes: 0,
+        isAborted: false,
+      });
     }),
   );
 }
@@ -128,7 +154,10 @@ describe("Inside a span of the process", () => {
     const { outer, active } = inside(tracer);
     await inProcess(({ traceId }) => expect(traceId).toBe(outer.spanContext().traceId), active);
     const span = one("GET /one/:id");
-    expect([span.kind, span.parentSpanContext?.spanId]).toEqual([SpanKind.INTERNAL, outer.spanContext().spanId]);
+    expect([span.kind, span.parentSpanContext?.spanId]).toEqual([
+      SpanKind.INTERNAL,
+      outer.spanContext().spanId,
+    ]);
   });
 
   test("of an instrumentation of Node's HTTP, that one is the server's: it learns the route, and is left to end", async () => {
@@ -136,7 +165,10 @@ describe("Inside a span of the process", () => {
     const { outer, active } = inside(tracer);
     const metadata: { type: string; route?: string } = { type: "http" };
     const key = createContextKey("OpenTelemetry SDK Context Key RPC_METADATA");
-    await inProcess(({ sent }) => expect(sent).toContain(outer.spanContext().spanId), active.setValue(key, metadata));
+    await inProcess(
+      ({ sent }) => expect(sent).toContain(outer.spanContext().spanId),
+      active.setValue(key, metadata),
+    );
     expect(metadata.route).toBe("/one/:id");
     expect(spans()).toEqual([]);
     expect(outer.isRecording()).toBe(true);
@@ -150,7 +182,10 @@ describe("Inside a span of the process", () => {
     await context.with(active, () => app.settled());
     const [span, sent] = [one("process observed.one.work"), one("enqueue observed.one.work")];
     expect(span.parentSpanContext?.spanId).toBe(sent.spanContext().spanId);
-    expect(span.links.map((link) => link.context.spanId)).toEqual([sent.spanContext().spanId, outer.spanContext().spanId]);
+    expect(span.links.map((link) => link.context.spanId)).toEqual([
+      sent.spanContext().spanId,
+      outer.spanContext().spanId,
+    ]);
   });
 });
 
@@ -171,7 +206,9 @@ test("the active span of a handler is the request's: it takes what the applicati
     span?.end();
     return { isRecording: span?.isRecording() };
   };
-  expect(await (await app.fetch("/one/1", { as: ann, headers })).json()).toEqual({ isRecording: true });
+  expect(await (await app.fetch("/one/1", { as: ann, headers })).json()).toEqual({
+    isRecording: true,
+  });
   const span = one("GET /one/:id");
   expect(span.attributes).toMatchObject({ "app.a": 1, "app.b": 2 });
   expect(span.events.map(({ name }) => name)).toEqual(["app.event", "exception"]);
@@ -192,14 +229,16 @@ test("without a context manager spans know their parents all the same, and outgo
     await ctx.step("call", { ifUnknown: "retry" }, () => 1);
     return { sent: ctx.trace.headers().traceparent };
   };
-  const answer = await app.fetch("/one", { method: "POST", as: ann, headers: { ...headers, "idempotency-key": "a" } });
+  const answer = await app.fetch("/one", {
+    method: "POST",
+    as: ann,
+    headers: { ...headers, "idempotency-key": "a" },
+  });
   const server = one("POST /one");
   expect(await answer.json()).toEqual({ sent: `00-${traceId}-${server.spanContext().spanId}-01` });
-  expect([server, one("claim"), one("step call")].map((span) => span.parentSpanContext?.spanId)).toEqual([
-    spanId,
-    server.spanContext().spanId,
-    server.spanContext().spanId,
-  ]);
+  expect(
+    [server, one("claim"), one("step call")].map((span) => span.parentSpanContext?.spanId),
+  ).toEqual([spanId, server.spanContext().spanId, server.spanContext().spanId]);
 });
 
 test("what a sampler leaves out has a trace all the same, which says so", async () => {
@@ -208,7 +247,9 @@ test("what a sampler leaves out has a trace all the same, which says so", async 
     ctx.log.info("observed.here");
     return { sampled: ctx.trace.sampled, ...ctx.trace.headers() };
   };
-  const answer = (await (await app.fetch("/one/1", { as: ann, headers })).json()) as { readonly traceparent: string };
+  const answer = (await (await app.fetch("/one/1", { as: ann, headers })).json()) as {
+    readonly traceparent: string;
+  };
   expect(answer).toMatchObject({ sampled: false, tracestate: headers.tracestate });
   expect(answer.traceparent).toMatch(new RegExp(`^00-${traceId}-(?!${spanId})[\\da-f]{16}-00$`));
   expect(app.logs.find(({ msg }) => msg === "observed.here")).toMatchObject({ trace_id: traceId });
@@ -228,14 +269,19 @@ test("a sampler finds what callers have noted in tracestate, and may change it",
   };
   const { app } = await start({ sampler });
   work = (ctx) => ({ sent: ctx.trace.headers().tracestate });
-  expect(await (await app.fetch("/one/1", { as: ann, headers })).json()).toEqual({ sent: "ours=3,theirs=1" });
+  expect(await (await app.fetch("/one/1", { as: ann, headers })).json()).toEqual({
+    sent: "ours=3,theirs=1",
+  });
   expect(seen).toEqual(["1", undefined]);
 });
 
 test("a provider that makes no spans leaves requests their own traces", async () => {
   trace.setGlobalTracerProvider({
     getTracer: () =>
-      ({ startSpan: () => trace.wrapSpanContext({ traceId: "0".repeat(32), spanId: "0".repeat(16), traceFlags: 0 }) }) as never,
+      ({
+        startSpan: () =>
+          trace.wrapSpanContext({ traceId: "0".repeat(32), spanId: "0".repeat(16), traceFlags: 0 }),
+      }) as never,
   });
   const app = await startApp();
   work = (ctx) => ({ sent: ctx.trace.headers().traceparent });
@@ -262,7 +308,11 @@ test("an error of a part is recorded there alone, and a refusal is no failure of
       throw new ConflictError("observed_late", "It is too late");
     });
   };
-  const answer = await app.fetch("/one", { method: "POST", as: ann, headers: { ...headers, "idempotency-key": "b" } });
+  const answer = await app.fetch("/one", {
+    method: "POST",
+    as: ann,
+    headers: { ...headers, "idempotency-key": "b" },
+  });
   expect(answer.status).toBe(409);
   expect(one("step call").status.code).toBe(SpanStatusCode.ERROR);
   expect(one("step call").attributes["error.type"]).toBe("observed_late");
@@ -286,7 +336,11 @@ test("what a job could not do in a step has failed both, and is recorded on the 
 
 test.each([
   ["a text", "just a text", "_OTHER"],
-  ["an error that names itself oddly", Object.assign(new Error("odd"), { name: "an odd name" }), "_OTHER"],
+  [
+    "an error that names itself oddly",
+    Object.assign(new Error("odd"), { name: "an odd name" }),
+    "_OTHER",
+  ],
   ["a permanent one", new PermanentError("never"), "PermanentError"],
 ])("%s that a job throws is its failure", async (_, thrown, type) => {
   const { app } = await start();
@@ -318,7 +372,11 @@ test("an error that cannot be read is the caller's all the same", async () => {
     ctx.step("call", { ifUnknown: "retry" }, () => {
       throw hostile;
     });
-  const answer = await app.fetch("/one", { method: "POST", as: ann, headers: { "idempotency-key": "d" } });
+  const answer = await app.fetch("/one", {
+    method: "POST",
+    as: ann,
+    headers: { "idempotency-key": "d" },
+  });
   expect(answer.status).toBe(500);
   expect(one("step call").attributes["error.type"]).toBe("_OTHER");
   expect(one("POST /one").status.code).toBe(SpanStatusCode.ERROR);
@@ -331,7 +389,11 @@ test("what is taken back, and what follows a handler without a commit, is as it 
     await ctx.publish("observed.ended", { n: 1 });
     return { isTakenBack: await ctx.unschedule(jobId) };
   };
-  const answer = await app.fetch("/one", { method: "POST", as: ann, headers: { "idempotency-key": "e" } });
+  const answer = await app.fetch("/one", {
+    method: "POST",
+    as: ann,
+    headers: { "idempotency-key": "e" },
+  });
   expect(await answer.json()).toEqual({ isTakenBack: false }); // it is stored with the commit
   expect(one("commit").parentSpanContext?.spanId).toBe(one("POST /one").spanContext().spanId);
 });
@@ -387,7 +449,13 @@ test("what is called for a claim is below its span, what its work calls is not, 
       call("complete");
       return { kind: "done" } as never; // whatever it is
     });
-    runtime.observer?.ended(scope, { kind: "request", method: "GET", status: 200, bytes: 0, isAborted: false });
+    runtime.observer?.ended(scope, {
+      kind: "request",
+      method: "GET",
+      status: 200,
+      bytes: 0,
+      isAborted: false,
+    });
   });
   const parentOf = (name: string) => one(name).parentSpanContext?.spanId;
   const [claim, request] = [one("claim").spanContext().spanId, one("GET").spanContext().spanId];
@@ -403,9 +471,14 @@ test("a job that is due later is created by the span that enqueues it, and the o
   const created = one("enqueue observed.one.work");
   const sent = spans().find(({ name }) => name.startsWith("send "));
   expect(created.attributes["messaging.operation.type"]).toBe("create");
-  expect(sent?.attributes).toMatchObject({ "messaging.system.name": "aws.sqs", "messaging.operation.type": "send" });
+  expect(sent?.attributes).toMatchObject({
+    "messaging.system.name": "aws.sqs",
+    "messaging.operation.type": "send",
+  });
   expect(sent?.links.map((link) => link.context.spanId)).toEqual([created.spanContext().spanId]);
-  expect(one("process observed.one.work").parentSpanContext?.spanId).toBe(created.spanContext().spanId);
+  expect(one("process observed.one.work").parentSpanContext?.spanId).toBe(
+    created.spanContext().spanId,
+  );
 });
 
 test("a root of X-Ray alone has no span to be a child of: the request begins a trace, and says where it was noted", async () => {
@@ -420,10 +493,19 @@ test("a root of X-Ray alone has no span to be a child of: the request begins a t
 
 test("a span is named to others as headers are", () => {
   const remote = remoteSpan({ traceId, spanId, sampled: true, state: "a=1,b=2" });
-  expect(headersOf(remote?.spanContext() as never)).toEqual({ traceparent: headers.traceparent, tracestate: "a=1,b=2" });
-  expect(headersOf(remoteSpan({ traceId, spanId, sampled: false, state: undefined })?.spanContext() as never)).toEqual({
+  expect(headersOf(remote?.spanContext() as never)).toEqual({
+    traceparent: headers.traceparent,
+    tracestate: "a=1,b=2",
+  });
+  expect(
+    headersOf(
+      remoteSpan({ traceId, spanId, sampled: false, state: undefined })?.spanContext() as never,
+    ),
+  ).toEqual({
     traceparent: `00-${traceId}-${spanId}-00`,
   });
-  expect(remoteSpan({ traceId, spanId: undefined, sampled: true, state: undefined })).toBeUndefined();
+  expect(
+    remoteSpan({ traceId, spanId: undefined, sampled: true, state: undefined }),
+  ).toBeUndefined();
   expect(createRandomDigits()(8)).toHaveLength(16);
 });

@@ -48,8 +48,12 @@ class TracerSpans implements Tracing {
 
   /** A span around work, of whichever run asks for it. */
   around<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    return around(this.#tracer, this.#tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
-      fail(span, error, true),
+    return around(
+      this.#tracer,
+      this.#tracer.active(),
+      { name, kind: spanKinds.internal },
+      work,
+      (span, error) => fail(span, error, true),
     );
   }
 
@@ -84,7 +88,12 @@ class SpansOfRun implements RunSpans {
   /** What has been recorded, once something is. */
   #recorded: WeakSet<object> | undefined = undefined;
 
-  constructor(tracer: Tracer, scope: TracedRun, origin: () => Origin, subject: RunSubject | undefined) {
+  constructor(
+    tracer: Tracer,
+    scope: TracedRun,
+    origin: () => Origin,
+    subject: RunSubject | undefined,
+  ) {
     this.#tracer = tracer;
     this.#scope = scope;
     this.#origin = origin;
@@ -105,7 +114,8 @@ class SpansOfRun implements RunSpans {
     const context = this.#own().spanContext();
     if (!isValid(context)) return undefined;
     const { traceId, spanId, traceFlags } = context;
-    const headers = () => headersOf((this.#tracer.spanOf(this.#tracer.active()) ?? this.#own()).spanContext());
+    const headers = () =>
+      headersOf((this.#tracer.spanOf(this.#tracer.active()) ?? this.#own()).spanContext());
     return { traceId, spanId, sampled: (traceFlags & 1) === 1, headers };
   }
 
@@ -120,7 +130,10 @@ class SpansOfRun implements RunSpans {
   }
 
   /** Taking its claim has a span, which ends when its work begins, or it is known that there is none to do. */
-  async claimed<Result>(run: Run<Result>, start: (run: Run<Result>) => Promise<RunOutcome<Result>>): Promise<RunOutcome<Result>> {
+  async claimed<Result>(
+    run: Run<Result>,
+    start: (run: Run<Result>) => Promise<RunOutcome<Result>>,
+  ): Promise<RunOutcome<Result>> {
     if (run.claim === undefined) return start(run);
     const outer = this.#inner();
     const span = this.#tracer.start("claim", { kind: spanKinds.internal }, outer);
@@ -138,7 +151,9 @@ class SpansOfRun implements RunSpans {
       return run.work(parts);
     };
     try {
-      const outcome = await this.#tracer.within(this.#tracer.withSpan(outer, within), () => start({ ...run, work }));
+      const outcome = await this.#tracer.within(this.#tracer.withSpan(outer, within), () =>
+        start({ ...run, work }),
+      );
       settle(outcome.kind);
       return outcome;
     } catch (error) {
@@ -163,12 +178,17 @@ class SpansOfRun implements RunSpans {
   /** What it publishes, enqueues and delivers has a span each, and so have its steps. */
   producing(effects: Effects): Effects {
     return {
-      publish: (type, payload) => this.#produced("publish", type, true, () => effects.publish(type, payload)),
+      publish: (type, payload) =>
+        this.#produced("publish", type, true, () => effects.publish(type, payload)),
       enqueue: (name, payload, options) =>
-        this.#produced("enqueue", name, isLater(options), () => effects.enqueue(name, payload, options)),
+        this.#produced("enqueue", name, isLater(options), () =>
+          effects.enqueue(name, payload, options),
+        ),
       unschedule: (jobId) => effects.unschedule(jobId),
-      deliver: (channel, ...given) => this.#produced("deliver", channel, true, () => effects.deliver(channel, ...given)),
-      step: (name, options, call) => this.part(`step ${name}`, () => effects.step(name, options, call)),
+      deliver: (channel, ...given) =>
+        this.#produced("deliver", channel, true, () => effects.deliver(channel, ...given)),
+      step: (name, options, call) =>
+        this.part(`step ${name}`, () => effects.step(name, options, call)),
     };
   }
 
@@ -221,7 +241,8 @@ class SpansOfRun implements RunSpans {
     const scope = this.#scope;
     const options = { attributes: requestAttributes(scope), startTime: scope.startMs };
     const name = requestName(scope.asked?.method, routeOf(scope));
-    if (outer !== undefined) return this.#tracer.start(name, { ...options, kind: spanKinds.internal }, this.#outer);
+    if (outer !== undefined)
+      return this.#tracer.start(name, { ...options, kind: spanKinds.internal }, this.#outer);
     const { parent, link } = this.#origin();
     const attributes = { ...options.attributes, ...rootAttributes(scope, parent, link) };
     return this.#tracer.start(
@@ -259,13 +280,20 @@ class SpansOfRun implements RunSpans {
     return span === undefined ? this.#outer : this.#tracer.withSpan(this.#outer, span);
   }
 
-  #produced<Result>(verb: Verb, about: string, isLater: boolean, work: () => Promise<Result>): Promise<Result> {
+  #produced<Result>(
+    verb: Verb,
+    about: string,
+    isLater: boolean,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
     const attributes = producerAttributes(this.#scope, verb, about, isLater);
     return this.#around({ name: `${verb} ${about}`, kind: spanKinds.producer, attributes }, work);
   }
 
   #around<Result>(options: AroundOptions, work: () => Promise<Result>): Promise<Result> {
-    return around(this.#tracer, this.#inner(), options, work, (span, error) => this.#fail(span, error));
+    return around(this.#tracer, this.#inner(), options, work, (span, error) =>
+      this.#fail(span, error),
+    );
   }
 
   #fail(span: TracerSpan, error: unknown): void {
@@ -275,7 +303,9 @@ class SpansOfRun implements RunSpans {
   /** What is active, or else its own span. */
   #inner(): TracerContext {
     const active = this.#tracer.active();
-    return this.#tracer.spanOf(active) === undefined ? this.#tracer.withSpan(this.#outer, this.#own()) : active;
+    return this.#tracer.spanOf(active) === undefined
+      ? this.#tracer.withSpan(this.#outer, this.#own())
+      : active;
   }
 
   /** Each error is recorded once: on the span where it happened. */
@@ -293,6 +323,8 @@ function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
   return delaySeconds !== undefined || at !== undefined;
 }
 
-function linksOf(...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]) {
+function linksOf(
+  ...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]
+) {
   return spans.flatMap((span) => (span === undefined ? [] : [{ context: span.spanContext() }]));
 }

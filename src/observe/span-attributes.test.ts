@@ -11,8 +11,17 @@ import {
 type Facts = Parameters<typeof requestAttributes>[0];
 
 /** A scope, in so far as its attributes are asked for. */
-const scopeOf = (given: object, variables: Readonly<Record<string, string>> = {}, basePath?: string): Facts =>
-  ({ headers: {}, requestId: "r1", runtime: { variables, server: { options: { basePath } } }, ...given }) as unknown as Facts; // safe: nothing else is asked for
+const scopeOf = (
+  given: object,
+  variables: Readonly<Record<string, string>> = {},
+  basePath?: string,
+): Facts =>
+  ({
+    headers: {},
+    requestId: "r1",
+    runtime: { variables, server: { options: { basePath } } },
+    ...given,
+  }) as unknown as Facts; // safe: nothing else is asked for
 
 test.each([
   ["GET", "GET /a/:id", "GET /a/:id", "GET"],
@@ -20,7 +29,10 @@ test.each([
   ["PURGE", "GET /a/:id", "HTTP /a/:id", "_OTHER"],
   [undefined, undefined, "HTTP", "_OTHER"],
 ])("%s of %s is named as the conventions have it", (method, route, name, known) => {
-  const scope = scopeOf({ route, asked: method === undefined ? undefined : { method, path: "/a/1", ip: undefined } });
+  const scope = scopeOf({
+    route,
+    asked: method === undefined ? undefined : { method, path: "/a/1", ip: undefined },
+  });
   expect(requestName(method, routeOf(scope))).toBe(name);
   expect(requestAttributes(scope)["http.request.method"]).toBe(known);
 });
@@ -31,12 +43,16 @@ test.each([
   ["2001:db8::ffff:1", "2001:db8::ffff:1"],
   [undefined, undefined],
 ])("a client at %s has the address %s", (ip, address) => {
-  expect(requestAttributes(scopeOf({ asked: { method: "GET", path: "/", ip } }))["client.address"]).toBe(address);
+  expect(
+    requestAttributes(scopeOf({ asked: { method: "GET", path: "/", ip } }))["client.address"],
+  ).toBe(address);
 });
 
 test("texts of callers are bounded, and the query is left out", () => {
   const asked = { method: "M".repeat(100), path: `/${"p".repeat(5_000)}`, ip: "10.0.0.1" };
-  const attributes = requestAttributes(scopeOf({ asked, headers: { "user-agent": "u".repeat(5_000) } }));
+  const attributes = requestAttributes(
+    scopeOf({ asked, headers: { "user-agent": "u".repeat(5_000) } }),
+  );
   const lengths = ["http.request.method_original", "url.path", "user_agent.original"].map(
     (name) => String(attributes[name]).length,
   );
@@ -53,9 +69,12 @@ test.each([
   [{ asked: { isEncrypted: false }, headers: { "x-forwarded-proto": "https" } }, "https"],
   [{ asked: { isEncrypted: false }, headers: { "x-forwarded-proto": "gopher" } }, "http"],
 ])("the scheme of %j is %s", (given, scheme) => {
-  const asked = "asked" in given ? { method: "GET", path: "/", ip: undefined, ...given.asked } : undefined;
+  const asked =
+    "asked" in given ? { method: "GET", path: "/", ip: undefined, ...given.asked } : undefined;
   expect(
-    requestAttributes(scopeOf({ ...given, asked, headers: "headers" in given ? given.headers : undefined }))["url.scheme"],
+    requestAttributes(
+      scopeOf({ ...given, asked, headers: "headers" in given ? given.headers : undefined }),
+    )["url.scheme"],
   ).toBe(scheme);
 });
 
@@ -70,7 +89,9 @@ test.each([
   [undefined, "http", undefined, undefined],
 ])("of the host %s by %s they say %s and %s", (host, scheme, address, port) => {
   const headers = { "x-forwarded-proto": scheme, ...(host !== undefined && { host }) };
-  const attributes = requestAttributes(scopeOf({ headers, asked: { method: "GET", path: "/", ip: undefined } }));
+  const attributes = requestAttributes(
+    scopeOf({ headers, asked: { method: "GET", path: "/", ip: undefined } }),
+  );
   expect([attributes["server.address"], attributes["server.port"]]).toEqual([address, port]);
 });
 
@@ -78,21 +99,40 @@ test.each([
   ["a root without a span", undefined, "Root=1-a", ["Root=1-a"]],
   ["a root of the invocation", undefined, undefined, undefined],
   ["a span", "00f067aa0ba902b7", "Root=1-a", undefined],
-])("of a trace that began with %s its header is kept where a tracer cannot join it", (_, spanId, header, kept) => {
-  const origin = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId, sampled: false, state: undefined };
-  const scope = scopeOf({ headers: header === undefined ? undefined : { "x-amzn-trace-id": header } });
-  expect(rootAttributes(scope, undefined, origin)["http.request.header.x-amzn-trace-id"]).toEqual(kept);
-});
+])(
+  "of a trace that began with %s its header is kept where a tracer cannot join it",
+  (_, spanId, header, kept) => {
+    const origin = {
+      traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+      spanId,
+      sampled: false,
+      state: undefined,
+    };
+    const scope = scopeOf({
+      headers: header === undefined ? undefined : { "x-amzn-trace-id": header },
+    });
+    expect(rootAttributes(scope, undefined, origin)["http.request.header.x-amzn-trace-id"]).toEqual(
+      kept,
+    );
+  },
+);
 
 test("a message that is stored first is created, one that goes at once is sent", () => {
-  expect(producerAttributes(scopeOf({}), "enqueue", "a.b.c", true)["messaging.operation.type"]).toBe("create");
-  expect(producerAttributes(scopeOf({}), "enqueue", "a.b.c", false)["messaging.operation.type"]).toBe("send");
+  expect(
+    producerAttributes(scopeOf({}), "enqueue", "a.b.c", true)["messaging.operation.type"],
+  ).toBe("create");
+  expect(
+    producerAttributes(scopeOf({}), "enqueue", "a.b.c", false)["messaging.operation.type"],
+  ).toBe("send");
 });
 
 test("in Lambda they say what has called the function, and a route has the base path", () => {
   const variables = { AWS_LAMBDA_FUNCTION_NAME: "api" };
   const scope = scopeOf({ route: "GET /a", handler: "a.b.c" }, variables, "/api");
-  expect(requestAttributes(scope)).toMatchObject({ "faas.trigger": "http", "http.route": "/api/a" });
+  expect(requestAttributes(scope)).toMatchObject({
+    "faas.trigger": "http",
+    "http.route": "/api/a",
+  });
   expect(messageAttributes(scope, "a.made", "e1")).toMatchObject({
     "faas.trigger": "pubsub",
     "messaging.destination.name": "a.made",

@@ -5,7 +5,17 @@ import type { Attributes } from "./tracer.ts";
 
 /** How long texts of callers may become. */
 const longest = Object.freeze({ method: 32, path: 1_024, agent: 256, host: 255, trace: 512 });
-const methods: readonly unknown[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+const methods: readonly unknown[] = [
+  "GET",
+  "HEAD",
+  "POST",
+  "PUT",
+  "DELETE",
+  "CONNECT",
+  "OPTIONS",
+  "TRACE",
+  "PATCH",
+];
 
 function knownMethod(method: string | undefined): string {
   return method !== undefined && methods.includes(method) ? method : "_OTHER";
@@ -48,9 +58,13 @@ const mappedAddress = /^::ffff:(?=\d+\.)/i;
 
 /** The host that was asked, as far as it is one. */
 function serverAttributes(host: string | undefined, scheme: "http" | "https"): Attributes {
-  const [, name, port] = (host !== undefined && host.length <= longest.host && hostForm.exec(host)) || [];
+  const [, name, port] =
+    (host !== undefined && host.length <= longest.host && hostForm.exec(host)) || [];
   if (name === undefined) return {};
-  return { "server.address": name, "server.port": port === undefined ? defaultPorts[scheme] : Number(port) };
+  return {
+    "server.address": name,
+    "server.port": port === undefined ? defaultPorts[scheme] : Number(port),
+  };
 }
 
 const hostForm = /^\[?([\w.-]+|[\da-f:.]+(?=\]))\]?(?::(\d{1,5}))?$/i;
@@ -60,17 +74,27 @@ const defaultPorts = Object.freeze({ http: 80, https: 443 });
  * What a trace began with whose span is not known, as load balancers and gateways send it: a tracer begins another, and this finds
  * the request in their logs.
  */
-export function rootAttributes({ headers = {} }: TracedRun, ...origins: readonly (SpanContext | undefined)[]): Attributes {
+export function rootAttributes(
+  { headers = {} }: TracedRun,
+  ...origins: readonly (SpanContext | undefined)[]
+): Attributes {
   const isRoot = origins.some((origin) => origin !== undefined && origin.spanId === undefined);
   const header = headers["x-amzn-trace-id"];
-  return isRoot && header !== undefined ? { "http.request.header.x-amzn-trace-id": [header.slice(0, longest.trace)] } : {};
+  return isRoot && header !== undefined
+    ? { "http.request.header.x-amzn-trace-id": [header.slice(0, longest.trace)] }
+    : {};
 }
 
 /** How a message is made. */
 export type Verb = "publish" | "enqueue" | "deliver";
 
 /** What the span says that makes a message. One that is stored, and sent later, is only created. */
-export function producerAttributes({ requestId }: TracedRun, verb: Verb, about: string, isLater: boolean): Attributes {
+export function producerAttributes(
+  { requestId }: TracedRun,
+  verb: Verb,
+  about: string,
+  isLater: boolean,
+): Attributes {
   return {
     "messaging.system.name": verb === "publish" ? "aws.eventbridge" : "aws.sqs",
     "messaging.operation.name": verb,
@@ -95,6 +119,11 @@ export function messageAttributes(scope: TracedRun, about: string, id: string): 
 }
 
 /** What has called a function of Lambda. */
-export function triggerAttributes({ runtime }: TracedRun, trigger: "http" | "pubsub" | "timer" | "other"): Attributes {
-  return runtime.variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined ? {} : { "faas.trigger": trigger };
+export function triggerAttributes(
+  { runtime }: TracedRun,
+  trigger: "http" | "pubsub" | "timer" | "other",
+): Attributes {
+  return runtime.variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined
+    ? {}
+    : { "faas.trigger": trigger };
 }

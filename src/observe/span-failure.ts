@@ -17,7 +17,10 @@ export function record(span: TracerSpan, error: unknown): void {
 export function typeOf(error: unknown): string {
   try {
     const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }; // safe: any member of an object may be read
-    return String([code, name].find((given) => typeof given === "string" && /^[\w.:-]{1,64}$/.test(given)) ?? "_OTHER");
+    return String(
+      [code, name].find((given) => typeof given === "string" && /^[\w.:-]{1,64}$/.test(given)) ??
+        "_OTHER",
+    );
   } catch {
     return "_OTHER";
   }

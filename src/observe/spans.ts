@@ -39,7 +39,9 @@ export interface TracedRun {
 }
 
 /** A request as its host has received it, as far as it was read. */
-export type AskedRequest = { readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined };
+export type AskedRequest = {
+  readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined;
+};
 
 /** What a run is about that no request asks for. */
 export interface RunSubject {
@@ -67,7 +69,10 @@ export interface RunSpans {
   /** Its route is known. */
   routed(): void;
   /** Taking its claim has a span, which ends when its work begins, or it is known that there is none to do. */
-  claimed<Result>(run: Run<Result>, start: (run: Run<Result>) => Promise<RunOutcome<Result>>): Promise<RunOutcome<Result>>;
+  claimed<Result>(
+    run: Run<Result>,
+    start: (run: Run<Result>) => Promise<RunOutcome<Result>>,
+  ): Promise<RunOutcome<Result>>;
   /** Its commit has a span. */
   committing(parts: RunParts): RunParts;
   /** The effects of the run, of which what is published, enqueued and delivered has a span each, and each step. */

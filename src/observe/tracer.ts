@@ -50,7 +50,13 @@ export interface SpanOptions {
 }
 
 /** Kinds of spans, as the API numbers them. */
-export const spanKinds = Object.freeze({ internal: 0, server: 1, client: 2, producer: 3, consumer: 4 });
+export const spanKinds = Object.freeze({
+  internal: 0,
+  server: 1,
+  client: 2,
+  producer: 3,
+  consumer: 4,
+});
 /** A status that says so. */
 export const failed = Object.freeze({ code: 2 });
 /** A status of HTTP from which on the server has failed. */
@@ -58,7 +64,9 @@ export const serverErrors = 500;
 
 interface RegisteredApi {
   readonly trace?: {
-    getTracer(name: string): { startSpan(name: string, options: SpanOptions, context: TracerContext): TracerSpan };
+    getTracer(name: string): {
+      startSpan(name: string, options: SpanOptions, context: TracerContext): TracerSpan;
+    };
   };
   readonly context?: {
     active(): TracerContext;
@@ -69,7 +77,9 @@ interface RegisteredApi {
 /** What an SDK has registered itself with, in any version 1 of the API. */
 function registeredApi(): RegisteredApi | undefined {
   // Safe: that is what the API keeps there.
-  return (globalThis as { readonly [key: symbol]: unknown })[Symbol.for("opentelemetry.js.api.1")] as RegisteredApi | undefined;
+  return (globalThis as { readonly [key: symbol]: unknown })[
+    Symbol.for("opentelemetry.js.api.1")
+  ] as RegisteredApi | undefined;
 }
 
 /** The keys of a context are the same in every copy of the API. */
@@ -93,7 +103,10 @@ export class Tracer {
   }
 
   /** A context whose span is another. */
-  withSpan(context: TracerContext, span: TracerSpan | { spanContext(): TracerSpanContext }): TracerContext {
+  withSpan(
+    context: TracerContext,
+    span: TracerSpan | { spanContext(): TracerSpanContext },
+  ): TracerContext {
     return context.setValue(spanKey, span);
   }
 
@@ -104,7 +117,9 @@ export class Tracer {
 
   /** Tells an instrumentation of Node's HTTP which route its span is of; `false` where there is none. */
   isHttp(context: TracerContext, route?: string): boolean {
-    const metadata = context.getValue(rpcKey) as { readonly type?: string; route?: string } | undefined; // safe: as above
+    const metadata = context.getValue(rpcKey) as
+      | { readonly type?: string; route?: string }
+      | undefined; // safe: as above
     if (metadata?.type !== "http") return false;
     if (route !== undefined) metadata.route = route;
     return true;
@@ -113,7 +128,9 @@ export class Tracer {
   start(name: string, options: SpanOptions, context: TracerContext): TracerSpan {
     const given = { ...options, attributes: present(options.attributes ?? {}) };
     // Safe: it is used where an SDK has registered itself.
-    return (this.#api as Required<RegisteredApi>).trace.getTracer("keelson").startSpan(name, given, context);
+    return (this.#api as Required<RegisteredApi>).trace
+      .getTracer("keelson")
+      .startSpan(name, given, context);
   }
 
   /** Runs work with a context that is the active one, also for the application and its libraries. */
@@ -138,7 +155,9 @@ export function isValid({ traceId, spanId }: TracerSpanContext): boolean {
 }
 
 /** A span of somebody else's, as the API has it; `undefined` where only its trace is known. */
-export function remoteSpan(span: SpanContext | undefined): { spanContext(): TracerSpanContext } | undefined {
+export function remoteSpan(
+  span: SpanContext | undefined,
+): { spanContext(): TracerSpanContext } | undefined {
   if (span?.spanId === undefined) return undefined;
   const { traceId, spanId, sampled, state } = span;
   const traceState = state === undefined ? undefined : new TraceState(state.split(","));
@@ -147,7 +166,12 @@ export function remoteSpan(span: SpanContext | undefined): { spanContext(): Trac
 }
 
 /** The headers that name a span. */
-export function headersOf({ traceId, spanId, traceFlags, traceState }: TracerSpanContext): TraceHeaders {
+export function headersOf({
+  traceId,
+  spanId,
+  traceFlags,
+  traceState,
+}: TracerSpanContext): TraceHeaders {
   const traceparent = `00-${traceId}-${spanId}-${traceFlags & 1 ? "01" : "00"}`;
   const tracestate = traceState?.serialize();
   return Object.freeze(tracestate ? { traceparent, tracestate } : { traceparent });

@@ -8,7 +8,9 @@ export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {
   return {
     seal: async (data) => {
       const sealed = await secrets.seal(Buffer.from(data).toString("base64"), place);
-      return Buffer.from(JSON.stringify({ key: sealed.key, data: Buffer.from(sealed.data).toString("base64") }));
+      return Buffer.from(
+        JSON.stringify({ key: sealed.key, data: Buffer.from(sealed.data).toString("base64") }),
+      );
     },
     open: async (data) => {
       // Safe: only `seal` writes what is read here.
@@ -19,9 +21,13 @@ export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {
       await secrets.prepare(key);
       const opened = secrets.open({ sealed: 1, key, data: Buffer.from(sealed, "base64") }, place);
       if ("text" in opened) return Buffer.from(opened.text, "base64");
-      throw new FrameworkError("config_unavailable", "The answer of before cannot be opened at the moment", {
-        cause: new Error(opened.locked),
-      });
+      throw new FrameworkError(
+        "config_unavailable",
+        "The answer of before cannot be opened at the moment",
+        {
+          cause: new Error(opened.locked),
+        },
+      );
     },
   };
 }

@@ -10,7 +10,12 @@ import { createRecentAnswers } from "./once.ts";
 import { assertCommittable } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
-const answer = (body: WriteAnswer["body"]): WriteAnswer => ({ status: 201, headers: { location: "/1" }, cookies: [], body });
+const answer = (body: WriteAnswer["body"]): WriteAnswer => ({
+  status: 201,
+  headers: { location: "/1" },
+  cookies: [],
+  body,
+});
 
 test.each([
   ["nothing", undefined],
@@ -20,18 +25,23 @@ test.each([
 ])("an answer with %s comes back as it was", async (_case, body) => {
   const encoded = await encodeAnswer(answer(body));
   const decoded = await decodeAnswer(encoded);
-  expect({ ...decoded, body: decoded.body instanceof Uint8Array ? [...decoded.body] : decoded.body }).toEqual({
+  expect({
+    ...decoded,
+    body: decoded.body instanceof Uint8Array ? [...decoded.body] : decoded.body,
+  }).toEqual({
     ...answer(body),
     body: body instanceof Uint8Array ? [...body] : body,
   });
-  if (typeof body === "string" && body.length > 1_024) expect(encoded.byteLength).toBeLessThan(1_000);
+  if (typeof body === "string" && body.length > 1_024)
+    expect(encoded.byteLength).toBeLessThan(1_000);
 });
 
 /** A store that keeps parts only. */
 function parts() {
   const stored = new Map<string, readonly Uint8Array[]>();
   const store = {
-    putParts: async (_key: object, owner: string, given: readonly Uint8Array[]) => void stored.set(owner, given),
+    putParts: async (_key: object, owner: string, given: readonly Uint8Array[]) =>
+      void stored.set(owner, given),
     readParts: async (_key: object, owner: string) => stored.get(owner),
   } as unknown as ClaimStore; // nothing else is asked of it
   return { stored, store };
@@ -40,7 +50,13 @@ function parts() {
 test("what is too large for a record lies in parts, each of which fits into an item, and is whole again", async () => {
   const { stored, store } = parts();
   const body = randomBytes(2_000_000);
-  const result = await storeAnswer(store, { answer: answer(body), key, owner: "ann", expiresAt: 1, cipher: undefined });
+  const result = await storeAnswer(store, {
+    answer: answer(body),
+    key,
+    owner: "ann",
+    expiresAt: 1,
+    cipher: undefined,
+  });
   expect(result.parts).toBeGreaterThan(5);
   expect(stored.get("ann")?.every((part) => part.byteLength <= 350_000)).toBe(true);
   const loaded = await loadAnswer(store, key, completedClaim("ann", 0, { result }), undefined);
@@ -49,10 +65,12 @@ test("what is too large for a record lies in parts, each of which fits into an i
 
 test("an answer of which a part is gone is not given", async () => {
   const { store } = parts();
-  await expect(loadAnswer(store, key, completedClaim("ann", 0, { result: { parts: 2 } }), undefined)).rejects.toThrow(
+  await expect(
+    loadAnswer(store, key, completedClaim("ann", 0, { result: { parts: 2 } }), undefined),
+  ).rejects.toThrow("not complete");
+  await expect(loadAnswer(store, key, completedClaim("ann", 0), undefined)).rejects.toThrow(
     "not complete",
   );
-  await expect(loadAnswer(store, key, completedClaim("ann", 0), undefined)).rejects.toThrow("not complete");
 });
 
 test("a sealed answer is not readable where it is stored, and opens only at its claim and with its key", async () => {
@@ -71,7 +89,9 @@ test("a sealed answer is not readable where it is stored, and opens only at its 
   const record = completedClaim("ann", 0, { result: { data } });
   expect((await loadAnswer(store, key, record, cipher)).body).toBe("hunter2");
   const elsewhere = answerCipher(secrets, ["once", key.partition, "dedup:other"]);
-  await expect(loadAnswer(store, key, record, elsewhere)).rejects.toMatchObject({ code: "config_unavailable" });
+  await expect(loadAnswer(store, key, record, elsewhere)).rejects.toMatchObject({
+    code: "config_unavailable",
+  });
 });
 
 test("what this process remembers is bounded, leaves the last seconds to the store, and goes the oldest first", () => {
@@ -88,7 +108,11 @@ test("what this process remembers is bounded, leaves the last seconds to the sto
   put("none", undefined, 900);
   expect([recent.get("large"), recent.get("none")?.answer.status]).toEqual([undefined, 201]);
   for (let n = 0; n < 2_100; n++) put(`k${n}`, "x", 900);
-  expect([recent.get("none"), recent.get("k0"), recent.get("k2099")?.answer.body]).toEqual([undefined, undefined, "x"]);
+  expect([recent.get("none"), recent.get("k0"), recent.get("k2099")?.answer.body]).toEqual([
+    undefined,
+    undefined,
+    "x",
+  ]);
   for (let n = 0; n < 200; n++) put(`l${n}`, "x".repeat(60_000), 900);
   expect([recent.get("k2099"), recent.get("l0"), recent.get("l199")?.answer.body?.length]).toEqual([
     undefined,
@@ -103,9 +127,24 @@ test.each([
   ["nothing", [undefined], 0, "item 0 is not one of"],
   ["two actions", [{ Put: {}, Delete: {} }], 0, "item 0 is not one of"],
   ["another action", [{ Get: {} }], 0, "item 0 is not one of"],
-  ["a hundred items and a claim", Array.from({ length: 100 }, () => ({ Put: {} })), 1, "more than the 100"],
-  ["an item that is too large", [{ Put: { Item: { a: "x".repeat(500_000) } } }], 0, "item 0 has some"],
-  ["too much in all", Array.from({ length: 11 }, () => ({ Put: { Item: { a: "x".repeat(400_000) } } })), 0, "at most 4194304"],
+  [
+    "a hundred items and a claim",
+    Array.from({ length: 100 }, () => ({ Put: {} })),
+    1,
+    "more than the 100",
+  ],
+  [
+    "an item that is too large",
+    [{ Put: { Item: { a: "x".repeat(500_000) } } }],
+    0,
+    "item 0 has some",
+  ],
+  [
+    "too much in all",
+    Array.from({ length: 11 }, () => ({ Put: { Item: { a: "x".repeat(400_000) } } })),
+    0,
+    "at most 4194304",
+  ],
 ])("%s is refused before anything is sent", (_case, items, reserved, message) => {
   expect(() => assertCommittable(items as never, reserved, 0)).toThrow(message);
 });
@@ -121,6 +160,10 @@ test("whatever an item holds is measured, about as DynamoDB does", () => {
     list: [1, null, true],
     map: { a: undefined },
   };
-  expect(() => assertCommittable([{ Put: { Item } }, { Delete: {}, Put: undefined }], 1, 1_024)).not.toThrow();
-  expect(() => assertCommittable([{ Put: { Item: { bytes: new Uint8Array(600_000) } } }], 0, 0)).toThrow("item 0 has some 6000");
+  expect(() =>
+    assertCommittable([{ Put: { Item } }, { Delete: {}, Put: undefined }], 1, 1_024),
+  ).not.toThrow();
+  expect(() =>
+    assertCommittable([{ Put: { Item: { bytes: new Uint8Array(600_000) } } }], 0, 0),
+  ).toThrow("item 0 has some 6000");
 });

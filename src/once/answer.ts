@@ -20,14 +20,24 @@ export function saysNotDone({ status, isDone = false }: WriteAnswer): boolean {
 }
 
 /** Headers that a repeat gets too, beside those a write declares; all others are made anew. */
-const replayedHeaders: readonly string[] = Object.freeze(["content-type", "location", "etag", "link", "cache-control"]);
+const replayedHeaders: readonly string[] = Object.freeze([
+  "content-type",
+  "location",
+  "etag",
+  "link",
+  "cache-control",
+]);
 
 /** The answer as a repeat gets it: status, body, and the headers that are part of what was answered. */
-export function replayOf({ status, headers, body }: WriteAnswer, declared: readonly string[]): WriteAnswer {
+export function replayOf(
+  { status, headers, body }: WriteAnswer,
+  declared: readonly string[],
+): WriteAnswer {
   const replayed: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
     // Safe: it is one of the names.
-    if (replayedHeaders.includes(name) || declared.includes(name)) replayed[name] = headers[name] as string;
+    if (replayedHeaders.includes(name) || declared.includes(name))
+      replayed[name] = headers[name] as string;
   }
   return { status, headers: replayed, cookies: [], body };
 }
@@ -40,7 +50,9 @@ const compressFrom = 1_024;
 /** Writes an answer as bytes, compressed where it is large. */
 export async function encodeAnswer({ status, headers, body }: WriteAnswer): Promise<Uint8Array> {
   const isText = typeof body === "string" || body === undefined;
-  const stored = isText ? { status, headers, body } : { status, headers, bytes: Buffer.from(body).toString("base64") };
+  const stored = isText
+    ? { status, headers, body }
+    : { status, headers, bytes: Buffer.from(body).toString("base64") };
   const text = JSON.stringify(stored);
   if (text.length < compressFrom) return Buffer.from(String.fromCharCode(plain) + text);
   const { gzip } = await import("node:zlib");
@@ -55,9 +67,16 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
     text = await promisify(gunzip)(text);
   }
   // Safe: only `encodeAnswer` writes what is read here, in a record that only its owner completes.
-  const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<WriteAnswer, "cookies"> & { readonly bytes?: string };
+  const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<WriteAnswer, "cookies"> & {
+    readonly bytes?: string;
+  };
   const { status, headers, body, bytes } = stored;
-  return { status, headers, cookies: [], body: bytes === undefined ? body : Buffer.from(bytes, "base64") };
+  return {
+    status,
+    headers,
+    cookies: [],
+    body: bytes === undefined ? body : Buffer.from(bytes, "base64"),
+  };
 }
 
 /** DynamoDB's items end at 400 KB; what else a record has is small. */
@@ -81,16 +100,24 @@ export interface AnswerToStore {
 }
 
 /** Writes an answer beside the record, where it is too large for it, and returns what the record holds of it. */
-export async function storeAnswer(store: ClaimStore, toStore: AnswerToStore): Promise<StoredResult> {
+export async function storeAnswer(
+  store: ClaimStore,
+  toStore: AnswerToStore,
+): Promise<StoredResult> {
   const { answer, cipher } = toStore;
   const encoded = await encodeAnswer(answer);
   const data = cipher === undefined ? encoded : await cipher.seal(encoded);
   return data.byteLength <= largestPart ? { data } : storeParts(store, toStore, data);
 }
 
-async function storeParts(store: ClaimStore, { key, owner, expiresAt }: AnswerToStore, data: Uint8Array): Promise<StoredResult> {
+async function storeParts(
+  store: ClaimStore,
+  { key, owner, expiresAt }: AnswerToStore,
+  data: Uint8Array,
+): Promise<StoredResult> {
   const parts: Uint8Array[] = [];
-  for (let start = 0; start < data.byteLength; start += largestPart) parts.push(data.subarray(start, start + largestPart));
+  for (let start = 0; start < data.byteLength; start += largestPart)
+    parts.push(data.subarray(start, start + largestPart));
   await store.putParts(key, owner, parts, expiresAt);
   return { parts: parts.length };
 }
@@ -106,7 +133,8 @@ export async function loadAnswer(
   { owner, result = {} }: CompletedClaim,
   cipher: AnswerCipher | undefined,
 ): Promise<WriteAnswer> {
-  const parts = result.parts === undefined ? undefined : await store.readParts(key, owner, result.parts);
+  const parts =
+    result.parts === undefined ? undefined : await store.readParts(key, owner, result.parts);
   const data = parts === undefined ? result.data : Buffer.concat(parts);
   if (data === undefined) throw new Error(`the stored answer of ${key.sort} is not complete`);
   return decodeAnswer(cipher === undefined ? data : await cipher.open(data));

@@ -35,13 +35,17 @@ test.each<[WorkEnd, CommitEnd, ClaimEnd, string[]]>([
   ["timed out", "none", "ours", ["message unknown"]],
   ["timed out", "committed", "ours", []],
 ])("work that %s, with commit %s and claim %s, counts as %j", (work, commit, claim, expected) => {
-  expect(counted((metrics) => countEnd(metrics, "message", { work, commit, claim, isLast: true }))).toEqual(expected);
+  expect(
+    counted((metrics) => countEnd(metrics, "message", { work, commit, claim, isLast: true })),
+  ).toEqual(expected);
 });
 
 test("a run counts as unknown once, when nothing follows any more", () => {
   const unknown = { work: "answered", commit: "unknown", claim: "ours" } as const;
 
-  expect(counted((metrics) => countEnd(metrics, "write", { ...unknown, isLast: false }))).toEqual([]);
+  expect(counted((metrics) => countEnd(metrics, "write", { ...unknown, isLast: false }))).toEqual(
+    [],
+  );
 });
 
 test("an answer without a claim is a write's", () => {

@@ -51,7 +51,16 @@ export interface ClaimStore {
    */
   commit(commit: ClaimCommit): Promise<readonly CancellationReason[] | undefined>;
   /** Keeps parts of a result that is too large for the record; another owner's are other parts. */
-  putParts(key: ClaimKey, owner: string, parts: readonly Uint8Array[], expiresAt: number): Promise<void>;
+  putParts(
+    key: ClaimKey,
+    owner: string,
+    parts: readonly Uint8Array[],
+    expiresAt: number,
+  ): Promise<void>;
   /** The parts of a result, in order; `undefined` where one is not there. */
-  readParts(key: ClaimKey, owner: string, count: number): Promise<readonly Uint8Array[] | undefined>;
+  readParts(
+    key: ClaimKey,
+    owner: string,
+    count: number,
+  ): Promise<readonly Uint8Array[] | undefined>;
 }

@@ -37,20 +37,29 @@ test("a completed claim is done for 300 s, whoever asks, and then free", () => {
 
 test("no lease goes beyond the end of its process, and the store forgets no claim while it is leased", () => {
   fc.assert(
-    fc.property(fc.nat(100_000), fc.option(fc.nat(100_000), { nil: undefined }), (elapsedMs, leftMs) => {
-      const atMs = nowMs + elapsedMs;
-      const deadlineMs = leftMs === undefined ? undefined : atMs + leftMs;
-      const { leaseUntilMs, expiresAt } = takenClaim("ann", atMs, { deadlineMs });
-      expect(leaseUntilMs).toBe(leaseEnd(atMs, deadlineMs));
-      expect(leaseUntilMs).toBeLessThanOrEqual(Math.min(atMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY));
-      expect(expiresAt * 1000).toBeGreaterThanOrEqual(leaseUntilMs + defaultRetentionMs);
-      expect(expiry(atMs)).toBe(Math.ceil((atMs + defaultRetentionMs) / 1000));
-    }),
+    fc.property(
+      fc.nat(100_000),
+      fc.option(fc.nat(100_000), { nil: undefined }),
+      (elapsedMs, leftMs) => {
+        const atMs = nowMs + elapsedMs;
+        const deadlineMs = leftMs === undefined ? undefined : atMs + leftMs;
+        const { leaseUntilMs, expiresAt } = takenClaim("ann", atMs, { deadlineMs });
+        expect(leaseUntilMs).toBe(leaseEnd(atMs, deadlineMs));
+        expect(leaseUntilMs).toBeLessThanOrEqual(
+          Math.min(atMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY),
+        );
+        expect(expiresAt * 1000).toBeGreaterThanOrEqual(leaseUntilMs + defaultRetentionMs);
+        expect(expiry(atMs)).toBe(Math.ceil((atMs + defaultRetentionMs) / 1000));
+      },
+    ),
   );
 });
 
 test("a claim that is held for a time of its own is leased for that long, and the store keeps it as long after", () => {
-  const { leaseUntilMs, expiresAt } = takenClaim("ann", nowMs, { heldMs: 900_000, deadlineMs: nowMs + 1 });
+  const { leaseUntilMs, expiresAt } = takenClaim("ann", nowMs, {
+    heldMs: 900_000,
+    deadlineMs: nowMs + 1,
+  });
   expect(leaseUntilMs).toBe(nowMs + 900_000);
   expect(expiresAt).toBe((nowMs + 900_000 + defaultRetentionMs) / 1000);
 });
@@ -73,15 +82,27 @@ test.each([
   [16, 25],
   [20, 30],
   [14 * 24, 21 * 24],
-])("the claim of a message that its queue may redeliver for %i hours is retained for %i", (redeliveryHours, retainedHours) => {
-  expect(messageRetentionMs(redeliveryHours * 3_600_000)).toBe(retainedHours * 3_600_000);
-});
+])(
+  "the claim of a message that its queue may redeliver for %i hours is retained for %i",
+  (redeliveryHours, retainedHours) => {
+    expect(messageRetentionMs(redeliveryHours * 3_600_000)).toBe(retainedHours * 3_600_000);
+  },
+);
 
 test("a claim keeps its fingerprint, its execution and its result", () => {
   const taken: ClaimRecord = takenClaim("ann", nowMs, { fingerprint: "f", execution: "x" });
   expect(taken).toMatchObject({ fingerprint: "f", execution: "x", status: "INPROGRESS" });
-  const done: ClaimRecord = completedClaim("ann", nowMs, { fingerprint: "f", execution: "x", result: { parts: 2 } });
-  expect(done).toMatchObject({ fingerprint: "f", execution: "x", result: { parts: 2 }, status: "COMPLETED" });
+  const done: ClaimRecord = completedClaim("ann", nowMs, {
+    fingerprint: "f",
+    execution: "x",
+    result: { parts: 2 },
+  });
+  expect(done).toMatchObject({
+    fingerprint: "f",
+    execution: "x",
+    result: { parts: 2 },
+    status: "COMPLETED",
+  });
 });
 
 test("no two namespaces and IDs have one key, however they are cut", () => {
@@ -107,6 +128,9 @@ test("the sort key is the specification's, and bounded", () => {
 
 test("a key is the same in every process and version, and stands in maps as one text", () => {
   const key = claimKey(["a", "bc"], "r1");
-  expect(key).toEqual({ partition: "UxClh4h4GrJdWtfD-FA1gktOt736OU4KwhhicUcrVJI", sort: "dedup:r1" });
+  expect(key).toEqual({
+    partition: "UxClh4h4GrJdWtfD-FA1gktOt736OU4KwhhicUcrVJI",
+    sort: "dedup:r1",
+  });
   expect(keyText(key)).toBe(`${key.partition} dedup:r1`);
 });

@@ -144,7 +144,15 @@ export function takenClaim(
 ): ClaimInProgress {
   const leaseUntilMs = heldMs === undefined ? leaseEnd(nowMs, deadlineMs) : nowMs + heldMs;
   const expiresAt = unfinishedExpiry(leaseUntilMs, generation);
-  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt, fingerprint, generation, execution };
+  return {
+    status: "INPROGRESS",
+    owner,
+    leaseUntilMs,
+    expiresAt,
+    fingerprint,
+    generation,
+    execution,
+  };
 }
 
 /**
@@ -171,7 +179,15 @@ export function completedClaim(
   nowMs: number,
   { result, fingerprint, generation, execution, retentionMs }: CompletionOptions = {},
 ): CompletedClaim {
-  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), fingerprint, generation, result, execution };
+  return {
+    status: "COMPLETED",
+    owner,
+    expiresAt: expiry(nowMs, retentionMs),
+    fingerprint,
+    generation,
+    result,
+    execution,
+  };
 }
 
 /** Until when a lease that is taken or renewed at `nowMs` lasts. */

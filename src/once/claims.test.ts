@@ -1,6 +1,14 @@
 import { expect, test } from "vitest";
 import { type Fate, type Process, storeOf, timersOf, World } from "../../test/once/world.ts";
-import { claimKey, defaultRetentionMs, keyText, leaseMs, longestMessageMs, skewMs, takenClaim } from "./claim.ts";
+import {
+  claimKey,
+  defaultRetentionMs,
+  keyText,
+  leaseMs,
+  longestMessageMs,
+  skewMs,
+  takenClaim,
+} from "./claim.ts";
 import { type Claim, createClaims, type TakeOptions } from "./claims.ts";
 
 const key = claimKey(["test"], "r1");
@@ -75,7 +83,12 @@ test("a release keeps the generation of a claim that an ID was derived from, and
   const first = await take();
   const seed = first.seed();
   await first.release();
-  expect(record()).toMatchObject({ status: "INPROGRESS", owner: "", leaseUntilMs: 0, generation: "o1" });
+  expect(record()).toMatchObject({
+    status: "INPROGRESS",
+    owner: "",
+    leaseUntilMs: 0,
+    generation: "o1",
+  });
   const second = await take();
   await second.release();
   const third = await take();
@@ -92,7 +105,10 @@ test("a release leaves nothing of a claim that no ID was derived from", async ()
 test("a claim without a generation derives IDs from its key alone, and leaves nothing", async () => {
   const { world, take, record, calls } = start();
   await take({ hasGeneration: false });
-  expect(record()).toMatchObject({ generation: undefined, expiresAt: (world.nowMs + leaseMs + defaultRetentionMs) / 1000 });
+  expect(record()).toMatchObject({
+    generation: undefined,
+    expiresAt: (world.nowMs + leaseMs + defaultRetentionMs) / 1000,
+  });
   stall(world);
   const claim = await take({ hasGeneration: false });
   expect(claim.seed()).toBe(text);
@@ -123,7 +139,8 @@ test("a claim that was released while it was being taken over is a new generatio
 
 test("a claim that somebody else takes over first is waited for", async () => {
   const { world, take, claims } = start((call, nth) => {
-    if (call === "take" && nth === 3) world.records.set(text, { ...takenClaim("other", world.nowMs), generation: "o1" });
+    if (call === "take" && nth === 3)
+      world.records.set(text, { ...takenClaim("other", world.nowMs), generation: "o1" });
     return "fine";
   });
   await take();

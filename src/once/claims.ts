@@ -120,7 +120,15 @@ export function createClaims(options: ClaimsOptions): Claims {
   const parts = { store, clock, schedule, retentionMs };
   return {
     take: async (key, options) => {
-      const { fingerprint, comparesFingerprint = false, deadlineMs, hasGeneration = false, waitMs, stop, adopt } = options;
+      const {
+        fingerprint,
+        comparesFingerprint = false,
+        deadlineMs,
+        hasGeneration = false,
+        waitMs,
+        stop,
+        adopt,
+      } = options;
       const owner = options.owner ?? newOwner();
       // The first owner names the generation.
       let generation = hasGeneration ? owner : undefined;
@@ -157,7 +165,11 @@ export function createClaims(options: ClaimsOptions): Claims {
           verdict = judge(record, owner, clock.now());
         }
         if (verdict === "mine") {
-          return { kind: "taken", claim: new HeldClaim(parts, key, owner, { ...options, generation }), hasWaited };
+          return {
+            kind: "taken",
+            claim: new HeldClaim(parts, key, owner, { ...options, generation }),
+            hasWaited,
+          };
         }
         if (verdict === "done") {
           const done = record as CompletedClaim; // safe: nothing else is done
@@ -208,7 +220,8 @@ class HeldClaim implements Claim {
     this.#deadlineMs = deadlineMs;
     this.#execution = execution;
     this.#retentionMs = retentionMs;
-    this.#stopRenewing = heldMs === undefined ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
+    this.#stopRenewing =
+      heldMs === undefined ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
   }
 
   retentionMs(): number {
@@ -216,7 +229,8 @@ class HeldClaim implements Claim {
   }
 
   seed(): string {
-    this.#seed ??= this.generation === undefined ? keyText(this.key) : `${keyText(this.key)} ${this.generation}`;
+    this.#seed ??=
+      this.generation === undefined ? keyText(this.key) : `${keyText(this.key)} ${this.generation}`;
     return this.#seed;
   }
 
@@ -245,7 +259,8 @@ class HeldClaim implements Claim {
     this.abandon();
     const { store, clock } = this.#parts;
     // Nothing refers to a generation that no ID was derived from.
-    const isForgotten = this.generation === undefined || (this.generation === this.owner && this.#seed === undefined);
+    const isForgotten =
+      this.generation === undefined || (this.generation === this.owner && this.#seed === undefined);
     if (isForgotten) await store.release(this.key, this.owner);
     else await store.vacate(this.key, this.owner, unfinishedExpiry(clock.now(), this.generation));
   }
@@ -266,7 +281,13 @@ class HeldClaim implements Claim {
   #complete(result: StoredResult | undefined): Promise<boolean> {
     const { store, clock } = this.#parts;
     const { fingerprint, generation } = this;
-    const completed = { result, fingerprint, generation, execution: this.#execution, retentionMs: this.retentionMs() };
+    const completed = {
+      result,
+      fingerprint,
+      generation,
+      execution: this.#execution,
+      retentionMs: this.retentionMs(),
+    };
     return store.complete(this.key, completedClaim(this.owner, clock.now(), completed));
   }
 
@@ -274,11 +295,20 @@ class HeldClaim implements Claim {
     const { store, clock } = this.#parts;
     const nowMs = clock.now();
     // Without this, work that never ends, such as a suspended durable execution, would be renewed for ever.
-    if (this.#isLost || nowMs >= (this.#deadlineMs ?? Number.POSITIVE_INFINITY)) return this.abandon();
+    if (this.#isLost || nowMs >= (this.#deadlineMs ?? Number.POSITIVE_INFINITY))
+      return this.abandon();
     if (this.#isPaused) return;
     const leaseUntilMs = leaseEnd(nowMs, this.#deadlineMs);
     try {
-      if (!(await store.renew(this.key, this.owner, leaseUntilMs, unfinishedExpiry(leaseUntilMs, this.generation)))) this.lose();
+      if (
+        !(await store.renew(
+          this.key,
+          this.owner,
+          leaseUntilMs,
+          unfinishedExpiry(leaseUntilMs, this.generation),
+        ))
+      )
+        this.lose();
     } catch {
       // The next renewal makes up for one that failed; the lease allows for two.
     }

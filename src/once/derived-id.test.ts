@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { derivedId } from "./derived-id.ts";
 
-const parts = fc.array(fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("", ":", "1:a", "0:", "2:", "a1:b"), fc.nat()));
+const parts = fc.array(
+  fc.oneof(
+    fc.string({ unit: "grapheme" }),
+    fc.constantFrom("", ":", "1:a", "0:", "2:", "a1:b"),
+    fc.nat(),
+  ),
+);
 
 test("an ID is a UUID of version 8, and equal parts give an equal one", () => {
   fc.assert(
@@ -15,7 +21,9 @@ test("an ID is a UUID of version 8, and equal parts give an equal one", () => {
 });
 
 test("the ID of given parts stays the same from one release to the next", () => {
-  expect(derivedId("claim", "event", "file.created", 0)).toBe("e86314c3-748a-84b7-b507-6a9a88f30771");
+  expect(derivedId("claim", "event", "file.created", 0)).toBe(
+    "e86314c3-748a-84b7-b507-6a9a88f30771",
+  );
 });
 
 test("other parts have another ID", () => {

@@ -28,14 +28,28 @@ test("the order of members does not count, that of a list does", () => {
   expect(of(-0)).toBe(of(0));
 });
 
-test.each([1, 2, 3, 16, 17, 40])("the order of %i members does not count, nor does a locale", (count) => {
-  const names = ["B", "a", "é", "Z", "10", "9", "\u{1f600}", "\uffff"];
-  const entries = Array.from({ length: count }, (_, index) => [`${names[index % names.length]}${index}`, index] as const);
-  const text = JSON.stringify(Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1))));
-  for (const order of [entries, entries.toReversed(), entries.toSorted(([a], [b]) => a.localeCompare(b))]) {
-    expect(fingerprintOf("r", Object.fromEntries(order))).toBe(fingerprintOf("r", JSON.parse(text)));
-  }
-});
+test.each([1, 2, 3, 16, 17, 40])(
+  "the order of %i members does not count, nor does a locale",
+  (count) => {
+    const names = ["B", "a", "é", "Z", "10", "9", "\u{1f600}", "\uffff"];
+    const entries = Array.from(
+      { length: count },
+      (_, index) => [`${names[index % names.length]}${index}`, index] as const,
+    );
+    const text = JSON.stringify(
+      Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1))),
+    );
+    for (const order of [
+      entries,
+      entries.toReversed(),
+      entries.toSorted(([a], [b]) => a.localeCompare(b)),
+    ]) {
+      expect(fingerprintOf("r", Object.fromEntries(order))).toBe(
+        fingerprintOf("r", JSON.parse(text)),
+      );
+    }
+  },
+);
 
 test("values of another kind, or of another handler, have another fingerprint", () => {
   const values = [
@@ -96,15 +110,27 @@ test("a circle is refused rather than followed for ever", () => {
 /** As the first version made them: one that changes would make another request of a repeat during a rolling deployment. */
 test.each<[string, unknown, string]>([
   ["nothing", {}, "89HP7MO4T9i2BXvCuK2RVBxozLYEmpprcjoGSsE8DRo"],
-  ["nothing, without a prototype", Object.create(null), "89HP7MO4T9i2BXvCuK2RVBxozLYEmpprcjoGSsE8DRo"],
+  [
+    "nothing, without a prototype",
+    Object.create(null),
+    "89HP7MO4T9i2BXvCuK2RVBxozLYEmpprcjoGSsE8DRo",
+  ],
   [
     "members",
     { name: "a.txt", sizeMb: 1.5, tags: ["a", "b"], nothing: null, absent: undefined },
     "LiCLdf9UFtr93aJL3LCe47fRVHrOmlTqWam2-EOQr_w",
   ],
   ["text", '\u00e9"\\\n', "By-IVRdc3lC72TcJDvVKvrArZ2_LWQ98w2jFFO3iV-I"],
-  ["numbers", [0, -0, 1e21, 0.1, Number.NaN, Number.POSITIVE_INFINITY], "4H-VidLg-eDyXoQmlj7GRL13C-kswp00z_SW0XqOv2w"],
-  ["flags and nothing", [true, false, null, undefined], "FocTmLDeS4KI8NRM_7okR3ohKhZfpYWvVO0eUk6owzM"],
+  [
+    "numbers",
+    [0, -0, 1e21, 0.1, Number.NaN, Number.POSITIVE_INFINITY],
+    "4H-VidLg-eDyXoQmlj7GRL13C-kswp00z_SW0XqOv2w",
+  ],
+  [
+    "flags and nothing",
+    [true, false, null, undefined],
+    "FocTmLDeS4KI8NRM_7okR3ohKhZfpYWvVO0eUk6owzM",
+  ],
   ["a bigint", 12n, "QeFyEKFbi51XHyylLx9dn9g3SfWdPuF4JQHTeeqFgtM"],
   ["a date", new Date(86_400_000), "CLu1U_sc3rdCYJTN3jx4cqLWhDQ7IH5Msiw65fSZ9D4"],
   ["a buffer", Buffer.from("abc"), "_iGtAXUcBVQWgiOrpga_6_VjRRCtlCjM541k4oBjjG0"],
@@ -118,7 +144,11 @@ test.each<[string, unknown, string]>([
     "oSXWXm8qkDLrip5dHVfMjPlmyHR_ZSB4bQcLtgmQXy4",
   ],
   ["a set", new Set(["b", "a", 1]), "11M82AvUPuLXMBeiSBZhH5Pi_F0VNKmmp4Zz1hMgT-w"],
-  ["nested", { z: { __proto__x: 1, é: [[], [{}]] } }, "rRGpJaxotbvIcaaMJyJD9dMBR22KVFvREBAj0maNPD0"],
+  [
+    "nested",
+    { z: { __proto__x: 1, é: [[], [{}]] } },
+    "rRGpJaxotbvIcaaMJyJD9dMBR22KVFvREBAj0maNPD0",
+  ],
 ])("of plain values it stays as it is: %s", (_, value, expected) => {
   expect(of(value)).toBe(`v1:${expected}`);
 });
@@ -151,7 +181,10 @@ const opaque: readonly [string, unknown][] = [
   ["bytes of a derived class", new (class extends Uint8Array {})(1)],
   ["a list of a derived class", new (class extends Array<number> {})(1)],
   ["an object that inherits", Object.create({ inherited: 1 })],
-  ["one that inherits from what inherits nothing", Object.create(Object.assign(Object.create(null), { inherited: 1 }))],
+  [
+    "one that inherits from what inherits nothing",
+    Object.create(Object.assign(Object.create(null), { inherited: 1 })),
+  ],
   ["a boxed text", Object("a")],
   ["a function", () => 1],
   ["a symbol", Symbol("a")],
@@ -164,7 +197,9 @@ const opaque: readonly [string, unknown][] = [
 test.each(opaque)("%s is never compared: what its schema was given is", (_, value) => {
   const [one, other] = [{ at: "https://one.example" }, { at: "https://other.example" }];
   for (const input of [value, { value }, [value], new Map([["a", value]]), new Set([{ value }])]) {
-    expect(fingerprintOf("a", input, () => one)).toBe(fingerprintOf("a", input, () => structuredClone(one)));
+    expect(fingerprintOf("a", input, () => one)).toBe(
+      fingerprintOf("a", input, () => structuredClone(one)),
+    );
     expect(fingerprintOf("a", input, () => one)).not.toBe(fingerprintOf("a", input, () => other));
     expect(fingerprintOf("a", input, () => one)).not.toBe(fingerprintOf("a", one));
     expect(() => fingerprintOf("a", input)).toThrow(
@@ -175,7 +210,8 @@ test.each(opaque)("%s is never compared: what its schema was given is", (_, valu
 });
 
 test("what members and items do not show is not taken for plain data", () => {
-  const hidden = (value: string) => Object.defineProperty({ a: 1 }, "b", { value, enumerable: false });
+  const hidden = (value: string) =>
+    Object.defineProperty({ a: 1 }, "b", { value, enumerable: false });
   for (const make of [
     hidden,
     (value: string) => /\d+/.exec(`${value} 7`), // a match has the text beside its items
@@ -184,7 +220,9 @@ test("what members and items do not show is not taken for plain data", () => {
   ]) {
     const [one, other] = [make("one"), make("other")];
     expect(() => of(one)).toThrow("cannot be compared");
-    expect(fingerprintOf("a", { one }, () => "one")).not.toBe(fingerprintOf("a", { one: other }, () => "other"));
+    expect(fingerprintOf("a", { one }, () => "one")).not.toBe(
+      fingerprintOf("a", { one: other }, () => "other"),
+    );
   }
 });
 
@@ -231,13 +269,22 @@ test("arbitrary values have one fingerprint only where they are equal", () => {
 function normal(value: unknown): unknown {
   if (Object.is(value, -0)) return 0;
   if (Array.isArray(value)) return Array.from(value, normal);
-  if (value instanceof Map) return new Map(Array.from(value, ([name, part]) => [normal(name), normal(part)]));
+  if (value instanceof Map)
+    return new Map(Array.from(value, ([name, part]) => [normal(name), normal(part)]));
   if (value instanceof Set) return new Set(Array.from(value, normal));
-  if (typeof value !== "object" || value === null || value instanceof Date || value instanceof Uint8Array) return value;
+  if (
+    typeof value !== "object" ||
+    value === null ||
+    value instanceof Date ||
+    value instanceof Uint8Array
+  )
+    return value;
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, normal(part)]));
 }
 
 test("a prototype that holds nothing makes no difference, one with members does", () => {
   expect(of(Object.create(Object.create(null)))).toBe(of({}));
-  expect(() => of(Object.create(Object.assign(Object.create(null), { a: 1 })))).toThrow("cannot be compared");
+  expect(() => of(Object.create(Object.assign(Object.create(null), { a: 1 })))).toThrow(
+    "cannot be compared",
+  );
 });

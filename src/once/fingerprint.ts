@@ -11,8 +11,10 @@ import { hash } from "node:crypto";
  */
 export function fingerprintOf(route: string, input: unknown, before?: () => unknown): string {
   // The letter keeps what a schema was given apart from all that one gives.
-  const text = comparable(input) ?? (before === undefined ? undefined : prefixed("r", comparable(before())));
-  if (text !== undefined) return `v1:${hash("sha256", `${Buffer.byteLength(route)}:${route}${text}`, "base64url")}`;
+  const text =
+    comparable(input) ?? (before === undefined ? undefined : prefixed("r", comparable(before())));
+  if (text !== undefined)
+    return `v1:${hash("sha256", `${Buffer.byteLength(route)}:${route}${text}`, "base64url")}`;
   throw new TypeError(
     "the input has a value whose content cannot be compared with that of a repeat; take plain data, or turn `once` off for this write",
   );
@@ -47,14 +49,16 @@ interface Written {
 
 /** Appends the text of a value: every kind tagged, members in order of their names, absent ones left out. */
 function write(to: Written, value: unknown, depth: number): void {
-  if (typeof value === "string") to.text += plain.test(value) ? `"${value}"` : JSON.stringify(value);
+  if (typeof value === "string")
+    to.text += plain.test(value) ? `"${value}"` : JSON.stringify(value);
   else if (typeof value === "number")
     to.text += value === 0 ? "0" : value; // -0 is 0
   else if (typeof value === "boolean" || value === null) to.text += value;
   else if (typeof value === "bigint") to.text += `n${value}`;
   else if (value === undefined) to.text += "u";
   else if (typeof value !== "object") throw new OpaqueValue();
-  else if (depth > maxDepth) throw new TypeError("the input is nested too deeply to be compared with a repeat of it");
+  else if (depth > maxDepth)
+    throw new TypeError("the input is nested too deeply to be compared with a repeat of it");
   else writeObject(to, value, depth);
 }
 
@@ -73,12 +77,16 @@ function writeObject(to: Written, value: object, depth: number): void {
 /** Whether a prototype is that of plain objects of another realm, or empty as that of keelson's own maps. */
 function isPlain(prototype: object): boolean {
   const isLast = Object.getPrototypeOf(prototype) === null;
-  return isLast && (Object.hasOwn(prototype, "isPrototypeOf") || Reflect.ownKeys(prototype).length === 0);
+  return (
+    isLast && (Object.hasOwn(prototype, "isPrototypeOf") || Reflect.ownKeys(prototype).length === 0)
+  );
 }
 
 function writeMembers(to: Written, value: object, depth: number): void {
   const names = Object.keys(value);
-  const isHiding = Object.getOwnPropertyNames(value).length > names.length || Object.getOwnPropertySymbols(value).length > 0;
+  const isHiding =
+    Object.getOwnPropertyNames(value).length > names.length ||
+    Object.getOwnPropertySymbols(value).length > 0;
   if (isHiding) throw new OpaqueValue();
   // By code unit, and never by locale: a fingerprint is compared across machines.
   if (names.length > 1) sort(names);
@@ -125,7 +133,10 @@ function writeList(to: Written, values: readonly unknown[], depth: number): void
 
 /** Those of a class that was derived may hold more than can be seen: hence the prototypes, and no `instanceof`. */
 function special(value: object, prototype: unknown, depth: number): string {
-  if (value instanceof Uint8Array && (prototype === Uint8Array.prototype || prototype === Buffer.prototype)) {
+  if (
+    value instanceof Uint8Array &&
+    (prototype === Uint8Array.prototype || prototype === Buffer.prototype)
+  ) {
     return `b${hash("sha256", value, "base64url")}`;
   }
   if (Reflect.ownKeys(value).length > 0) throw new OpaqueValue();
@@ -137,7 +148,10 @@ function special(value: object, prototype: unknown, depth: number): string {
       .sort()
       .join()}]`;
   if (prototype === Map.prototype) {
-    const entries = Array.from(value as Map<unknown, unknown>, ([name, part]) => `${inner(name)}:${inner(part)}`);
+    const entries = Array.from(
+      value as Map<unknown, unknown>,
+      ([name, part]) => `${inner(name)}:${inner(part)}`,
+    );
     return `m[${entries.sort().join()}]`;
   }
   throw new OpaqueValue();

@@ -24,7 +24,14 @@ export const onceForms = `"either", "idempotency-key", false or { required: true
 export function isWriteOnce(value: unknown): value is OnceBy | RequiredKey {
   if (isOnceBy(value)) return true;
   if (typeof value !== "object" || value === null) return false;
-  const { required, keepSeconds = leastKept, ...others } = value as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
-  const isKept = Number.isSafeInteger(keepSeconds) && Number(keepSeconds) >= leastKept && Number(keepSeconds) <= mostKept;
+  const {
+    required,
+    keepSeconds = leastKept,
+    ...others
+  } = value as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
+  const isKept =
+    Number.isSafeInteger(keepSeconds) &&
+    Number(keepSeconds) >= leastKept &&
+    Number(keepSeconds) <= mostKept;
   return required === true && isKept && Object.keys(others).length === 0;
 }

@@ -71,7 +71,12 @@ export type RunOutcome<Result> =
    * The work's own result is what counts; of a write that is claimed there is the answer as well. `isNoted`: nothing is left
    * of which the claim does not say, so that a repeat that comes in time does not do it again.
    */
-  | { readonly kind: "done"; readonly result: Result; readonly answer: WriteAnswer | undefined; readonly isNoted: boolean }
+  | {
+      readonly kind: "done";
+      readonly result: Result;
+      readonly answer: WriteAnswer | undefined;
+      readonly isNoted: boolean;
+    }
   /** It committed: what happened afterwards does not count. */
   | { readonly kind: "committed"; readonly answer: WriteAnswer }
   /** It was done before. A message has no answer. */

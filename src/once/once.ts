@@ -48,11 +48,20 @@ export function createOnce(options: OnceOptions): Once {
     waitMs,
     draining,
     metrics,
-    claims: createClaims({ store, clock, schedule, ...(newOwner === undefined ? {} : { newOwner }) }),
+    claims: createClaims({
+      store,
+      clock,
+      schedule,
+      ...(newOwner === undefined ? {} : { newOwner }),
+    }),
     pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
     remember: ({ claim, text }, answer, expiresAt) =>
       // Safe, twice: what is remembered is a write that is claimed, and `run` has named it.
-      recent.put(text as string, { answer, fingerprint: (claim as OnceClaim).fingerprint, expiresAt }),
+      recent.put(text as string, {
+        answer,
+        fingerprint: (claim as OnceClaim).fingerprint,
+        expiresAt,
+      }),
   };
 
   return {
@@ -77,7 +86,8 @@ export function createOnce(options: OnceOptions): Once {
         if (duplicate === undefined) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
         const joined = await duplicate.join(run.signal, { waitMs, draining });
-        if (metrics !== undefined && joined !== "retry") countReplayed(metrics, joined === "running" ? "conflicted" : "waited");
+        if (metrics !== undefined && joined !== "retry")
+          countReplayed(metrics, joined === "running" ? "conflicted" : "waited");
         if (joined === "running") throw inProgress();
         if (joined === "retry") continue;
         log.debug("once.shared");
@@ -110,7 +120,10 @@ class SharedRun {
   #waiting = 0;
   #isOver = false;
 
-  constructor({ fingerprint, replayedHeaders }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">) {
+  constructor({
+    fingerprint,
+    replayedHeaders,
+  }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">) {
     this.fingerprint = fingerprint;
     this.#replayedHeaders = replayedHeaders;
   }

@@ -56,7 +56,9 @@ test("what DynamoDB refuses as a whole is not tried again, and leaves no doubt",
 });
 
 test("without a claim an answer that gets lost is settled by sending the same transaction again", async () => {
-  const { run, sent } = committing([named("TimeoutError"), "socket hang up", undefined], { isClaimed: false });
+  const { run, sent } = committing([named("TimeoutError"), "socket hang up", undefined], {
+    isClaimed: false,
+  });
   await run.commit([put], answer);
   expect(new Set(sent.map(({ token }) => token)).size).toBe(1);
   expect([sent.length, sent[0]?.completed, run.isUncertain()]).toEqual([3, undefined, false]);
@@ -69,7 +71,9 @@ test("a commit of nothing, without a claim, sends nothing", async () => {
 });
 
 test("a claim whose condition fails because an earlier attempt has landed is committed", async () => {
-  const { run, isLost } = committing([[reason("None"), reason("ConditionalCheckFailed")]], { hasLanded: true });
+  const { run, isLost } = committing([[reason("None"), reason("ConditionalCheckFailed")]], {
+    hasLanded: true,
+  });
   await run.commit([put], answer);
   expect([run.committed()?.answer, isLost()]).toEqual([answer, false]);
 });
@@ -81,16 +85,33 @@ test("a claim that is another's by now is lost, and nothing was written", async 
 });
 
 test("a condition of an item that fails names the item, and something else may be committed then", async () => {
-  const failed = [reason("None"), reason("ConditionalCheckFailed", "The conditional request failed"), reason("None")];
-  const { run } = committing([failed, [reason("ConditionalCheckFailed"), reason("None")], undefined]);
-  await expect(run.commit([put, put], answer)).rejects.toMatchObject({ index: 1, reason: "The conditional request failed" });
-  await expect(run.commit([put], answer)).rejects.toMatchObject({ index: 0, reason: "the condition did not hold" });
+  const failed = [
+    reason("None"),
+    reason("ConditionalCheckFailed", "The conditional request failed"),
+    reason("None"),
+  ];
+  const { run } = committing([
+    failed,
+    [reason("ConditionalCheckFailed"), reason("None")],
+    undefined,
+  ]);
+  await expect(run.commit([put, put], answer)).rejects.toMatchObject({
+    index: 1,
+    reason: "The conditional request failed",
+  });
+  await expect(run.commit([put], answer)).rejects.toMatchObject({
+    index: 0,
+    reason: "the condition did not hold",
+  });
   await run.commit([put], answer);
   expect(run.committed()?.answer).toBe(answer);
 });
 
 test.each([
-  [[reason("ItemCollectionSizeLimitExceeded"), reason("None")], "item 0: ItemCollectionSizeLimitExceeded"],
+  [
+    [reason("ItemCollectionSizeLimitExceeded"), reason("None")],
+    "item 0: ItemCollectionSizeLimitExceeded",
+  ],
   [[], "without a reason"],
 ])("a transaction that is cancelled for %j says why", async (reasons, message) => {
   const { run } = committing([reasons]);

@@ -3,7 +3,12 @@ import { FrameworkError } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import { type AnswerCipher, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { completedClaim, expiry } from "./claim.ts";
-import type { CancellationReason, ClaimCommit, ClaimStore, TransactionItem } from "./claim-store.ts";
+import type {
+  CancellationReason,
+  ClaimCommit,
+  ClaimStore,
+  TransactionItem,
+} from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
 
 /** What a commit works with. */
@@ -34,7 +39,11 @@ export interface RunCommit {
    * @throws CommitConditionError where a condition of an item did not hold; RangeError and TypeError
    * for what cannot be committed; whatever the store throws where the outcome stays unknown.
    */
-  commit(items: readonly TransactionItem[], answer: WriteAnswer, own?: readonly TransactionItem[]): Promise<void>;
+  commit(
+    items: readonly TransactionItem[],
+    answer: WriteAnswer,
+    own?: readonly TransactionItem[],
+  ): Promise<void>;
   /** Resolves once nothing is under way. */
   settled(): Promise<void>;
   /** What was committed; `undefined` as long as nothing was. */
@@ -96,10 +105,14 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
     nowMs: number,
   ): Promise<void> => {
     const expiresAt = expiry(nowMs, claim?.retentionMs());
-    const completed = claim === undefined || !completes ? undefined : await completion(claim, stored, nowMs);
-    const held = claim === undefined || completes ? undefined : { key: claim.key, owner: claim.owner };
+    const completed =
+      claim === undefined || !completes ? undefined : await completion(claim, stored, nowMs);
+    const held =
+      claim === undefined || completes ? undefined : { key: claim.key, owner: claim.owner };
     const isEmpty = items.length === 0 && completed === undefined;
-    await (isEmpty ? undefined : send({ items, completed, held, tenantId, token: crypto.randomUUID() }));
+    await (isEmpty
+      ? undefined
+      : send({ items, completed, held, tenantId, token: crypto.randomUUID() }));
     committed = { answer, stored, expiresAt };
   };
 
@@ -110,8 +123,14 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
     const { key, owner, fingerprint, generation } = held;
     const retentionMs = held.retentionMs();
     const expiresAt = expiry(nowMs, retentionMs);
-    const result = answer === undefined ? undefined : await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
-    return { key, claim: completedClaim(owner, nowMs, { fingerprint, generation, result, retentionMs }) };
+    const result =
+      answer === undefined
+        ? undefined
+        : await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
+    return {
+      key,
+      claim: completedClaim(owner, nowMs, { fingerprint, generation, result, retentionMs }),
+    };
   };
 
   /** Writes until it is written or it is known that it cannot be: the same token makes all attempts one. */
@@ -133,16 +152,21 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
       if (reasons === undefined) break;
       if (await isWrittenOrGone(transaction, reasons)) break;
       conflicts += 1;
-      if (conflicts === maxConflicts) throw new Error(`ctx.commit: ${describe(reasons)}, after ${conflicts} attempts`);
+      if (conflicts === maxConflicts)
+        throw new Error(`ctx.commit: ${describe(reasons)}, after ${conflicts} attempts`);
       await pause(conflicts);
     }
     isUncertain = false;
   };
 
   /** Whether a cancelled transaction is one that an earlier attempt has written; throws what it cannot be tried again after. */
-  const isWrittenOrGone = async (transaction: ClaimCommit, reasons: readonly CancellationReason[]): Promise<boolean> => {
+  const isWrittenOrGone = async (
+    transaction: ClaimCommit,
+    reasons: readonly CancellationReason[],
+  ): Promise<boolean> => {
     const { completed, held } = transaction;
-    const own = completed === undefined && held === undefined ? undefined : reasons[transaction.items.length];
+    const own =
+      completed === undefined && held === undefined ? undefined : reasons[transaction.items.length];
     if (own?.code === "ConditionalCheckFailed") {
       if (await hasLanded(transaction)) return true;
       isUncertain = false;
@@ -152,8 +176,10 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
     isUncertain = false;
     const index = reasons.findIndex(({ code }) => code === "ConditionalCheckFailed");
     const failed = reasons[index];
-    if (failed !== undefined) throw new CommitConditionError(index, failed.message || "the condition did not hold");
-    if (!reasons.every(({ code }) => passing.includes(code))) throw new Error(`ctx.commit: ${describe(reasons)}`);
+    if (failed !== undefined)
+      throw new CommitConditionError(index, failed.message || "the condition did not hold");
+    if (!reasons.every(({ code }) => passing.includes(code)))
+      throw new Error(`ctx.commit: ${describe(reasons)}`);
     return false;
   };
 
@@ -178,18 +204,26 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
 /** @throws TypeError for an answer that a repeat could not be given. */
 function assertRepeatable(answer: WriteAnswer): void {
   if (answer.cookies.length > 0)
-    throw new TypeError("ctx.commit: an answer with cookies is never stored; set them in another request");
+    throw new TypeError(
+      "ctx.commit: an answer with cookies is never stored; set them in another request",
+    );
   if (saysNotDone(answer))
-    throw new TypeError(`ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`);
+    throw new TypeError(
+      `ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`,
+    );
 }
 
 /** Whether the request was refused as such, by DynamoDB or by keelson before it was sent, so that nothing was written. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name));
+  return (
+    error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name))
+  );
 }
 
 function describe(reasons: readonly CancellationReason[]): string {
-  const codes = reasons.flatMap(({ code }, index) => (code === "None" ? [] : [`item ${index}: ${code}`]));
+  const codes = reasons.flatMap(({ code }, index) =>
+    code === "None" ? [] : [`item ${index}: ${code}`],
+  );
   return `DynamoDB cancelled the transaction (${codes.join(", ") || "without a reason"})`;
 }
 
@@ -202,13 +236,23 @@ const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
  * @param reserved - how many items come in addition: one for a claim, one for each event, two where it is kept.
  * @throws RangeError saying which limit, and by how much.
  */
-export function assertCommittable(items: readonly TransactionItem[], reserved: number, reservedBytes: number): void {
-  if (!Array.isArray(items)) throw new TypeError("ctx.commit: the items are not a list; pass [] to commit a result alone");
+export function assertCommittable(
+  items: readonly TransactionItem[],
+  reserved: number,
+  reservedBytes: number,
+): void {
+  if (!Array.isArray(items))
+    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit a result alone");
   for (const [index, item] of items.entries()) {
     const actions = Object.keys(item ?? {}).filter((name) => item[name] !== undefined);
     const [action] = actions;
-    if (actions.length !== 1 || !["Put", "Update", "Delete", "ConditionCheck"].includes(String(action))) {
-      throw new TypeError(`ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`);
+    if (
+      actions.length !== 1 ||
+      !["Put", "Update", "Delete", "ConditionCheck"].includes(String(action))
+    ) {
+      throw new TypeError(
+        `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,
+      );
     }
   }
   if (items.length + reserved > maxItems) {
@@ -220,7 +264,9 @@ export function assertCommittable(items: readonly TransactionItem[], reserved: n
   for (const [index, item] of items.entries()) {
     const bytes = sizeOf(item);
     if (bytes > maxItemBytes + 65_536) {
-      throw new RangeError(`ctx.commit: item ${index} has some ${bytes} bytes, and an item of DynamoDB at most ${maxItemBytes}`);
+      throw new RangeError(
+        `ctx.commit: item ${index} has some ${bytes} bytes, and an item of DynamoDB at most ${maxItemBytes}`,
+      );
     }
     total += bytes;
   }
@@ -234,7 +280,8 @@ export function assertCommittable(items: readonly TransactionItem[], reserved: n
 /** The size of a value in bytes, about as DynamoDB counts it. */
 export function sizeOf(value: unknown): number {
   if (typeof value === "string") return Buffer.byteLength(value);
-  if (typeof value === "number" || typeof value === "bigint") return Math.ceil(String(value).length / 2) + 1;
+  if (typeof value === "number" || typeof value === "bigint")
+    return Math.ceil(String(value).length / 2) + 1;
   if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.byteLength;
   if (value instanceof Set) return sizeOf([...value]);
   if (typeof value !== "object" || value === null) return 1;

@@ -39,7 +39,10 @@ type WorkOutcome<Result> =
  * than `waitMs`, `idempotency_key_reused` for other work under the key; Error if a message's work is done but could not be recorded;
  * whatever the store throws where the claim cannot be taken.
  */
-export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promise<RunOutcome<Result>> {
+export async function runOnce<Result>(
+  parts: OnceParts,
+  run: Run<Result>,
+): Promise<RunOutcome<Result>> {
   if (run.claim === undefined) return new RunInProgress(parts, run, undefined).ended();
   const taken = await take(parts, run, run.claim);
   if (taken.kind === "running") {
@@ -59,27 +62,43 @@ async function take<Result>(
   const hasGeneration = claim.hasReusableKey ?? kind === "write";
   const waitMs = kind === "write" ? parts.waitMs : 0;
   const stop = signal === undefined ? [parts.draining] : [signal, parts.draining];
-  const options = { fingerprint, comparesFingerprint, deadlineMs, retentionMs, waitMs, stop, hasGeneration };
+  const options = {
+    fingerprint,
+    comparesFingerprint,
+    deadlineMs,
+    retentionMs,
+    waitMs,
+    stop,
+    hasGeneration,
+  };
   const taken = await parts.claims.take(key, options);
   if (taken.kind === "other") throw keyReused();
   if (parts.metrics !== undefined) countTaken(parts.metrics, kind, taken);
   if (kind === "write" && taken.kind !== "done") {
     if (taken.kind === "taken") log.debug(`${logPrefix}.taken`, { waited: taken.hasWaited });
-    else log.debug(`${logPrefix}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
+    else
+      log.debug(`${logPrefix}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
   }
   return taken;
 }
 
 /** The same key was sent with another request. */
 export function keyReused(): FrameworkError {
-  return new FrameworkError("idempotency_key_reused", "The Idempotency-Key was used for another request; send a new one");
+  return new FrameworkError(
+    "idempotency_key_reused",
+    "The Idempotency-Key was used for another request; send a new one",
+  );
 }
 
 /** A duplicate is running. */
 export function inProgress(): FrameworkError {
-  return new FrameworkError("request_in_progress", "The same request is being processed; try again later", {
-    headers: { "retry-after": "1" },
-  });
+  return new FrameworkError(
+    "request_in_progress",
+    "The same request is being processed; try again later",
+    {
+      headers: { "retry-after": "1" },
+    },
+  );
 }
 
 async function replay<Result>(
@@ -99,7 +118,12 @@ async function replay<Result>(
 }
 
 /** A message that comes again may come once more: its claim is retained from now on, for as long as after the first time. */
-async function extend(store: ClaimStore, claim: OnceClaim, record: CompletedClaim, nowMs: number): Promise<void> {
+async function extend(
+  store: ClaimStore,
+  claim: OnceClaim,
+  record: CompletedClaim,
+  nowMs: number,
+): Promise<void> {
   const { key, retentionMs, hasReusableKey = false } = claim;
   // Or else a key that is used every hour would be done once and never again.
   if (hasReusableKey) return;
@@ -134,7 +158,8 @@ class RunInProgress<Result> implements RunParts {
   readonly commit: RunCommit["commit"] = (...given) => {
     const { claim: wanted } = this.#run;
     // Nobody asks for the answer of a message.
-    const toStored = wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
+    const toStored =
+      wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
     this.#commit ??= this.#createCommit({ completes: true, cipher: wanted?.cipher, toStored });
     return this.#commit.commit(...given);
   };
@@ -146,7 +171,9 @@ class RunInProgress<Result> implements RunParts {
 
   commitEnd(): CommitEnd {
     if (this.#commit?.committed() !== undefined) return "committed";
-    return this.#commit?.isUncertain() === true || this.#apart?.isUncertain() === true ? "unknown" : "none";
+    return this.#commit?.isUncertain() === true || this.#apart?.isUncertain() === true
+      ? "unknown"
+      : "none";
   }
 
   #createCommit(own: Pick<RunCommitOptions, "completes" | "cipher" | "toStored">): RunCommit {
@@ -157,7 +184,9 @@ class RunInProgress<Result> implements RunParts {
 
   held(): HeldRun | undefined {
     const { claim: wanted } = this.#run;
-    return this.#claim === undefined || wanted === undefined ? undefined : { claim: this.#claim, wanted };
+    return this.#claim === undefined || wanted === undefined
+      ? undefined
+      : { claim: this.#claim, wanted };
   }
 
   seed(): string {
@@ -184,15 +213,33 @@ class RunInProgress<Result> implements RunParts {
     const { claim: wanted, logPrefix, log, answerOf } = this.#run;
     const { metrics } = this.#parts;
     const committed = this.#commit?.committed();
-    const commit = committed !== undefined ? "committed" : this.#commit?.isUncertain() === true ? "unknown" : "none";
+    const commit =
+      committed !== undefined
+        ? "committed"
+        : this.#commit?.isUncertain() === true
+          ? "unknown"
+          : "none";
     const work = commit === "none" ? this.#answered(worked) : worked;
     const end = this.#endOf(work);
-    let step: Step = { claim: this.#claim === undefined ? "unclaimed" : this.#claim.isLost() ? "lost" : "ours" };
+    let step: Step = {
+      claim: this.#claim === undefined ? "unclaimed" : this.#claim.isLost() ? "lost" : "ours",
+    };
     for (;;) {
-      const { record, outcome, line } = settlementOf(wanted?.kind ?? "write", end, commit, step.claim);
-      if (line !== undefined) log[line.level](`${logPrefix}.${line.message}`, errorData(step.failure ?? errorOf(work)));
+      const { record, outcome, line } = settlementOf(
+        wanted?.kind ?? "write",
+        end,
+        commit,
+        step.claim,
+      );
+      if (line !== undefined)
+        log[line.level](`${logPrefix}.${line.message}`, errorData(step.failure ?? errorOf(work)));
       if (metrics !== undefined && wanted !== undefined)
-        countEnd(metrics, wanted.kind, { work: end, commit, claim: step.claim, isLast: outcome !== "" });
+        countEnd(metrics, wanted.kind, {
+          work: end,
+          commit,
+          claim: step.claim,
+          isLast: outcome !== "",
+        });
       switch (record) {
         case "keep":
           this.#claim?.abandon();
@@ -215,7 +262,8 @@ class RunInProgress<Result> implements RunParts {
             kind: "done",
             result: work.result,
             answer: wanted?.kind === "write" ? answerOf(work.result) : undefined,
-            isNoted: commit !== "unknown" && step.claim !== "unrecorded" && step.claim !== "unknown",
+            isNoted:
+              commit !== "unknown" && step.claim !== "unrecorded" && step.claim !== "unknown",
           };
         case "committed": {
           const { answer, stored, expiresAt } = committed as NonNullable<typeof committed>;
@@ -223,11 +271,18 @@ class RunInProgress<Result> implements RunParts {
           return { kind: "committed", answer };
         }
         case "theirs":
-          return replay(this.#parts, this.#run, wanted as OnceClaim, step.theirs as NonNullable<Step["theirs"]>);
+          return replay(
+            this.#parts,
+            this.#run,
+            wanted as OnceClaim,
+            step.theirs as NonNullable<Step["theirs"]>,
+          );
         case "redeliver":
           return { kind: "redeliver" };
         case "unrecorded":
-          throw new Error("the work is done, but could not be recorded; it may run again", { cause: step.failure });
+          throw new Error("the work is done, but could not be recorded; it may run again", {
+            cause: step.failure,
+          });
       }
     }
   }
@@ -249,10 +304,13 @@ class RunInProgress<Result> implements RunParts {
 
   #endOf(outcome: WorkOutcome<Result>): WorkEnd {
     const { signal } = this;
-    if (!("error" in outcome)) return outcome.answer !== undefined && isRefusal(outcome.answer) ? "refused" : "answered";
+    if (!("error" in outcome))
+      return outcome.answer !== undefined && isRefusal(outcome.answer) ? "refused" : "answered";
     if (outcome.isRefused === true) return "refused";
     if (signal?.aborted !== true) return "threw";
-    return isTypedError(signal.reason) && signal.reason.code === "timeout" ? "timed out" : "stopped";
+    return isTypedError(signal.reason) && signal.reason.code === "timeout"
+      ? "timed out"
+      : "stopped";
   }
 
   async #complete(): Promise<Step> {
@@ -261,10 +319,17 @@ class RunInProgress<Result> implements RunParts {
     const [claim, wanted] = [this.#claim as Claim, this.#run.claim as OnceClaim];
     const answer = this.#stored;
     try {
-      if (answer === undefined) return { claim: (await claim.complete(undefined)) ? "completed" : "fenced" };
+      if (answer === undefined)
+        return { claim: (await claim.complete(undefined)) ? "completed" : "fenced" };
       const expiresAt = expiry(clock.now(), claim.retentionMs());
       const { key, owner } = claim;
-      const result = await storeAnswer(store, { answer, key, owner, expiresAt, cipher: wanted.cipher });
+      const result = await storeAnswer(store, {
+        answer,
+        key,
+        owner,
+        expiresAt,
+        cipher: wanted.cipher,
+      });
       if (!(await claim.complete(result))) return { claim: "fenced" };
       remember(this.#run, answer, expiresAt);
       return { claim: "completed" };
@@ -299,7 +364,12 @@ class RunInProgress<Result> implements RunParts {
   }
 }
 
-const noAnswer: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
+const noAnswer: WriteAnswer = Object.freeze({
+  status: 204,
+  headers: {},
+  cookies: [],
+  body: undefined,
+});
 
 /** Where a run stands with its claim. */
 interface Step {
@@ -326,5 +396,7 @@ function errorOf(outcome: WorkOutcome<unknown>): unknown {
 }
 
 function errorData(error: unknown): Record<string, unknown> | undefined {
-  return error === undefined ? undefined : describeError(error, { requestId: "", environment: "production" }).log.data;
+  return error === undefined
+    ? undefined
+    : describeError(error, { requestId: "", environment: "production" }).log.data;
 }

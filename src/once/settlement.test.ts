@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { type ClaimEnd, type CommitEnd, type RunKind, settlementOf, type WorkEnd } from "./settlement.ts";
+import {
+  type ClaimEnd,
+  type CommitEnd,
+  type RunKind,
+  settlementOf,
+  type WorkEnd,
+} from "./settlement.ts";
 
 const kinds: readonly RunKind[] = ["write", "message"];
 const failures: readonly WorkEnd[] = ["threw", "stopped", "timed out"];
@@ -18,7 +24,11 @@ describe("a run", () => {
       for (const work of works)
         for (const claim of ["unclaimed", ...held] as const) {
           const line = failures.includes(work) ? "error threw_after_commit" : "";
-          expect(end(kind, work, "committed", claim), `${kind} ${work} ${claim}`).toEqual(["keep", "committed", line]);
+          expect(end(kind, work, "committed", claim), `${kind} ${work} ${claim}`).toEqual([
+            "keep",
+            "committed",
+            line,
+          ]);
         }
   });
 
@@ -26,7 +36,11 @@ describe("a run", () => {
     for (const kind of kinds)
       for (const work of works)
         for (const commit of ["none", "unknown"] as const)
-          expect(end(kind, work, commit, "unclaimed"), `${kind} ${work} ${commit}`).toEqual(["keep", "own", ""]);
+          expect(end(kind, work, commit, "unclaimed"), `${kind} ${work} ${commit}`).toEqual([
+            "keep",
+            "own",
+            "",
+          ]);
   });
 
   test("that did its work completes its claim", () => {
@@ -38,14 +52,20 @@ describe("a run", () => {
   });
 
   test("whose claim is completed answers with its own outcome", () => {
-    for (const kind of kinds) expect(end(kind, "answered", "none", "completed")).toEqual(["keep", "own", ""]);
+    for (const kind of kinds)
+      expect(end(kind, "answered", "none", "completed")).toEqual(["keep", "own", ""]);
   });
 });
 
 describe("a write", () => {
   test("with a commit of unknown outcome keeps its claim until the lease ends, and logs it", () => {
     for (const work of works)
-      for (const claim of held) expect(end("write", work, "unknown", claim)).toEqual(["keep", "own", "error commit_uncertain"]);
+      for (const claim of held)
+        expect(end("write", work, "unknown", claim)).toEqual([
+          "keep",
+          "own",
+          "error commit_uncertain",
+        ]);
   });
 
   test("that was refused or has failed releases its claim", () => {
@@ -56,7 +76,8 @@ describe("a write", () => {
   });
 
   test("that timed out keeps its claim until the lease ends: how far it got is unknown", () => {
-    for (const claim of held) expect(end("write", "timed out", "none", claim)).toEqual(["keep", "own", ""]);
+    for (const claim of held)
+      expect(end("write", "timed out", "none", claim)).toEqual(["keep", "own", ""]);
   });
 
   test("that failed after another took over looks for the other's answer", () => {
@@ -72,7 +93,11 @@ describe("a write", () => {
   });
 
   test("whose claim cannot be completed is answered all the same", () => {
-    expect(end("write", "answered", "none", "unrecorded")).toEqual(["keep", "own", "error completion_failed"]);
+    expect(end("write", "answered", "none", "unrecorded")).toEqual([
+      "keep",
+      "own",
+      "error completion_failed",
+    ]);
   });
 });
 
@@ -81,14 +106,19 @@ describe("a message", () => {
     for (const work of failures) {
       expect(end("message", work, "none", "ours")).toEqual(["release", "own", ""]);
       expect(end("message", work, "none", "lost")).toEqual(["keep", "own", ""]);
-      for (const claim of held) expect(end("message", work, "unknown", claim)).toEqual(["keep", "own", ""]);
+      for (const claim of held)
+        expect(end("message", work, "unknown", claim)).toEqual(["keep", "own", ""]);
     }
     expect(end("message", "refused", "none", "ours")).toEqual(["release", "own", ""]);
   });
 
   test("that was fenced is redelivered", () => {
     for (const commit of ["none", "unknown"] as const)
-      expect(end("message", "answered", commit, "fenced")).toEqual(["keep", "redeliver", "warn fenced"]);
+      expect(end("message", "answered", commit, "fenced")).toEqual([
+        "keep",
+        "redeliver",
+        "warn fenced",
+      ]);
   });
 
   test("whose claim cannot be completed fails, so that it is redelivered", () => {
@@ -98,12 +128,22 @@ describe("a message", () => {
 });
 
 test("every end of a run has a row, and one without an outcome completes or retakes the claim", () => {
-  const claims: readonly ClaimEnd[] = ["unclaimed", ...held, "completed", "fenced", "unrecorded", "theirs", "unknown"];
+  const claims: readonly ClaimEnd[] = [
+    "unclaimed",
+    ...held,
+    "completed",
+    "fenced",
+    "unrecorded",
+    "theirs",
+    "unknown",
+  ];
   for (const kind of kinds)
     for (const work of works)
       for (const commit of commits)
         for (const claim of claims) {
           const { record, outcome } = settlementOf(kind, work, commit, claim);
-          expect(outcome === "", `${kind} ${work} ${commit} ${claim}`).toBe(record === "complete" || record === "retake");
+          expect(outcome === "", `${kind} ${work} ${commit} ${claim}`).toBe(
+            record === "complete" || record === "retake",
+          );
         }
 });

@@ -56,7 +56,13 @@ type Outcome =
   | "";
 
 /** The line that is logged: its level, and the end of its message. */
-type Line = "" | "error threw_after_commit" | "error commit_uncertain" | "error completion_failed" | "warn fenced" | "warn lost";
+type Line =
+  | ""
+  | "error threw_after_commit"
+  | "error commit_uncertain"
+  | "error completion_failed"
+  | "warn fenced"
+  | "warn lost";
 
 /** What follows the work of a run. */
 export interface Settlement {
@@ -65,7 +71,15 @@ export interface Settlement {
   readonly line: { readonly level: "warn" | "error"; readonly message: string } | undefined;
 }
 
-type Row = readonly [run: string, work: string, commit: string, claim: string, RecordStep, Outcome, Line];
+type Row = readonly [
+  run: string,
+  work: string,
+  commit: string,
+  claim: string,
+  RecordStep,
+  Outcome,
+  Line,
+];
 
 const failed = "threw|stopped|timed out";
 const held = "ours|lost";
@@ -98,23 +112,40 @@ const table: readonly Row[] = [
 
 const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
   const [level, message] = line.split(" ") as ["warn" | "error", string]; // safe: as every `Line` that is one
-  const settlement: Settlement = { record, outcome, line: line === "" ? undefined : { level, message } };
-  return { cells: [run, work, commit, claim].map((cell) => (cell === "*" ? undefined : cell.split("|"))), settlement };
+  const settlement: Settlement = {
+    record,
+    outcome,
+    line: line === "" ? undefined : { level, message },
+  };
+  return {
+    cells: [run, work, commit, claim].map((cell) => (cell === "*" ? undefined : cell.split("|"))),
+    settlement,
+  };
 });
 /** The rows that were found before, by what they were found for: each run looks twice, and few differ. */
 const found: Partial<
-  Record<RunKind, Partial<Record<WorkEnd, Partial<Record<CommitEnd, Partial<Record<ClaimEnd, Settlement>>>>>>>
+  Record<
+    RunKind,
+    Partial<Record<WorkEnd, Partial<Record<CommitEnd, Partial<Record<ClaimEnd, Settlement>>>>>>
+  >
 > = {};
 
 /** Looks up how a run ends. */
-export function settlementOf(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
+export function settlementOf(
+  run: RunKind,
+  work: WorkEnd,
+  commit: CommitEnd,
+  claim: ClaimEnd,
+): Settlement {
   return found[run]?.[work]?.[commit]?.[claim] ?? find(run, work, commit, claim);
 }
 
 function find(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
   const values = [run, work, commit, claim];
   // Safe: for every claim there is a row that matches all the rest.
-  const row = rows.find(({ cells }) => cells.every((cell, index) => cell?.includes(values[index] as string) ?? true));
+  const row = rows.find(({ cells }) =>
+    cells.every((cell, index) => cell?.includes(values[index] as string) ?? true),
+  );
   const { settlement } = row as (typeof rows)[number];
   found[run] ??= {};
   found[run][work] ??= {};

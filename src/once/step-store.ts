@@ -43,7 +43,13 @@ export interface StepStore {
    *
    * @throws where the outcome is not known.
    */
-  start(place: ClaimKey, step: StartedStep, facts: StepFacts, ifUnknown: IfUnknown, nowMs: number): Promise<Started>;
+  start(
+    place: ClaimKey,
+    step: StartedStep,
+    facts: StepFacts,
+    ifUnknown: IfUnknown,
+    nowMs: number,
+  ): Promise<Started>;
   read(place: ClaimKey): Promise<StepRecord | undefined>;
   /** Says how a step ended; `false` where `from` has not begun it, or somebody else has begun or resolved it since. */
   end(place: ClaimKey, step: DoneStep | UndoneStep, from: string): Promise<boolean>;

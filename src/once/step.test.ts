@@ -74,7 +74,12 @@ test("a step has a partition of its own, and the tenant of its run", () => {
 
 test("with refuse a step is called at most once whose calls all end unknown, and done is never called again", () => {
   const ends = ["crashes", "does", "says not"] as const;
-  const runs = fc.array(fc.record({ end: fc.constantFrom(...ends), ifUnknown: fc.constantFrom<IfUnknown>("refuse", "retry") }));
+  const runs = fc.array(
+    fc.record({
+      end: fc.constantFrom(...ends),
+      ifUnknown: fc.constantFrom<IfUnknown>("refuse", "retry"),
+    }),
+  );
   fc.assert(
     fc.property(runs, (sequence) => {
       let record: StepRecord | undefined;
@@ -89,7 +94,8 @@ test("with refuse a step is called at most once whose calls all end unknown, and
         unknown = 1;
         if (end === "crashes") continue;
         unknown = 0;
-        record = end === "does" ? doneStep(owner, nowMs, keepMs, {}) : undoneStep(owner, nowMs, keepMs);
+        record =
+          end === "does" ? doneStep(owner, nowMs, keepMs, {}) : undoneStep(owner, nowMs, keepMs);
         if (end === "does") done += 1;
       }
       expect(done).toBeLessThanOrEqual(1);

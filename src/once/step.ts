@@ -54,7 +54,12 @@ export type StepVerdict =
  * | started by another run, which is over | `refuse` | `call` |
  * | done | `give` | `give` |
  */
-export function stepVerdict(record: StepRecord | undefined, owner: string, ifUnknown: IfUnknown, nowMs: number): StepVerdict {
+export function stepVerdict(
+  record: StepRecord | undefined,
+  owner: string,
+  ifUnknown: IfUnknown,
+  nowMs: number,
+): StepVerdict {
   if (record === undefined || record.expiresAt * 1000 <= nowMs) return "call";
   if (record.status === "DONE") return "give";
   if (record.status === "NOT_DONE" || record.owner === owner) return "call";
@@ -67,7 +72,12 @@ export function startedStep(owner: string, nowMs: number, keepMs: number): Start
 }
 
 /** The same once it is done. */
-export function doneStep(owner: string, nowMs: number, keepMs: number, result: StoredResult): DoneStep {
+export function doneStep(
+  owner: string,
+  nowMs: number,
+  keepMs: number,
+  result: StoredResult,
+): DoneStep {
   return { status: "DONE", owner, expiresAt: expiry(nowMs, keepMs), result };
 }
 
@@ -80,7 +90,11 @@ export function undoneStep(owner: string, nowMs: number, keepMs: number): Undone
 export type StepStanding = "running" | "unknown" | "done" | "not done";
 
 /** How a step stands, with the claim of the run that has begun it: `unknown` once that run is over. */
-export function stepStanding(record: StepRecord, claim: ClaimRecord | undefined, nowMs: number): StepStanding {
+export function stepStanding(
+  record: StepRecord,
+  claim: ClaimRecord | undefined,
+  nowMs: number,
+): StepStanding {
   if (record.status === "DONE") return "done";
   if (record.status === "NOT_DONE") return "not done";
   const isHeld = claim?.status === "INPROGRESS" && claim.owner === record.owner;

@@ -7,7 +7,13 @@ import type { Started, StepStore } from "./step-store.ts";
 import { Steps } from "./steps.ts";
 
 const nowMs = 1_763_812_800_000;
-const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
+const log: Logger = {
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  debug: () => {},
+  child: () => log,
+};
 
 /** The steps of a run over a store that answers what the test says. */
 function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: AbortSignal) {
@@ -42,7 +48,9 @@ test("beginning a step is tried again after a conflict, ten times", async () => 
   expect(pauses).toEqual([1, 2, 3]);
 
   const never = stepsOf(Array.from({ length: 20 }, () => "conflict" as const));
-  await expect(never.steps.step("a", {}, () => 1)).rejects.toThrow("the step a could not be begun after 10 attempts");
+  await expect(never.steps.step("a", {}, () => 1)).rejects.toThrow(
+    "the step a could not be begun after 10 attempts",
+  );
   expect(never.pauses).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
@@ -52,7 +60,11 @@ test("a step that changes between beginning it and reading it is begun again", a
   expect(await steps.step("a", {}, () => 1)).toBe(1);
 
   const refused = stepsOf(["taken"], { read: async () => startedStep("them", nowMs, 1_000) });
-  await expect(refused.steps.step("a", {}, () => 1)).rejects.toMatchObject({ code: "unknown_outcome", status: 409, step: "a" });
+  await expect(refused.steps.step("a", {}, () => 1)).rejects.toMatchObject({
+    code: "unknown_outcome",
+    status: 409,
+    step: "a",
+  });
 });
 
 test("nothing is begun once the caller is gone; what its signal throws leaves a step unknown", async () => {
@@ -62,7 +74,11 @@ test("nothing is begun once the caller is gone; what its signal throws leaves a 
   const { PipelineError } = await import("../errors/errors.ts");
   const controller = new AbortController();
   const ended: string[] = [];
-  const { steps } = stepsOf([], { end: async (_place, { status }) => ended.push(status) > 0 }, controller.signal);
+  const { steps } = stepsOf(
+    [],
+    { end: async (_place, { status }) => ended.push(status) > 0 },
+    controller.signal,
+  );
   const aborting = steps.step("a", {}, () => {
     controller.abort(new PipelineError("The client has closed the connection", 499));
     controller.signal.throwIfAborted();

@@ -70,13 +70,19 @@ export class Steps {
     call: (key: string) => unknown,
   ): Promise<unknown> {
     if (ifUnknown !== "refuse" && ifUnknown !== "retry") {
-      throw new TypeError(`ctx.step: ifUnknown ${JSON.stringify(ifUnknown)} is neither "refuse" nor "retry"`);
+      throw new TypeError(
+        `ctx.step: ifUnknown ${JSON.stringify(ifUnknown)} is neither "refuse" nor "retry"`,
+      );
     }
     if (typeof name !== "string" || !stepName.test(name)) {
-      throw new TypeError(`ctx.step: the name ${JSON.stringify(name)} is not 1 to 64 letters, digits, ".", "_", ":" or "-"`);
+      throw new TypeError(
+        `ctx.step: the name ${JSON.stringify(name)} is not 1 to 64 letters, digits, ".", "_", ":" or "-"`,
+      );
     }
     if (this.#names.has(name)) {
-      throw new Error(`ctx.step: the run has the step ${name} twice; give each a name of its own, such as ${name}-2`);
+      throw new Error(
+        `ctx.step: the run has the step ${name} twice; give each a name of its own, such as ${name}-2`,
+      );
     }
     this.#names.add(name);
     const { claim, clock, log, metrics, signal, store, keepMs = defaultKeepMs } = this.#options;
@@ -101,7 +107,10 @@ export class Steps {
     } catch (error) {
       // Whatever else it is, it may have been done.
       if (this.#saysNotDone(error)) {
-        await this.#end(() => store.end(place, undoneStep(claim.owner, clock.now(), keepMs), claim.owner), line);
+        await this.#end(
+          () => store.end(place, undoneStep(claim.owner, clock.now(), keepMs), claim.owner),
+          line,
+        );
       }
       throw error;
     }
@@ -114,22 +123,45 @@ export class Steps {
   }
 
   /** Begins a step; gives the record where it is not to be called. */
-  async #begin(name: string, place: ClaimKey, ifUnknown: IfUnknown, keepMs: number): Promise<StepRecord | undefined> {
+  async #begin(
+    name: string,
+    place: ClaimKey,
+    ifUnknown: IfUnknown,
+    keepMs: number,
+  ): Promise<StepRecord | undefined> {
     const begun = this.#starting.then(() => this.#start(name, place, ifUnknown, keepMs));
     this.#starting = begun.catch(() => undefined);
     return begun;
   }
 
-  async #start(name: string, place: ClaimKey, ifUnknown: IfUnknown, keepMs: number): Promise<StepRecord | undefined> {
+  async #start(
+    name: string,
+    place: ClaimKey,
+    ifUnknown: IfUnknown,
+    keepMs: number,
+  ): Promise<StepRecord | undefined> {
     const { claim, clock, pause, store, facts, cipherOf } = this.#options;
     const { key: claimKey, owner } = claim;
     const startedAt = new Date(clock.now()).toISOString();
-    const described: StepFacts = { name, ...facts, startedAt, isSealed: cipherOf !== undefined, keepMs, claim: claimKey };
+    const described: StepFacts = {
+      name,
+      ...facts,
+      startedAt,
+      isSealed: cipherOf !== undefined,
+      keepMs,
+      claim: claimKey,
+    };
     let [conflicts, failures] = [0, 0];
     for (;;) {
       const nowMs = clock.now();
       try {
-        const started = await store.start(place, startedStep(owner, nowMs, keepMs), described, ifUnknown, nowMs);
+        const started = await store.start(
+          place,
+          startedStep(owner, nowMs, keepMs),
+          described,
+          ifUnknown,
+          nowMs,
+        );
         if (started === "started") return undefined;
         if (started === "fenced") {
           claim.lose();
@@ -137,7 +169,8 @@ export class Steps {
         }
         const record = started === "taken" ? await store.read(place) : undefined;
         // It may have changed since: then beginning it is tried again.
-        if (record !== undefined && stepVerdict(record, owner, ifUnknown, nowMs) !== "call") return record;
+        if (record !== undefined && stepVerdict(record, owner, ifUnknown, nowMs) !== "call")
+          return record;
       } catch (error) {
         if (isTypedError(error)) throw error;
         failures += 1;
@@ -148,13 +181,20 @@ export class Steps {
       }
       conflicts += 1;
       if (conflicts === maxConflicts)
-        throw new Error(`ctx.step: the step ${name} could not be begun after ${conflicts} attempts`);
+        throw new Error(
+          `ctx.step: the step ${name} could not be begun after ${conflicts} attempts`,
+        );
       await pause(conflicts);
     }
   }
 
   /** Notes the result, and gives it as every later run gets it. */
-  async #done(place: ClaimKey, result: unknown, keepMs: number, line: Readonly<Record<string, string>>): Promise<unknown> {
+  async #done(
+    place: ClaimKey,
+    result: unknown,
+    keepMs: number,
+    line: Readonly<Record<string, string>>,
+  ): Promise<unknown> {
     const { claim, claims, clock, store, cipherOf } = this.#options;
     const { owner } = claim;
     const kept = textOf(result);
@@ -164,7 +204,13 @@ export class Steps {
       const stored: StoredResult =
         "unkept" in kept
           ? kept
-          : await storeResult(claims, { text: kept.text, place, owner, expiresAt, cipher: cipherOf?.(place) });
+          : await storeResult(claims, {
+              text: kept.text,
+              place,
+              owner,
+              expiresAt,
+              cipher: cipherOf?.(place),
+            });
       return store.end(place, doneStep(owner, nowMs, keepMs, stored), owner);
     };
     if (!(await this.#end(note, line))) {
@@ -176,7 +222,10 @@ export class Steps {
   }
 
   /** Notes how a step ended; `false` where another run has begun it since, or somebody has resolved it. */
-  async #end(note: () => Promise<boolean>, line: Readonly<Record<string, string>>): Promise<boolean> {
+  async #end(
+    note: () => Promise<boolean>,
+    line: Readonly<Record<string, string>>,
+  ): Promise<boolean> {
     const { log, pause } = this.#options;
     for (let failures = 1; ; failures += 1) {
       try {
@@ -192,7 +241,11 @@ export class Steps {
     }
   }
 
-  async #load(place: ClaimKey, { owner, expiresAt, result }: DoneStep, line: Readonly<Record<string, string>>): Promise<unknown> {
+  async #load(
+    place: ClaimKey,
+    { owner, expiresAt, result }: DoneStep,
+    line: Readonly<Record<string, string>>,
+  ): Promise<unknown> {
     const { claims, cipherOf } = this.#options;
     if (result.unkept !== undefined) throw unkept(line, result.unkept);
     const claim = { ...completedClaim(owner, 0, { result }), expiresAt };
@@ -230,7 +283,9 @@ export function storeResult(
 }
 
 /** A result as JSON, or why it cannot be kept. */
-function textOf(result: unknown): { readonly text: string | undefined } | { readonly unkept: string } {
+function textOf(
+  result: unknown,
+): { readonly text: string | undefined } | { readonly unkept: string } {
   let text: string | undefined;
   try {
     text = JSON.stringify(result);
@@ -238,7 +293,9 @@ function textOf(result: unknown): { readonly text: string | undefined } | { read
     return { unkept: String(error) };
   }
   const bytes = text === undefined ? 0 : Buffer.byteLength(text);
-  return bytes > maxResultBytes ? { unkept: `it has ${bytes} bytes, and ${maxResultBytes} are the most` } : { text };
+  return bytes > maxResultBytes
+    ? { unkept: `it has ${bytes} bytes, and ${maxResultBytes} are the most` }
+    : { text };
 }
 
 function parsed(text: string | undefined): unknown {

@@ -24,10 +24,15 @@ export const configActions = Object.freeze({
   }),
   reset: onKey(change, (ctx, key, input) => commitChange(ctx, key, resetChange(input))),
   history: onKey([...target, "before", "limit"], configHistory),
-  undo: onKey([...change, "version"], (ctx, key, input) => commitChange(ctx, key, undoChange(key, input))),
+  undo: onKey([...change, "version"], (ctx, key, input) =>
+    commitChange(ctx, key, undoChange(key, input)),
+  ),
 });
 
-function onKey(allowed: readonly string[], run: (ctx: PipelineContext, key: TargetKey, input: ConfigInput) => Promise<unknown>) {
+function onKey(
+  allowed: readonly string[],
+  run: (ctx: PipelineContext, key: TargetKey, input: ConfigInput) => Promise<unknown>,
+) {
   return (keys: Keys, ctx: PipelineContext, given: unknown): Promise<unknown> => {
     const { key: id = "", ...input } = configInput(["key", ...allowed], given);
     const key = keys.get(id);

@@ -29,7 +29,8 @@ export function configHandlers({ configKeys }: Registry): readonly HandlerDeclar
     {
       ...declare("set", "PUT /config/:key"),
       // A fingerprint is no place for a secret: one of few possible values is found by trying them all.
-      isClaimable: (input) => configKeys.get(String((input as ConfigInput).key))?.definition.encrypted !== true,
+      isClaimable: (input) =>
+        configKeys.get(String((input as ConfigInput).key))?.definition.encrypted !== true,
     },
     declare("reset", "DELETE /config/:key"),
     declare("history", "GET /config/:key/history"),

@@ -24,7 +24,10 @@ export function configInput(allowed: readonly string[], given: unknown): ConfigI
     throw new ValidationError(
       unknown
         .slice(0, maxFields)
-        .map(([field]) => ({ field: field.slice(0, 200), error: `is not known; the route takes ${takes}` })),
+        .map(([field]) => ({
+          field: field.slice(0, 200),
+          error: `is not known; the route takes ${takes}`,
+        })),
     );
   }
   const present = input.filter(([name, value]) => name === "value" || value !== null);

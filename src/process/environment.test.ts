@@ -32,7 +32,11 @@ test.each([
 test("the embedded stack stands for AWS on this machine, in development and tests", () => {
   expect(embeddedDirectory({ NODE_ENV: "development" })).toBe(".keelson");
   expect(embeddedDirectory({ NODE_ENV: "test", KEELSON_DIRECTORY: "elsewhere" })).toBe("elsewhere");
-  expect(embeddedDirectory({ NODE_ENV: "production", KEELSON_DIRECTORY: "elsewhere" })).toBeUndefined();
+  expect(
+    embeddedDirectory({ NODE_ENV: "production", KEELSON_DIRECTORY: "elsewhere" }),
+  ).toBeUndefined();
   expect(embeddedDirectory({ NODE_ENV: "development" }, "production")).toBeUndefined();
-  expect(embeddedDirectory({ NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" })).toBeUndefined();
+  expect(
+    embeddedDirectory({ NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" }),
+  ).toBeUndefined();
 });

@@ -18,8 +18,12 @@ export function environmentOf(variables: Variables): Environment {
  *
  * @param environment - the server's, where it differs from that of the variables
  */
-export function embeddedDirectory(variables: Variables, environment: Environment = environmentOf(variables)): string | undefined {
-  const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+export function embeddedDirectory(
+  variables: Variables,
+  environment: Environment = environmentOf(variables),
+): string | undefined {
+  const isLocal =
+    environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   return isLocal ? variables["KEELSON_DIRECTORY"] || ".keelson" : undefined;
 }
 

@@ -12,7 +12,10 @@ import {
 import { deadlinesFrom, defaultTimes, type ShutdownTimes } from "./times.ts";
 
 /** Plays events at their times, and gives what was done when. */
-function played(times: ShutdownTimes, events: readonly (readonly [atMs: number, event: LifecycleEvent])[]) {
+function played(
+  times: ShutdownTimes,
+  events: readonly (readonly [atMs: number, event: LifecycleEvent])[],
+) {
   let lifecycle = startingLifecycle(times, 0);
   const done: [number, LifecycleAction][] = [];
   for (const [atMs, event] of events) {
@@ -170,33 +173,60 @@ describe("the life of a process", () => {
 
 test("What the drain leaves of the total is shared by what comes after it, in order", () => {
   fc.assert(
-    fc.property(fc.nat(1e6), fc.nat(60_000), fc.nat(60_000), fc.nat(120_000), (startMs, lingerMs, drainMs, restMs) => {
-      const totalMs = lingerMs + drainMs + restMs;
-      const found = deadlinesFrom(startMs, { lingerMs, drainMs, totalMs });
-      const order = [startMs, found.lingerMs, found.abortMs, found.drainMs, found.workersMs, found.resourcesMs, found.totalMs];
-      expect(order).toEqual(order.toSorted((one, other) => one - other));
-      expect([found.lingerMs, found.drainMs, found.totalMs]).toEqual([
-        startMs + lingerMs,
-        startMs + lingerMs + drainMs,
-        startMs + totalMs,
-      ]);
-    }),
+    fc.property(
+      fc.nat(1e6),
+      fc.nat(60_000),
+      fc.nat(60_000),
+      fc.nat(120_000),
+      (startMs, lingerMs, drainMs, restMs) => {
+        const totalMs = lingerMs + drainMs + restMs;
+        const found = deadlinesFrom(startMs, { lingerMs, drainMs, totalMs });
+        const order = [
+          startMs,
+          found.lingerMs,
+          found.abortMs,
+          found.drainMs,
+          found.workersMs,
+          found.resourcesMs,
+          found.totalMs,
+        ];
+        expect(order).toEqual(order.toSorted((one, other) => one - other));
+        expect([found.lingerMs, found.drainMs, found.totalMs]).toEqual([
+          startMs + lingerMs,
+          startMs + lingerMs + drainMs,
+          startMs + totalMs,
+        ]);
+      },
+    ),
   );
-  expect(deadlinesFrom(0, { lingerMs: 3_000, drainMs: 30_000, totalMs: 20_000 }).drainMs).toBe(20_000);
+  expect(deadlinesFrom(0, { lingerMs: 3_000, drainMs: 30_000, totalMs: 20_000 }).drainMs).toBe(
+    20_000,
+  );
 });
 
 test("Requests in flight are told a second before they are cut off, and a tenth of the drain before where that is less", () => {
-  const abortMs = (drainMs: number) => deadlinesFrom(0, { lingerMs: 0, drainMs, totalMs: 60_000 }).abortMs;
-  expect([abortMs(30_000), abortMs(10_000), abortMs(5_000), abortMs(0)]).toEqual([29_000, 9_000, 4_500, 0]);
+  const abortMs = (drainMs: number) =>
+    deadlinesFrom(0, { lingerMs: 0, drainMs, totalMs: 60_000 }).abortMs;
+  expect([abortMs(30_000), abortMs(10_000), abortMs(5_000), abortMs(0)]).toEqual([
+    29_000, 9_000, 4_500, 0,
+  ]);
 });
 
-const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];
+const phases: readonly ShutdownPhase[] = [
+  "draining",
+  "in-flight-drain",
+  "workers-stopped",
+  "resources-closed",
+  "flushed",
+];
 const anyEvent: fc.Arbitrary<LifecycleEvent> = fc.oneof(
   fc.constant<LifecycleEvent>({ type: "started" }),
   fc.boolean().map((skipsLinger): LifecycleEvent => ({ type: "terminate", skipsLinger })),
   fc.constant<LifecycleEvent>({ type: "fault" }),
   fc.constant<LifecycleEvent>({ type: "time" }),
-  fc.tuple(fc.constantFrom(...phases), fc.boolean()).map(([phase, clean]): LifecycleEvent => ({ type: "done", phase, clean })),
+  fc
+    .tuple(fc.constantFrom(...phases), fc.boolean())
+    .map(([phase, clean]): LifecycleEvent => ({ type: "done", phase, clean })),
 );
 
 test("Whatever happens, and however late it is told: states only go on, each action comes once and in order, and it ends in its time", () => {
@@ -243,11 +273,16 @@ test("Whatever happens, and however late it is told: states only go on, each act
           tell({ type: "time" });
         }
         expect(new Set(done).size).toBe(done.length);
-        expect(done).toEqual(done.toSorted((one, other) => order.indexOf(one) - order.indexOf(other)));
+        expect(done).toEqual(
+          done.toSorted((one, other) => order.indexOf(one) - order.indexOf(other)),
+        );
         const isTold = beganMs !== Number.POSITIVE_INFINITY;
-        expect([lifecycle.hasEnded, done.at(-1)]).toEqual(isTold ? [true, "exit"] : [false, undefined]);
+        expect([lifecycle.hasEnded, done.at(-1)]).toEqual(
+          isTold ? [true, "exit"] : [false, undefined],
+        );
         if (lifecycle.cutOff.length > 0) expect(lifecycle.exitCode).toBe(1);
-        if (isTold && happening.every(([afterMs]) => afterMs === 0)) expect(nowMs - beganMs).toBeLessThanOrEqual(times.totalMs);
+        if (isTold && happening.every(([afterMs]) => afterMs === 0))
+          expect(nowMs - beganMs).toBeLessThanOrEqual(times.totalMs);
       },
     ),
     { numRuns: 2_000 },

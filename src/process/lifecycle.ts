@@ -85,10 +85,18 @@ export interface Step {
   readonly actions: readonly LifecycleAction[];
 }
 
-const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];
+const phases: readonly ShutdownPhase[] = [
+  "draining",
+  "in-flight-drain",
+  "workers-stopped",
+  "resources-closed",
+  "flushed",
+];
 
 /** What is done as a phase is entered, and where it has taken too long. */
-const actionsOf: Readonly<Record<ShutdownPhase, { readonly enter: LifecycleAction; readonly cut?: LifecycleAction }>> = {
+const actionsOf: Readonly<
+  Record<ShutdownPhase, { readonly enter: LifecycleAction; readonly cut?: LifecycleAction }>
+> = {
   draining: { enter: "drain" },
   "in-flight-drain": { enter: "close-listener", cut: "cut-requests" },
   "workers-stopped": { enter: "finish-workers", cut: "cut-workers" },
@@ -123,13 +131,16 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
   const unchanged: Step = { lifecycle, actions: [] };
   switch (event.type) {
     case "started":
-      return state === "starting" ? { lifecycle: entering(lifecycle, "running", nowMs), actions: [] } : unchanged;
+      return state === "starting"
+        ? { lifecycle: entering(lifecycle, "running", nowMs), actions: [] }
+        : unchanged;
     case "fault":
       return begin({ ...lifecycle, exitCode: 1 }, false, nowMs);
     case "terminate": {
       const told = { ...lifecycle, signals: signals + 1 };
       if (signals === 0) return begin(told, event.skipsLinger === true, nowMs);
-      if (signals === 1) return { lifecycle: { ...told, deadlines: hurried(told, nowMs) }, actions: [] };
+      if (signals === 1)
+        return { lifecycle: { ...told, deadlines: hurried(told, nowMs) }, actions: [] };
       return { lifecycle: { ...told, exitCode: 1, hasEnded: true }, actions: ["exit"] };
     }
     case "done": {
@@ -144,7 +155,9 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
 /** When `time` has to be told next, in milliseconds since the epoch; `undefined` as long as nothing is due. */
 export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): number | undefined {
   if (deadlines === undefined || hasEnded) return undefined;
-  return state === "in-flight-drain" && !hasAborted ? deadlines.abortMs : deadlineOf(state as ShutdownPhase, deadlines);
+  return state === "in-flight-drain" && !hasAborted
+    ? deadlines.abortMs
+    : deadlineOf(state as ShutdownPhase, deadlines);
 }
 
 /** Begins the shutdown, unless it has begun. */
@@ -163,15 +176,23 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   if (due === undefined || due > nowMs) return { lifecycle, actions };
   const { state } = lifecycle;
   if (state === "in-flight-drain" && !lifecycle.hasAborted) {
-    return settled({ lifecycle: { ...lifecycle, hasAborted: true }, actions: [...actions, "abort-requests"] }, nowMs);
+    return settled(
+      { lifecycle: { ...lifecycle, hasAborted: true }, actions: [...actions, "abort-requests"] },
+      nowMs,
+    );
   }
   const phase = state as ShutdownPhase; // safe: only in a phase something is due
   const { cut } = actionsOf[phase];
   const isCut = phase !== "draining";
-  const late = isCut ? { ...lifecycle, exitCode: 1 as const, cutOff: [...lifecycle.cutOff, phase] } : lifecycle;
+  const late = isCut
+    ? { ...lifecycle, exitCode: 1 as const, cutOff: [...lifecycle.cutOff, phase] }
+    : lifecycle;
   const gone = next(late, nowMs);
   return settled(
-    { lifecycle: gone.lifecycle, actions: [...actions, ...(cut === undefined ? [] : [cut]), ...gone.actions] },
+    {
+      lifecycle: gone.lifecycle,
+      actions: [...actions, ...(cut === undefined ? [] : [cut]), ...gone.actions],
+    },
     nowMs,
   );
 }
@@ -179,7 +200,8 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
 /** The next phase, or the end. */
 function next(lifecycle: Lifecycle, nowMs: number): Step {
   const phase = phases[phases.indexOf(lifecycle.state as ShutdownPhase) + 1];
-  if (phase === undefined) return { lifecycle: { ...lifecycle, hasEnded: true }, actions: ["exit"] };
+  if (phase === undefined)
+    return { lifecycle: { ...lifecycle, hasEnded: true }, actions: ["exit"] };
   return { lifecycle: entering(lifecycle, phase, nowMs), actions: [actionsOf[phase].enter] };
 }
 

@@ -9,7 +9,11 @@ export interface ShutdownTimes {
 }
 
 /** The times of specification 8. */
-export const defaultTimes: ShutdownTimes = Object.freeze({ lingerMs: 3_000, drainMs: 30_000, totalMs: 40_000 });
+export const defaultTimes: ShutdownTimes = Object.freeze({
+  lingerMs: 3_000,
+  drainMs: 30_000,
+  totalMs: 40_000,
+});
 
 /** What has to be left for workers and resources, in milliseconds. */
 export const leastRestMs = 1_000;
@@ -37,7 +41,10 @@ export interface Deadlines {
 const abortLeadMs = 1_000;
 
 /** The deadlines of a shutdown that begins at `startMs`. What the drain leaves of the total is shared by those after it. */
-export function deadlinesFrom(startMs: number, { lingerMs, drainMs, totalMs }: ShutdownTimes): Deadlines {
+export function deadlinesFrom(
+  startMs: number,
+  { lingerMs, drainMs, totalMs }: ShutdownTimes,
+): Deadlines {
   const linger = startMs + lingerMs;
   const total = startMs + totalMs;
   const drain = Math.min(linger + drainMs, total);

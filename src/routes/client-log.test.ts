@@ -20,13 +20,19 @@ const send = async (body: unknown, as = newUser(), headers: Record<string, strin
   return { status: response.status, body: await response.json(), headers: response.headers };
 };
 const lines = () =>
-  app.logs.slice(began).filter(({ handler, msg }) => handler === "keelson.log.write" && msg !== "request.completed");
+  app.logs
+    .slice(began)
+    .filter(({ handler, msg }) => handler === "keelson.log.write" && msg !== "request.completed");
 
 test("a record becomes a line with the caller's tenant and user, its own fields, and the request ID of its sending", async () => {
   const user = newUser();
-  const answer = await send({ level: "warn", msg: "button.broken", page: "/cart", requestId: "page-7" }, user, {
-    "x-request-id": "log-1",
-  });
+  const answer = await send(
+    { level: "warn", msg: "button.broken", page: "/cart", requestId: "page-7" },
+    user,
+    {
+      "x-request-id": "log-1",
+    },
+  );
   expect(answer).toMatchObject({ status: 202, body: { accepted: 1 } });
   expect(lines()).toMatchObject([
     {
@@ -49,7 +55,10 @@ test("a list is a batch, and the same batch again is logged again", async () => 
     { level: "debug", msg: "two" },
   ];
   for (let n = 0; n < 2; n++) {
-    expect(await send(batch, user, { "x-request-id": "same" })).toMatchObject({ status: 202, body: { accepted: 2 } });
+    expect(await send(batch, user, { "x-request-id": "same" })).toMatchObject({
+      status: 202,
+      body: { accepted: 2 },
+    });
   }
   expect(lines().map(({ msg }) => msg)).toEqual(["one", "two", "one", "two"]);
   expect(await send([], user)).toMatchObject({ status: 202, body: { accepted: 0 } });
@@ -83,7 +92,10 @@ test("what the server says of a line cannot be said by a client, and secrets are
 });
 
 test("a record makes no metrics, and its fields stay at the top of the line", async () => {
-  const metrics = { Timestamp: 1, CloudWatchMetrics: [{ Namespace: "files", Dimensions: [[]], Metrics: [{ Name: "hits" }] }] };
+  const metrics = {
+    Timestamp: 1,
+    CloudWatchMetrics: [{ Namespace: "files", Dimensions: [[]], Metrics: [{ Name: "hits" }] }],
+  };
   await send([
     { level: "info", msg: "one", _aws: metrics, hits: -5 },
     { level: "info", msg: "two", CloudWatchMetrics: metrics.CloudWatchMetrics, Version: "0" },
@@ -95,12 +107,15 @@ test("a record makes no metrics, and its fields stay at the top of the line", as
     { data_CloudWatchMetrics: metrics.CloudWatchMetrics, Version: "0" },
     { clientRequestId: { _aws: metrics }, data__aws: 1, data_data__aws: metrics },
   ]);
-  for (const line of lines()) for (const name of ["_aws", "CloudWatchMetrics"]) expect(line).not.toHaveProperty(name);
+  for (const line of lines())
+    for (const name of ["_aws", "CloudWatchMetrics"]) expect(line).not.toHaveProperty(name);
 });
 
 test("a line says that a client has sent it, however much the record says besides", async () => {
   const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`field${n}`, n]));
-  const long = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`text${n}`, "x".repeat(8_000)]));
+  const long = Object.fromEntries(
+    Array.from({ length: 20 }, (_, n) => [`text${n}`, "x".repeat(8_000)]),
+  );
   await send([
     { level: "error", msg: "cart.broken", ...many },
     { level: "error", msg: "cart.broken", ...long },
@@ -116,7 +131,10 @@ test("a line says so, too, where an own Powertools Logger calls its source somet
   try {
     const body = { level: "error", msg: "cart.broken", source: "server" };
     expect((await owned.fetch("/log", { method: "POST", body, as: newUser() })).status).toBe(202);
-    expect(owned.logs.find(({ msg }) => msg === "cart.broken")).toMatchObject({ source: "client", data_source: "server" });
+    expect(owned.logs.find(({ msg }) => msg === "cart.broken")).toMatchObject({
+      source: "client",
+      data_source: "server",
+    });
   } finally {
     await owned.close();
   }
@@ -124,7 +142,10 @@ test("a line says so, too, where an own Powertools Logger calls its source somet
 
 test("nothing that a record says is lost to what the server adds", async () => {
   const user = newUser();
-  await send({ level: "info", msg: "all", source: 1, data_source: 2, requestId: 3, clientRequestId: 4 }, user);
+  await send(
+    { level: "info", msg: "all", source: 1, data_source: 2, requestId: 3, clientRequestId: 4 },
+    user,
+  );
 
   expect(lines()[0]).toMatchObject({
     source: "client",
@@ -152,7 +173,9 @@ test.each([
 ])("%j is refused whole, naming the fields", async (body, fields) => {
   const answer = await send(body);
   expect(answer.status).toBe(422);
-  expect((answer.body as { fields: { field: string }[] }).fields.map(({ field }) => field)).toEqual(fields);
+  expect((answer.body as { fields: { field: string }[] }).fields.map(({ field }) => field)).toEqual(
+    fields,
+  );
   expect(lines().filter(({ msg }) => msg === "fine")).toEqual([]);
 });
 

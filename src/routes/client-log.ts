@@ -79,7 +79,9 @@ function recordsOf(input: unknown): readonly ClientRecord[] {
     return [record];
   }
   if (body.length > maxRecords) {
-    throw new ValidationError([{ field: "body", error: `has ${body.length} records, more than ${maxRecords}` }]);
+    throw new ValidationError([
+      { field: "body", error: `has ${body.length} records, more than ${maxRecords}` },
+    ]);
   }
   const records = body.map((entry: unknown, index) => recordOf(entry, `${index}.`, fields));
   if (fields.length > 0) throw new ValidationError(fields);
@@ -88,16 +90,21 @@ function recordsOf(input: unknown): readonly ClientRecord[] {
 
 /** What a record says. The page's own request ID goes under a name that is not the server's. */
 function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRecord {
-  const given = typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
+  const given =
+    typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
   const { level, msg, requestId, ...data } = given;
   const added = requestId === undefined ? {} : { clientRequestId: requestId };
   const nameOf = renaming("data", Object.keys(data), (name) => Object.hasOwn(added, name));
-  if (!levels.includes(level)) fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
+  if (!levels.includes(level))
+    fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
   if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a text" });
   return {
     // Safe: where they are not, the record is refused with the fields.
     level: level as LogLevel,
     msg: msg as string,
-    data: { ...Object.fromEntries(Object.entries(data).map(([name, value]) => [nameOf(name), value])), ...added },
+    data: {
+      ...Object.fromEntries(Object.entries(data).map(([name, value]) => [nameOf(name), value])),
+      ...added,
+    },
   };
 }

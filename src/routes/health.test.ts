@@ -18,18 +18,31 @@ function health(checks: Record<string, ReadyCheck>) {
   });
   const [ready, live] = healthHandlers(runtime);
   const logs: Record<string, unknown>[] = [];
-  const log = createServerLogger({ environment: "test", env: {}, write: (line) => void logs.push(JSON.parse(line)) });
+  const log = createServerLogger({
+    environment: "test",
+    env: {},
+    write: (line) => void logs.push(JSON.parse(line)),
+  });
   const ask = async (handler = ready) =>
-    (await handler?.run({ user: anonymous, log } as never, {})) as { body: unknown; status: number };
+    (await handler?.run({ user: anonymous, log } as never, {})) as {
+      body: unknown;
+      status: number;
+    };
   return { logs, ask, live: () => ask(live), runtime, at: (ms: number) => (now = ms) };
 }
 
 test("a service without checks is ready, and 503 once it drains", async () => {
   const { ask, runtime, live } = health({});
 
-  expect(await ask()).toMatchObject({ status: 200, body: { status: "ready", state: "running", checks: {} } });
+  expect(await ask()).toMatchObject({
+    status: 200,
+    body: { status: "ready", state: "running", checks: {} },
+  });
   runtime.lifecycle.drain();
-  expect(await ask()).toMatchObject({ status: 503, body: { status: "unavailable", state: "draining" } });
+  expect(await ask()).toMatchObject({
+    status: 503,
+    body: { status: "unavailable", state: "draining" },
+  });
   expect(await live()).toEqual({ status: "live" });
 });
 
@@ -46,7 +59,9 @@ test("a check that says false, throws or rejects fails, and is named", async () 
 
   expect(await ask()).toMatchObject({
     status: 503,
-    body: { checks: { fine: "ok", sure: "ok", no: "failing", throws: "failing", rejects: "failing" } },
+    body: {
+      checks: { fine: "ok", sure: "ok", no: "failing", throws: "failing", rejects: "failing" },
+    },
   });
 });
 
@@ -112,8 +127,12 @@ test("a check that fails is logged once a change: when it fails, when the failur
   expect(await poll(() => Promise.reject(new NotFoundError("table", "files")))).toMatchObject([
     { level: "warn", msg: "health.check_failed", check: "db", error: "not_found" },
   ]);
-  expect(await poll(() => false)).toMatchObject([{ level: "error", check: "db", message: "it returned false" }]);
-  expect(await poll(() => undefined)).toMatchObject([{ level: "info", msg: "health.check_recovered", check: "db" }]);
+  expect(await poll(() => false)).toMatchObject([
+    { level: "error", check: "db", message: "it returned false" },
+  ]);
+  expect(await poll(() => undefined)).toMatchObject([
+    { level: "info", msg: "health.check_recovered", check: "db" },
+  ]);
   expect(await poll(() => false)).toHaveLength(1);
 });
 
@@ -122,7 +141,10 @@ test("once it drains it is 503 at once: no check runs, and one that hangs is wai
   try {
     const check = vi.fn(() => new Promise(() => {}));
     const { ask, at, runtime, logs } = health({ check });
-    const unavailable = { status: 503, body: { status: "unavailable", state: "draining", checks: {} } };
+    const unavailable = {
+      status: 503,
+      body: { status: "unavailable", state: "draining", checks: {} },
+    };
     const asked = ask();
     runtime.lifecycle.drain();
 

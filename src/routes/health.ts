@@ -24,7 +24,12 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   const results = (log: Logger): Promise<Results> => {
     const now = runtime.clock.now();
     if (last === undefined || now - last.at > cachedMs || now < last.at) {
-      last = { at: now, results: runChecks(checks, runtime.lifecycle.draining, (name, failure) => report(log, name, failure)) };
+      last = {
+        at: now,
+        results: runChecks(checks, runtime.lifecycle.draining, (name, failure) =>
+          report(log, name, failure),
+        ),
+      };
     }
     return last.results;
   };
@@ -33,7 +38,11 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
     // Asked again: a drain that began meanwhile has ended the checks.
     const { state } = runtime.lifecycle;
     const isReady = state === "running" && !Object.values(found).includes("failing");
-    const body = { status: isReady ? "ready" : "unavailable", state, checks: state === "running" ? found : {} };
+    const body = {
+      status: isReady ? "ready" : "unavailable",
+      state,
+      checks: state === "running" ? found : {},
+    };
     return reply(body, { status: isReady ? 200 : 503 });
   };
   const [readyRoute, liveRoute] = healthRoutes;
@@ -55,7 +64,11 @@ type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
 /** Is told what became of each check. */
 type Told = (name: string, failure: Failure | undefined) => void;
 
-async function runChecks(checks: ReadonlyMap<string, ReadyCheck>, draining: AbortSignal, told: Told): Promise<Results> {
+async function runChecks(
+  checks: ReadonlyMap<string, ReadyCheck>,
+  draining: AbortSignal,
+  told: Told,
+): Promise<Results> {
   const run = async ([name, check]: readonly [string, ReadyCheck]) => {
     const failure = await runCheck(check, draining);
     // What the drain has ended says nothing of the resource.

@@ -19,7 +19,9 @@ export function metricsPage({ metrics, server }: Runtime): HandlerDeclaration[] 
       body: "json",
       run: async () => {
         const { text, contentType } = await page();
-        return reply(text, { headers: { "content-type": contentType, "cache-control": "no-store" } });
+        return reply(text, {
+          headers: { "content-type": contentType, "cache-control": "no-store" },
+        });
       },
     },
   ];

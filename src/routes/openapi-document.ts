@@ -30,7 +30,11 @@ export async function createAnswer(server: DeclaredServer): Promise<HandlerDecla
   const { document, unsaid } = await serverDocument(server);
   const text = documentText(document);
   const etag = `"${hash("sha256", text, "base64url")}"`;
-  const headers = { "content-type": "application/json; charset=utf-8", "cache-control": "no-cache", etag };
+  const headers = {
+    "content-type": "application/json; charset=utf-8",
+    "cache-control": "no-cache",
+    etag,
+  };
   let isLogged = unsaid.length === 0;
   return ({ log, request }) => {
     if (!isLogged) log.warn("openapi.undescribed", { schemas: unsaid });

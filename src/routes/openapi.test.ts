@@ -16,8 +16,13 @@ const mugs = defineFeature("mugs", (r) => {
   });
 });
 const apps: TestApp[] = [];
-const start = async (openapi: ServerOptions["openapi"], environment: "development" | "production" | "test") => {
-  const app = await startTestApp(buildServer({ features: [mugs], ...(openapi !== undefined && { openapi }), environment }));
+const start = async (
+  openapi: ServerOptions["openapi"],
+  environment: "development" | "production" | "test",
+) => {
+  const app = await startTestApp(
+    buildServer({ features: [mugs], ...(openapi !== undefined && { openapi }), environment }),
+  );
   apps.push(app);
   return app;
 };
@@ -40,15 +45,21 @@ describe("GET /openapi.json", () => {
     expect(Object.keys(document.paths)).toEqual(["/mugs", "/log", "/health/ready", "/health/live"]);
     await app.fetch("/openapi.json");
     const warned = app.logs.filter(({ msg }) => msg === "openapi.undescribed");
-    expect(warned).toMatchObject([{ level: "warn", schemas: [{ where: "mugs.mug.count output: count", vendor: "zod" }] }]);
+    expect(warned).toMatchObject([
+      { level: "warn", schemas: [{ where: "mugs.mug.count output: count", vendor: "zod" }] },
+    ]);
   });
 
   test("is not sent again to who has it", async () => {
     const first = await app.fetch("/openapi.json");
     const etag = first.headers.get("etag") ?? "";
-    const again = await app.fetch("/openapi.json", { headers: { "if-none-match": `"other", ${etag}` } });
+    const again = await app.fetch("/openapi.json", {
+      headers: { "if-none-match": `"other", ${etag}` },
+    });
     expect([again.status, again.headers.get("etag"), await again.text()]).toEqual([304, etag, ""]);
-    expect((await app.fetch("/openapi.json", { headers: { "if-none-match": '"other"' } })).status).toBe(200);
+    expect(
+      (await app.fetch("/openapi.json", { headers: { "if-none-match": '"other"' } })).status,
+    ).toBe(200);
   });
 });
 
@@ -65,10 +76,16 @@ test.each([
 test("is there elsewhere for whom the server lets through, and describes itself", async () => {
   const app = await start({ access: access.admin }, "production");
   expect((await app.fetch("/openapi.json")).status).toBe(401);
-  const response = await app.fetch("/openapi.json", { as: { id: "ann", tenantId: "acme", roles: ["admin"] } });
+  const response = await app.fetch("/openapi.json", {
+    as: { id: "ann", tenantId: "acme", roles: ["admin"] },
+  });
   const { paths } = (await response.json()) as { paths: Readonly<Record<string, object>> };
   expect(paths["/openapi.json"]).toMatchObject({
-    get: { security: [{ bearer: [] }], "x-keelson-access": "admin", responses: { 200: {}, 304: {} } },
+    get: {
+      security: [{ bearer: [] }],
+      "x-keelson-access": "admin",
+      responses: { 200: {}, 304: {} },
+    },
   });
 });
 

@@ -2,7 +2,11 @@ import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { AccessRule } from "../identity/access.ts";
 
 /** A query of keelson's own, as it is declared. */
-export function ownQuery(name: string, route: string, access: AccessRule): Omit<HandlerDeclaration, "run"> {
+export function ownQuery(
+  name: string,
+  route: string,
+  access: AccessRule,
+): Omit<HandlerDeclaration, "run"> {
   return {
     kind: "query",
     feature: "keelson",

@@ -17,7 +17,12 @@ interface Asking extends DatabaseRequest {
  *
  * @throws AccessDeniedError for anybody else; TypeError without a reason.
  */
-export function openAcrossTenants(asking: Asking, adapters: Adapters, isSystem: boolean, reason: string): Database {
+export function openAcrossTenants(
+  asking: Asking,
+  adapters: Adapters,
+  isSystem: boolean,
+  reason: string,
+): Database {
   const { user, log } = asking;
   if (!isSystem && !allows(access.systemAdmin, user)) {
     throw new AccessDeniedError("ctx.acrossTenants takes systemAdmin");

@@ -27,7 +27,8 @@ export function changedInput({ raw, accepted: given }: AcceptedInput, changed: u
   const merged: Record<string, unknown> = Object.create(null);
   for (const [name, value] of Object.entries(changed)) {
     const isSame = Object.hasOwn(given, name) && isDeepStrictEqual(given[name], value);
-    if (Object.hasOwn(raw, name)) merged[name] = changedInput({ raw: raw[name], accepted: given[name] }, value);
+    if (Object.hasOwn(raw, name))
+      merged[name] = changedInput({ raw: raw[name], accepted: given[name] }, value);
     // A member that the schema has added, such as a default, is added again.
     else if (!isSame) merged[name] = value;
   }
@@ -42,7 +43,9 @@ export function copied(input: unknown, level = 0): unknown {
   if (level === maxLevels) return input;
   if (Array.isArray(input)) return input.map((item) => copied(item, level + 1));
   if (!isPlain(input)) return input;
-  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, copied(value, level + 1)]));
+  return Object.fromEntries(
+    Object.entries(input).map(([name, value]) => [name, copied(value, level + 1)]),
+  );
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {

@@ -15,7 +15,11 @@ import { startTestApp, type TestApp } from "../testing/index.ts";
 let validations = 0;
 /** What is sent has no password hash, a default and a number as a text; it is no result that the schema takes. */
 const account = z
-  .object({ id: z.string(), visits: z.number().default(0), contacts: z.record(z.string(), z.number()).optional() })
+  .object({
+    id: z.string(),
+    visits: z.number().default(0),
+    contacts: z.record(z.string(), z.number()).optional(),
+  })
   .transform((value) => {
     validations += 1;
     return { ...value, visits: `${value.visits} visits` };
@@ -52,13 +56,19 @@ const accounts = defineFeature("accounts", (r) => {
   r.query("account.slow", {
     route: "GET /slow",
     ...everyone,
-    output: { "~standard": { ...account["~standard"], validate: async (value) => account["~standard"].validate(value) } },
+    output: {
+      "~standard": {
+        ...account["~standard"],
+        validate: async (value) => account["~standard"].validate(value),
+      },
+    },
     handler,
   });
   r.query("account.has", {
     input: z.object({ pk: z.string() }),
     handler: async (ctx, Key) =>
-      (await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true }))).Item !== undefined,
+      (await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true })))
+        .Item !== undefined,
   });
   return { table };
 });
@@ -79,10 +89,14 @@ beforeEach(() => {
 });
 let keys = 0;
 const newKey = () => ({ "idempotency-key": `key-${++keys}` });
-const post = (headers: Record<string, string> = newKey(), of = app) => of.fetch("/account", { method: "POST", headers });
+const post = (headers: Record<string, string> = newKey(), of = app) =>
+  of.fetch("/account", { method: "POST", headers });
 const has = (pk: string, of = app) => of.call("accounts.account.has", { pk });
 const linesOf = (requestId: string, of = app) =>
-  of.logs.filter((line) => line["requestId"] === requestId && line["level"] !== "debug" && line["level"] !== "info");
+  of.logs.filter(
+    (line) =>
+      line["requestId"] === requestId && line["level"] !== "debug" && line["level"] !== "info",
+  );
 
 describe("what is sent is what the schema gives", () => {
   test.each<[string, unknown]>([
@@ -106,7 +120,10 @@ describe("what is sent is what the schema gives", () => {
     handle = () => reply(row, { status: 201, headers });
     const replied = await post();
     handle = () =>
-      Response.json(row, { status: 201, headers: { ...headers, "set-cookie": "a=1", digest: "x", "content-digest": "y" } });
+      Response.json(row, {
+        status: 201,
+        headers: { ...headers, "set-cookie": "a=1", digest: "x", "content-digest": "y" },
+      });
     const responded = await post();
 
     for (const response of [replied, responded]) {
@@ -114,7 +131,10 @@ describe("what is sent is what the schema gives", () => {
       expect(Object.fromEntries(response.headers)).toMatchObject(headers);
     }
     expect(responded.headers.getSetCookie()).toEqual(["a=1"]);
-    expect([responded.headers.has("digest"), responded.headers.has("content-digest")]).toEqual([false, false]);
+    expect([responded.headers.has("digest"), responded.headers.has("content-digest")]).toEqual([
+      false,
+      false,
+    ]);
   });
 
   test("to code that calls the handler too", async () => {
@@ -138,10 +158,16 @@ describe("what is sent is what the schema gives", () => {
 
   test.each<[string, Handle]>([
     ["returned as well", (ctx) => ctx.commit([put(ctx.requestId)], row)],
-    ["returned anew", async (ctx) => ({ ...(await ctx.commit([put(ctx.requestId)], row)), id: "another" })],
+    [
+      "returned anew",
+      async (ctx) => ({ ...(await ctx.commit([put(ctx.requestId)], row)), id: "another" }),
+    ],
     ["a Response", (ctx) => ctx.commit([put(ctx.requestId)], Response.json(row))],
     ["what nobody waits for", (ctx) => void ctx.commit([put(ctx.requestId)], row)],
-    ["followed by what does not fit", async (ctx) => void (await ctx.commit([put(ctx.requestId)], row))],
+    [
+      "followed by what does not fit",
+      async (ctx) => void (await ctx.commit([put(ctx.requestId)], row)),
+    ],
   ])("is committed with the items, and validated once: %s", async (_, committing) => {
     handle = committing;
     const requestId = `committed-${++keys}`;
@@ -164,11 +190,23 @@ describe("what is sent is what the schema gives", () => {
   test.each<[string, () => Response, string]>([
     ["of several chunks", () => chunked(json), "application/json"],
     ["with a mark of its byte order", () => chunked(`\ufeff${json}`), "application/json"],
-    ["said to be another type's JSON", typed("application/problem+json; x=y"), "application/problem+json; x=y"],
-    ["of a vendor with two suffixes", typed('Application/VND.a+b+JSON;profile="x"'), 'Application/VND.a+b+JSON;profile="x"'],
+    [
+      "said to be another type's JSON",
+      typed("application/problem+json; x=y"),
+      "application/problem+json; x=y",
+    ],
+    [
+      "of a vendor with two suffixes",
+      typed('Application/VND.a+b+JSON;profile="x"'),
+      'Application/VND.a+b+JSON;profile="x"',
+    ],
     ["of no application", typed("model/gltf+json"), "model/gltf+json"],
     ["said to be text", typed("text/json"), "text/json"],
-    ["whose type was given twice", typed("application/json, application/json"), "application/json, application/json"],
+    [
+      "whose type was given twice",
+      typed("application/json, application/json"),
+      "application/json, application/json",
+    ],
     [
       "in another charset",
       typed("application/json; charset=utf-16le; x=y", Buffer.from(json, "utf16le")),
@@ -179,14 +217,22 @@ describe("what is sent is what the schema gives", () => {
       typed('application/json;charset="UTF-16"', Buffer.from(`\ufeff${json}`, "utf16le")),
       "application/json; charset=utf-8",
     ],
-    ["said to be in another charset", typed("application/json; charset=iso-8859-1"), "application/json; charset=utf-8"],
+    [
+      "said to be in another charset",
+      typed("application/json; charset=iso-8859-1"),
+      "application/json; charset=utf-8",
+    ],
     ["not compressed", () => chunked(json, { "content-encoding": "Identity" }), "application/json"],
   ])("of a Response %s, to whoever asks for it", async (_, returned, type) => {
     handle = returned;
     for (const response of [await app.fetch("/account"), await post()]) {
       const text = await response.text();
 
-      expect([response.status, JSON.parse(text), response.headers.get("content-type")]).toEqual([200, sent, type]);
+      expect([response.status, JSON.parse(text), response.headers.get("content-type")]).toEqual([
+        200,
+        sent,
+        type,
+      ]);
       expect(response.headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
     }
     expect(await app.call("accounts.account.ask")).toEqual([sent, sent]);
@@ -201,7 +247,8 @@ describe("what is sent is what the schema gives", () => {
         pull: async (controller) => {
           const part = parts.shift();
           if (part === undefined) return controller.close();
-          for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+          for (let turn = 0; turn < 3; turn++)
+            await new Promise((resolve) => setImmediate(resolve));
           controller.enqueue(Buffer.from(part));
         },
       });
@@ -229,7 +276,12 @@ describe("what is sent is what the schema gives", () => {
     const quiet = defineFeature("quiet", (r) => {
       const output = z.looseObject({}).transform(() => undefined);
       r.query("item.value", { route: "GET /value", ...everyone, output, handler: () => row });
-      r.query("item.response", { route: "GET /response", ...everyone, output, handler: () => Response.json(row) });
+      r.query("item.response", {
+        route: "GET /response",
+        ...everyone,
+        output,
+        handler: () => Response.json(row),
+      });
     });
     const own = await startTestApp(buildServer({ features: [quiet] }));
     try {
@@ -257,7 +309,12 @@ test("hooks get what the schema gives, once for a write, whether it commits or r
       new Response(Buffer.from(JSON.stringify(row), "utf16le"), {
         headers: { "content-type": "application/json; charset=utf-16le" },
       });
-    for (const does of [() => row, () => Response.json(row), utf16, (ctx: PipelineContext) => ctx.commit([], reply(row))]) {
+    for (const does of [
+      () => row,
+      () => Response.json(row),
+      utf16,
+      (ctx: PipelineContext) => ctx.commit([], reply(row)),
+    ]) {
       [results.length, validations] = [0, 0];
       handle = does;
 
@@ -272,12 +329,27 @@ test("hooks get what the schema gives, once for a write, whether it commits or r
 describe("the schema says nothing of", () => {
   const stream = () => new Response("text").body;
   test.each<[string, () => unknown, number, string]>([
-    ["bytes", () => reply(Buffer.from("bytes"), { headers: { "content-type": "text/plain" } }), 200, "bytes"],
-    ["a buffer", () => reply(new ArrayBuffer(1), { headers: { "content-type": "text/plain" } }), 200, "\0"],
+    [
+      "bytes",
+      () => reply(Buffer.from("bytes"), { headers: { "content-type": "text/plain" } }),
+      200,
+      "bytes",
+    ],
+    [
+      "a buffer",
+      () => reply(new ArrayBuffer(1), { headers: { "content-type": "text/plain" } }),
+      200,
+      "\0",
+    ],
     ["a stream", () => reply(stream(), { headers: { "content-type": "text/plain" } }), 200, "text"],
     ["an error", () => reply({ error: "gone" }, { status: 410 }), 410, '{"error":"gone"}'],
     ["a redirect", () => reply(undefined, { status: 302, headers: { location: "/" } }), 302, ""],
-    ["a Response that is an error", () => Response.json({ error: "gone" }, { status: 410 }), 410, '{"error":"gone"}'],
+    [
+      "a Response that is an error",
+      () => Response.json({ error: "gone" }, { status: 410 }),
+      410,
+      '{"error":"gone"}',
+    ],
     ["a Response that is no JSON", () => new Response("text"), 200, "text"],
   ])("%s", async (_, returned, status, text) => {
     handle = returned;
@@ -299,7 +371,10 @@ describe("the schema says nothing of", () => {
     const headers = newKey();
     const [first, again] = [await post(headers), await post(headers)];
 
-    expect([await first.json(), again.headers.get("idempotent-replayed")]).toMatchObject([{ error: "internal_error" }, "true"]);
+    expect([await first.json(), again.headers.get("idempotent-replayed")]).toMatchObject([
+      { error: "internal_error" },
+      "true",
+    ]);
   });
 
   test("a handler without one", async () => {
@@ -308,16 +383,24 @@ describe("the schema says nothing of", () => {
 });
 
 describe("a result that does not fit", () => {
-  const jsonOf = (body: string | Buffer<ArrayBuffer>, more = "", headers: Record<string, string> = {}) =>
-    new Response(body, { headers: { "content-type": `application/json${more}`, ...headers } });
+  const jsonOf = (
+    body: string | Buffer<ArrayBuffer>,
+    more = "",
+    headers: Record<string, string> = {},
+  ) => new Response(body, { headers: { "content-type": `application/json${more}`, ...headers } });
 
   test("is one whose JSON is compressed, and the line says so", async () => {
     handle = () => jsonOf(gzipSync(JSON.stringify(row)), "", { "content-encoding": "gzip" });
     const requestId = `wrong-${++keys}`;
     const response = await app.fetch("/account", { headers: { "x-request-id": requestId } });
 
-    expect([response.status, (await response.json()) as unknown]).toMatchObject([500, { error: "response_mismatch" }]);
-    expect(JSON.stringify(linesOf(requestId))).toContain("return it as it is, without a content-encoding");
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([
+      500,
+      { error: "response_mismatch" },
+    ]);
+    expect(JSON.stringify(linesOf(requestId))).toContain(
+      "return it as it is, without a content-encoding",
+    );
   });
 
   test("is no JSON of a Response that is too large to be read: that is an error of its own, and its stream ends", async () => {
@@ -330,7 +413,9 @@ describe("a result that does not fit", () => {
     });
     handle = () => new Response(endless, { headers: { "content-type": "application/json" } });
 
-    expect(await (await app.fetch("/account")).json()).toMatchObject({ error: "response_too_large" });
+    expect(await (await app.fetch("/account")).json()).toMatchObject({
+      error: "response_too_large",
+    });
     expect(isCancelled).toBe(true);
   });
 
@@ -343,35 +428,55 @@ describe("a result that does not fit", () => {
       () => new Response(secret, { headers: { "content-type": "application/json" } }),
       ["result"],
     ],
-    ["a Response whose text is none in UTF-8", () => jsonOf(Buffer.from([0x22, 0xff, 0x22])), ["result"]],
-    ["a Response in a charset that nobody knows", () => jsonOf('{"id":"ann"}', "; charset=x-none"), ["result"]],
+    [
+      "a Response whose text is none in UTF-8",
+      () => jsonOf(Buffer.from([0x22, 0xff, 0x22])),
+      ["result"],
+    ],
+    [
+      "a Response in a charset that nobody knows",
+      () => jsonOf('{"id":"ann"}', "; charset=x-none"),
+      ["result"],
+    ],
     ["a Response that has no text", () => jsonOf(""), ["result"]],
     ["nothing", () => undefined, ["result"]],
-  ])("is a 500 and one line that names handler and paths, and no value: %s", async (_, returned, at) => {
-    handle = returned;
-    const requestId = `wrong-${++keys}`;
-    const response = await app.fetch("/account", { headers: { "x-request-id": requestId } });
+  ])(
+    "is a 500 and one line that names handler and paths, and no value: %s",
+    async (_, returned, at) => {
+      handle = returned;
+      const requestId = `wrong-${++keys}`;
+      const response = await app.fetch("/account", { headers: { "x-request-id": requestId } });
 
-    expect([response.status, await response.json()]).toEqual([
-      500,
-      { error: "response_mismatch", message: "The server's answer is not what it should be", requestId },
-    ]);
-    const what = `accounts.account.show: the result does not fit its output schema at ${at.join(", ")}; `;
-    expect(linesOf(requestId)).toEqual([
-      expect.objectContaining({
-        level: "error",
-        msg: "request.failed",
-        error: "response_mismatch",
-        handler: "accounts.account.show",
-        causes: expect.arrayContaining([expect.objectContaining({ message: expect.stringContaining(what) })]),
-      }),
-    ]);
-    expect(JSON.stringify(linesOf(requestId))).not.toMatch(/hash|example\.com/);
-  });
+      expect([response.status, await response.json()]).toEqual([
+        500,
+        {
+          error: "response_mismatch",
+          message: "The server's answer is not what it should be",
+          requestId,
+        },
+      ]);
+      const what = `accounts.account.show: the result does not fit its output schema at ${at.join(", ")}; `;
+      expect(linesOf(requestId)).toEqual([
+        expect.objectContaining({
+          level: "error",
+          msg: "request.failed",
+          error: "response_mismatch",
+          handler: "accounts.account.show",
+          causes: expect.arrayContaining([
+            expect.objectContaining({ message: expect.stringContaining(what) }),
+          ]),
+        }),
+      ]);
+      expect(JSON.stringify(linesOf(requestId))).not.toMatch(/hash|example\.com/);
+    },
+  );
 
   test.each<[string, Handle]>([
     ["commits it", (ctx) => ctx.commit([put(`wrong of ${ctx.requestId}`)], wrong)],
-    ["commits it as a Response", (ctx) => ctx.commit([put(`wrong of ${ctx.requestId}`)], Response.json(wrong))],
+    [
+      "commits it as a Response",
+      (ctx) => ctx.commit([put(`wrong of ${ctx.requestId}`)], Response.json(wrong)),
+    ],
     [
       "returns it after it has published",
       async (ctx) => {
@@ -386,7 +491,11 @@ describe("a result that does not fit", () => {
     const first = await post(headers);
     await app.settled();
 
-    expect([first.status, await has(`wrong of ${requestId}`), app.events]).toEqual([500, false, []]);
+    expect([first.status, await has(`wrong of ${requestId}`), app.events]).toEqual([
+      500,
+      false,
+      [],
+    ]);
     expect(linesOf(requestId)).toHaveLength(1);
     handle = () => row;
     const again = await post(headers);
@@ -417,10 +526,18 @@ describe("a result that does not fit", () => {
       },
     };
     const own = await startTestApp(
-      buildServer({ features: [defineFeature("many", (r) => r.query("item.show", { output, handler: () => 1 as never }))] }),
+      buildServer({
+        features: [
+          defineFeature("many", (r) => r.query("item.show", { output, handler: () => 1 as never })),
+        ],
+      }),
     );
     try {
-      const places = ["a.0.*", deep.slice(0, 20).join("."), ..."01234567".split("").map((index) => `p${index}`)].join(", ");
+      const places = [
+        "a.0.*",
+        deep.slice(0, 20).join("."),
+        ..."01234567".split("").map((index) => `p${index}`),
+      ].join(", ");
       await expect(own.call("many.item.show")).rejects.toMatchObject({
         cause: {
           message: `many.item.show: the result does not fit its output schema at ${places}; mend the handler or the schema`,
@@ -444,7 +561,12 @@ describe("with mismatch: send, a result that does not fit", () => {
 
     expect([response.status, await response.json()]).toEqual([200, wrong]);
     expect(linesOf(requestId, sends)).toEqual([
-      expect.objectContaining({ level: "warn", msg: "response.mismatch", handler: "accounts.account.show", paths }),
+      expect.objectContaining({
+        level: "warn",
+        msg: "response.mismatch",
+        handler: "accounts.account.show",
+        paths,
+      }),
     ]);
   });
 
@@ -454,8 +576,15 @@ describe("with mismatch: send, a result that does not fit", () => {
     const headers = { ...newKey(), "x-request-id": requestId };
     const [first, again] = [await post(headers, sends), await post(headers, sends)];
 
-    expect([await first.json(), await again.json(), again.headers.get("idempotent-replayed")]).toEqual([wrong, wrong, "true"]);
-    expect([await has(requestId, sends), linesOf(requestId, sends).map(({ msg }) => msg)]).toEqual([true, ["response.mismatch"]]);
+    expect([
+      await first.json(),
+      await again.json(),
+      again.headers.get("idempotent-replayed"),
+    ]).toEqual([wrong, wrong, "true"]);
+    expect([await has(requestId, sends), linesOf(requestId, sends).map(({ msg }) => msg)]).toEqual([
+      true,
+      ["response.mismatch"],
+    ]);
   });
 
   test("is warned of once a request, however often it is asked for", async () => {
@@ -463,7 +592,9 @@ describe("with mismatch: send, a result that does not fit", () => {
     const requestId = `sent-${++keys}`;
 
     expect(await sends.call("accounts.account.ask", {}, { requestId })).toEqual([wrong, wrong]);
-    expect(linesOf(requestId, sends)).toEqual([expect.objectContaining({ handler: "accounts.account.show", paths })]);
+    expect(linesOf(requestId, sends)).toEqual([
+      expect.objectContaining({ handler: "accounts.account.show", paths }),
+    ]);
   });
 
   test("is what the schema gives where it does fit", async () => {
@@ -473,7 +604,11 @@ describe("with mismatch: send, a result that does not fit", () => {
 
 test("with check: development, production sends what handlers return, and never asks the schema", async () => {
   const own = await startTestApp(
-    buildServer({ features: [accounts], environment: "production", output: { check: "development" } }),
+    buildServer({
+      features: [accounts],
+      environment: "production",
+      output: { check: "development" },
+    }),
   );
   try {
     expect(await (await own.fetch("/account")).json()).toEqual(row);

@@ -39,7 +39,8 @@ export function checkOutput(
   const { output } = declaration;
   const { environment, server } = scope.runtime;
   if (output === undefined) return returned;
-  if (environment === "production" && server.options.output?.check === "development") return returned;
+  if (environment === "production" && server.options.output?.check === "development")
+    return returned;
   return checked(declaration, output, returned, scope, log);
 }
 
@@ -60,12 +61,20 @@ async function checked(
       body = result.value;
     } catch (error) {
       // Its message alone: what caused it quotes the body.
-      return misfit(declaration, result, ["result"], scope, log, new TypeError((error as TypeError).message));
+      return misfit(
+        declaration,
+        result,
+        ["result"],
+        scope,
+        log,
+        new TypeError((error as TypeError).message),
+      );
     }
   }
   const validation = schema["~standard"].validate(body);
   const outcome = validation instanceof Promise ? await validation : validation;
-  if (outcome.issues !== undefined) return misfit(declaration, result, pathsOf(outcome.issues), scope, log);
+  if (outcome.issues !== undefined)
+    return misfit(declaration, result, pathsOf(outcome.issues), scope, log);
   if (isReply(result)) return Object.freeze({ ...result, body: outcome.value });
   return result instanceof ReadResponse ? withValue(result, outcome.value) : outcome.value;
 }
@@ -85,10 +94,20 @@ function isRaw(body: unknown): boolean {
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];
 
 /** The same answer with another value, written as JSON. Headers that vouch for the bytes of before are left out. */
-function withValue({ status, headers: given, cookies }: ReadResponse, value: unknown): ReadResponse {
-  const headers = Object.fromEntries(Object.entries(given).filter(([name]) => !digests.includes(name)));
+function withValue(
+  { status, headers: given, cookies }: ReadResponse,
+  value: unknown,
+): ReadResponse {
+  const headers = Object.fromEntries(
+    Object.entries(given).filter(([name]) => !digests.includes(name)),
+  );
   headers["content-type"] = inUtf8(String(given["content-type"]));
-  return new ReadResponse({ status, headers, cookies, body: value === undefined ? undefined : jsonText(value) });
+  return new ReadResponse({
+    status,
+    headers,
+    cookies,
+    body: value === undefined ? undefined : jsonText(value),
+  });
 }
 
 /** Gives the result as it is where the server sends it all the same. @throws FrameworkError `response_mismatch` otherwise. */

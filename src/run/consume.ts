@@ -85,8 +85,10 @@ export async function consumeEvent(
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
   const declaration = registry.events.get(type);
   // Not permanent: in a rolling deployment the next process may know it.
-  if (declaration === undefined) throw new Error(`the event ${type} is declared by no feature of this server`);
-  const refuse = (problems: string) => new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
+  if (declaration === undefined)
+    throw new Error(`the event ${type} is declared by no feature of this server`);
+  const refuse = (problems: string) =>
+    new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.schema, event.payload, refuse);
   const { keptDays } = declaration;
   const shared = { ...event, payload };
@@ -109,7 +111,11 @@ export async function consumeEvent(
           if (projection === undefined) return run(ctx, shared);
           const { projectLive } = await import("./project-event.ts");
           // Safe: a projection of events that are not kept fails the boot.
-          return projectLive(scope, adapters, ctx, { projection, event: shared, keptDays: keptDays as number });
+          return projectLive(scope, adapters, ctx, {
+            projection,
+            event: shared,
+            keptDays: keptDays as number,
+          });
         },
       }),
     ),
@@ -131,8 +137,10 @@ export async function runJob(
   const { name, jobId, tenantId, causedBy, origRequestId } = job;
   const isDelivery = name === runtime.deliveryJob.name;
   const declaration = isDelivery ? runtime.deliveryJob : runtime.server.registry.jobs.get(name);
-  if (declaration === undefined) throw new Error(`the job ${name} is declared by no feature of this server`);
-  const refuse = (problems: string) => new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
+  if (declaration === undefined)
+    throw new Error(`the job ${name} is declared by no feature of this server`);
+  const refuse = (problems: string) =>
+    new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.input, job.payload, refuse);
   return consumeOnce(runtime, adapters, {
     key: messageClaim("job", name, jobId, tenantId),
@@ -164,14 +172,21 @@ function channelOf({ payload }: JobMessage): string | undefined {
 }
 
 /** Where it is noted that a consumer has handled an event, or that a job is done. */
-export function messageClaim(kind: "event" | "job", handler: string, id: string, tenantId: string | undefined): ClaimKey {
+export function messageClaim(
+  kind: "event" | "job",
+  handler: string,
+  id: string,
+  tenantId: string | undefined,
+): ClaimKey {
   return claimKey([kind, handler, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId);
 }
 
 const severity = ["skipped", "processed", "handed-back", "failed"] as const;
 
 function worst(outcomes: readonly Consumed[]): Consumed {
-  return outcomes.reduce<Consumed>((one, other) => (rank(other) > rank(one) ? other : one), { kind: "skipped" });
+  return outcomes.reduce<Consumed>((one, other) => (rank(other) > rank(one) ? other : one), {
+    kind: "skipped",
+  });
 }
 
 /** A failure that a retry may mend outranks a permanent one: the message has to be redelivered for it. */
@@ -184,18 +199,35 @@ function rank(outcome: Consumed): number {
 const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
 /** Runs a task in its scope. A duplicate in the same process waits for the first, and is then skipped. Never throws. */
-export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Task): Promise<Consumed> {
+export async function consumeOnce(
+  runtime: Runtime,
+  adapters: Adapters,
+  task: Task,
+): Promise<Consumed> {
   const { key, handler, cause, deadlineMs, logFields, parent } = task;
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
   const running = keyText(key);
   // However the first ends, the second looks at the claim itself.
-  for (let other = runtime.inFlight.get(running); other !== undefined; other = runtime.inFlight.get(running)) {
+  for (
+    let other = runtime.inFlight.get(running);
+    other !== undefined;
+    other = runtime.inFlight.get(running)
+  ) {
     await Promise.allSettled([other.work]);
   }
   const { event, channel } = task.facts();
   const subject = { kind: task.kind, about: event ?? channel ?? handler, id: task.id };
-  const facts = { requestId, user, handler, deadlineMs, isSystem: asksSystem(cause), logFields, parent, subject };
+  const facts = {
+    requestId,
+    user,
+    handler,
+    deadlineMs,
+    isSystem: asksSystem(cause),
+    logFields,
+    parent,
+    subject,
+  };
   const work = runInMessageScope(runtime, facts, (scope) => observed(scope, adapters, task));
   runtime.inFlight.set(running, { work, handler, ids: logFields });
   try {
@@ -217,13 +249,26 @@ async function observed(scope: RequestScope, adapters: Adapters, task: Task): Pr
 
 /** Never throws: other consumers of the event are running. */
 async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
-  const { key, logPrefix, id, cause, deadlineMs, hasReusableKey, retentionMs = messageRetentionMs(0) } = task;
+  const {
+    key,
+    logPrefix,
+    id,
+    cause,
+    deadlineMs,
+    hasReusableKey,
+    retentionMs = messageRetentionMs(0),
+  } = task;
   const { runtime, log } = scope;
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
       claim: { kind: "message", key, hasReusableKey, deadlineMs, retentionMs, replayedHeaders: [] },
-      cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
+      cause: {
+        causedBy: id,
+        origRequestId: cause.origRequestId,
+        tenantId: cause.tenantId,
+        userId: cause.userId,
+      },
       handle: (ctx) => task.run(ctx, scope),
       own: task.own,
       answerOf: () => done,
@@ -233,7 +278,10 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
       case "replayed":
         return { kind: "skipped" };
       case "running":
-        return { kind: "handed-back", afterMs: Math.max(0, ended.untilMs + skewMs - runtime.clock.now()) };
+        return {
+          kind: "handed-back",
+          afterMs: Math.max(0, ended.untilMs + skewMs - runtime.clock.now()),
+        };
       // Another run has taken over: the redelivery shows whether that one was done.
       case "redeliver":
         return { kind: "handed-back", afterMs: 0 };
@@ -241,7 +289,10 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
         return { kind: "processed" };
     }
   } catch (error) {
-    const { level, data } = describeError(error, { requestId: "", environment: runtime.environment }).log;
+    const { level, data } = describeError(error, {
+      requestId: "",
+      environment: runtime.environment,
+    }).log;
     log[level](`${logPrefix}.failed`, data);
     return { kind: "failed", error };
   }

@@ -47,17 +47,27 @@ const guarded = defineFeature("guarded", (r) => {
     ...(tenantId === undefined ? {} : { tenantId }),
   });
   const query = (name: string, rule: AccessRule) =>
-    r.query(`caller.${name}`, { route: `GET /${name}`, access: rule, output: caller, handler: seen });
+    r.query(`caller.${name}`, {
+      route: `GET /${name}`,
+      access: rule,
+      output: caller,
+      handler: seen,
+    });
   r.query("caller.open", { output: caller, handler: seen });
   query("everyone", access.everyone);
   query("authenticated", access.authenticated);
   query("tenant", access.tenant);
   query("editor", access.roles("editor"));
-  query("combined", access.allOf(access.everyone, access.anyOf(access.admin, access.roles("editor"))));
+  query(
+    "combined",
+    access.allOf(access.everyone, access.anyOf(access.admin, access.roles("editor"))),
+  );
 
   const config = r.config({
     keys: {
-      asked: createTenantConfig("text", { computed: async (ctx) => (await ctx.query("guarded.caller.tenant", {})).id ?? "" }),
+      asked: createTenantConfig("text", {
+        computed: async (ctx) => (await ctx.query("guarded.caller.tenant", {})).id ?? "",
+      }),
     },
   });
   r.query("ask.all", { route: "GET /ask", access: access.everyone, handler: ask });
@@ -99,7 +109,12 @@ const denied = (rule: string, name: string) => [
 const combined = "allOf(everyone, anyOf(admin, roles(editor)))";
 const answers = {
   nobody: {
-    ...{ open: {}, everyone: {}, authenticated: refused("authenticated", "authenticated"), tenant: refused("tenant", "tenant") },
+    ...{
+      open: {},
+      everyone: {},
+      authenticated: refused("authenticated", "authenticated"),
+      tenant: refused("tenant", "tenant"),
+    },
     ...{ editor: refused("roles(editor)", "editor"), combined: refused(combined, "combined") },
   },
   ann: {
@@ -113,11 +128,14 @@ test.each([
   ["nobody", undefined, answers.nobody],
   ["a user", ann, answers.ann],
   ["a user with the role", { ...ann, roles: ["editor"] }, answers.editor],
-])("ctx.query of a request refuses %s where the rule of its target does", async (_, as, expected) => {
-  const response = await app.fetch("/ask", as === undefined ? {} : { as });
+])(
+  "ctx.query of a request refuses %s where the rule of its target does",
+  async (_, as, expected) => {
+    const response = await app.fetch("/ask", as === undefined ? {} : { as });
 
-  expect(await response.json()).toEqual(expected);
-});
+    expect(await response.json()).toEqual(expected);
+  },
+);
 
 test("ctx.query in a job refuses a user without roles, and a job without a user, where the rule of its target does", async () => {
   await app.fetch("/later", { method: "POST", as: { ...ann, roles: ["editor"] } });
@@ -136,7 +154,9 @@ test("a job that a schedule caused for a tenant may ask what requires a tenant, 
     r.schedule("report.nightly", {
       cron: "* * * * *",
       handler: async (ctx, { at }) => {
-        await ctx.enqueue("reports.report.make" as never, { at: at.toISOString() } as never, { tenantId: "acme" });
+        await ctx.enqueue("reports.report.make" as never, { at: at.toISOString() } as never, {
+          tenantId: "acme",
+        });
       },
     });
     r.job("report.make", {
@@ -154,13 +174,18 @@ test("a job that a schedule caused for a tenant may ask what requires a tenant, 
     const [acme, none] = [{ tenantId: "acme" }, "a tenant and no user"];
     expect(heard).toEqual({
       ...{ open: acme, everyone: acme, tenant: acme },
-      ...{ authenticated: refused("authenticated", "authenticated", none), editor: refused("roles(editor)", "editor", none) },
+      ...{
+        authenticated: refused("authenticated", "authenticated", none),
+        editor: refused("roles(editor)", "editor", none),
+      },
       combined: refused(combined, "combined", none),
     });
     isAsking = false;
     own.clock.advance(60_000);
     // Names the query and the reason, for whoever reads the failing test.
-    await expect(own.settled()).rejects.toThrow(String(refused("authenticated", "authenticated", none)[2]));
+    await expect(own.settled()).rejects.toThrow(
+      String(refused("authenticated", "authenticated", none)[2]),
+    );
   } finally {
     await own.close();
   }

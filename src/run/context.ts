@@ -1,9 +1,18 @@
 import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
-import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
+import {
+  type ComputedNode,
+  type ComputedValues,
+  createComputedValues,
+} from "../config/read/computed-values.ts";
 import { type ConfigReads, parameterUsed } from "../config/read/config-reads.ts";
-import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } from "../config/read/key-rows.ts";
+import {
+  createHeldDecisions,
+  type Decision,
+  type HeldDecisions,
+  type RowView,
+} from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
@@ -42,12 +51,20 @@ export interface Contexts {
 }
 
 /** Makes the `ctx` of one query (specification 2.6): the scope knows its handler and its user, the adapters are open. */
-export function createContext(scope: RequestScope, adapters: Adapters, parts: ContextParts): PipelineContext {
+export function createContext(
+  scope: RequestScope,
+  adapters: Adapters,
+  parts: ContextParts,
+): PipelineContext {
   return createContexts(scope, adapters, parts).of("query");
 }
 
 /** Makes the contexts of one run. They share its configuration session. */
-export function createContexts(scope: RequestScope, adapters: Adapters, parts: ContextParts): Contexts {
+export function createContexts(
+  scope: RequestScope,
+  adapters: Adapters,
+  parts: ContextParts,
+): Contexts {
   const session = new Session(scope, adapters, parts, scope.user);
   return { of: (owner) => new Context(session, session.log, undefined, owner) };
 }
@@ -99,7 +116,9 @@ class Session implements OperatorSession, DatabaseRequest {
   }
 
   get rows(): RowView {
-    this.#rows ??= this.runtime.configRows.view(this, (read) => this.log.warn("config.stale", { ...read }));
+    this.#rows ??= this.runtime.configRows.view(this, (read) =>
+      this.log.warn("config.stale", { ...read }),
+    );
     return this.#rows;
   }
 
@@ -176,9 +195,12 @@ class Context implements PipelineContext {
   readonly user: User;
   readonly log: Logger;
   readonly requestId: string;
-  readonly config: PipelineContext["config"] = (handle) => readConfig(this.#session, handle, this.#node);
-  readonly query: PipelineContext["query"] = (name, input) => runQuery(this.#session, name, input, this.#node);
-  readonly commit: PipelineContext["commit"] = (items, result) => commit(this.#session, this.#owner, items, result);
+  readonly config: PipelineContext["config"] = (handle) =>
+    readConfig(this.#session, handle, this.#node);
+  readonly query: PipelineContext["query"] = (name, input) =>
+    runQuery(this.#session, name, input, this.#node);
+  readonly commit: PipelineContext["commit"] = (items, result) =>
+    commit(this.#session, this.#owner, items, result);
   readonly db: Database;
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
@@ -194,7 +216,10 @@ class Context implements PipelineContext {
 
   // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
   static {
-    const member = (name: keyof PipelineContext, get: (session: Session, owner: ContextOwner) => unknown) =>
+    const member = (
+      name: keyof PipelineContext,
+      get: (session: Session, owner: ContextOwner) => unknown,
+    ) =>
       Object.defineProperty(Context.prototype, name, {
         get(this: Context) {
           return get(this.#session, this.#owner);
@@ -214,7 +239,8 @@ class Context implements PipelineContext {
     );
     member(
       "unschedule",
-      (session, owner) => (jobId: string) => start(session, owner, "unschedule", (effects) => effects.unschedule(jobId)),
+      (session, owner) => (jobId: string) =>
+        start(session, owner, "unschedule", (effects) => effects.unschedule(jobId)),
     );
     member(
       "step",
@@ -227,7 +253,10 @@ class Context implements PipelineContext {
       return Object.freeze({ send });
     });
     // Safe: the events that are read are checked against the schema of their type.
-    member("events", (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never);
+    member(
+      "events",
+      (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never,
+    );
     member("metrics", (session) => ownMetrics(session.runtime.metrics, session.log));
     member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }
@@ -250,7 +279,11 @@ class Context implements PipelineContext {
   }
 }
 
-function readConfig<Value>(session: Session, handle: ConfigKeyHandle<Value>, node: ComputedNode | undefined): Promise<Value> {
+function readConfig<Value>(
+  session: Session,
+  handle: ConfigKeyHandle<Value>,
+  node: ComputedNode | undefined,
+): Promise<Value> {
   const held = session.known?.get(handle?.id);
   if (held !== undefined) {
     const nowMs = session.clock.now();
@@ -264,12 +297,19 @@ function readConfig<Value>(session: Session, handle: ConfigKeyHandle<Value>, nod
   }
   const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
   // Safe: what is resolved at once is held, with the promise that all who read it get.
-  const value = resolved instanceof Promise ? resolved.then(plainValue) : (session.held.get(key.id) as Decision).value;
+  const value =
+    resolved instanceof Promise
+      ? resolved.then(plainValue)
+      : (session.held.get(key.id) as Decision).value;
   return value as Promise<Value>; // safe: as above
 }
 
 /** Loaded with the first: few handlers look at events of before. */
-async function* readEvents(session: Session, type: string, range: EventRange | undefined): AsyncGenerator<KeptEvent> {
+async function* readEvents(
+  session: Session,
+  type: string,
+  range: EventRange | undefined,
+): AsyncGenerator<KeptEvent> {
   const { tenantEvents } = await import("./tenant-events.ts");
   yield* tenantEvents(session, session.keptEvents, type, range);
 }
@@ -288,9 +328,15 @@ function start<Started>(
   return commits.start(owner, work);
 }
 
-function commit<Result>(session: Session, owner: ContextOwner, items: readonly CommitItem[], result: Result): Promise<Result> {
+function commit<Result>(
+  session: Session,
+  owner: ContextOwner,
+  items: readonly CommitItem[],
+  result: Result,
+): Promise<Result> {
   const { commits } = session.parts;
-  if (commits === undefined || owner === "query") throw new Error("ctx.commit: a query reads; commit in a write");
+  if (commits === undefined || owner === "query")
+    throw new Error("ctx.commit: a query reads; commit in a write");
   return commits.commit(owner, items, result);
 }
 
@@ -298,7 +344,12 @@ function plainValue({ value }: Resolved): unknown {
   return value;
 }
 
-async function runQuery(session: Session, name: string, input: unknown, node: ComputedNode | undefined): Promise<never> {
+async function runQuery(
+  session: Session,
+  name: string,
+  input: unknown,
+  node: ComputedNode | undefined,
+): Promise<never> {
   const { runtime } = session;
   const declaration = runtime.server.registry.handlers.get(name);
   if (declaration?.kind !== "query") {
@@ -307,10 +358,16 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
     );
   }
   // Its handler may rely on what the rule asks for, whoever calls.
-  if (declaration.access !== undefined) assertAllowed(declaration.access, session.user, declaration.name);
+  if (declaration.access !== undefined)
+    assertAllowed(declaration.access, session.user, declaration.name);
   const ctx = new Context(session, session.logFor(declaration.name), node, "query");
   const accepted = await validateInput(declaration.input, input);
-  const result = await receiveResult(declaration, declaration.run(ctx, accepted), session.scope, ctx.log);
+  const result = await receiveResult(
+    declaration,
+    declaration.run(ctx, accepted),
+    session.scope,
+    ctx.log,
+  );
   // Safe: the query's own declaration promises this type, and its schema gives it.
   return bodyOf(result) as never;
 }

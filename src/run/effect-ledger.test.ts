@@ -23,7 +23,8 @@ function inPhase(phase: RunPhase): EffectLedger<string> {
   return ledger;
 }
 
-const ask = (ledger: EffectLedger<string>, caller: EffectCaller) => ledger.start(caller, "ctx.publish", "publish");
+const ask = (ledger: EffectLedger<string>, caller: EffectCaller) =>
+  ledger.start(caller, "ctx.publish", "publish");
 
 describe("an effect that is asked for", () => {
   test.each<[RunPhase, EffectCaller, string]>([
@@ -69,7 +70,9 @@ describe("ctx.commit", () => {
     if (message === undefined) ledger.begin("handler");
     else expect(() => ledger.begin("handler")).toThrow(`ctx.commit: ${message}`);
     expect(ledger.phase).toBe(message === undefined ? "waiting" : phase);
-    expect(() => inPhase(phase).begin("hook")).toThrow("ctx.commit: a hook commits nothing; return the items from its `commit`");
+    expect(() => inPhase(phase).begin("hook")).toThrow(
+      "ctx.commit: a hook commits nothing; return the items from its `commit`",
+    );
   });
 });
 
@@ -126,7 +129,11 @@ describe("an attempt", () => {
 describe("an ordinal", () => {
   test("counts what is asked for of one kind and name", () => {
     const ledger = new EffectLedger<string>(false);
-    expect([ledger.ordinal("event", "a"), ledger.ordinal("event", "a"), ledger.ordinal("event", "b")]).toEqual([0, 1, 0]);
+    expect([
+      ledger.ordinal("event", "a"),
+      ledger.ordinal("event", "a"),
+      ledger.ordinal("event", "b"),
+    ]).toEqual([0, 1, 0]);
     expect([ledger.ordinal("later", "a"), ledger.ordinal("event", "a")]).toEqual([0, 2]);
   });
 
@@ -154,9 +161,12 @@ describe("an ordinal", () => {
 
 test("whatever a handler does, an effect is written exactly as often as its attempt, and never with another", () => {
   type Deed = "ask" | "commit fails" | "commit is written" | "commit is lost";
-  const deeds = fc.array(fc.constantFrom<Deed>("ask", "ask", "commit fails", "commit is written", "commit is lost"), {
-    maxLength: 12,
-  });
+  const deeds = fc.array(
+    fc.constantFrom<Deed>("ask", "ask", "commit fails", "commit is written", "commit is lost"),
+    {
+      maxLength: 12,
+    },
+  );
   fc.assert(
     fc.property(fc.boolean(), deeds, (hasHooks, program) => {
       const ledger = new EffectLedger<number>(hasHooks);
@@ -195,7 +205,11 @@ test("whatever a handler does, an effect is written exactly as often as its atte
         }
       }
       expect({ written, dropped }).toEqual(expected);
-      expect(callers.every((caller) => ledger.phase === "open" || throws(() => ledger.start(caller, "c", "v")))).toBe(true);
+      expect(
+        callers.every(
+          (caller) => ledger.phase === "open" || throws(() => ledger.start(caller, "c", "v")),
+        ),
+      ).toBe(true);
     }),
     { numRuns: 1_000 },
   );

@@ -14,7 +14,15 @@
  *
  * Effects that stay are part of every attempt.
  */
-export type RunPhase = "before" | "open" | "waiting" | "joining" | "writing" | "committed" | "unknown" | "ended";
+export type RunPhase =
+  | "before"
+  | "open"
+  | "waiting"
+  | "joining"
+  | "writing"
+  | "committed"
+  | "unknown"
+  | "ended";
 
 /** The caller of an effect or a commit. */
 export type EffectCaller = "handler" | "hook";
@@ -81,7 +89,9 @@ export class EffectLedger<Effect> {
       case "joining":
         if (caller === "hook") return this.#attempt;
     }
-    throw new Error(`${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\``);
+    throw new Error(
+      `${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\``,
+    );
   }
 
   /**
@@ -111,7 +121,8 @@ export class EffectLedger<Effect> {
    * @throws Error for a hook, and if the run is committing or has committed. Such a call is not an attempt, so it drops nothing.
    */
   begin(caller: EffectCaller): void {
-    if (caller === "hook") throw new Error("ctx.commit: a hook commits nothing; return the items from its `commit`");
+    if (caller === "hook")
+      throw new Error("ctx.commit: a hook commits nothing; return the items from its `commit`");
     if (this.#phase !== "open") throw new Error(`ctx.commit: ${beginRefusals[this.#phase]}`);
     this.#phase = "waiting";
   }
@@ -153,7 +164,9 @@ export class EffectLedger<Effect> {
   }
 }
 
-function copyOf(ordinals: ReadonlyMap<string, number> | undefined): Map<string, number> | undefined {
+function copyOf(
+  ordinals: ReadonlyMap<string, number> | undefined,
+): Map<string, number> | undefined {
   return ordinals === undefined ? undefined : new Map(ordinals);
 }
 

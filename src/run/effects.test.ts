@@ -32,32 +32,58 @@ const notes = defineFeature("notes", (r) => {
   r.event("note.written", text);
   r.event("note.unheard", z.object({ text: z.string().optional() }));
   r.on("note.written", "hear", async (ctx, event) => {
-    heard.push({ ...event, requestId: ctx.requestId, user: ctx.user, signal: ctx.signal, request: ctx.request });
+    heard.push({
+      ...event,
+      requestId: ctx.requestId,
+      user: ctx.user,
+      signal: ctx.signal,
+      request: ctx.request,
+    });
   });
-  r.job("note.print", { input: text, handler: async (_ctx, payload) => void heard.push(payload.text) });
+  r.job("note.print", {
+    input: text,
+    handler: async (_ctx, payload) => void heard.push(payload.text),
+  });
   r.job("note.sort", {
     input: text.extend({ shelf: z.string() }),
     dedupKey: (payload) => payload.text,
     order: ({ shelf }) => shelf,
     handler: async (_ctx, payload) => void heard.push(payload.text),
   });
-  r.job("note.mine", { input: text, dedupScope: "user", handler: async (ctx) => void heard.push(ctx.user.id) });
+  r.job("note.mine", {
+    input: text,
+    dedupScope: "user",
+    handler: async (ctx) => void heard.push(ctx.user.id),
+  });
   r.job("note.keyed", {
     input: z.object({ key: z.unknown() }),
     dedupKey: ({ key }) => key as string, // as plain JavaScript gives anything
     handler: async () => undefined,
   });
-  r.channel("wall", { input: text, send: async (_ctx, message, { id }) => void heard.push([message.text, id]) });
-  r.write("note.do", { route: "POST /do", access: access.everyone, handler: async (ctx) => work(ctx) });
+  r.channel("wall", {
+    input: text,
+    send: async (_ctx, message, { id }) => void heard.push([message.text, id]),
+  });
+  r.write("note.do", {
+    route: "POST /do",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx),
+  });
   r.write("note.commit", {
     route: "POST /commit",
     access: access.authenticated,
     handler: async (ctx) => {
       await work(ctx);
-      return ctx.commit([{ Put: { TableName: table.name, Item: { pk: "n" } } }], { committed: true });
+      return ctx.commit([{ Put: { TableName: table.name, Item: { pk: "n" } } }], {
+        committed: true,
+      });
     },
   });
-  r.query("note.look", { route: "GET /look", access: access.everyone, handler: async (ctx) => work(ctx) });
+  r.query("note.look", {
+    route: "GET /look",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx),
+  });
 });
 const ann = { id: "ann", tenantId: "acme" };
 const bob = { id: "bob", tenantId: "acme" };
@@ -72,8 +98,10 @@ beforeEach(() => {
   heard = [];
 });
 
-const post = (path: string, as = ann, headers: Record<string, string> = {}) => app.fetch(path, { body: {}, as, headers });
-const lastError = () => String(app.logs.filter(({ msg }) => msg === "request.failed").at(-1)?.["message"]);
+const post = (path: string, as = ann, headers: Record<string, string> = {}) =>
+  app.fetch(path, { body: {}, as, headers });
+const lastError = () =>
+  String(app.logs.filter(({ msg }) => msg === "request.failed").at(-1)?.["message"]);
 const seen = () => ({ events: app.events.length, jobs: app.jobs.length });
 
 describe("an event", () => {
@@ -81,7 +109,11 @@ describe("an event", () => {
     work = (ctx) => ctx.publish("note.written", { text: "one" });
     const answer = await post("/commit", ann, { "x-request-id": "cause-1" });
     expect(answer.status).toBe(200);
-    expect(app.events.at(-1)).toMatchObject({ type: "note.written", payload: { text: "one" }, causedBy: "cause-1" });
+    expect(app.events.at(-1)).toMatchObject({
+      type: "note.written",
+      payload: { text: "one" },
+      causedBy: "cause-1",
+    });
     await app.settled();
     expect(heard).toEqual([
       {
@@ -106,7 +138,9 @@ describe("an event", () => {
     expect((await post("/do")).status).toBe(204);
     expect((await app.fetch("/do", { body: {} })).status).toBe(204);
     await app.settled();
-    expect(heard).toMatchObject([{ user: { id: "ann" } }, { user: { id: undefined, tenantId: undefined } }].sort());
+    expect(heard).toMatchObject(
+      [{ user: { id: "ann" } }, { user: { id: undefined, tenantId: undefined } }].sort(),
+    );
   });
 
   test("goes also with an answer that sets a cookie, which is never stored", async () => {
@@ -137,7 +171,8 @@ describe("an event", () => {
   test("is one and the same where a write is sent again", async () => {
     const before = seen();
     work = (ctx) => ctx.publish("note.written", { text: "again" });
-    for (let repeat = 0; repeat < 3; repeat += 1) await post("/commit", ann, { "idempotency-key": "again" });
+    for (let repeat = 0; repeat < 3; repeat += 1)
+      await post("/commit", ann, { "idempotency-key": "again" });
     await app.settled();
     expect(seen()).toEqual({ ...before, events: before.events + 1 });
     expect(heard).toHaveLength(1);
@@ -151,7 +186,11 @@ describe("an event", () => {
   });
 
   test.each([
-    ["no feature declares", (ctx: PipelineContext) => ctx.publish("note.unknown" as "note.written", { text: "" }), "declare it"],
+    [
+      "no feature declares",
+      (ctx: PipelineContext) => ctx.publish("note.unknown" as "note.written", { text: "" }),
+      "declare it",
+    ],
     [
       "does not fit",
       (ctx: PipelineContext) => ctx.publish("note.written", { text: 1 as never }),
@@ -162,7 +201,11 @@ describe("an event", () => {
       (ctx: PipelineContext) => ctx.publish("note.written", { text: "", requestId: "r" } as never),
       "keelson's own",
     ],
-    ["is too large", (ctx: PipelineContext) => ctx.publish("note.written", { text: "x".repeat(262_144) }), "EventBridge takes"],
+    [
+      "is too large",
+      (ctx: PipelineContext) => ctx.publish("note.written", { text: "x".repeat(262_144) }),
+      "EventBridge takes",
+    ],
   ])("that %s fails the write, and nothing is published", async (_, publish, why) => {
     const before = seen();
     work = publish;
@@ -178,7 +221,9 @@ describe("an event", () => {
       await ctx.publish("note.written", { text: "late" });
     };
     expect((await post("/do", ann, { "idempotency-key": "late" })).status).toBe(200);
-    expect(app.logs.find(({ msg }) => msg === "once.threw_after_commit")?.["message"]).toContain("publish before ctx.commit");
+    expect(app.logs.find(({ msg }) => msg === "once.threw_after_commit")?.["message"]).toContain(
+      "publish before ctx.commit",
+    );
     work = (ctx) => ctx.publish("note.written", { text: "read" });
     expect((await app.fetch("/look")).status).toBe(500);
     expect(lastError()).toContain("ctx.publish: a query reads");
@@ -190,10 +235,14 @@ describe("an event", () => {
     const before = seen();
     expect((await post("/commit")).status).toBe(200);
     expect(seen()).toEqual(before);
-    expect(app.logs.slice(-2)).toContainEqual(expect.objectContaining({ msg: "event.dispatch_failed", level: "warn" }));
+    expect(app.logs.slice(-2)).toContainEqual(
+      expect.objectContaining({ msg: "event.dispatch_failed", level: "warn" }),
+    );
     await app.settled();
     expect(heard).toHaveLength(1);
-    expect(app.logs).toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1, left: 0 }));
+    expect(app.logs).toContainEqual(
+      expect.objectContaining({ msg: "outbox.swept", dispatched: 1, left: 0 }),
+    );
   });
 
   test("whose dispatch takes long does not hold up the answer", async () => {
@@ -214,7 +263,9 @@ test("what a write has committed is its answer, whatever it throws or returns la
     const answer = await post("/do", ann, headers);
     expect([answer.status, await answer.json()]).toEqual([200, { committed: true }]);
   }
-  expect(app.logs.filter(({ msg, message }) => msg === "once.threw_after_commit" && message === "later")).toHaveLength(2);
+  expect(
+    app.logs.filter(({ msg, message }) => msg === "once.threw_after_commit" && message === "later"),
+  ).toHaveLength(2);
   work = async (ctx) => {
     await ctx.commit([], { committed: true });
     return { returned: true };
@@ -262,14 +313,17 @@ describe("a job", () => {
       thrown = await ctx.enqueue("notes.note.keyed", { key }).catch((error: unknown) => error);
     };
     await app.fetch("/do", { method: "POST", as: ann });
-    expect(thrown).toEqual(new TypeError(`dedupKey of notes.note.keyed gave ${shown}; let it give a text`));
+    expect(thrown).toEqual(
+      new TypeError(`dedupKey of notes.note.keyed gave ${shown}; let it give a text`),
+    );
     work = (ctx) => ctx.enqueue("notes.note.keyed", { key: 7 });
     expect((await app.fetch("/do", { method: "POST", as: ann })).ok).toBe(true);
   });
 
   test("of one order runs after those before it", async () => {
     work = async (ctx) => {
-      for (const name of ["1", "2", "3", "4"]) await ctx.enqueue("notes.note.sort", { text: `order ${name}`, shelf: "one" });
+      for (const name of ["1", "2", "3", "4"])
+        await ctx.enqueue("notes.note.sort", { text: `order ${name}`, shelf: "one" });
     };
     await post("/do");
     await app.settled();
@@ -292,8 +346,16 @@ describe("a job", () => {
       (ctx: PipelineContext) => ctx.enqueue("notes.note.unknown" as never, {} as never),
       "declare it with r.job",
     ],
-    ["does not fit", (ctx: PipelineContext) => ctx.enqueue("notes.note.print", {} as never), "does not fit its schema (text: "],
-    ["is too large", (ctx: PipelineContext) => ctx.enqueue("notes.note.print", { text: "x".repeat(262_144) }), "SQS takes"],
+    [
+      "does not fit",
+      (ctx: PipelineContext) => ctx.enqueue("notes.note.print", {} as never),
+      "does not fit its schema (text: ",
+    ],
+    [
+      "is too large",
+      (ctx: PipelineContext) => ctx.enqueue("notes.note.print", { text: "x".repeat(262_144) }),
+      "SQS takes",
+    ],
   ])("that %s is not enqueued", async (_, enqueue, why) => {
     work = enqueue;
     expect((await post("/do")).status).toBe(500);
@@ -350,7 +412,11 @@ describe("a delivery", () => {
     work = (ctx) => ctx.delivery.send("log", { text: "anonymous" }, { key: "anonymous" });
     await app.fetch("/do", { body: {} });
     await app.settled();
-    expect(app.deliveries.at(-1)).toMatchObject({ channel: "log", message: { text: "anonymous" }, tenantId: undefined });
+    expect(app.deliveries.at(-1)).toMatchObject({
+      channel: "log",
+      message: { text: "anonymous" },
+      tenantId: undefined,
+    });
   });
 
   test.each([

@@ -88,12 +88,22 @@ export class RunEffects {
     const { registry } = this.#scope.runtime.server;
     const declaration = registry.events.get(type);
     if (declaration === undefined) {
-      throw new Error(`ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`);
+      throw new Error(
+        `ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`,
+      );
     }
     const { keptDays } = declaration;
     const eventId = this.#eventId(type, keptDays !== undefined);
-    await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
-    const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
+    await checkPayload(declaration.schema, payload, (problems) =>
+      misfit("ctx.publish", `the payload of ${type}`, problems),
+    );
+    const event = {
+      kind: "shared",
+      type,
+      eventId,
+      payload: eventPayload(type, payload),
+      ...this.#cause,
+    } as const;
     const proof = await (await this.#scope.runtime.messages.open()).signEvent(event);
     this.#scope.spans?.named(eventId);
     const trace = this.#scope.trace.headers();
@@ -111,7 +121,9 @@ export class RunEffects {
   ): Promise<{ readonly jobId: string }> {
     const declaration = this.#scope.runtime.server.registry.jobs.get(name);
     if (declaration === undefined) {
-      throw new Error(`ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`);
+      throw new Error(
+        `ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`,
+      );
     }
     assertKnownOptions("ctx.enqueue", options, enqueueOptions);
     const cause = this.#causeFor(options?.tenantId);
@@ -125,13 +137,25 @@ export class RunEffects {
       await checkPayload(declaration.input, payload, refuse);
       const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
       // One of its own: what enqueues itself again and again would otherwise be dropped as its own repeat.
-      const { text, ...queued } = await this.#queued({ ...declaration, dedupKey: () => jobId }, job);
-      this.#ledger.hold(attempt, { kind: "job", name, row: dueRow({ jobId, name, tenantId: job.tenantId, text, ...queued }) });
+      const { text, ...queued } = await this.#queued(
+        { ...declaration, dedupKey: () => jobId },
+        job,
+      );
+      this.#ledger.hold(attempt, {
+        kind: "job",
+        name,
+        row: dueRow({ jobId, name, tenantId: job.tenantId, text, ...queued }),
+      });
       return { jobId };
     }
     const jobId = derivedId(this.#run.seed(), "job", name, this.#ledger.ordinalAtOnce("job", name));
     await checkPayload(declaration.input, payload, refuse);
-    const { text, ...queued } = await this.#queued(declaration, { jobId, name, payload: jobPayload(name, payload), ...cause });
+    const { text, ...queued } = await this.#queued(declaration, {
+      jobId,
+      name,
+      payload: jobPayload(name, payload),
+      ...cause,
+    });
     const { jobs } = await this.#adapters.messaging.open();
     await jobs.send(text, queued);
     this.#scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
@@ -142,7 +166,10 @@ export class RunEffects {
     const { duePlace } = await import("../events/later.ts");
     const place = duePlace(jobId);
     if (place === undefined) return false;
-    const isTakenBack = await (await this.#adapters.dueJobs.open()).takeBack(place, this.#cause.tenantId);
+    const isTakenBack = await (await this.#adapters.dueJobs.open()).takeBack(
+      place,
+      this.#cause.tenantId,
+    );
     if (isTakenBack) this.#scope.log.info("job.unscheduled", { unscheduledId: jobId });
     return isTakenBack;
   }
@@ -158,7 +185,9 @@ export class RunEffects {
     const declaration = runtime.channels.get(channel);
     if (declaration === undefined) {
       const known = [...runtime.channels.keys()].join(", ");
-      throw new Error(`ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`);
+      throw new Error(
+        `ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`,
+      );
     }
     const ownId = this.#derive("delivery", channel);
     if (typeof message !== "object" || message === null || Array.isArray(message)) {
@@ -169,7 +198,10 @@ export class RunEffects {
     );
     const { tenantId } = this.#cause;
     // A key of the caller's makes it one and the same wherever it comes from.
-    const jobId = key === undefined ? ownId : derivedId("delivery", tenantId === undefined ? "-" : `=${tenantId}`, channel, key);
+    const jobId =
+      key === undefined
+        ? ownId
+        : derivedId("delivery", tenantId === undefined ? "-" : `=${tenantId}`, channel, key);
     const delivery: Delivery = {
       channel,
       message: wirePayload(message, `ctx.delivery.send: the message for ${channel}`),
@@ -178,16 +210,29 @@ export class RunEffects {
     const job = { jobId, name: deliveryJob, payload: delivery, ...this.#cause };
     const { text, ...queued } = await this.#queued(runtime.deliveryJob, job);
     const { queuedRow } = await import("../events/later.ts");
-    const row = queuedRow(runtime.clock.now(), { jobId, name: deliveryJob, tenantId, text, ...queued });
+    const row = queuedRow(runtime.clock.now(), {
+      jobId,
+      name: deliveryJob,
+      tenantId,
+      text,
+      ...queued,
+    });
     this.#ledger.hold(attempt, { kind: "delivery", name: channel, row });
   }
 
-  async #step(caller: EffectCaller, name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown> {
+  async #step(
+    caller: EffectCaller,
+    name: string,
+    options: StepOptions,
+    call: (key: string) => unknown,
+  ): Promise<unknown> {
     const held = this.#run.held();
     if (held === undefined) throw new Error(noClaim);
     this.#ledger.start(caller, "ctx.step", "begin a step");
     // Loaded with the first step: no other run needs it.
-    this.#opening ??= import("./open-steps.ts").then(({ openSteps }) => openSteps(this.#scope, this.#adapters, this.#runs, held));
+    this.#opening ??= import("./open-steps.ts").then(({ openSteps }) =>
+      openSteps(this.#scope, this.#adapters, this.#runs, held),
+    );
     this.#steps = await this.#opening;
     return this.#steps.step(name, options, call);
   }
@@ -195,8 +240,10 @@ export class RunEffects {
   /** Where a job comes from: a run of the system may enqueue it for a tenant. */
   #causeFor(tenantId: string | undefined): Cause {
     if (tenantId === undefined) return this.#cause;
-    if (!this.#scope.isSystem) throw new AccessDeniedError("ctx.enqueue for a tenant takes a run of the system");
-    if (!isIdentifier(tenantId)) throw new TypeError(`ctx.enqueue: tenantId is ${quoted(tenantId)}; use a text`);
+    if (!this.#scope.isSystem)
+      throw new AccessDeniedError("ctx.enqueue for a tenant takes a run of the system");
+    if (!isIdentifier(tenantId))
+      throw new TypeError(`ctx.enqueue: tenantId is ${quoted(tenantId)}; use a text`);
     return { ...this.#cause, tenantId };
   }
 
@@ -205,10 +252,16 @@ export class RunEffects {
     if (!usesMessages(this.#scope.runtime.server.registry)) throw new Error(noQueue);
     const { name, tenantId, userId, payload } = job;
     const identity = { name, tenantId, userId: dedupScope === "user" ? userId : undefined };
-    const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
+    const known =
+      dedupKey === undefined
+        ? ["payload", payload]
+        : ["key", keyOf("dedupKey", name, dedupKey(payload))];
     // An anonymous request's job may do less than an equal one of the system, so it does not replace one.
     const deduplicationId = jobHash(identity, asksSystem(job) ? [...known, "system"] : known);
-    const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
+    const group =
+      order === undefined
+        ? deduplicationId
+        : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
     const proof = await (await this.#scope.runtime.messages.open()).signJob(job);
     this.#scope.spans?.named(job.jobId);
     const text = jobText(job, { proof, trace: this.#scope.trace.headers() });
@@ -242,7 +295,11 @@ export class RunEffects {
 
 type DeliveryMessage = Readonly<Record<string, unknown>>;
 
-const enqueueOptions: readonly string[] = ["delaySeconds", "at", "tenantId"] satisfies (keyof EnqueueOptions)[];
+const enqueueOptions: readonly string[] = [
+  "delaySeconds",
+  "at",
+  "tenantId",
+] satisfies (keyof EnqueueOptions)[];
 
 /** What is asked of a job that is enqueued. */
 export type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
@@ -250,7 +307,9 @@ export type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order"
 /** As text: objects would all be one, and so would what is absent. */
 function keyOf(option: string, job: string, key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return String(key);
-  throw new TypeError(`${option} of ${job} gave ${key === null ? "null" : typeof key}; let it give a text`);
+  throw new TypeError(
+    `${option} of ${job} gave ${key === null ? "null" : typeof key}; let it give a text`,
+  );
 }
 
 const noClaim =

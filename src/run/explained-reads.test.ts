@@ -8,7 +8,8 @@ const own = { tenantId: "acme", userId: "ann" };
 test("a header is bounded, and says how many reads it leaves out", () => {
   for (const count of [90, 1_500]) {
     const reads = createExplainedReads();
-    for (let index = 0; index < count; index += 1) reads.note(own, `long:config:${"k".repeat(40)}-${index}`, "default", index);
+    for (let index = 0; index < count; index += 1)
+      reads.note(own, `long:config:${"k".repeat(40)}-${index}`, "default", index);
     const headers: Record<string, string> = {};
     reads.addTo(headers, operator);
 
@@ -37,7 +38,8 @@ test("a read for another tenant or user says so", () => {
 
 test("of several reads of a key the last counts, however many were before", () => {
   const reads = createExplainedReads();
-  for (let index = 0; index < 1_000; index += 1) reads.note(own, `k:config:${index}`, "default", undefined);
+  for (let index = 0; index < 1_000; index += 1)
+    reads.note(own, `k:config:${index}`, "default", undefined);
   reads.note(own, "k:config:0", "tenant-row", 1);
   const headers: Record<string, string> = {};
   reads.addTo(headers, operator);

@@ -37,7 +37,8 @@ export function createExplainedReads(): ExplainedReads {
       if (!allows(access.systemAdmin, user)) return;
       const members = [...reads.values()].map((read) => memberOf(read, user));
       const isReplay = headers["idempotent-replayed"] === "true";
-      headers["x-keelson-config"] = listOf(members, forgotten) ?? (isReplay ? "none;replayed" : "none");
+      headers["x-keelson-config"] =
+        listOf(members, forgotten) ?? (isReplay ? "none;replayed" : "none");
       headers["cache-control"] = "no-store";
     },
   };

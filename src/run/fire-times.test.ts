@@ -15,13 +15,23 @@ function wallClock(timeZone: string): (atMs: number) => number {
   const known = clocks.get(timeZone);
   if (known !== undefined) return known;
   const format = new Intl.DateTimeFormat("en-US", {
-    ...{ timeZone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric" },
+    ...{
+      timeZone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+    },
   });
   const shown = new Map<number, number>();
   const clock = (atMs: number) => {
     const found = shown.get(atMs);
     if (found !== undefined) return found;
-    const parts = Object.fromEntries(format.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]));
+    const parts = Object.fromEntries(
+      format.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]),
+    );
     const { year = 0, month = 0, day = 0, hour = 0, minute = 0 } = parts;
     const wallMs = Date.UTC(year, month - 1, day, hour, minute);
     shown.set(atMs, wallMs);
@@ -47,8 +57,11 @@ const names = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 function matches(field: string, number: number): boolean {
   return field.split(",").some((part) => {
     const [range = "", step = "1"] = part.split("/");
-    const [from = "", to = from] = range === "*" ? ["0", "99"] : range.split("-").map((end) => numberOf(end));
-    return number >= Number(from) && number <= Number(to) && (number - Number(from)) % Number(step) === 0;
+    const [from = "", to = from] =
+      range === "*" ? ["0", "99"] : range.split("-").map((end) => numberOf(end));
+    return (
+      number >= Number(from) && number <= Number(to) && (number - Number(from)) % Number(step) === 0
+    );
   });
 }
 
@@ -62,9 +75,14 @@ function bruteForce(cron: string, timeZone: string, fromMs: number, toMs: number
   const shown = wallClock(timeZone);
   const fires = (wallMs: number) => {
     const wall = new Date(wallMs);
-    return matches(minutes, wall.getUTCMinutes()) && matches(hours, wall.getUTCHours()) && matches(weekday, wall.getUTCDay());
+    return (
+      matches(minutes, wall.getUTCMinutes()) &&
+      matches(hours, wall.getUTCHours()) &&
+      matches(weekday, wall.getUTCDay())
+    );
   };
-  const isRealTime = hours.includes("*") || Array.from({ length: 24 }).every((_, one) => matches(hours, one));
+  const isRealTime =
+    hours.includes("*") || Array.from({ length: 24 }).every((_, one) => matches(hours, one));
   const found = new Set<number>();
   let latest = shown(fromMs - day);
   for (let atMs = fromMs - day; atMs < toMs; atMs += minute) {
@@ -74,7 +92,8 @@ function bruteForce(cron: string, timeZone: string, fromMs: number, toMs: number
       continue;
     }
     // All that the clock shows for the first time or has skipped since.
-    for (let skipped = latest + minute; skipped <= wall; skipped += minute) if (fires(skipped)) found.add(atMs);
+    for (let skipped = latest + minute; skipped <= wall; skipped += minute)
+      if (fires(skipped)) found.add(atMs);
     latest = Math.max(latest, wall);
   }
   return [...found].filter((atMs) => atMs >= fromMs);
@@ -83,14 +102,16 @@ function bruteForce(cron: string, timeZone: string, fromMs: number, toMs: number
 function forwards(cron: string, timeZone: string, fromMs: number, toMs: number): number[] {
   const { next } = fireTimes(cron, timeZone);
   const found: number[] = [];
-  for (let atMs = next(fromMs - 1); atMs !== undefined && atMs < toMs; atMs = next(atMs)) found.push(atMs);
+  for (let atMs = next(fromMs - 1); atMs !== undefined && atMs < toMs; atMs = next(atMs))
+    found.push(atMs);
   return found;
 }
 
 function backwards(cron: string, timeZone: string, fromMs: number, toMs: number): number[] {
   const { last } = fireTimes(cron, timeZone);
   const found: number[] = [];
-  for (let atMs = last(toMs - 1); atMs !== undefined && atMs >= fromMs; atMs = last(atMs - 1)) found.unshift(atMs);
+  for (let atMs = last(toMs - 1); atMs !== undefined && atMs >= fromMs; atMs = last(atMs - 1))
+    found.unshift(atMs);
   return found;
 }
 
@@ -100,7 +121,9 @@ const around = (changeMs: number) => [changeMs - 5 * hour, changeMs + 5 * hour] 
 const zones = ["Europe/Paris", "America/New_York", "Australia/Lord_Howe", "America/Santiago"];
 const number = (end: number) => fc.integer({ min: 0, max: end });
 const field = (end: number) => {
-  const range = fc.tuple(number(end), number(end)).map((ends) => ends.sort((one, other) => one - other).join("-"));
+  const range = fc
+    .tuple(number(end), number(end))
+    .map((ends) => ends.sort((one, other) => one - other).join("-"));
   const part = fc.oneof(number(end).map(String), range, fc.constant("*"));
   const stepped = fc
     .oneof(range, fc.constant("*"))
@@ -139,17 +162,29 @@ describe.each(zones)("in %s", (timeZone) => {
 const utc = (...[at]: readonly [string]) => Date.parse(at);
 
 test.each([
-  ["a time that does not exist fires when the clock goes on", "30 2 * * *", "2026-03-29", ["01:00"]],
+  [
+    "a time that does not exist fires when the clock goes on",
+    "30 2 * * *",
+    "2026-03-29",
+    ["01:00"],
+  ],
   ["several of them fire as one", "*/15 2 * * *", "2026-03-29", ["01:00"]],
   ["what is due when it goes on fires with them", "30 2,3 * * *", "2026-03-29", ["01:00", "01:30"]],
   ["a time that exists twice fires the first time", "30 2 * * *", "2026-10-25", ["00:30"]],
   ["so do several", "0,30 2 * * *", "2026-10-25", ["00:00", "00:30"]],
   ["each hour has its fire", "30 * * * *", "2026-10-25", ["00:30", "01:30", "02:30"]],
-  ["each hour has its fire, also where all are named", "30 0-23 * * *", "2026-10-25", ["00:30", "01:30", "02:30"]],
+  [
+    "each hour has its fire, also where all are named",
+    "30 0-23 * * *",
+    "2026-10-25",
+    ["00:30", "01:30", "02:30"],
+  ],
   ["an hour that does not exist has none", "30 * * * *", "2026-03-29", ["00:30", "01:30", "02:30"]],
 ])("in Paris, %s: %s on %s", (_title, cron, date, times) => {
   const [fromMs, toMs] = [utc(`${date}T00:00:00Z`), utc(`${date}T03:00:00Z`)];
-  expect(forwards(cron, "Europe/Paris", fromMs, toMs)).toEqual(times.map((time) => utc(`${date}T${time}:00Z`)));
+  expect(forwards(cron, "Europe/Paris", fromMs, toMs)).toEqual(
+    times.map((time) => utc(`${date}T${time}:00Z`)),
+  );
 });
 
 test("a time is the last one from its first millisecond on", () => {

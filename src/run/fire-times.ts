@@ -19,7 +19,12 @@ export interface FireTimes {
  * @param cron - what `cronProblem` finds nothing wrong with.
  */
 export function fireTimes(cron: string, timeZone: string): FireTimes {
-  const times = new Cron(forCroner(cron), { paused: true, mode: "5-part", timezone: timeZone, fixedTimeRule: "no-wildcard" });
+  const times = new Cron(forCroner(cron), {
+    paused: true,
+    mode: "5-part",
+    timezone: timeZone,
+    fixedTimeRule: "no-wildcard",
+  });
   return {
     // It takes no times at the reference, but those in the same second.
     last: (atMs) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
@@ -45,7 +50,8 @@ function numbersOf(field: string, end: number): readonly number[] {
   for (const part of field.split(",")) {
     const [range = "", step = "1"] = part.split("/");
     const [from = "", to = from] = range === "*" ? ["0", String(end - 1)] : range.split("-");
-    for (let number = Number(from); number <= Number(to); number += Number(step)) numbers.add(number);
+    for (let number = Number(from); number <= Number(to); number += Number(step))
+      numbers.add(number);
   }
   return [...numbers].sort((one, other) => one - other);
 }

@@ -7,7 +7,9 @@ import { startTestApp } from "../testing/index.ts";
 async function warnedOf(declare: (r: FeatureBuilder) => void): Promise<unknown[]> {
   const app = await startTestApp(buildServer({ features: [defineFeature("items", declare)] }));
   try {
-    return app.logs.filter(({ msg }) => msg === "output.loose").map(({ level, handlers }) => [level, handlers]);
+    return app.logs
+      .filter(({ msg }) => msg === "output.loose")
+      .map(({ level, handlers }) => [level, handlers]);
   } finally {
     await app.close();
   }
@@ -35,9 +37,15 @@ test("a server that starts names the handlers whose output removes nothing, and 
 
 test("many are named in several lines, and none in no line", async () => {
   const many = await warnedOf((r) => {
-    for (let index = 0; index < 250; index++) r.query(`item.show-${index}`, { output: z.looseObject({}), handler: () => ({}) });
+    for (let index = 0; index < 250; index++)
+      r.query(`item.show-${index}`, { output: z.looseObject({}), handler: () => ({}) });
   });
 
-  expect(many).toEqual([100, 100, 50].map((length) => ["warn", expect.toSatisfy((names: unknown[]) => names.length === length)]));
+  expect(many).toEqual(
+    [100, 100, 50].map((length) => [
+      "warn",
+      expect.toSatisfy((names: unknown[]) => names.length === length),
+    ]),
+  );
   expect(await warnedOf((r) => r.query("item.none", { handler: () => 1 }))).toEqual([]);
 });

@@ -8,7 +8,12 @@ import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";
 
 /** Opens the steps of one run. */
-export async function openSteps(scope: RequestScope, adapters: Adapters, runs: Runs, { claim, wanted }: HeldRun): Promise<Steps> {
+export async function openSteps(
+  scope: RequestScope,
+  adapters: Adapters,
+  runs: Runs,
+  { claim, wanted }: HeldRun,
+): Promise<Steps> {
   const { runtime, requestId, handler = "", log, runSignal } = scope;
   const cipherOf = ({ partition, sort }: ClaimKey) =>
     answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), partition, sort]);

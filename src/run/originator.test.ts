@@ -80,9 +80,19 @@ const chains = defineFeature("chains", (r) => {
       )}`,
     );
   });
-  r.job("chain.hand-over", { input: about, handler: (ctx, { by }) => attempt(ctx, `job of ${ctx.user.tenantId}`, by) });
-  r.job("chain.remind", { input: about, handler: (ctx, { by }) => attempt(ctx, "delayed job", by) });
-  r.job("chain.equal", { input: about, dedupKey: () => "equal", handler: (ctx, { by }) => attempt(ctx, "equal job", by) });
+  r.job("chain.hand-over", {
+    input: about,
+    handler: (ctx, { by }) => attempt(ctx, `job of ${ctx.user.tenantId}`, by),
+  });
+  r.job("chain.remind", {
+    input: about,
+    handler: (ctx, { by }) => attempt(ctx, "delayed job", by),
+  });
+  r.job("chain.equal", {
+    input: about,
+    dedupKey: () => "equal",
+    handler: (ctx, { by }) => attempt(ctx, "equal job", by),
+  });
   r.channel("chain-wall", { input: about, send: (ctx, { by }) => attempt(ctx, "delivery", by) });
   r.projection("chain.count", {
     version: 1,
@@ -105,7 +115,9 @@ const chains = defineFeature("chains", (r) => {
     input: about,
     handler: (ctx, { by }) => ctx.enqueue("chains.chain.equal", { by }),
   });
-  r.hook("chains.chain.begin", { before: (ctx, { by }) => attempt(ctx as PipelineContext, "hook", by) });
+  r.hook("chains.chain.begin", {
+    before: (ctx, { by }) => attempt(ctx as PipelineContext, "hook", by),
+  });
   r.schedule("chain.nightly", {
     cron: "0 3 * * *",
     handler: async (ctx) => {
@@ -127,7 +139,8 @@ beforeEach(() => {
 });
 
 const allParts = ["event", "projection", "job", "delivery", "second event", "delayed job"];
-const verdicts = (by: string, verdict: string) => allParts.map((part) => `${by}: ${part} ${verdict}`);
+const verdicts = (by: string, verdict: string) =>
+  allParts.map((part) => `${by}: ${part} ${verdict}`);
 
 /** Lets all come to its end that is due within two seconds. */
 async function settled(): Promise<void> {
@@ -150,20 +163,28 @@ test("all that a schedule leads to is the system's, but for what it gives to a t
   app.clock.advance(86_400_000);
   await settled();
   const handed = ["schedule: for a tenant allowed", "schedule: job of acme AccessDeniedError"];
-  expect(seen.sort()).toEqual([...verdicts("schedule", "allowed"), "schedule: schedule allowed", ...handed].sort());
+  expect(seen.sort()).toEqual(
+    [...verdicts("schedule", "allowed"), "schedule: schedule allowed", ...handed].sort(),
+  );
   expect(app.events.at(-1)).toMatchObject({ originator: "system" });
-  expect(app.jobs.find(({ tenantId }) => tenantId === "acme")).toMatchObject({ originator: "system" });
+  expect(app.jobs.find(({ tenantId }) => tenantId === "acme")).toMatchObject({
+    originator: "system",
+  });
 });
 
 test("a run without a request is the system's where it has no tenant", async () => {
   await server.run({ reason: "a test" }, (ctx) => begin(ctx, "script"));
-  await server.run({ reason: "a test", tenantId: "acme", roles: ["systemAdmin"] }, (ctx) => begin(ctx, "script of acme"));
+  await server.run({ reason: "a test", tenantId: "acme", roles: ["systemAdmin"] }, (ctx) =>
+    begin(ctx, "script of acme"),
+  );
   await settled();
   const of = (by: string) => seen.filter((line) => line.startsWith(`${by}: `)).sort();
   const handed = ["script: for a tenant allowed", "script: job of acme AccessDeniedError"];
   expect(of("script")).toEqual([...verdicts("script", "allowed"), ...handed].sort());
   const refused = verdicts("script of acme", "AccessDeniedError");
-  expect(of("script of acme")).toEqual([...refused, "script of acme: for a tenant AccessDeniedError"].sort());
+  expect(of("script of acme")).toEqual(
+    [...refused, "script of acme: for a tenant AccessDeniedError"].sort(),
+  );
 });
 
 test("a message that says nothing of its originator, as an older version's, is not the system's", async () => {
@@ -175,7 +196,14 @@ test("a message that says nothing of its originator, as an older version's, is n
     origRequestId: "r1",
   } as const;
   expect(await app.deliver({ ...event, eventId: "older-1" })).toBe("processed");
-  expect(await app.deliver({ ...event, eventId: "newer-1", payload: { by: "newer" }, originator: "system" })).toBe("processed");
+  expect(
+    await app.deliver({
+      ...event,
+      eventId: "newer-1",
+      payload: { by: "newer" },
+      originator: "system",
+    }),
+  ).toBe("processed");
   const forged = { ...event, eventId: "forged-1", originator: "root" } as unknown as SharedEvent;
   await expect(app.deliver(forged)).rejects.toThrow('originator is not "system"');
   await settled();
@@ -190,16 +218,24 @@ test("a message that says nothing of its originator, as an older version's, is n
 
 test("an anonymous request's job does not replace an equal one of the system", async () => {
   await app.fetch("/equals", { body: { by: "anonymous" } });
-  await server.run({ reason: "a test" }, (ctx) => ctx.enqueue("chains.chain.equal", { by: "script" }));
-  await server.run({ reason: "a test" }, (ctx) => ctx.enqueue("chains.chain.equal", { by: "script again" }));
+  await server.run({ reason: "a test" }, (ctx) =>
+    ctx.enqueue("chains.chain.equal", { by: "script" }),
+  );
+  await server.run({ reason: "a test" }, (ctx) =>
+    ctx.enqueue("chains.chain.equal", { by: "script again" }),
+  );
   await settled();
-  expect(seen.sort()).toEqual(["anonymous: equal job AccessDeniedError", "script: equal job allowed"]);
+  expect(seen.sort()).toEqual([
+    "anonymous: equal job AccessDeniedError",
+    "script: equal job allowed",
+  ]);
 });
 
 test("a kept event is replayed for whom it was published", async () => {
   const runtime = await serverInternals(server).bound?.();
   const projection = runtime?.server.registry.projections.get("chain.count");
-  if (runtime === undefined || projection === undefined) throw new Error("the server runs, and has a projection");
+  if (runtime === undefined || projection === undefined)
+    throw new Error("the server runs, and has a projection");
   await rebuild(runtime, { projection });
   expect(seen).toContain("anonymous: projection AccessDeniedError");
   expect(seen).toContain("schedule: projection allowed");

@@ -37,7 +37,15 @@ export async function runOutside<Result>(
   const { reason, userId: id, tenantId, roles = [] } = options;
   const requestId = options.requestId ?? runtime.newRequestId();
   const user: User = Object.freeze({ id, tenantId, roles: Object.freeze([...new Set(roles)]) });
-  const facts = { requestId, user, handler, deadlineMs: undefined, isSystem: tenantId === undefined, logFields: {}, signal };
+  const facts = {
+    requestId,
+    user,
+    handler,
+    deadlineMs: undefined,
+    isSystem: tenantId === undefined,
+    logFields: {},
+    signal,
+  };
   return runInMessageScope(runtime, facts, async (scope) => {
     scope.log.info("run.started", { reason });
     try {
@@ -45,7 +53,10 @@ export async function runOutside<Result>(
       runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
       return result;
     } catch (error) {
-      const { level, data } = describeError(error, { requestId: "", environment: runtime.environment }).log;
+      const { level, data } = describeError(error, {
+        requestId: "",
+        environment: runtime.environment,
+      }).log;
       scope.log[level]("run.failed", { reason, ...data });
       runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
       throw error;
@@ -69,7 +80,12 @@ async function performed<Result>(
   const ended: RunOutcome<Result> = await run<Result>(scope, await scope.runtime.adapters(), {
     logPrefix: "once",
     claim: isClaimed
-      ? { kind: "write", key: keyOf(scope.user, claimedBy), replayedHeaders: [], deadlineMs: scope.deadlineMs }
+      ? {
+          kind: "write",
+          key: keyOf(scope.user, claimedBy),
+          replayedHeaders: [],
+          deadlineMs: scope.deadlineMs,
+        }
       : undefined,
     cause: causeOf(scope),
     handle: async (ctx) => {
@@ -88,7 +104,10 @@ async function performed<Result>(
 }
 
 function keyOf({ tenantId, id }: User, requestId: string): ClaimKey {
-  return claimKey(["run", ...[tenantId, id].map((name) => (name === undefined ? "-" : `=${name}`))], requestId);
+  return claimKey(
+    ["run", ...[tenantId, id].map((name) => (name === undefined ? "-" : `=${name}`))],
+    requestId,
+  );
 }
 
 const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
@@ -96,7 +115,9 @@ const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [],
 function jsonAnswer(result: unknown): WriteAnswer {
   const body = result === undefined ? undefined : JSON.stringify(result);
   if (result !== undefined && body === undefined) {
-    throw new TypeError(`server.run: the result is a ${typeof result}, which JSON does not have; return plain data, or nothing`);
+    throw new TypeError(
+      `server.run: the result is a ${typeof result}, which JSON does not have; return plain data, or nothing`,
+    );
   }
   return { ...done, body };
 }
@@ -105,7 +126,13 @@ function parsed({ body }: WriteAnswer): unknown {
   return body === undefined ? undefined : JSON.parse(String(body));
 }
 
-const known: readonly string[] = ["reason", "tenantId", "userId", "roles", "requestId"] satisfies readonly (keyof RunOptions)[];
+const known: readonly string[] = [
+  "reason",
+  "tenantId",
+  "userId",
+  "roles",
+  "requestId",
+] satisfies readonly (keyof RunOptions)[];
 const longestReason = 500;
 
 /** @throws TypeError for options that are none, naming what is wrong. */
@@ -113,19 +140,32 @@ export function checkRunOptions(options: RunOptions): void {
   const fail = (problem: string) => {
     throw new TypeError(`server.run: ${problem}`);
   };
-  if (typeof options !== "object" || options === null) fail("the first argument is no object; pass { reason: ... }");
+  if (typeof options !== "object" || options === null)
+    fail("the first argument is no object; pass { reason: ... }");
   const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) fail(`unknown option ${quoted(unknown)}; known are ${known.join(", ")}`);
+  if (unknown !== undefined)
+    fail(`unknown option ${quoted(unknown)}; known are ${known.join(", ")}`);
   const { reason, tenantId, userId, roles = [], requestId } = options;
   if (typeof reason !== "string" || reason.trim() === "" || reason.length > longestReason) {
-    fail(`the reason is ${quoted(reason)}; say in a text of at most ${longestReason} characters what the run is for`);
+    fail(
+      `the reason is ${quoted(reason)}; say in a text of at most ${longestReason} characters what the run is for`,
+    );
   }
-  if (tenantId !== undefined && !isIdentifier(tenantId)) fail(`tenantId is ${quoted(tenantId)}; use a text, or leave it out`);
-  if (userId !== undefined && !isIdentifier(userId)) fail(`userId is ${quoted(userId)}; use a text, or leave it out`);
-  if (userId !== undefined && tenantId === undefined) fail("a user belongs to a tenant; pass tenantId as well");
-  if (!Array.isArray(roles) || parseRoles(roles) === undefined) fail("roles is no list of at most 100 names");
+  if (tenantId !== undefined && !isIdentifier(tenantId))
+    fail(`tenantId is ${quoted(tenantId)}; use a text, or leave it out`);
+  if (userId !== undefined && !isIdentifier(userId))
+    fail(`userId is ${quoted(userId)}; use a text, or leave it out`);
+  if (userId !== undefined && tenantId === undefined)
+    fail("a user belongs to a tenant; pass tenantId as well");
+  if (!Array.isArray(roles) || parseRoles(roles) === undefined)
+    fail("roles is no list of at most 100 names");
   if (requestId === undefined) return;
-  if (typeof requestId !== "string" || adoptRequestId(requestId, () => "").rejectedLength !== undefined) {
-    fail(`requestId is ${quoted(requestId)}; use 1 to 128 characters of A-Z a-z 0-9 . _ : = + / @ -`);
+  if (
+    typeof requestId !== "string" ||
+    adoptRequestId(requestId, () => "").rejectedLength !== undefined
+  ) {
+    fail(
+      `requestId is ${quoted(requestId)}; use 1 to 128 characters of A-Z a-z 0-9 . _ : = + / @ -`,
+    );
   }
 }

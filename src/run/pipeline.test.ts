@@ -25,9 +25,16 @@ const notes = defineFeature("notes", (r) => {
     access: access.authenticated,
     handler: async (ctx) => {
       const { config, query, ...rest } = { ...ctx };
-      const unknown = [config({ id: "notes:config:none" } as never), query("notes.note.none" as never, {} as never)];
+      const unknown = [
+        config({ id: "notes:config:none" } as never),
+        query("notes.note.none" as never, {} as never),
+      ];
       const reasons = (await Promise.allSettled(unknown)).map((outcome) => outcome.status);
-      return { names: Object.keys(rest).sort(), reasons, same: Object.is(ctx.db, ctx.db) && Object.is(ctx.request, ctx.request) };
+      return {
+        names: Object.keys(rest).sort(),
+        reasons,
+        same: Object.is(ctx.db, ctx.db) && Object.is(ctx.request, ctx.request),
+      };
     },
   });
   r.query("note.ambient", {
@@ -71,7 +78,12 @@ test("the ambient context is made once, with the caller and the trace", async ()
     });
 
     expect(await response.json()).toEqual([
-      expect.objectContaining({ requestId: "r1", tenantId: "acme", userId: "ann", trace: expect.objectContaining({ traceId }) }),
+      expect.objectContaining({
+        requestId: "r1",
+        tenantId: "acme",
+        userId: "ann",
+        trace: expect.objectContaining({ traceId }),
+      }),
       true,
     ]);
   } finally {
@@ -90,12 +102,21 @@ const guarded = defineFeature("guarded", (r) => {
 
 test("a body is looked at only once its sender may send it: 404, 413 by its declared length, 401, 403, then the body", async () => {
   const secret = "s".repeat(32);
-  const app = await startTestApp(buildServer({ features: [guarded], auth: { secret }, limits: { bodyBytes: 100 } }));
+  const app = await startTestApp(
+    buildServer({ features: [guarded], auth: { secret }, limits: { bodyBytes: 100 } }),
+  );
   vi.stubEnv("KEELSON_AUTH_SECRET", secret);
   try {
     const send = async (path: string, body: string, roles?: string[]) => {
       const as = roles === undefined ? {} : { as: { id: "ann", tenantId: "acme", roles } };
-      return (await app.fetch(path, { method: "POST", body, headers: { "content-type": "application/json" }, ...as })).status;
+      return (
+        await app.fetch(path, {
+          method: "POST",
+          body,
+          headers: { "content-type": "application/json" },
+          ...as,
+        })
+      ).status;
     };
     const [wrong, large] = ["{", `{"name":"${"x".repeat(100)}"}`];
 
@@ -113,14 +134,23 @@ test("a body is looked at only once its sender may send it: 404, 413 by its decl
 });
 
 test("in Lambda the token is looked at before the body, too", async () => {
-  const http = lambdaHttp(buildServer({ features: [guarded], auth: { secret: "s".repeat(32) }, limits: { bodyBytes: 100 } }));
+  const http = lambdaHttp(
+    buildServer({
+      features: [guarded],
+      auth: { secret: "s".repeat(32) },
+      limits: { bodyBytes: 100 },
+    }),
+  );
   const invoke = async (headers: Record<string, string>, body: string) => {
     const event = {
       version: "2.0",
       rawPath: "/things",
       rawQueryString: "",
       headers: { host: "x", "content-type": "application/json", ...headers },
-      requestContext: { http: { method: "POST", path: "/things", sourceIp: "192.0.2.1" }, stage: "$default" },
+      requestContext: {
+        http: { method: "POST", path: "/things", sourceIp: "192.0.2.1" },
+        stage: "$default",
+      },
       body,
       isBase64Encoded: false,
     };
@@ -154,14 +184,30 @@ test("two writes under one key whose schema makes objects of them are not taken 
   const app = await startTestApp(buildServer({ features: [links] }));
   try {
     const create = async (list: string, at: string) => {
-      const response = await app.fetch(`/links/${list}`, { method: "POST", body: { at }, headers: { "idempotency-key": "k1" } });
+      const response = await app.fetch(`/links/${list}`, {
+        method: "POST",
+        body: { at },
+        headers: { "idempotency-key": "k1" },
+      });
       return [await response.json(), response.headers.get("idempotent-replayed")];
     };
 
-    expect(await create("a", "https://one.example/")).toEqual([{ list: "a", at: "https://one.example/" }, null]);
-    expect(await create("a", "https://two.example/")).toEqual([{ list: "a", at: "https://two.example/" }, null]);
-    expect(await create("b", "https://two.example/")).toEqual([{ list: "b", at: "https://two.example/" }, null]);
-    expect(await create("a", "https://one.example/")).toEqual([{ list: "a", at: "https://one.example/" }, "true"]);
+    expect(await create("a", "https://one.example/")).toEqual([
+      { list: "a", at: "https://one.example/" },
+      null,
+    ]);
+    expect(await create("a", "https://two.example/")).toEqual([
+      { list: "a", at: "https://two.example/" },
+      null,
+    ]);
+    expect(await create("b", "https://two.example/")).toEqual([
+      { list: "b", at: "https://two.example/" },
+      null,
+    ]);
+    expect(await create("a", "https://one.example/")).toEqual([
+      { list: "a", at: "https://one.example/" },
+      "true",
+    ]);
   } finally {
     await app.close();
   }
@@ -170,10 +216,17 @@ test("two writes under one key whose schema makes objects of them are not taken 
 test("what a route's query returns is held against its output schema, but in production where that is asked for", async () => {
   const counted = defineFeature("counted", (r) => {
     const output = z.object({ n: z.number() });
-    r.query("count.show", { route: "GET /count", access: access.everyone, output, handler: async () => ({ n: "one" }) as never });
+    r.query("count.show", {
+      route: "GET /count",
+      access: access.everyone,
+      output,
+      handler: async () => ({ n: "one" }) as never,
+    });
   });
   const statusIn = async (environment: "test" | "production", check?: "development") => {
-    const app = await startTestApp(buildServer({ features: [counted], environment, ...(check && { output: { check } }) }));
+    const app = await startTestApp(
+      buildServer({ features: [counted], environment, ...(check && { output: { check } }) }),
+    );
     try {
       return (await app.fetch("/count")).status;
     } finally {

@@ -1,6 +1,11 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { describeError } from "../errors/describe.ts";
-import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
+import {
+  AccessDeniedError,
+  FrameworkError,
+  isTypedError,
+  NotFoundError,
+} from "../errors/errors.ts";
 import { corsHeaders, preflight } from "../http/cors.ts";
 import { errorResponse } from "../http/error-response.ts";
 import { bodyTooLarge, readInput, validateInput } from "../http/input.ts";
@@ -77,11 +82,21 @@ export async function answer<HostResponse>(
       return refuse(scope, request, new NotFoundError("route", shownPath(request.path)));
     case "method-not-allowed": {
       const message = `Method not allowed; allowed are ${match.allow}`;
-      return refuse(scope, request, new FrameworkError("method_not_allowed", message, { headers: { allow: match.allow } }));
+      return refuse(
+        scope,
+        request,
+        new FrameworkError("method_not_allowed", message, { headers: { allow: match.allow } }),
+      );
     }
     case "options": {
-      const granted = cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
-      return shape({ status: 204, headers: { allow: match.allow, ...granted }, cookies: [], body: undefined });
+      const granted =
+        cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
+      return shape({
+        status: 204,
+        headers: { allow: match.allow, ...granted },
+        cookies: [],
+        body: undefined,
+      });
     }
     case "found":
   }
@@ -90,7 +105,8 @@ export async function answer<HostResponse>(
   scope.route = declaration.route;
   scope.spans?.routed();
   const limitBytes = runtime.bodyLimitBytes;
-  if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
+  if (Number(request.headers["content-length"]) > limitBytes)
+    return refuse(scope, request, bodyTooLarge(limitBytes));
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   // Safe: boot refuses a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
@@ -100,7 +116,10 @@ export async function answer<HostResponse>(
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
   refuseEncoded(request, bytes);
-  const accepted = validateInput(declaration.input, inputOf(request, declaration, params, { bytes, form }));
+  const accepted = validateInput(
+    declaration.input,
+    inputOf(request, declaration, params, { bytes, form }),
+  );
   const input = accepted instanceof Promise ? await accepted : accepted;
   const view = () => requestView(request, bytes);
   let adapters = runtime.opened;
@@ -108,20 +127,42 @@ export async function answer<HostResponse>(
   if (declaration.kind === "write") {
     const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
-    const response = await runWrite(scope, adapters, { declaration, request, input, rawInput, view, head });
+    const response = await runWrite(scope, adapters, {
+      declaration,
+      request,
+      input,
+      rawInput,
+      view,
+      head,
+    });
     noteStatus(scope, declaration, response);
     return shape(response);
   }
   const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
-  const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, scope));
+  const result = await (declaration.output === undefined
+    ? returned
+    : checkOutput(declaration, returned, scope));
   const given = isWebResponse(result) ? await readResponse(result, "query") : result;
   const development = runtime.environment === "development";
-  const response = toResponse(given, { kind: "query", head, development, status: declaration.status });
+  const response = toResponse(given, {
+    kind: "query",
+    head,
+    development,
+    status: declaration.status,
+  });
   noteStatus(scope, declaration, response);
-  return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body, request.signal) } : response);
+  return shape(
+    isWebStream(response.body)
+      ? { ...response, body: await begun(response.body, request.signal) }
+      : response,
+  );
 }
 
-function noteStatus(scope: RequestScope, { status: declared }: HandlerDeclaration, { status }: HttpResponse): void {
+function noteStatus(
+  scope: RequestScope,
+  { status: declared }: HandlerDeclaration,
+  { status }: HttpResponse,
+): void {
   if (status !== (declared?.[0] ?? 200)) warnOfUndeclaredStatus(scope, declared, status);
 }
 
@@ -141,7 +182,10 @@ async function refuse(scope: RequestScope, request: SentRequest, error: unknown)
 type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
 
 /** Identifies the sender of a refused request for the log, if the request carries credentials. */
-export function recognize(scope: RequestScope, { headers, gatewayClaims }: SentRequest): Promise<void> | undefined {
+export function recognize(
+  scope: RequestScope,
+  { headers, gatewayClaims }: SentRequest,
+): Promise<void> | undefined {
   const { authorization } = headers;
   if (authorization === undefined && gatewayClaims === undefined) return undefined;
   return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
@@ -162,7 +206,16 @@ function inputOf(
   { bytes, form }: ReceivedBody,
 ): Record<string, unknown> {
   const contentType = headers["content-type"];
-  return readInput({ params, query, contentType, bytes, form, kind, method, isChecked: input !== undefined });
+  return readInput({
+    params,
+    query,
+    contentType,
+    bytes,
+    form,
+    kind,
+    method,
+    isChecked: input !== undefined,
+  });
 }
 
 /**
@@ -179,11 +232,18 @@ function rereadInput(
   return () => {
     const match = routes.match(request.method, request.path, basePath);
     // Safe: the route matched before.
-    return inputOf(request, declaration, (match as Extract<typeof match, { kind: "found" }>).params, body);
+    return inputOf(
+      request,
+      declaration,
+      (match as Extract<typeof match, { kind: "found" }>).params,
+      body,
+    );
   };
 }
 
-type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal?: AbortSignal | undefined };
+type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
+  readonly signal?: AbortSignal | undefined;
+};
 
 /** Turns an error into the uniform response, and logs it (specification 7). */
 export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
@@ -227,34 +287,64 @@ export function finish(
 /** A body that is compressed would be taken for what it is not. */
 function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
-  if (bytes.byteLength > 0 && encoding !== undefined && encoding !== "" && encoding !== "identity") {
-    throw new FrameworkError("unsupported_media_type", "The body has a Content-Encoding; send it as it is");
+  if (
+    bytes.byteLength > 0 &&
+    encoding !== undefined &&
+    encoding !== "" &&
+    encoding !== "identity"
+  ) {
+    throw new FrameworkError(
+      "unsupported_media_type",
+      "The body has a Content-Encoding; send it as it is",
+    );
   }
 }
 
 /** Who asks, if they may. @throws FrameworkError `unauthenticated`, AccessDeniedError. */
-export function authorize(scope: RequestScope, request: SentRequest, rule: AccessRule): User | Promise<User> {
+export function authorize(
+  scope: RequestScope,
+  request: SentRequest,
+  rule: AccessRule,
+): User | Promise<User> {
   const { authorization } = request.headers;
   const isOpen = !needsIdentity(rule);
-  if (isOpen && authorization === undefined && request.gatewayClaims === undefined) return anonymous;
-  return authenticated(scope, { authorization, gatewayClaims: request.gatewayClaims }, rule, isOpen);
+  if (isOpen && authorization === undefined && request.gatewayClaims === undefined)
+    return anonymous;
+  return authenticated(
+    scope,
+    { authorization, gatewayClaims: request.gatewayClaims },
+    rule,
+    isOpen,
+  );
 }
 
-async function authenticated(scope: RequestScope, credentials: Credentials, rule: AccessRule, isOpen: boolean): Promise<User> {
+async function authenticated(
+  scope: RequestScope,
+  credentials: Credentials,
+  rule: AccessRule,
+  isOpen: boolean,
+): Promise<User> {
   let identification: Identification;
   try {
     identification = await scope.runtime.authenticator.authenticate(credentials);
   } catch (error) {
     if (!isOpen) throw error;
     // An open route does not need to know who calls: it does not fail with what would tell.
-    scope.log.warn("identity.unavailable", describeError(error, { requestId: "", environment: "production" }).log.data);
+    scope.log.warn(
+      "identity.unavailable",
+      describeError(error, { requestId: "", environment: "production" }).log.data,
+    );
     return anonymous;
   }
   if (identification.user === undefined) {
     if (isOpen) return anonymous;
-    throw new FrameworkError("unauthenticated", identification.problem ?? "Authentication required", {
-      headers: { "www-authenticate": "Bearer" },
-    });
+    throw new FrameworkError(
+      "unauthenticated",
+      identification.problem ?? "Authentication required",
+      {
+        headers: { "www-authenticate": "Bearer" },
+      },
+    );
   }
   scope.isIdentified = !isOpen;
   const denied = denial(scope, rule, identification.user);
@@ -272,7 +362,10 @@ function denial({ isolatedTo }: RequestScope, rule: AccessRule, user: User): str
 }
 
 /** Adds headers; `vary` is joined with what the response varies on already. */
-function addHeaders(headers: Record<string, string>, added: Readonly<Record<string, string>>): void {
+function addHeaders(
+  headers: Record<string, string>,
+  added: Readonly<Record<string, string>>,
+): void {
   for (const [name, value] of Object.entries(added)) {
     const present = headers[name];
     headers[name] = name === "vary" && present !== undefined ? `${present}, ${value}` : value;

@@ -56,7 +56,9 @@ async function consume(
   await guard.admit(read, queue, id);
   const retentionMs = messageRetentionMs(await redelivery);
   const options = { deadlineMs, attempt, sinceMs, parent: read.trace, retentionMs };
-  return "job" in read ? runJob(runtime, adapters, read.job, options) : consumeEvent(runtime, adapters, read.event, options);
+  return "job" in read
+    ? runJob(runtime, adapters, read.job, options)
+    : consumeEvent(runtime, adapters, read.event, options);
 }
 
 /** Retries a failed message, later each time. After too many attempts, or a permanent error, it goes to the dead-letter queue. */
@@ -71,7 +73,14 @@ async function fail(
   const reason = String(data["message"]);
   const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
   const ids = idsOf(read);
-  const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason, ...trace, ...ids };
+  const facts = {
+    queue: queue.name,
+    messageId: message.id,
+    receives: message.receives,
+    reason,
+    ...trace,
+    ...ids,
+  };
   try {
     const most = await queue.maxReceives();
     const isLast = most !== undefined && message.receives >= most;
@@ -99,7 +108,11 @@ async function handBack(
   try {
     await queue.changeVisibility(receipt, afterMs);
   } catch (error) {
-    runtime.log.warn("queue.hand_back_failed", { queue: queue.name, messageId: id, reason: String(error) });
+    runtime.log.warn("queue.hand_back_failed", {
+      queue: queue.name,
+      messageId: id,
+      reason: String(error),
+    });
   }
   return { kind: "later", afterMs };
 }
@@ -118,6 +131,8 @@ function idsOf(read: ReadMessage | undefined): Record<string, string> {
   if (read === undefined) return {};
   const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;
   const own =
-    "job" in read ? { job: read.job.name, jobId: read.job.jobId } : { event: read.event.type, eventId: read.event.eventId };
+    "job" in read
+      ? { job: read.job.name, jobId: read.job.jobId }
+      : { event: read.event.type, eventId: read.event.eventId };
   return { origRequestId, causedBy, tenantId, ...own };
 }

@@ -19,9 +19,11 @@ export async function projectLive(
   const projections = await scope.runtime.projections.open();
   const { name, version: declared } = work.projection;
   const active = await projections.written(work.projection, work.event.tenantId);
-  const countsThere = active !== declared && (await projectAlone(scope, adapters, { ...work, version: active }));
+  const countsThere =
+    active !== declared && (await projectAlone(scope, adapters, { ...work, version: active }));
   const countsHere = await projections.project(scope, ctx, { ...work, version: declared });
-  if (!countsThere && !countsHere) scope.log.debug("projection.counted_before", { projection: name });
+  if (!countsThere && !countsHere)
+    scope.log.debug("projection.counted_before", { projection: name });
 }
 
 /**
@@ -29,7 +31,11 @@ export async function projectLive(
  *
  * @returns `false` if the version has counted the event before.
  */
-export async function projectAlone(scope: RequestScope, adapters: Adapters, work: Projecting): Promise<boolean> {
+export async function projectAlone(
+  scope: RequestScope,
+  adapters: Adapters,
+  work: Projecting,
+): Promise<boolean> {
   const projections = await scope.runtime.projections.open();
   const { eventId, origRequestId, tenantId, userId } = work.event;
   let counts = false;

@@ -17,12 +17,18 @@ export async function oldestUncounted(
   { name, version, on }: ProjectionDeclaration,
   nowMs: number,
 ): Promise<number | undefined> {
-  const [kept, store] = await Promise.all([adapters.keptEvents.open(), adapters.projections.open()]);
+  const [kept, store] = await Promise.all([
+    adapters.keptEvents.open(),
+    adapters.projections.open(),
+  ]);
   const versions = new Map<string | undefined, number>();
   let oldestMs: number | undefined;
   for await (const stream of store.firstEvents([...on.keys()], undefined)) {
     const { tenantId } = stream;
-    const read = versions.get(tenantId) ?? effectiveVersion(await store.active(name, tenantId))?.version ?? version;
+    const read =
+      versions.get(tenantId) ??
+      effectiveVersion(await store.active(name, tenantId))?.version ??
+      version;
     versions.set(tenantId, read);
     let counted = 0;
     for await (const { sort, atMs } of newestFirst(kept, stream, nowMs)) {
@@ -39,12 +45,17 @@ export async function oldestUncounted(
 }
 
 /** Kept events, the newest first, of the last two weeks: no message waits for longer. */
-async function* newestFirst(kept: Parameters<typeof keptRows>[0], stream: KeptStream, nowMs: number): AsyncGenerator<KeptRow> {
+async function* newestFirst(
+  kept: Parameters<typeof keptRows>[0],
+  stream: KeptStream,
+  nowMs: number,
+): AsyncGenerator<KeptRow> {
   let untilMs = nowMs + 60_000; // clocks of other processes
   for (const spanMs of spansMs) {
     const fromMs = Math.max(0, nowMs - spanMs);
     const rows: KeptRow[] = [];
-    for await (const row of keptRows(kept, stream, { from: timeText(fromMs), untilMs, nowMs })) rows.push(row);
+    for await (const row of keptRows(kept, stream, { from: timeText(fromMs), untilMs, nowMs }))
+      rows.push(row);
     yield* rows.reverse();
     untilMs = fromMs;
   }

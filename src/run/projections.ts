@@ -1,7 +1,10 @@
 import type { ActiveVersions, AmbientStore } from "../context/ambient.ts";
 import type { CommitItem } from "../context/database.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
-import type { ProjectionContext, ProjectionDeclaration } from "../declare/projection-declaration.ts";
+import type {
+  ProjectionContext,
+  ProjectionDeclaration,
+} from "../declare/projection-declaration.ts";
 import { CommitConditionError } from "../errors/commit-condition-error.ts";
 import { quoted } from "../errors/quoted.ts";
 import type { SharedEvent } from "../events/envelope.ts";
@@ -36,7 +39,10 @@ const mostHeld = 10_000;
 
 /** Creates the {@link Projections} of one runtime. */
 export function createProjections({ projections, store, clock }: ProjectionsOptions): Projections {
-  const held = new Map<string, { readonly untilMs: number; readonly version: Promise<number | undefined> }>();
+  const held = new Map<
+    string,
+    { readonly untilMs: number; readonly version: Promise<number | undefined> }
+  >();
 
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
@@ -67,7 +73,8 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   return {
     version: async (name, tenantId) => {
       const declared = projections.get(name);
-      if (declared === undefined) throw new Error(`the projection ${name} is declared by no feature of this server`);
+      if (declared === undefined)
+        throw new Error(`the projection ${name} is declared by no feature of this server`);
       return (await active(name, tenantId)) ?? declared.version;
     },
     written,
@@ -96,7 +103,12 @@ export interface Projecting {
 }
 
 /** Its items and its mark are one commit. @throws what the projection throws, and what its commit does. */
-async function project(scope: ProjectingScope, ctx: PipelineContext, store: ProjectionStore, work: Projecting): Promise<boolean> {
+async function project(
+  scope: ProjectingScope,
+  ctx: PipelineContext,
+  store: ProjectionStore,
+  work: Projecting,
+): Promise<boolean> {
   const { projection, version, event, keptDays } = work;
   const run = projection.on.get(event.type) as NonNullable<ReturnType<typeof projection.on.get>>; // safe: its consumers are of its types
   const { commit: _commit, ...own } = ctx;
@@ -111,14 +123,19 @@ async function project(scope: ProjectingScope, ctx: PipelineContext, store: Proj
   try {
     const given: unknown = await run(reads, event, { version });
     if (!Array.isArray(given))
-      throw new TypeError(`the projection ${projection.name} gave ${quoted(given)}; let it return a list of items`);
+      throw new TypeError(
+        `the projection ${projection.name} gave ${quoted(given)}; let it return a list of items`,
+      );
     items = given;
   } finally {
     scope.projecting = undefined;
   }
   try {
     // Safe: a mark is one action.
-    await ctx.commit([...items, store.mark(projection.name, version, event, keptDays) as CommitItem], undefined);
+    await ctx.commit(
+      [...items, store.mark(projection.name, version, event, keptDays) as CommitItem],
+      undefined,
+    );
     return true;
   } catch (error) {
     if (error instanceof CommitConditionError && error.index === items.length) return false;

@@ -28,7 +28,11 @@ describe("a projection", () => {
     shelf.app.clock.advance(26 * 3_600_000);
     for (const event of await shelf.eventsOf(runtime, "acme"))
       expect(await shelf.consume(runtime, event)).toMatchObject({ kind: "processed" });
-    expect(await shelf.total(runtime, "acme")).toEqual({ key: `acme/page.usage-${world}@1/to~1tal`, total: 3, events: 2 });
+    expect(await shelf.total(runtime, "acme")).toEqual({
+      key: `acme/page.usage-${world}@1/to~1tal`,
+      total: 3,
+      events: 2,
+    });
     expect(await shelf.total(runtime, "evil")).toMatchObject({ events: 0 });
     expect(lines.filter(({ msg }) => msg === "projection.counted_before")).toHaveLength(2);
   });
@@ -41,14 +45,22 @@ describe("a projection", () => {
     await shelf.change(two.runtime, "acme", 10);
     const [, second] = await shelf.eventsOf(two.runtime, "acme");
     if (second !== undefined) await shelf.consume(two.runtime, second);
-    expect(await shelf.total(two.runtime, "acme")).toEqual({ key: `acme/page.usage-${world}@1/to~1tal`, total: 11, events: 2 });
+    expect(await shelf.total(two.runtime, "acme")).toEqual({
+      key: `acme/page.usage-${world}@1/to~1tal`,
+      total: 11,
+      events: 2,
+    });
     // It counts once in each, also where one has it already.
     shelf.app.clock.advance(26 * 3_600_000);
     if (first !== undefined) await shelf.consume(two.runtime, first);
     expect(await shelf.total(two.runtime, "acme")).toMatchObject({ total: 11, events: 2 });
     expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 2, hasSwitched: true });
     shelf.app.clock.advance(5_000);
-    expect(await shelf.total(two.runtime, "acme")).toEqual({ key: `acme/page.usage-${world}@2/to~1tal`, total: 11, events: 2 });
+    expect(await shelf.total(two.runtime, "acme")).toEqual({
+      key: `acme/page.usage-${world}@2/to~1tal`,
+      total: 11,
+      events: 2,
+    });
   });
 
   test("fails its event where it throws, gives no list, or has a condition that does not hold; then nothing is counted", async () => {
@@ -71,7 +83,10 @@ describe("a projection", () => {
 
 describe("rebuilding", () => {
   test("makes a projection of the events of before, of all tenants and of none, and switches", async () => {
-    const [one, two] = [shelf.start(shelfServer(world, 1, { onlyAdded: true })), shelf.start(shelfServer(world, 2))];
+    const [one, two] = [
+      shelf.start(shelfServer(world, 1, { onlyAdded: true })),
+      shelf.start(shelfServer(world, 2)),
+    ];
     for (const [tenant, n, type] of [
       ["a", 1, "added"],
       ["b", 2, "added"],
@@ -82,11 +97,20 @@ describe("rebuilding", () => {
     }
     await shelf.change(one.runtime, undefined, 9);
     for (const tenant of ["a", "b"])
-      for (const event of await shelf.eventsOf(one.runtime, tenant)) await shelf.consume(one.runtime, event);
-    expect(await shelf.total(two.runtime, "a")).toEqual({ key: `a/page.usage-${world}@1/to~1tal`, total: 1, events: 1 });
+      for (const event of await shelf.eventsOf(one.runtime, tenant))
+        await shelf.consume(one.runtime, event);
+    expect(await shelf.total(two.runtime, "a")).toEqual({
+      key: `a/page.usage-${world}@1/to~1tal`,
+      total: 1,
+      events: 1,
+    });
     expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 5, hasSwitched: true });
     shelf.app.clock.advance(5_000);
-    expect(await shelf.total(two.runtime, "a")).toEqual({ key: `a/page.usage-${world}@2/to~1tal`, total: -2, events: 2 });
+    expect(await shelf.total(two.runtime, "a")).toEqual({
+      key: `a/page.usage-${world}@2/to~1tal`,
+      total: -2,
+      events: 2,
+    });
     expect(await shelf.total(two.runtime, "b")).toMatchObject({ total: 6, events: 2 });
     // Again, it finds all counted.
     expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 5, hasSwitched: false });
@@ -94,18 +118,20 @@ describe("rebuilding", () => {
   });
 
   test("of one tenant switches that tenant, until all are switched", async () => {
-    const [one, two, three] = [1, 2, 3].map((version) => shelf.start(shelfServer(world, version)).runtime) as [
-      Runtime,
-      Runtime,
-      Runtime,
-    ];
+    const [one, two, three] = [1, 2, 3].map(
+      (version) => shelf.start(shelfServer(world, version)).runtime,
+    ) as [Runtime, Runtime, Runtime];
     for (const tenant of ["a", "b"]) await shelf.change(one, tenant, 1);
-    for (const tenant of ["a", "b"]) for (const event of await shelf.eventsOf(one, tenant)) await shelf.consume(one, event);
+    for (const tenant of ["a", "b"])
+      for (const event of await shelf.eventsOf(one, tenant)) await shelf.consume(one, event);
     const keyOf = async (runtime: Runtime, tenant: string) => {
       shelf.app.clock.advance(5_000);
       return (await shelf.total(runtime, tenant)).key.replace(/.*@(\d).*/, "$1");
     };
-    expect(await shelf.rebuildAt(two, { tenantId: "a" })).toEqual({ replayed: 1, hasSwitched: true });
+    expect(await shelf.rebuildAt(two, { tenantId: "a" })).toEqual({
+      replayed: 1,
+      hasSwitched: true,
+    });
     expect([await keyOf(two, "a"), await keyOf(two, "b")]).toEqual(["2", "1"]);
     expect(await shelf.rebuildAt(three)).toEqual({ replayed: 2, hasSwitched: true });
     expect([await keyOf(three, "a"), await keyOf(three, "b")]).toEqual(["3", "3"]);
@@ -114,7 +140,10 @@ describe("rebuilding", () => {
   test("of one tenant of a projection that nobody has read sets the version of all", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "a", 1);
-    expect(await shelf.rebuildAt(runtime, { tenantId: "a" })).toEqual({ replayed: 1, hasSwitched: true });
+    expect(await shelf.rebuildAt(runtime, { tenantId: "a" })).toEqual({
+      replayed: 1,
+      hasSwitched: true,
+    });
     expect(await shelf.total(runtime, "a")).toMatchObject({ total: 1 });
   });
 
@@ -147,10 +176,13 @@ describe("rebuilding", () => {
     const { runtime: another, seen } = shelf.start(shelfServer(world, 2));
     const stop = new AbortController();
     seen.between = async () => {
-      if ((await shelf.total(runtime, "a")).events >= 0 && seen.calls > 8) stop.abort(new Error("enough"));
+      if ((await shelf.total(runtime, "a")).events >= 0 && seen.calls > 8)
+        stop.abort(new Error("enough"));
     };
     await expect(shelf.rebuildAt(another, { signal: stop.signal })).rejects.toThrow("enough");
-    await expect(shelf.rebuildAt(another, { signal: AbortSignal.abort(new Error("none")) })).rejects.toThrow("none");
+    await expect(
+      shelf.rebuildAt(another, { signal: AbortSignal.abort(new Error("none")) }),
+    ).rejects.toThrow("none");
     seen.between = async () => {};
     expect(await shelf.rebuildAt(another)).toMatchObject({ replayed: 3 });
     shelf.app.clock.advance(5_000);
@@ -207,7 +239,11 @@ describe("rebuilding", () => {
       },
     });
     expect(await shelf.rebuildAt(runtime)).toEqual({ replayed: 1, hasSwitched: true });
-    expect(await shelf.total(runtime, "a")).toEqual({ key: `a/page.usage-${world}@2/to~1tal`, total: 11, events: 2 });
+    expect(await shelf.total(runtime, "a")).toEqual({
+      key: `a/page.usage-${world}@2/to~1tal`,
+      total: 11,
+      events: 2,
+    });
   });
 
   test("is told where another one has switched meanwhile", async () => {
@@ -234,7 +270,10 @@ describe("rebuilding", () => {
   /** Rebuilds, and gives what it says of events that are not counted beside the result. */
   async function rebuildTelling(runtime: Runtime, options: Parameters<Shelf["rebuildAt"]>[1] = {}) {
     const told: UncountedEvent[] = [];
-    const rebuilt = await shelf.rebuildAt(runtime, { ...options, tell: (event) => void told.push(event) });
+    const rebuilt = await shelf.rebuildAt(runtime, {
+      ...options,
+      tell: (event) => void told.push(event),
+    });
     return { ...rebuilt, told };
   }
   const readBy = async (runtime: Runtime, tenant: string) => {
@@ -251,7 +290,8 @@ describe("rebuilding", () => {
       ["z", 2],
     ] as const) {
       await shelf.change(one.runtime, tenant, n);
-      for (const event of await shelf.eventsOf(one.runtime, tenant)) await shelf.consume(one.runtime, event);
+      for (const event of await shelf.eventsOf(one.runtime, tenant))
+        await shelf.consume(one.runtime, event);
     }
     // DynamoDB has no such number; the projection throws; its items are no items, have a condition that fails, or no table.
     for (const n of [1e300, 666, 667, 668, 669, 670]) await shelf.change(one.runtime, "evil", n);
@@ -263,8 +303,13 @@ describe("rebuilding", () => {
     expect(told.map(({ tenantId, eventId }) => [tenantId, eventId])).toEqual(
       events.slice(1, 7).map(({ eventId }) => ["evil", eventId]),
     );
-    expect(told.map(({ type }) => type)).toEqual(Array.from({ length: 6 }, () => `page.added-${world}`));
-    expect([told[1]?.reason, told[5]?.reason]).toEqual(["the projection does not like it", "no error"]);
+    expect(told.map(({ type }) => type)).toEqual(
+      Array.from({ length: 6 }, () => `page.added-${world}`),
+    );
+    expect([told[1]?.reason, told[5]?.reason]).toEqual([
+      "the projection does not like it",
+      "no error",
+    ]);
     expect(await readBy(two.runtime, "a")).toEqual({ version: 2, total: 1, events: 1 });
     expect(await readBy(two.runtime, "z")).toEqual({ version: 2, total: 2, events: 1 });
     expect(await readBy(two.runtime, "evil")).toEqual({ version: 1, total: 5, events: 1 });
@@ -273,22 +318,35 @@ describe("rebuilding", () => {
     const last = events.at(-1);
     if (last !== undefined) await shelf.consume(two.runtime, last);
     expect(await readBy(two.runtime, "evil")).toEqual({ version: 1, total: 12, events: 2 });
-    expect(await rebuildTelling(two.runtime)).toMatchObject({ replayed: 4, hasSwitched: false, lost: ["evil"] });
-    expect(await rebuildTelling(two.runtime, { tenantId: "evil" })).toMatchObject({ hasSwitched: false, lost: ["evil"] });
+    expect(await rebuildTelling(two.runtime)).toMatchObject({
+      replayed: 4,
+      hasSwitched: false,
+      lost: ["evil"],
+    });
+    expect(await rebuildTelling(two.runtime, { tenantId: "evil" })).toMatchObject({
+      hasSwitched: false,
+      lost: ["evil"],
+    });
     expect(await readBy(two.runtime, "evil")).toMatchObject({ version: 1 });
   });
 
   test("has a tenant that was left follow once all of its events are counted, alone or with all others", async () => {
     for (const tenantId of [undefined, "evil"]) {
       world = shelf.newWorld();
-      const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2, { isStrict: true }))];
+      const [one, two] = [
+        shelf.start(shelfServer(world, 1)),
+        shelf.start(shelfServer(world, 2, { isStrict: true })),
+      ];
       for (const tenant of ["a", "evil"]) await shelf.change(one.runtime, tenant, 1);
       await shelf.change(one.runtime, "evil", 6);
       for (const tenant of ["a", "evil"])
-        for (const event of await shelf.eventsOf(one.runtime, tenant)) await shelf.consume(one.runtime, event);
+        for (const event of await shelf.eventsOf(one.runtime, tenant))
+          await shelf.consume(one.runtime, event);
       const { told, ...rebuilt } = await rebuildTelling(two.runtime);
       expect(rebuilt).toEqual({ replayed: 2, hasSwitched: true, lost: ["evil"] });
-      expect(told[0]?.reason).toMatch(/the payload of page.added-w\d+ \S+ does not fit its schema any more \(n: /);
+      expect(told[0]?.reason).toMatch(
+        /the payload of page.added-w\d+ \S+ does not fit its schema any more \(n: /,
+      );
       expect(await readBy(two.runtime, "evil")).toEqual({ version: 1, total: 7, events: 2 });
       const mended = shelf.start(shelfServer(world, 2));
       await rebuildTelling(mended.runtime, { tenantId });
@@ -298,29 +356,39 @@ describe("rebuilding", () => {
   });
 
   test("leaves a tenant the version that it has of its own", async () => {
-    const [one, two, three] = [1, 2, 3].map((version) => shelf.start(shelfServer(world, version)).runtime) as [
-      Runtime,
-      Runtime,
-      Runtime,
-    ];
+    const [one, two, three] = [1, 2, 3].map(
+      (version) => shelf.start(shelfServer(world, version)).runtime,
+    ) as [Runtime, Runtime, Runtime];
     for (const tenant of ["a", "evil"]) {
       await shelf.change(one, tenant, 1);
       for (const event of await shelf.eventsOf(one, tenant)) await shelf.consume(one, event);
     }
     await shelf.rebuildAt(two, { tenantId: "evil" });
     await shelf.change(one, "evil", 666);
-    expect(await shelf.rebuildAt(three)).toEqual({ replayed: 2, hasSwitched: true, lost: ["evil"] });
-    expect([await readBy(three, "a"), await readBy(three, "evil")]).toMatchObject([{ version: 3 }, { version: 2, total: 1 }]);
+    expect(await shelf.rebuildAt(three)).toEqual({
+      replayed: 2,
+      hasSwitched: true,
+      lost: ["evil"],
+    });
+    expect([await readBy(three, "a"), await readBy(three, "evil")]).toMatchObject([
+      { version: 3 },
+      { version: 2, total: 1 },
+    ]);
   });
 
   test("switches nobody where no tenant is whole, and all where nobody has read another version", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     for (const tenant of ["a", "b"]) {
       await shelf.change(one.runtime, tenant, 1);
-      for (const event of await shelf.eventsOf(one.runtime, tenant)) await shelf.consume(one.runtime, event);
+      for (const event of await shelf.eventsOf(one.runtime, tenant))
+        await shelf.consume(one.runtime, event);
       await shelf.change(one.runtime, tenant, 666);
     }
-    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 2, hasSwitched: false, lost: ["a", "b"] });
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({
+      replayed: 2,
+      hasSwitched: false,
+      lost: ["a", "b"],
+    });
     expect(await readBy(two.runtime, "a")).toEqual({ version: 1, total: 1, events: 1 });
 
     world = shelf.newWorld();
@@ -332,14 +400,22 @@ describe("rebuilding", () => {
     ] as const) {
       await shelf.change(runtime, tenant, n);
     }
-    expect(await shelf.rebuildAt(runtime)).toEqual({ replayed: 2, hasSwitched: true, lost: ["evil"] });
+    expect(await shelf.rebuildAt(runtime)).toEqual({
+      replayed: 2,
+      hasSwitched: true,
+      lost: ["evil"],
+    });
     expect(await readBy(runtime, "evil")).toEqual({ version: 3, total: 2, events: 1 });
   });
 
   test("names what it cannot read of events without tenant, and switches all the same", async () => {
-    const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2, { isStrict: true }))];
+    const [one, two] = [
+      shelf.start(shelfServer(world, 1)),
+      shelf.start(shelfServer(world, 2, { isStrict: true })),
+    ];
     await shelf.change(one.runtime, "a", 1);
-    for (const event of await shelf.eventsOf(one.runtime, "a")) await shelf.consume(one.runtime, event);
+    for (const event of await shelf.eventsOf(one.runtime, "a"))
+      await shelf.consume(one.runtime, event);
     await shelf.change(one.runtime, undefined, 9);
     const { told, ...rebuilt } = await rebuildTelling(two.runtime);
     expect(rebuilt).toEqual({ replayed: 1, hasSwitched: true, lost: [""] });
@@ -354,12 +430,21 @@ describe("rebuilding", () => {
       ["c", 2],
     ] as const) {
       await shelf.change(one.runtime, tenant, n);
-      if (n < 666) for (const event of await shelf.eventsOf(one.runtime, tenant)) await shelf.consume(one.runtime, event);
+      if (n < 666)
+        for (const event of await shelf.eventsOf(one.runtime, tenant))
+          await shelf.consume(one.runtime, event);
     }
     const stopping = new AbortController();
     const tell = () => stopping.abort(new Error("enough"));
-    await expect(shelf.rebuildAt(two.runtime, { signal: stopping.signal, tell })).rejects.toThrow("enough");
-    expect(await rebuildTelling(two.runtime)).toEqual({ replayed: 2, hasSwitched: true, lost: ["b"], told: [] });
+    await expect(shelf.rebuildAt(two.runtime, { signal: stopping.signal, tell })).rejects.toThrow(
+      "enough",
+    );
+    expect(await rebuildTelling(two.runtime)).toEqual({
+      replayed: 2,
+      hasSwitched: true,
+      lost: ["b"],
+      told: [],
+    });
 
     const three = shelf.start(shelfServer(world, 3));
     const store = await (await three.runtime.adapters()).projections.open();
@@ -375,7 +460,10 @@ describe("rebuilding", () => {
     await expect(shelf.rebuildAt(three.runtime)).rejects.toThrow("the projection does not like it");
     expect(saves).toBeGreaterThan(1);
     Object.assign(store, { saveRebuild });
-    expect(await rebuildTelling(three.runtime)).toMatchObject({ lost: ["b"], told: [{ tenantId: "b" }] });
+    expect(await rebuildTelling(three.runtime)).toMatchObject({
+      lost: ["b"],
+      told: [{ tenantId: "b" }],
+    });
   });
 
   test("gives up where so many tenants are left that it cannot be their events", async () => {
@@ -400,7 +488,8 @@ describe("rebuilding", () => {
       ["evil", 3],
     ] as const) {
       await shelf.change(one.runtime, tenant, n);
-      for (const event of await shelf.eventsOf(one.runtime, tenant)) await shelf.consume(one.runtime, event);
+      for (const event of await shelf.eventsOf(one.runtime, tenant))
+        await shelf.consume(one.runtime, event);
     }
     await shelf.change(one.runtime, "evil", 666);
     const store = await (await two.runtime.adapters()).projections.open();
@@ -408,13 +497,17 @@ describe("rebuilding", () => {
     const losing = (...[name, tenantId, ...more]: Parameters<typeof activate>) =>
       tenantId === undefined ? activate(name, tenantId, ...more) : Promise.resolve(false);
     Object.assign(store, { activate: losing });
-    await expect(shelf.rebuildAt(two.runtime)).rejects.toThrow("was switched to another version meanwhile; rebuild it again");
+    await expect(shelf.rebuildAt(two.runtime)).rejects.toThrow(
+      "was switched to another version meanwhile; rebuild it again",
+    );
     Object.assign(store, { activate });
     expect(await shelf.rebuildAt(two.runtime)).toMatchObject({ hasSwitched: true, lost: ["evil"] });
     const mended = shelf.start(shelfServer(world, 2, { isMild: true }));
     const other = await (await mended.runtime.adapters()).projections.open();
     Object.assign(other, { activate: async () => false });
-    await expect(shelf.rebuildAt(mended.runtime)).rejects.toThrow("was switched to another version meanwhile; rebuild it again");
+    await expect(shelf.rebuildAt(mended.runtime)).rejects.toThrow(
+      "was switched to another version meanwhile; rebuild it again",
+    );
   });
 
   test("of one tenant is refused where no event of it is kept: its ID may be mistyped", async () => {
@@ -451,7 +544,10 @@ describe("the oldest event that waits to be counted", () => {
   };
 
   test("is that of any tenant and type, in the version that is read, however long ago it was", async () => {
-    const [one, two] = [shelf.start(shelfServer(world, 1)).runtime, shelf.start(shelfServer(world, 2)).runtime];
+    const [one, two] = [
+      shelf.start(shelfServer(world, 1)).runtime,
+      shelf.start(shelfServer(world, 2)).runtime,
+    ];
     expect(await oldest(one)).toBeUndefined();
     const times: number[] = [];
     for (const [tenant, type] of [
@@ -529,10 +625,16 @@ describe("the version that is read", () => {
       isDone = true;
       await shelf.consume(one.runtime, first);
     };
-    expect(await (await two.runtime.projections.open()).version(`page.usage-${world}`, "a")).toBe(2);
+    expect(await (await two.runtime.projections.open()).version(`page.usage-${world}`, "a")).toBe(
+      2,
+    );
     await shelf.consume(two.runtime, second);
     shelf.app.clock.advance(5_000);
-    expect(await shelf.total(two.runtime, "a")).toMatchObject({ key: `a/page.usage-${world}@1/to~1tal`, total: 3, events: 2 });
+    expect(await shelf.total(two.runtime, "a")).toMatchObject({
+      key: `a/page.usage-${world}@1/to~1tal`,
+      total: 3,
+      events: 2,
+    });
   });
 
   test("of many tenants is not remembered for ever", async () => {

@@ -4,7 +4,14 @@ import type { ProjectionDeclaration } from "../declare/projection-declaration.ts
 import { asksSystem, objectOf } from "../events/cause.ts";
 import { checkPayload } from "../events/check-payload.ts";
 import { openEnvelope } from "../events/envelope.ts";
-import { behind, endOfTime, type KeptEventStore, type KeptRow, keptRows, timeText } from "../events/kept-events.ts";
+import {
+  behind,
+  endOfTime,
+  type KeptEventStore,
+  type KeptRow,
+  keptRows,
+  timeText,
+} from "../events/kept-events.ts";
 import type { FirstEvent, ProjectionStore, RebuildState } from "../events/projection-store.ts";
 import { projectAlone } from "./project-event.ts";
 import { effectiveVersion } from "./projections.ts";
@@ -61,7 +68,10 @@ const mostLost = 1_000;
  */
 export async function rebuild(runtime: Runtime, options: RebuildOptions): Promise<Rebuilt> {
   const adapters = await runtime.adapters();
-  const [kept, store] = await Promise.all([adapters.keptEvents.open(), adapters.projections.open()]);
+  const [kept, store] = await Promise.all([
+    adapters.keptEvents.open(),
+    adapters.projections.open(),
+  ]);
   const { projection, tenantId, isPartial = false, signal, tell } = options;
   const { name, version } = projection;
   const types = [...projection.on.keys()];
@@ -70,7 +80,9 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   const firsts: FirstEvent[] = [];
   for await (const first of store.firstEvents(types, tenantId)) firsts.push(first);
   if (tenantId !== undefined && firsts.length === 0) {
-    throw new Error(`no event of ${name} is kept for the tenant ${JSON.stringify(tenantId)}; look whether that is its ID`);
+    throw new Error(
+      `no event of ${name} is kept for the tenant ${JSON.stringify(tenantId)}; look whether that is its ID`,
+    );
   }
   const begun = await store.rebuild(name, tenantId);
   let state: RebuildState;
@@ -83,10 +95,20 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   const tenants = [...new Set(firsts.map(tenantKey))].sort();
   for (const tenant of tenants.filter((each) => each >= state.tenant)) {
     if (tenant !== state.tenant) state = { ...state, tenant, after: "" };
-    const range = { startedMs: state.startedMs, after: state.after, nowMs: runtime.clock.now(), signal };
+    const range = {
+      startedMs: state.startedMs,
+      after: state.after,
+      nowMs: runtime.clock.now(),
+      signal,
+    };
     let unnoted = 0;
     try {
-      for await (const { type, row } of inOrder(kept, tenant === "" ? undefined : tenant, types, range)) {
+      for await (const { type, row } of inOrder(
+        kept,
+        tenant === "" ? undefined : tenant,
+        types,
+        range,
+      )) {
         const failure = await failureOf(() => replay(runtime, projection, type, row));
         unnoted += 1;
         state = { ...state, after: row.sort, replayed: state.replayed + 1 };
@@ -109,7 +131,12 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   signal?.throwIfAborted();
   const { replayed, lost = [] } = state;
   const isWhole = (tenant: string) => !lost.includes(tenant);
-  const switching = { store, projection, lost: lost.filter((tenant) => tenant !== ""), whole: tenants.filter(isWhole) };
+  const switching = {
+    store,
+    projection,
+    lost: lost.filter((tenant) => tenant !== ""),
+    whole: tenants.filter(isWhole),
+  };
   const isNobodyWhole = lost.length > 0 && switching.whole.length === 0;
   const hasSwitched = isNobodyWhole ? false : await switchTo(switching, tenantId, before);
   await store.endRebuild(name, tenantId);
@@ -117,7 +144,9 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
 }
 
 /** What a call has thrown; `undefined` where it has not. */
-async function failureOf(call: () => Promise<void>): Promise<{ readonly error: unknown } | undefined> {
+async function failureOf(
+  call: () => Promise<void>,
+): Promise<{ readonly error: unknown } | undefined> {
   try {
     await call();
     return undefined;
@@ -137,7 +166,12 @@ function reasonOf(error: unknown): string {
 }
 
 /** Names an event that may be none. */
-function uncounted(tenant: string, type: string, { sort }: KeptRow, error: unknown): UncountedEvent {
+function uncounted(
+  tenant: string,
+  type: string,
+  { sort }: KeptRow,
+  error: unknown,
+): UncountedEvent {
   const eventId = sort.slice(sort.indexOf("#") + 1);
   return { tenantId: tenant === "" ? undefined : tenant, type, eventId, reason: reasonOf(error) };
 }
@@ -150,7 +184,10 @@ function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: numbe
   if (gone.length === 0) return;
   const shown = gone
     .slice(0, 3)
-    .map(({ type, tenantId }) => `${type} of ${tenantId === undefined ? "no tenant" : JSON.stringify(tenantId)}`);
+    .map(
+      ({ type, tenantId }) =>
+        `${type} of ${tenantId === undefined ? "no tenant" : JSON.stringify(tenantId)}`,
+    );
   const more = gone.length > shown.length ? ` and ${gone.length - shown.length} more` : "";
   throw new Error(
     `the projection ${name} cannot be made as it was: the oldest events have expired (${shown.join(", ")}${more}); pass --partial to make it of those that are left`,
@@ -172,7 +209,12 @@ async function* inOrder(
   kept: KeptEventStore,
   tenantId: string | undefined,
   types: readonly string[],
-  range: { readonly startedMs: number; readonly after: string; readonly nowMs: number; readonly signal: AbortSignal | undefined },
+  range: {
+    readonly startedMs: number;
+    readonly after: string;
+    readonly nowMs: number;
+    readonly signal: AbortSignal | undefined;
+  },
 ): AsyncGenerator<Replayed> {
   const { startedMs, after, nowMs, signal } = range;
   const from = after === "" ? timeText(0) : behind(after);
@@ -189,17 +231,26 @@ async function* inOrder(
   };
   for (const stream of streams) await advance(stream);
   while (heads.size > 0) {
-    const [stream, row] = [...heads].reduce((one, other) => (other[1].sort < one[1].sort ? other : one));
+    const [stream, row] = [...heads].reduce((one, other) =>
+      other[1].sort < one[1].sort ? other : one,
+    );
     yield { type: stream.type, row };
     await advance(stream);
   }
 }
 
 /** Writes one event into the declared version. */
-async function replay(runtime: Runtime, projection: ProjectionDeclaration, type: string, { text }: KeptRow): Promise<void> {
+async function replay(
+  runtime: Runtime,
+  projection: ProjectionDeclaration,
+  type: string,
+  { text }: KeptRow,
+): Promise<void> {
   const adapters = await runtime.adapters();
   // Safe: a projection of events that are not declared or not kept fails the boot.
-  const { schema, keptDays } = runtime.server.registry.events.get(type) as EventDeclaration & { readonly keptDays: number };
+  const { schema, keptDays } = runtime.server.registry.events.get(type) as EventDeclaration & {
+    readonly keptDays: number;
+  };
   const { event: read, trace: parent } = openEnvelope(objectOf(text, "the kept event"));
   const { eventId, tenantId, userId, origRequestId, causedBy } = read;
   const refuse = (problems: string) =>
@@ -230,16 +281,22 @@ interface Switching {
 type Active = Awaited<ReturnType<ProjectionStore["active"]>>;
 
 /** Switches in one conditional write, but for tenants that keep what they read. @returns whether another version was active. */
-async function switchTo(switching: Switching, tenantId: string | undefined, before: Active): Promise<boolean> {
+async function switchTo(
+  switching: Switching,
+  tenantId: string | undefined,
+  before: Active,
+): Promise<boolean> {
   const { store, projection, lost, whole } = switching;
   const { name, version } = projection;
   if (effectiveVersion(before)?.version === version) {
     // A tenant that has kept another version since an earlier rebuild follows now.
-    if (tenantId === undefined) for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
+    if (tenantId === undefined)
+      for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
     return false;
   }
   // Where nothing was ever set all read what is declared, so that it is the version of all.
-  if (before.all === undefined && tenantId !== undefined) return switchTo(switching, undefined, before);
+  if (before.all === undefined && tenantId !== undefined)
+    return switchTo(switching, undefined, before);
   const revision = randomUUID();
   if (tenantId === undefined && before.all !== undefined) {
     // First, so that no reader meets a version that is not whole: what is kept counts from the switch on.
@@ -247,21 +304,31 @@ async function switchTo(switching: Switching, tenantId: string | undefined, befo
       const { own } = await store.active(name, tenant);
       const kept = own?.over === before.all.revision ? own : before.all;
       const next = { version: kept.version, revision: randomUUID(), over: revision };
-      if (!(await store.activate(name, tenant, next, own))) throw switchedMeanwhile(name, undefined);
+      if (!(await store.activate(name, tenant, next, own)))
+        throw switchedMeanwhile(name, undefined);
     }
   }
-  const next = { version, revision, ...(tenantId === undefined ? {} : { over: before.all?.revision }) };
-  if (await store.activate(name, tenantId, next, tenantId === undefined ? before.all : before.own)) return true;
+  const next = {
+    version,
+    revision,
+    ...(tenantId === undefined ? {} : { over: before.all?.revision }),
+  };
+  if (await store.activate(name, tenantId, next, tenantId === undefined ? before.all : before.own))
+    return true;
   const now = effectiveVersion(await store.active(name, tenantId))?.version;
   if (now === version) return false;
   throw switchedMeanwhile(name, now);
 }
 
-async function follow({ store, projection: { name, version } }: Switching, tenantId: string): Promise<void> {
+async function follow(
+  { store, projection: { name, version } }: Switching,
+  tenantId: string,
+): Promise<void> {
   const active = await store.active(name, tenantId);
   if (effectiveVersion(active)?.version === version) return;
   const next = { version, revision: randomUUID(), over: active.all?.revision };
-  if (!(await store.activate(name, tenantId, next, active.own))) throw switchedMeanwhile(name, undefined);
+  if (!(await store.activate(name, tenantId, next, active.own)))
+    throw switchedMeanwhile(name, undefined);
 }
 
 function switchedMeanwhile(name: string, version: number | undefined): Error {

@@ -56,7 +56,9 @@ test("each call carries the request's signal, together with one of its own", asy
   request.abort();
   expect(abortSignal.aborted).toBe(true);
   await expect(
-    requestDatabases(client)(requestWith(new AbortController().signal)).send(command, { abortSignal: AbortSignal.abort("own") }),
+    requestDatabases(client)(requestWith(new AbortController().signal)).send(command, {
+      abortSignal: AbortSignal.abort("own"),
+    }),
   ).rejects.toBe("own");
 });
 
@@ -79,6 +81,9 @@ test("once the signal is aborted no call starts: the promise or the callback get
   expect(send).not.toHaveBeenCalled();
 });
 
-function optionsOf(send: { mock: { calls: unknown[][] } }, call: number): { abortSignal: AbortSignal } & Record<string, unknown> {
+function optionsOf(
+  send: { mock: { calls: unknown[][] } },
+  call: number,
+): { abortSignal: AbortSignal } & Record<string, unknown> {
   return send.mock.calls[call]?.[1] as never;
 }

@@ -1,4 +1,8 @@
-import { type OperatorDatabase, type OperatorSession, operatorSession } from "../config/operate/operator-session.ts";
+import {
+  type OperatorDatabase,
+  type OperatorSession,
+  operatorSession,
+} from "../config/operate/operator-session.ts";
 import { type ConfigDatabase, configSession } from "../config/read/resolver.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { Database } from "../context/database.ts";
@@ -22,7 +26,10 @@ interface RequestDatabase {
  * With a wall the client's middlewares are the request's own, around the client's. Whatever sends a command takes them: `send`, that
  * of the client's class, and clients that are made from this one.
  */
-export function requestDatabases(client: Database, wall?: Pick<Wall, "stackFor">): (request: DatabaseRequest) => Database {
+export function requestDatabases(
+  client: Database,
+  wall?: Pick<Wall, "stackFor">,
+): (request: DatabaseRequest) => Database {
   const common = Object.create(client, {
     send: { value: send },
     // Found here, a request's own are set without asking the client, which may be a proxy.
@@ -54,14 +61,18 @@ export function requestDatabases(client: Database, wall?: Pick<Wall, "stackFor">
 
   // The SDK's `send` has three overloads, with callbacks among them; they differ in what
   // follows the command only, so the arguments pass through as they are.
-  function send(this: RequestDatabase, ...parameters: [command: unknown, first?: unknown, second?: unknown]): unknown {
+  function send(
+    this: RequestDatabase,
+    ...parameters: [command: unknown, first?: unknown, second?: unknown]
+  ): unknown {
     const { signal } = this[ownRequest];
     const sender = wall === undefined ? client : this;
     // Safe: `this` inherits from the client.
     const original = client.send.bind(sender as Database) as (...parameters: unknown[]) => unknown;
     if (signal === undefined) return original(...parameters);
     const [command, first, second] = parameters;
-    const options = typeof first === "object" && first !== null ? (first as { abortSignal?: AbortSignal }) : {};
+    const options =
+      typeof first === "object" && first !== null ? (first as { abortSignal?: AbortSignal }) : {};
     const callback = typeof first === "function" ? first : second;
     const own = options.abortSignal;
     const abortSignal = own === undefined ? signal : AbortSignal.any([own, signal]);

@@ -29,9 +29,12 @@ describe("adoptRequestId", () => {
     ["other digits", "١٢٣", 3],
     ["half a surrogate pair", "\ud800", 1],
     ["NUL", "a\0", 2],
-  ])("replaces a header that is or has %s, and reports only its length", (_, header, rejectedLength) => {
-    expect(adoptRequestId(header, generate)).toEqual({ requestId: "generated", rejectedLength });
-  });
+  ])(
+    "replaces a header that is or has %s, and reports only its length",
+    (_, header, rejectedLength) => {
+      expect(adoptRequestId(header, generate)).toEqual({ requestId: "generated", rejectedLength });
+    },
+  );
 
   test("accepts exactly what a check of each character accepts", () => {
     const character = fc.oneof(
@@ -42,9 +45,13 @@ describe("adoptRequestId", () => {
       fc.property(fc.array(character, { maxLength: 140, size: "max" }), (characters) => {
         const header = characters.join("");
         const acceptable =
-          header.length >= 1 && header.length <= 128 && header.split("").every((unit) => alphabet.includes(unit));
+          header.length >= 1 &&
+          header.length <= 128 &&
+          header.split("").every((unit) => alphabet.includes(unit));
         expect(adoptRequestId(header, generate)).toEqual(
-          acceptable ? { requestId: header } : { requestId: "generated", rejectedLength: header.length },
+          acceptable
+            ? { requestId: header }
+            : { requestId: "generated", rejectedLength: header.length },
         );
       }),
     );
@@ -69,14 +76,18 @@ describe("uuidv7", () => {
 
   test("has version 7, the variant, the time, and the random bits it was given", () => {
     fc.assert(
-      fc.property(fc.nat({ max: 2 ** 48 - 1 }), fc.uint8Array({ minLength: 10, maxLength: 10 }), (now, bytes) => {
-        const id = uuidv7(now, (count) => bytes.subarray(0, count));
-        expect(id).toMatch(pattern);
-        expect(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16)).toBe(now);
-        const given = Buffer.from(bytes).toString("hex");
-        expect(id.slice(15, 18)).toBe(given.slice(1, 4));
-        expect(id.slice(20)).toBe(`${given.slice(5, 8)}-${given.slice(8)}`);
-      }),
+      fc.property(
+        fc.nat({ max: 2 ** 48 - 1 }),
+        fc.uint8Array({ minLength: 10, maxLength: 10 }),
+        (now, bytes) => {
+          const id = uuidv7(now, (count) => bytes.subarray(0, count));
+          expect(id).toMatch(pattern);
+          expect(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16)).toBe(now);
+          const given = Buffer.from(bytes).toString("hex");
+          expect(id.slice(15, 18)).toBe(given.slice(1, 4));
+          expect(id.slice(20)).toBe(`${given.slice(5, 8)}-${given.slice(8)}`);
+        },
+      ),
     );
   });
 

@@ -14,9 +14,14 @@ export interface AdoptedRequestId {
  * Adopts the value of `X-Request-ID` or generates an ID (specification 4.4). Accepted are 1 to 128
  * characters of `A-Z a-z 0-9 . _ : = + / @ -`; so neither an empty header nor several joined by `, `.
  */
-export function adoptRequestId(header: string | undefined, generate: RequestIds, nowMs?: number): AdoptedRequestId {
+export function adoptRequestId(
+  header: string | undefined,
+  generate: RequestIds,
+  nowMs?: number,
+): AdoptedRequestId {
   if (header === undefined) return { requestId: generate(nowMs) };
-  if (header !== "" && header.length <= maxLength && !unaccepted.test(header)) return { requestId: header };
+  if (header !== "" && header.length <= maxLength && !unaccepted.test(header))
+    return { requestId: header };
   return { requestId: generate(nowMs), rejectedLength: header.length };
 }
 
@@ -81,9 +86,12 @@ function timeDigits(now: number): string {
 
 /** Puts ten bytes from `at` behind the time; four of their bits give way to the version and two to the variant. */
 function layout(time: string, bytes: DataView, at: number): string {
-  const hex = (index: number, keep = 0xff, set = 0) => octets[(bytes.getUint8(at + index) & keep) | set];
+  const hex = (index: number, keep = 0xff, set = 0) =>
+    octets[(bytes.getUint8(at + index) & keep) | set];
   const last = `${hex(4)}${hex(5)}${hex(6)}${hex(7)}${hex(8)}${hex(9)}`;
   return `${time}${hex(0, 0x0f, 0x70)}${hex(1)}-${hex(2, 0x3f, 0x80)}${hex(3)}-${last}`;
 }
 
-const octets: readonly string[] = Object.freeze(Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0")));
+const octets: readonly string[] = Object.freeze(
+  Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0")),
+);

@@ -37,7 +37,13 @@ export class RunCommits<Result> {
   readonly #callers: Partial<Record<EffectCaller, Effects>> = {};
   #hasEnded = false;
 
-  constructor(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, work: Work<Result>) {
+  constructor(
+    scope: RequestScope,
+    adapters: Adapters,
+    runs: Runs,
+    run: RunParts,
+    work: Work<Result>,
+  ) {
     this.#scope = scope;
     this.#adapters = adapters;
     this.#runs = runs;
@@ -51,24 +57,36 @@ export class RunCommits<Result> {
   }
 
   /** Starts an effect. */
-  start<Started>(caller: EffectCaller, work: (effects: Effects) => Promise<Started>): Promise<Started> {
+  start<Started>(
+    caller: EffectCaller,
+    work: (effects: Effects) => Promise<Started>,
+  ): Promise<Started> {
     const { started } = this.#begin();
     const effects = this.#effectsOf(caller);
     return started.start(() => work(effects));
   }
 
   /** Runs `ctx.commit`. */
-  commit<Committed>(caller: EffectCaller, items: readonly CommitItem[], result: Committed): Promise<Committed> {
+  commit<Committed>(
+    caller: EffectCaller,
+    items: readonly CommitItem[],
+    result: Committed,
+  ): Promise<Committed> {
     const { ledger, started } = this.#begin();
     return started.attempt(async () => {
-      if (this.#effects?.isInStep() === true) throw new Error("ctx.commit: a step commits nothing; commit once it has returned");
+      if (this.#effects?.isInStep() === true)
+        throw new Error("ctx.commit: a step commits nothing; commit once it has returned");
       ledger.begin(caller);
       await this.#attempt(async () => {
         const { receive, committedAnswer, hooks } = this.#work;
         const own = this.#checked(items);
         const received = receive === undefined ? result : await receive(result);
         const answer = await committedAnswer(received);
-        return { items: hooks === undefined ? own : [...own, ...(await this.#joining(hooks, received))], answer, isStored: true };
+        return {
+          items: hooks === undefined ? own : [...own, ...(await this.#joining(hooks, received))],
+          answer,
+          isStored: true,
+        };
       });
       return result;
     });
@@ -84,11 +102,14 @@ export class RunCommits<Result> {
     const hasCommitted = this.#run.commitEnd() === "committed";
     const { receive } = this.#work;
     // Safe: without `receive` the returned value is the result.
-    const result = (receive === undefined || hasCommitted ? returned : await receive(returned)) as Result;
+    const result = (
+      receive === undefined || hasCommitted ? returned : await receive(returned)
+    ) as Result;
     if (this.#begun?.ledger.phase === "open") await this.#commitRest(this.#begun, result);
     this.#end();
     const { own, answerOf } = this.#work;
-    if (own !== undefined && this.#run.commitEnd() !== "committed") await this.#run.commit([], answerOf(result), own());
+    if (own !== undefined && this.#run.commitEnd() !== "committed")
+      await this.#run.commit([], answerOf(result), own());
     return result;
   }
 
@@ -114,7 +135,13 @@ export class RunCommits<Result> {
 
   #effectsOf(caller: EffectCaller): Effects {
     const { ledger } = this.#begin();
-    const [scope, adapters, runs, run, { cause }] = [this.#scope, this.#adapters, this.#runs, this.#run, this.#work];
+    const [scope, adapters, runs, run, { cause }] = [
+      this.#scope,
+      this.#adapters,
+      this.#runs,
+      this.#run,
+      this.#work,
+    ];
     this.#effects ??= new RunEffects({ scope, adapters, runs, run, cause, ledger });
     this.#callers[caller] ??= this.#effects.of(caller);
     return this.#callers[caller];
@@ -122,7 +149,10 @@ export class RunCommits<Result> {
 
   #lost(error: unknown): void {
     const { log, runtime } = this.#scope;
-    log.error("effects.lost", describeError(error, { requestId: "", environment: runtime.environment }).log.data);
+    log.error(
+      "effects.lost",
+      describeError(error, { requestId: "", environment: runtime.environment }).log.data,
+    );
   }
 
   /** Items join only where something was done. */
@@ -182,7 +212,9 @@ export class RunCommits<Result> {
 
   #checked(items: readonly CommitItem[]): readonly CommitItem[] {
     const { user, log, handler } = this.#scope;
-    return this.#adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items;
+    return (
+      this.#adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items
+    );
   }
 
   /** Sends committed effects, and waits for the bus and the queue for a limited time. */
@@ -204,7 +236,8 @@ export class RunCommits<Result> {
     }
     const sending: Promise<void>[] = [];
     if (events.length > 0) sending.push(this.#runs.outbox.dispatch(events.map(({ row }) => row)));
-    if (deliveries.length > 0) sending.push(this.#runs.sendCommitted(deliveries.map(({ row }) => row)));
+    if (deliveries.length > 0)
+      sending.push(this.#runs.sendCommitted(deliveries.map(({ row }) => row)));
     if (sending.length === 0) return;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
@@ -222,7 +255,9 @@ function end({ ledger, started }: Begun): void {
 /** Deliveries with the same key are one: DynamoDB refuses a transaction that writes a row twice. */
 function distinct(effects: readonly HeldEffect[]): readonly HeldEffect[] {
   if (effects.length < 2) return effects;
-  return [...new Map(effects.toReversed().map((effect) => [effect.row.eventId, effect])).values()].toReversed();
+  return [
+    ...new Map(effects.toReversed().map((effect) => [effect.row.eventId, effect])).values(),
+  ].toReversed();
 }
 
 interface Begun {

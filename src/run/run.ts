@@ -12,7 +12,11 @@ import type { Work } from "./work.ts";
  *
  * @throws as `runOnce`.
  */
-export async function run<Result>(scope: RequestScope, adapters: Adapters, work: Work<Result>): Promise<RunOutcome<Result>> {
+export async function run<Result>(
+  scope: RequestScope,
+  adapters: Adapters,
+  work: Work<Result>,
+): Promise<RunOutcome<Result>> {
   const { runtime, log, signal } = scope;
   const { claim, logPrefix, answerOf } = work;
   const runs = runtime.openedRuns ?? (await runtime.runs());
@@ -22,7 +26,9 @@ export async function run<Result>(scope: RequestScope, adapters: Adapters, work:
     work: (parts) => perform(scope, adapters, runs, scope.spans?.committing(parts) ?? parts, work),
   };
   const { spans } = scope;
-  const outcome = await (spans === undefined ? runs.once.run(given) : spans.claimed(given, (run) => runs.once.run(run)));
+  const outcome = await (spans === undefined
+    ? runs.once.run(given)
+    : spans.claimed(given, (run) => runs.once.run(run)));
   if (outcome.kind === "replayed") scope.isReplayed = true;
   return outcome;
 }

@@ -1,4 +1,10 @@
-import { createOutbox, type Outbox, type OutboxRow, type OutboxStore, type SweepStops } from "../events/outbox.ts";
+import {
+  createOutbox,
+  type Outbox,
+  type OutboxRow,
+  type OutboxStore,
+  type SweepStops,
+} from "../events/outbox.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Tracing } from "../observe/spans.ts";
 import { createOnce, type Once, type OnceOptions } from "../once/once.ts";
@@ -40,13 +46,31 @@ export function createRuns({ adapters, log, hasJobs, tracing, ...options }: Runs
     return tracing === undefined ? jobs : (await tracing.open()).queue(jobs);
   };
   const stops: SweepStops = new Map();
-  const sending = async () => ({ store, due: await adapters.dueJobs.open(), jobs, claims, stops, clock, log, metrics });
+  const sending = async () => ({
+    store,
+    due: await adapters.dueJobs.open(),
+    jobs,
+    claims,
+    stops,
+    clock,
+    log,
+    metrics,
+  });
   // Loaded with the first sweep: no request needs it.
   const sweepDue = async (signal: AbortSignal | undefined, watched: OutboxStore) => {
     const { sweepDueJobs } = await import("../events/due-jobs.ts");
     return sweepDueJobs({ ...(await sending()), store: watched }, signal);
   };
-  const outbox = createOutbox({ store, bus, claims, clock, log, metrics, stops, sweepDue: hasJobs ? sweepDue : undefined });
+  const outbox = createOutbox({
+    store,
+    bus,
+    claims,
+    clock,
+    log,
+    metrics,
+    stops,
+    sweepDue: hasJobs ? sweepDue : undefined,
+  });
   return {
     once,
     outbox,

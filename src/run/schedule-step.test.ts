@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { graceMs, maxAttempts, retryOf, type ScheduleRecord, type ScheduleStep, scheduleStep } from "./schedule-step.ts";
+import {
+  graceMs,
+  maxAttempts,
+  retryOf,
+  type ScheduleRecord,
+  type ScheduleStep,
+  scheduleStep,
+} from "./schedule-step.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -7,11 +14,29 @@ const hour = 60 * minute;
 test.each<[string, ScheduleRecord, "once" | "skip", number | undefined, ScheduleStep]>([
   ["nothing fires that never does", { lastMs: 0 }, "once", undefined, { kind: "none" }],
   ["what has fired does not fire again", { lastMs: hour }, "once", hour, { kind: "none" }],
-  ["what another clock has let fire does not fire again", { lastMs: hour + 1 }, "once", hour, { kind: "none" }],
+  [
+    "what another clock has let fire does not fire again",
+    { lastMs: hour + 1 },
+    "once",
+    hour,
+    { kind: "none" },
+  ],
   ["what is due fires", { lastMs: 0 }, "once", 2 * hour, { kind: "fire", atMs: 2 * hour }],
-  ["what is due fires on time", { lastMs: 0 }, "skip", 2 * hour - graceMs, { kind: "fire", atMs: 2 * hour - graceMs }],
+  [
+    "what is due fires on time",
+    { lastMs: 0 },
+    "skip",
+    2 * hour - graceMs,
+    { kind: "fire", atMs: 2 * hour - graceMs },
+  ],
   ["what was missed fires once", { lastMs: 0 }, "once", hour, { kind: "fire", atMs: hour }],
-  ["what was missed passes", { lastMs: 0 }, "skip", 2 * hour - graceMs - 1, { kind: "pass", atMs: 2 * hour - graceMs - 1 }],
+  [
+    "what was missed passes",
+    { lastMs: 0 },
+    "skip",
+    2 * hour - graceMs - 1,
+    { kind: "pass", atMs: 2 * hour - graceMs - 1 },
+  ],
   [
     "what was begun is begun again, before what came later",
     { lastMs: 0, begun: { atMs: minute, attempts: 1, retryMs: 2 * hour } },

@@ -40,7 +40,11 @@ export const maxAttempts = retriesMs.length + 1;
  */
 export function scheduleStep(
   { lastMs, begun }: ScheduleRecord,
-  { nowMs, missed, lastFire }: { nowMs: number; missed: "once" | "skip"; lastFire: () => number | undefined },
+  {
+    nowMs,
+    missed,
+    lastFire,
+  }: { nowMs: number; missed: "once" | "skip"; lastFire: () => number | undefined },
 ): ScheduleStep {
   if (begun !== undefined) {
     const { atMs, retryMs } = begun;

@@ -26,15 +26,25 @@ const hour = 3_600_000;
 const day = 24 * hour;
 
 let runs: string[] = [];
-const note: ScheduleOptions["handler"] = (_ctx, { at }) => void runs.push(at.toISOString().slice(11, 16));
+const note: ScheduleOptions["handler"] = (_ctx, { at }) =>
+  void runs.push(at.toISOString().slice(11, 16));
 let handler = note;
 
 /** A server with a schedule at three at night. */
-function serverOf({ cron = "0 3 * * *", missed = "once" }: { cron?: string; missed?: "once" | "skip" } = {}) {
+function serverOf({
+  cron = "0 3 * * *",
+  missed = "once",
+}: {
+  cron?: string;
+  missed?: "once" | "skip";
+} = {}) {
   const feature = defineFeature("reports", (r) => {
     r.table("made", { partitionKey: "pk" });
     r.event("report.made", z.object({ at: z.string() }));
-    r.job("report.send", { input: z.object({ at: z.string() }), handler: async (_ctx, { at }) => void runs.push(`sent ${at}`) });
+    r.job("report.send", {
+      input: z.object({ at: z.string() }),
+      handler: async (_ctx, { at }) => void runs.push(`sent ${at}`),
+    });
     r.schedule("report.nightly", { cron, missed, handler: (ctx, fire) => handler(ctx, fire) });
   });
   return buildServer({ features: [feature], metrics: { access: access.everyone } });
@@ -59,16 +69,22 @@ async function start(server = serverOf()): Promise<void> {
 }
 
 /** What went wrong, without the line that each attempt has at its end. */
-const newLines = () => app.logs.slice(seen).flatMap(({ msg }) => (msg === "schedule.completed" ? [] : [msg]));
+const newLines = () =>
+  app.logs.slice(seen).flatMap(({ msg }) => (msg === "schedule.completed" ? [] : [msg]));
 /** How many schedules are counted as given up. */
 const countedGivenUp = async () =>
-  /keelson_dead_letters_total\{keelson_kind="schedule"\} (\d+)/.exec(await (await app.fetch("/metrics")).text())?.[1];
+  /keelson_dead_letters_total\{keelson_kind="schedule"\} (\d+)/.exec(
+    await (await app.fetch("/metrics")).text(),
+  )?.[1];
 /** What a table is called: in an emulator of AWS each app has some of its own. */
-const tableOf = (name: string) => app.env[`KEELSON_TABLE_${name.toUpperCase()}`] ?? `keelson-${name}`;
+const tableOf = (name: string) =>
+  app.env[`KEELSON_TABLE_${name.toUpperCase()}`] ?? `keelson-${name}`;
 /** What the schedule has added up in its table, by time. */
 async function amounts(): Promise<Record<string, unknown>> {
   const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: tableOf("made"), ConsistentRead: true }));
+  const { Items = [] } = await db.send(
+    new ScanCommand({ TableName: tableOf("made"), ConsistentRead: true }),
+  );
   return Object.fromEntries(Items.map(({ pk, amount }) => [pk, amount]));
 }
 
@@ -167,7 +183,12 @@ test("what was missed is let pass where the schedule says so, and what comes nex
   await app.settled();
   expect(runs).toEqual([]);
   expect(app.logs.slice(seen)).toMatchObject([
-    { msg: "schedule.missed", level: "warn", handler: "reports.report.nightly", firesAt: expect.stringMatching(/T06:00/) },
+    {
+      msg: "schedule.missed",
+      level: "warn",
+      handler: "reports.report.nightly",
+      firesAt: expect.stringMatching(/T06:00/),
+    },
   ]);
   app.clock.advance(52 * 60_000); // 07:01 by now
   await app.settled();
@@ -209,8 +230,15 @@ test("one that fails is tried again, five times, then not until its next time; s
     "schedules that failed too often: reports.report.nightly (Error: broken): see app.logs",
   );
   expect(attempts).toBe(5);
-  expect(newLines()).toEqual([...Array.from({ length: 5 }, () => "schedule.failed"), "schedule.gave_up"]);
-  expect(app.logs.at(-1)).toMatchObject({ level: "error", handler: "reports.report.nightly", attempts: 5 });
+  expect(newLines()).toEqual([
+    ...Array.from({ length: 5 }, () => "schedule.failed"),
+    "schedule.gave_up",
+  ]);
+  expect(app.logs.at(-1)).toMatchObject({
+    level: "error",
+    handler: "reports.report.nightly",
+    attempts: 5,
+  });
   handler = note;
   await app.settled();
   expect(runs).toEqual([]);
@@ -292,12 +320,16 @@ test("one whose process dies each time is given up after five attempts", async (
   }
   await app.settled();
   expect(attempts).toBe(5);
-  expect(app.logs.filter(({ msg }) => msg === "schedule.gave_up")).toMatchObject([{ level: "error", attempts: 5 }]);
+  expect(app.logs.filter(({ msg }) => msg === "schedule.gave_up")).toMatchObject([
+    { level: "error", attempts: 5 },
+  ]);
   expect(await countedGivenUp()).toBe("1");
 });
 
 /** Looks at the schedule in a process of its own, whose store finds something else than it seems. */
-async function lookWith(found: Partial<ScheduleStore>): Promise<{ kind: string; logs: readonly unknown[] }> {
+async function lookWith(
+  found: Partial<ScheduleStore>,
+): Promise<{ kind: string; logs: readonly unknown[] }> {
   const logs: unknown[] = [];
   const runtime = createRuntime(serverOf({ missed: "skip" }), {
     variables: app.env,
@@ -366,7 +398,8 @@ if (!process.env["KEELSON_TEST_ENDPOINT"]) {
   test("settling that comes to no end names the schedule", async () => {
     await start();
     app.clock.advance(60_000);
-    for (let call = 1; call <= 200; call += 1) app.faults.before("GetItem", call).fail("InternalServerError");
+    for (let call = 1; call <= 200; call += 1)
+      app.faults.before("GetItem", call).fail("InternalServerError");
     await expect(app.settled()).rejects.toThrow(
       "app.settled: 1 are left in schedules, outbox and queues: reports.report.nightly",
     );
@@ -398,5 +431,7 @@ test("its record stays, and says when it fired last", async () => {
       ExpressionAttributeValues: { ":pk": Items.find(({ sk }) => sk !== "fires")?.["pk"] },
     }),
   );
-  expect(claims).toMatchObject([{ status: "COMPLETED", sk: `dedup:${new Date(record?.["lastMs"]).toISOString()}` }]);
+  expect(claims).toMatchObject([
+    { status: "COMPLETED", sk: `dedup:${new Date(record?.["lastMs"]).toISOString()}` },
+  ]);
 });

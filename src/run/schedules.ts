@@ -56,7 +56,10 @@ interface Parts {
 }
 
 /** Makes the schedules of a server. */
-export async function createSchedules(runtime: Runtime, adapters: Adapters): Promise<readonly Schedule[]> {
+export async function createSchedules(
+  runtime: Runtime,
+  adapters: Adapters,
+): Promise<readonly Schedule[]> {
   const store = await adapters.schedules.open();
   return [...runtime.server.registry.schedules.values()].map(
     (declaration) => new OneSchedule({ runtime, adapters, store }, declaration),
@@ -77,7 +80,10 @@ class OneSchedule implements Schedule {
     this.#parts = parts;
     this.#declaration = declaration;
     this.#times = fireTimes(cron, timeZone);
-    this.#key = { partition: claimKey(["schedule", name, cron, timeZone], "").partition, sort: "fires" };
+    this.#key = {
+      partition: claimKey(["schedule", name, cron, timeZone], "").partition,
+      sort: "fires",
+    };
   }
 
   async look(options: LookOptions = {}): Promise<Looked> {
@@ -137,7 +143,8 @@ class OneSchedule implements Schedule {
       run: async (ctx) => {
         attempts = await store.begin(this.#key, atMs);
         // Thrown, so that the claim does not say that it is done.
-        if (attempts === undefined) throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
+        if (attempts === undefined)
+          throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
         // Nobody else tells of attempts that took their process with them.
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });

@@ -75,18 +75,30 @@ export function runInScope<Result>(
   { headers, signal, deadlineMs, isolatedTo, nowMs }: ScopeFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId, nowMs);
+  const { requestId, rejectedLength } = adoptRequestId(
+    headers["x-request-id"],
+    runtime.newRequestId,
+    nowMs,
+  );
   const scope = new Scope(runtime, requestId, headers, signal, deadlineMs, isolatedTo);
   if (runtime.tracing !== undefined) return traced(scope, { nowMs, rejectedLength }, work);
   begin(scope, nowMs, rejectedLength);
   return entered(scope, work);
 }
 
-function entered<Result>(scope: RequestScope, work: (scope: RequestScope) => Promise<Result>): Promise<Result> {
-  return scope.headers?.["x-keelson-explain"] === "config" ? runExplained(scope, work) : runWithStore(scope, work);
+function entered<Result>(
+  scope: RequestScope,
+  work: (scope: RequestScope) => Promise<Result>,
+): Promise<Result> {
+  return scope.headers?.["x-keelson-explain"] === "config"
+    ? runExplained(scope, work)
+    : runWithStore(scope, work);
 }
 
-async function runExplained<Result>(scope: RequestScope, work: (scope: RequestScope) => Promise<Result>): Promise<Result> {
+async function runExplained<Result>(
+  scope: RequestScope,
+  work: (scope: RequestScope) => Promise<Result>,
+): Promise<Result> {
   const { createExplainedReads } = await import("./explained-reads.ts");
   scope.reads = createExplainedReads();
   return runWithStore(scope, work);
@@ -98,7 +110,8 @@ function begin(scope: Scope, nowMs: number | undefined, rejectedLength: number |
     scope.startMs = nowMs ?? clock.now();
     observer.began(scope);
   }
-  if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
+  if (rejectedLength !== undefined)
+    scope.log.warn("request_id.rejected", { length: rejectedLength });
 }
 
 /** What a traced run begins with. */
@@ -126,7 +139,8 @@ async function traced<Result>(
 }
 
 /** What is known of a message before its handler runs. */
-export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
+export interface MessageFacts
+  extends Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
   readonly handler: string;
   readonly logFields: Readonly<Record<string, string>>;
   /** Default: none. */
@@ -140,10 +154,29 @@ export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | 
 /** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
-  { requestId, user, handler, deadlineMs, isSystem, logFields, signal, parent, subject }: MessageFacts,
+  {
+    requestId,
+    user,
+    handler,
+    deadlineMs,
+    isSystem,
+    logFields,
+    signal,
+    parent,
+    subject,
+  }: MessageFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const scope = new Scope(runtime, requestId, undefined, signal, deadlineMs, undefined, logFields, parent);
+  const scope = new Scope(
+    runtime,
+    requestId,
+    undefined,
+    signal,
+    deadlineMs,
+    undefined,
+    logFields,
+    parent,
+  );
   scope.user = user;
   scope.handler = handler;
   scope.isSystem = isSystem;
@@ -205,7 +238,8 @@ class Scope implements RequestScope {
   }
 
   get trace(): RequestScope["trace"] {
-    this.#trace ??= this.spans?.trace() ?? new RunTrace(this.runtime.newTraceDigits, this.origin().parent);
+    this.#trace ??=
+      this.spans?.trace() ?? new RunTrace(this.runtime.newTraceDigits, this.origin().parent);
     return this.#trace;
   }
 
@@ -216,7 +250,9 @@ class Scope implements RequestScope {
     const asked = runtime.server.options.trace?.incoming ?? (this.isIdentified ? "trust" : "link");
     if (asked === "trust") return { parent: incomingSpan(headers, runtime.variables) };
     // A link is a tracer's to keep.
-    return asked === "ignore" || this.spans === undefined ? nowhere : { link: incomingSpan(headers, runtime.variables) };
+    return asked === "ignore" || this.spans === undefined
+      ? nowhere
+      : { link: incomingSpan(headers, runtime.variables) };
   }
 
   get context(): AmbientContext {
@@ -276,7 +312,14 @@ class ScopeFields extends LateContext {
     const { requestId, logFields, trace } = this.#scope;
     const { tenantId, id: userId } = this.#user;
     // As OpenTelemetry names it in logs that are not its own.
-    const fields = { requestId, tenantId, userId, handler: this.#handler, trace_id: trace.traceId, span_id: trace.spanId };
+    const fields = {
+      requestId,
+      tenantId,
+      userId,
+      handler: this.#handler,
+      trace_id: trace.traceId,
+      span_id: trace.spanId,
+    };
     return logFields === undefined ? fields : { ...fields, ...logFields };
   }
 }

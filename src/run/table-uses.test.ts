@@ -25,11 +25,14 @@ const keyed = { partitionKey: "pk" } as const;
 
 const orders = defineFeature("orders", (r) => {
   const table = r.table("orders", keyed);
-  const read = (ctx: PipelineContext) => ctx.db.send(new GetCommand({ TableName: table.name, Key: { pk: "1" } }));
+  const read = (ctx: PipelineContext) =>
+    ctx.db.send(new GetCommand({ TableName: table.name, Key: { pk: "1" } }));
   r.query("order.show", { handler: read });
   return { table, read };
 });
-const files = defineFeature("files", (r) => ({ table: r.table("files", { ...keyed, tenant: true }) }));
+const files = defineFeature("files", (r) => ({
+  table: r.table("files", { ...keyed, tenant: true }),
+}));
 const reports = defineFeature("two-words", (r) => ({ table: r.table("reports", keyed) }));
 const billing = defineFeature(
   "billing",
@@ -76,25 +79,51 @@ const check = (TableName: string): CommitItem => ({
   ConditionCheck: { TableName, Key: { pk: "1" }, ConditionExpression: "attribute_not_exists(pk)" },
 });
 const line = (uses: string) => `which its generated role does not allow; declare it: ${uses}`;
-const readLine = line('defineFeature("billing", …, { uses: { "two-words": "read", orders: "read" } })');
-const writeLine = line('defineFeature("billing", …, { uses: { "two-words": "read", orders: "write" } })');
+const readLine = line(
+  'defineFeature("billing", …, { uses: { "two-words": "read", orders: "read" } })',
+);
+const writeLine = line(
+  'defineFeature("billing", …, { uses: { "two-words": "read", orders: "write" } })',
+);
 
 describe("a handler that reaches another feature's table without saying so fails, with the line to write", () => {
   const Key = { pk: "1" };
   test.each<[string, (ctx: PipelineContext) => unknown]>([
     ["a read", (ctx) => orders.read(ctx)],
-    ["a query", (ctx) => ctx.db.send(new QueryCommand({ TableName: orders.table.name, KeyConditionExpression: "pk = a" }))],
-    ["a batch", (ctx) => ctx.db.send(new BatchGetCommand({ RequestItems: { [orders.table.name]: { Keys: [Key] } } }))],
+    [
+      "a query",
+      (ctx) =>
+        ctx.db.send(
+          new QueryCommand({ TableName: orders.table.name, KeyConditionExpression: "pk = a" }),
+        ),
+    ],
+    [
+      "a batch",
+      (ctx) =>
+        ctx.db.send(
+          new BatchGetCommand({ RequestItems: { [orders.table.name]: { Keys: [Key] } } }),
+        ),
+    ],
     [
       "a batch that begins with its own",
       (ctx) =>
         ctx.db.send(
-          new BatchGetCommand({ RequestItems: { [billing.table.name]: { Keys: [Key] }, [orders.table.name]: { Keys: [Key] } } }),
+          new BatchGetCommand({
+            RequestItems: {
+              [billing.table.name]: { Keys: [Key] },
+              [orders.table.name]: { Keys: [Key] },
+            },
+          }),
         ),
     ],
     [
       "a transaction",
-      (ctx) => ctx.db.send(new TransactGetCommand({ TransactItems: [{ Get: { TableName: orders.table.name, Key } }] })),
+      (ctx) =>
+        ctx.db.send(
+          new TransactGetCommand({
+            TransactItems: [{ Get: { TableName: orders.table.name, Key } }],
+          }),
+        ),
     ],
     [
       "by its ARN",
@@ -106,18 +135,30 @@ describe("a handler that reaches another feature's table without saying so fails
   ])("that reads: %s", async (_, reach) => {
     work = reach;
     for (const name of ["billing.bill.show", "billing.bill.make"]) {
-      await expect(app.call(name)).rejects.toThrow(`${name} reads the table orders of the feature orders, ${readLine}`);
+      await expect(app.call(name)).rejects.toThrow(
+        `${name} reads the table orders of the feature orders, ${readLine}`,
+      );
     }
   });
 
   test.each<[string, (ctx: PipelineContext) => unknown]>([
-    ["a put", (ctx) => ctx.db.send(new PutCommand({ TableName: orders.table.name, Item: { pk: "1" } }))],
+    [
+      "a put",
+      (ctx) => ctx.db.send(new PutCommand({ TableName: orders.table.name, Item: { pk: "1" } })),
+    ],
     [
       "a batch",
       (ctx) =>
-        ctx.db.send(new BatchWriteCommand({ RequestItems: { [orders.table.name]: [{ PutRequest: { Item: { pk: "1" } } }] } })),
+        ctx.db.send(
+          new BatchWriteCommand({
+            RequestItems: { [orders.table.name]: [{ PutRequest: { Item: { pk: "1" } } }] },
+          }),
+        ),
     ],
-    ["a transaction", (ctx) => ctx.db.send(new TransactWriteCommand({ TransactItems: [put(orders.table.name)] }))],
+    [
+      "a transaction",
+      (ctx) => ctx.db.send(new TransactWriteCommand({ TransactItems: [put(orders.table.name)] })),
+    ],
     ["a commit", (ctx) => ctx.commit([put(billing.table.name), put(orders.table.name)], undefined)],
   ])("that writes: %s", async (_, reach) => {
     work = reach;
@@ -128,12 +169,16 @@ describe("a handler that reaches another feature's table without saying so fails
   });
 
   test("that asks a query of it, which reads with the role of who asks", async () => {
-    await expect(app.call("billing.bill.ask")).rejects.toThrow(`billing.bill.ask reads the table orders`);
+    await expect(app.call("billing.bill.ask")).rejects.toThrow(
+      `billing.bill.ask reads the table orders`,
+    );
   });
 
   test("that commits a condition", async () => {
     work = (ctx) => ctx.commit([check(orders.table.name)], undefined);
-    await expect(app.call("billing.bill.make")).rejects.toThrow(`billing.bill.make reads the table orders of the feature`);
+    await expect(app.call("billing.bill.make")).rejects.toThrow(
+      `billing.bill.make reads the table orders of the feature`,
+    );
   });
 
   test("that says it only reads, and writes", async () => {
@@ -144,7 +189,8 @@ describe("a handler that reaches another feature's table without saying so fails
   });
 
   test("that crosses tenants, or reaches a table of tenants", async () => {
-    work = async (ctx) => ctx.db.send(new GetCommand({ TableName: files.table.name, Key: { pk: "acme/1" } }));
+    work = async (ctx) =>
+      ctx.db.send(new GetCommand({ TableName: files.table.name, Key: { pk: "acme/1" } }));
     const as = { id: "root", tenantId: "acme", roles: ["systemAdmin"] };
     await expect(app.call("billing.bill.show", {}, { as })).rejects.toThrow('files: "read"');
     work = (ctx) => orders.read({ ...ctx, db: ctx.acrossTenants("a report") });
@@ -154,7 +200,8 @@ describe("a handler that reaches another feature's table without saying so fails
   test("as a 500 whose line has it, and of a job, a consumer and a delivery", async () => {
     work = (ctx) => orders.read(ctx);
     expect((await app.fetch("/bill")).status).toBe(500);
-    const failures = () => app.logs.filter(({ message }) => String(message).includes(readLine)).map(({ msg }) => msg);
+    const failures = () =>
+      app.logs.filter(({ message }) => String(message).includes(readLine)).map(({ msg }) => msg);
     expect(failures()).toEqual(["request.failed"]);
     const ctx = await app.ctx({ id: "ann", tenantId: "acme" });
     await ctx.enqueue("billing.bill.send" as never, {} as never);
@@ -163,7 +210,10 @@ describe("a handler that reaches another feature's table without saying so fails
     await app.settled().catch(() => undefined);
     expect(failures()).toEqual(expect.arrayContaining(["job.failed", "event.failed"]));
     expect(app.logs).toContainEqual(
-      expect.objectContaining({ handler: "keelson.delivery.send", message: expect.stringContaining("reads the table orders") }),
+      expect.objectContaining({
+        handler: "keelson.delivery.send",
+        message: expect.stringContaining("reads the table orders"),
+      }),
     );
   });
 
@@ -178,11 +228,14 @@ describe("a handler that reaches another feature's table without saying so fails
 
   test("of a hook, whose items join the commit", async () => {
     hooked = () => [put(reports.table.name)];
-    await expect(app.call("using.thing.make")).rejects.toThrow("using.thing.make writes to the table reports");
+    await expect(app.call("using.thing.make")).rejects.toThrow(
+      "using.thing.make writes to the table reports",
+    );
   });
 
   test("and a query that writes it is told that it cannot, whatever it declares", async () => {
-    work = (ctx) => ctx.db.send(new PutCommand({ TableName: orders.table.name, Item: { pk: "1" } }));
+    work = (ctx) =>
+      ctx.db.send(new PutCommand({ TableName: orders.table.name, Item: { pk: "1" } }));
     await expect(app.call("using.thing.show")).rejects.toThrow(
       "using.thing.show writes to the table orders of the feature orders, and a query only reads; move this to a write",
     );
@@ -206,18 +259,23 @@ describe("goes through what reaches", () => {
 
   test("scripts and tests, which have no such role", async () => {
     const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
-    expect(await db.send(new GetCommand({ TableName: "keelson-orders", Key: { pk: "1" } }))).toHaveProperty("$metadata");
+    expect(
+      await db.send(new GetCommand({ TableName: "keelson-orders", Key: { pk: "1" } })),
+    ).toHaveProperty("$metadata");
   });
 });
 
 test("a server without tables of tenants checks the same, and no operation that is not about rows", async () => {
-  const plain = await startTestApp(buildServer({ features: [orders, reports, billing], environment: "development" }));
+  const plain = await startTestApp(
+    buildServer({ features: [orders, reports, billing], environment: "development" }),
+  );
   try {
     work = (ctx) => ctx.commit([put(orders.table.name)], undefined);
     await expect(plain.call("billing.bill.make")).rejects.toThrow(writeLine);
     work = (ctx) => ctx.commit([put(billing.table.name)], { id: 1 });
     expect(await plain.call("billing.bill.make")).toEqual({ id: 1 });
-    const statement = () => new ExecuteStatementCommand({ Statement: `SELECT * FROM "${orders.table.name}"` });
+    const statement = () =>
+      new ExecuteStatementCommand({ Statement: `SELECT * FROM "${orders.table.name}"` });
     work = (ctx) => ctx.db.send(statement());
     await expect(plain.call("billing.bill.show")).rejects.not.toThrow("generated role");
   } finally {

@@ -51,8 +51,11 @@ function createUseCheck({ server: { registry }, tableName }: Runtime) {
     if (allowed === undefined) return undefined;
     for (const [name, needed] of accessesOf(operation, input)) {
       const owners = owned.get(String(tableOf(name))) ?? [];
-      const isOwn = owners.some(({ feature }) => allowed.runners.some((runner) => runner.feature === feature));
-      if (isOwn || owners.some(({ feature }) => covers(allowed.reach.get(feature), needed))) continue;
+      const isOwn = owners.some(({ feature }) =>
+        allowed.runners.some((runner) => runner.feature === feature),
+      );
+      if (isOwn || owners.some(({ feature }) => covers(allowed.reach.get(feature), needed)))
+        continue;
       for (const owner of owners) return misuse(registry, handler, allowed.runners, owner, needed);
     }
     return undefined;
@@ -60,7 +63,10 @@ function createUseCheck({ server: { registry }, tableName }: Runtime) {
 }
 
 /** The tables of features, by the name that DynamoDB knows. A variable may give two of them the same name. */
-function ownedTables({ features }: Registry, tableName: Runtime["tableName"]): ReadonlyMap<string, readonly OwnedTable[]> {
+function ownedTables(
+  { features }: Registry,
+  tableName: Runtime["tableName"],
+): ReadonlyMap<string, readonly OwnedTable[]> {
   const owned = new Map<string, OwnedTable[]>();
   for (const { name: feature, tables } of features) {
     for (const { name: table } of tables) {
@@ -86,7 +92,10 @@ function misuse(
   const [{ feature }] = runners as readonly [Runner];
   const declared = features.flatMap(({ name, uses }) => (name === feature ? [...uses] : []));
   const uses = [...new Map([...declared, [owner, needed === "write" ? "write" : "read"]])]
-    .map(([name, use]) => `${/^[a-z]+$/.test(name) ? name : JSON.stringify(name)}: ${JSON.stringify(use)}`)
+    .map(
+      ([name, use]) =>
+        `${/^[a-z]+$/.test(name) ? name : JSON.stringify(name)}: ${JSON.stringify(use)}`,
+    )
     .join(", ");
   const line = `defineFeature(${JSON.stringify(feature)}, …, { uses: { ${uses} } })`;
   return new Error(`${what}, which its generated role does not allow; declare it: ${line}`);
@@ -95,16 +104,27 @@ function misuse(
 /** How the operations on rows reach a table, and the actions within a transaction. */
 const needs: Readonly<Record<string, Reach>> = {
   ...{ GetItem: "query", BatchGetItem: "query", Query: "query", Scan: "query", Get: "query" },
-  ...{ ConditionCheck: "check", PutItem: "write", UpdateItem: "write", DeleteItem: "write", BatchWriteItem: "write" },
+  ...{
+    ConditionCheck: "check",
+    PutItem: "write",
+    UpdateItem: "write",
+    DeleteItem: "write",
+    BatchWriteItem: "write",
+  },
   ...{ Put: "write", Update: "write", Delete: "write" },
 };
 
 /** The tables of a command, by name or ARN, and how it reaches each. */
-function accessesOf(operation: string, input: unknown): (readonly [table: unknown, needed: Reach])[] {
+function accessesOf(
+  operation: string,
+  input: unknown,
+): (readonly [table: unknown, needed: Reach])[] {
   const { TableName: name, RequestItems: requests, TransactItems: items } = fieldsOf(input);
   if (Array.isArray(items)) {
     return items.flatMap((item) =>
-      Object.entries(fieldsOf(item)).flatMap(([action, parts]) => accessesOf(action, fieldsOf(parts))),
+      Object.entries(fieldsOf(item)).flatMap(([action, parts]) =>
+        accessesOf(action, fieldsOf(parts)),
+      ),
     );
   }
   const needed = needs[operation];

@@ -25,8 +25,14 @@ const book = defineFeature("book", (r) => {
   r.event("page.written", payload, { keep: true });
   r.event("page.read", payload, { keepDays: 2 });
   r.event("page.lost", payload);
-  r.on("page.written", "copy", async (ctx, event) => ctx.publish("page.read", { n: event.payload.n }));
-  r.write("page.do", { route: "POST /do", access: access.everyone, handler: async (ctx) => work(ctx) });
+  r.on("page.written", "copy", async (ctx, event) =>
+    ctx.publish("page.read", { n: event.payload.n }),
+  );
+  r.write("page.do", {
+    route: "POST /do",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx),
+  });
   r.write("page.commit", {
     route: "POST /commit",
     access: access.everyone,
@@ -68,14 +74,23 @@ beforeEach(() => {
 });
 const as = (id = "ann") => ({ id, tenantId: tenant });
 const write = (n: number, headers: Record<string, string> = {}) =>
-  app.fetch("/commit", { body: { n }, as: as(), headers: { "idempotency-key": crypto.randomUUID(), ...headers } });
-async function read(range: object = {}, type = "page.written", reader: object = as()): Promise<KeptEvent[]> {
+  app.fetch("/commit", {
+    body: { n },
+    as: as(),
+    headers: { "idempotency-key": crypto.randomUUID(), ...headers },
+  });
+async function read(
+  range: object = {},
+  type = "page.written",
+  reader: object = as(),
+): Promise<KeptEvent[]> {
   const found: KeptEvent[] = [];
   const ctx = await app.ctx(reader as never);
   for await (const event of ctx.events(type as never, range)) found.push(event);
   return found;
 }
-const numbers = (events: readonly KeptEvent[]) => events.map((event) => (event.payload as { n: number }).n);
+const numbers = (events: readonly KeptEvent[]) =>
+  events.map((event) => (event.payload as { n: number }).n);
 
 describe("a kept event", () => {
   test("is there once its commit is, for its tenant alone, as its consumers get it", async () => {
@@ -104,7 +119,11 @@ describe("a kept event", () => {
     const { Items = [] } = await database.send(new ScanCommand({ TableName }));
     const own = Items.filter(({ pk }) => String(pk).startsWith(`${tenant}/`));
     const day = new Date(app.clock.now()).toISOString().slice(0, 10);
-    expect(own.map(({ pk, sk }) => `${pk} ${String(sk).replace(/^\d{15}#[0-9a-f-]{36}$/, "(place)")}`).sort()).toEqual([
+    expect(
+      own
+        .map(({ pk, sk }) => `${pk} ${String(sk).replace(/^\d{15}#[0-9a-f-]{36}$/, "(place)")}`)
+        .sort(),
+    ).toEqual([
       `${tenant}/days/page.read ${day}`,
       `${tenant}/days/page.read first`,
       `${tenant}/days/page.written ${day}`,
@@ -112,10 +131,14 @@ describe("a kept event", () => {
       `${tenant}/event/page.read/${day} (place)`,
       `${tenant}/event/page.written/${day} (place)`,
     ]);
-    const expirations = Object.fromEntries(own.map(({ pk, sk, expiration }) => [`${pk} ${String(sk).slice(0, 3)}`, expiration]));
+    const expirations = Object.fromEntries(
+      own.map(({ pk, sk, expiration }) => [`${pk} ${String(sk).slice(0, 3)}`, expiration]),
+    );
     const at = Math.ceil(app.clock.now() / 1_000);
     expect(expirations[`${tenant}/event/page.written/${day} 001`]).toBeUndefined();
-    expect(Math.abs(Number(expirations[`${tenant}/event/page.read/${day} 001`]) - at - 2 * 86_400)).toBeLessThan(60);
+    expect(
+      Math.abs(Number(expirations[`${tenant}/event/page.read/${day} 001`]) - at - 2 * 86_400),
+    ).toBeLessThan(60);
   });
 
   test("that a handler throws away is not kept", async () => {
@@ -143,7 +166,11 @@ describe("a kept event", () => {
 
   test("takes two items of its commit, which the refusal of one that is too large counts", async () => {
     const commit = (items: number) =>
-      app.fetch("/commit", { body: { n: 1, items }, as: as(), headers: { "x-request-id": `i${items}-${tenant}` } });
+      app.fetch("/commit", {
+        body: { n: 1, items },
+        as: as(),
+        headers: { "x-request-id": `i${items}-${tenant}` },
+      });
     expect((await commit(97)).status).toBe(200);
     expect((await commit(98)).status).toBe(500);
     const line = app.logs.filter(({ msg }) => msg === "request.failed").at(-1);
@@ -217,7 +244,8 @@ describe("ctx.events", () => {
   test("reads pages: neither a day of many events nor years of many days are read at once", async () => {
     const day = new Date(app.clock.now()).toISOString().slice(0, 10);
     const at = app.clock.now();
-    const put = (pk: string, sk: string, more = {}) => database.send(new PutCommand({ TableName, Item: { pk, sk, ...more } }));
+    const put = (pk: string, sk: string, more = {}) =>
+      database.send(new PutCommand({ TableName, Item: { pk, sk, ...more } }));
     const event = (n: number) =>
       JSON.stringify({
         kind: "shared",
@@ -230,9 +258,13 @@ describe("ctx.events", () => {
       });
     await put(`${tenant}/days/page.written`, day);
     for (let n = 0; n < 101; n += 1) {
-      await put(`${tenant}/event/page.written/${day}`, `${String(at).padStart(15, "0")}#e${String(n).padStart(3, "0")}`, {
-        event: event(n),
-      });
+      await put(
+        `${tenant}/event/page.written/${day}`,
+        `${String(at).padStart(15, "0")}#e${String(n).padStart(3, "0")}`,
+        {
+          event: event(n),
+        },
+      );
     }
     const before = app.calls["Query"] ?? 0;
     expect(numbers(await read({ limit: 100 }))).toHaveLength(100);
@@ -258,7 +290,9 @@ describe("ctx.events", () => {
       }
     };
     await expect(app.fetch("/do", { body: {}, as: as(), signal: stop.signal })).rejects.toThrow();
-    await expect.poll(() => ended).toMatchObject({ name: "AbortError", message: "The client has gone" });
+    await expect
+      .poll(() => ended)
+      .toMatchObject({ name: "AbortError", message: "The client has gone" });
     expect(seen).toEqual([1]);
   });
 
@@ -268,15 +302,23 @@ describe("ctx.events", () => {
     ["page.written", {}, { id: undefined, tenantId: undefined }, /the run has no tenant/],
     ["page.written", { limit: 1.5 }, ann, /`limit` is 1.5; pass a whole number/],
     ["page.written", { limit: -1 }, ann, /`limit` is -1/],
-    ["page.written", { from: new Date(0) }, ann, /unknown option "from"; known are since, until, limit/],
+    [
+      "page.written",
+      { from: new Date(0) },
+      ann,
+      /unknown option "from"; known are since, until, limit/,
+    ],
     ["page.written", 7, ann, /the options are 7; pass an object with since, until, limit/],
     ["page.written", null, ann, /the options are null/],
     ["page.written", [new Date(0)], ann, /pass an object/],
     ["page.written", { since: "yesterday" }, ann, /`since` is "yesterday"; pass a valid Date/],
     ["page.written", { until: new Date("x") }, ann, /`until` is an object; pass a valid Date/],
-  ])("of %s with %j as %j is refused with the first event", async (type, range, reader, message) => {
-    await expect(read(range as object, type, reader)).rejects.toThrow(message);
-  });
+  ])(
+    "of %s with %j as %j is refused with the first event",
+    async (type, range, reader, message) => {
+      await expect(read(range as object, type, reader)).rejects.toThrow(message);
+    },
+  );
 
   test("refuses an event that does not fit its schema any more, and names it", async () => {
     await write(1);
@@ -284,14 +326,22 @@ describe("ctx.events", () => {
     const { Items = [] } = await database.send(new ScanCommand({ TableName }));
     const row = Items.find(({ pk }) => String(pk).startsWith(`${tenant}/event/`));
     await database.send(
-      new PutCommand({ TableName, Item: { ...row, event: String(row?.["event"]).replace('"n":1', '"n":"one"') } }),
+      new PutCommand({
+        TableName,
+        Item: { ...row, event: String(row?.["event"]).replace('"n":1', '"n":"one"') },
+      }),
     );
-    await expect(read()).rejects.toThrow(`the payload of page.written ${event?.eventId} does not fit its schema any more (n: `);
+    await expect(read()).rejects.toThrow(
+      `the payload of page.written ${event?.eventId} does not fit its schema any more (n: `,
+    );
   });
 });
 
 describe("a day", () => {
-  const first = () => database.send(new GetCommand({ TableName, Key: { pk: `${tenant}/days/page.written`, sk: "first" } }));
+  const first = () =>
+    database.send(
+      new GetCommand({ TableName, Key: { pk: `${tenant}/days/page.written`, sk: "first" } }),
+    );
 
   test("is noted once in ten minutes, whatever is published", async () => {
     const puts = () => (app.calls["PutItem"] ?? 0) + (app.calls["BatchGetItem"] ?? 0);

@@ -30,7 +30,9 @@ export async function* tenantEvents(
     );
   }
   if (tenantId === undefined) {
-    throw new Error("ctx.events: the run has no tenant; read the events of a tenant in a run that belongs to it");
+    throw new Error(
+      "ctx.events: the run has no tenant; read the events of a tenant in a run that belongs to it",
+    );
   }
   const { sinceMs, untilMs, limit } = boundsOf(range);
   const reader = (await store.open()).through(database);
@@ -40,8 +42,14 @@ export async function* tenantEvents(
   for await (const { text, atMs } of keptRows(reader, { tenantId, type }, rows)) {
     const event = readEnvelope(text);
     const refuse = (problems: string) =>
-      new Error(`ctx.events: the payload of ${type} ${event.eventId} does not fit its schema any more (${problems})`);
-    yield { ...event, payload: await checkPayload(declaration.schema, event.payload, refuse), keptAt: new Date(atMs) };
+      new Error(
+        `ctx.events: the payload of ${type} ${event.eventId} does not fit its schema any more (${problems})`,
+      );
+    yield {
+      ...event,
+      payload: await checkPayload(declaration.schema, event.payload, refuse),
+      keptAt: new Date(atMs),
+    };
     left -= 1;
     if (left === 0) return;
   }
@@ -61,6 +69,7 @@ function boundsOf(range: EventRange) {
 function timeOf(name: string, given: unknown, otherwise: number): number {
   if (given === undefined) return otherwise;
   const ms = given instanceof Date ? given.getTime() : Number.NaN;
-  if (Number.isNaN(ms)) throw new TypeError(`ctx.events: \`${name}\` is ${quoted(given)}; pass a valid Date`);
+  if (Number.isNaN(ms))
+    throw new TypeError(`ctx.events: \`${name}\` is ${quoted(given)}; pass a valid Date`);
   return Math.min(Math.max(ms, 0), endOfTime);
 }

@@ -27,7 +27,12 @@ const followed = defineFeature("followed", (r) => {
   const handler = async (ctx: Parameters<Parameters<typeof r.query>[1]["handler"]>[0]) => {
     ctx.log.info("followed.here");
     const ambient = currentContext()?.trace;
-    return { traceId: ctx.trace.traceId, sampled: ctx.trace.sampled, sent: ctx.trace.headers(), isSame: ambient === ctx.trace };
+    return {
+      traceId: ctx.trace.traceId,
+      sampled: ctx.trace.sampled,
+      sent: ctx.trace.headers(),
+      isSame: ambient === ctx.trace,
+    };
   };
   r.query("one.known", { route: "GET /known", access: access.authenticated, handler });
   r.query("one.admin", { route: "GET /admin", access: access.admin, handler });
@@ -57,7 +62,9 @@ afterEach(() => {
 });
 
 async function start(options: Partial<ServerOptions<never>> = {}): Promise<TestApp> {
-  const app = await startTestApp(buildServer({ features: [followed], log: { level: "debug" }, ...options } as ServerOptions));
+  const app = await startTestApp(
+    buildServer({ features: [followed], log: { level: "debug" }, ...options } as ServerOptions),
+  );
   onTestFinished(() => app.close());
   return app;
 }
@@ -81,7 +88,10 @@ async function ask(app: TestApp, path: string, options: TestFetchOptions = {}) {
 const joined = {
   traceId,
   sampled: true,
-  sent: { traceparent: expect.stringMatching(`^00-${traceId}-(?!${spanId})[\\da-f]{16}-01$`), tracestate: "theirs=1" },
+  sent: {
+    traceparent: expect.stringMatching(`^00-${traceId}-(?!${spanId})[\\da-f]{16}-01$`),
+    tracestate: "theirs=1",
+  },
   isSame: true,
 };
 const expectOwn = ({ seen, lines }: Awaited<ReturnType<typeof ask>>) => {
@@ -98,10 +108,18 @@ const expectOwn = ({ seen, lines }: Awaited<ReturnType<typeof ask>>) => {
 describe("Where nothing is said,", () => {
   test("the trace of a caller who had to sign in is joined, recorded where they record it", async () => {
     const app = await start();
-    expect(await ask(app, "/known", { as: ann })).toEqual({ status: 200, seen: joined, lines: [traceId] });
+    expect(await ask(app, "/known", { as: ann })).toEqual({
+      status: 200,
+      seen: joined,
+      lines: [traceId],
+    });
     const unrecorded = { traceparent: `00-${traceId}-${spanId}-00` };
     const { seen } = await ask(app, "/known", { as: ann, headers: unrecorded });
-    expect(seen).toMatchObject({ traceId, sampled: false, sent: { traceparent: expect.stringMatching(/-00$/) } });
+    expect(seen).toMatchObject({
+      traceId,
+      sampled: false,
+      sent: { traceparent: expect.stringMatching(/-00$/) },
+    });
     expect(seen.sent).not.toHaveProperty("tracestate");
   });
 
@@ -123,7 +141,10 @@ describe("Where nothing is said,", () => {
 
   test("requests without a trace have one each", async () => {
     const app = await start();
-    const answers = [await ask(app, "/known", { as: ann, headers: {} }), await ask(app, "/known", { as: ann, headers: {} })];
+    const answers = [
+      await ask(app, "/known", { as: ann, headers: {} }),
+      await ask(app, "/known", { as: ann, headers: {} }),
+    ];
     for (const answer of answers) expectOwn(answer);
     expect(new Set(answers.map(({ seen }) => seen.traceId)).size).toBe(2);
   });
@@ -134,7 +155,9 @@ describe("trace.incoming", () => {
     ["trust", "/open", undefined],
     ["trust", "/known", ann],
   ] as const)("%s joins the trace of any caller: %s", async (incoming, path, as) => {
-    expect(await ask(await start({ trace: { incoming } }), path, { ...(as && { as }) })).toMatchObject({
+    expect(
+      await ask(await start({ trace: { incoming } }), path, { ...(as && { as }) }),
+    ).toMatchObject({
       seen: joined,
       lines: [traceId],
     });
@@ -147,20 +170,27 @@ describe("trace.incoming", () => {
 
 test("a line that is written before the caller is known decides: the request has a trace of its own throughout", async () => {
   const app = await start();
-  expectOwn(await ask(app, "/known", { as: ann, headers: { ...headers, "x-request-id": "not one" } }));
+  expectOwn(
+    await ask(app, "/known", { as: ann, headers: { ...headers, "x-request-id": "not one" } }),
+  );
 });
 
 test("two tracestate headers are one, and two traceparents none", async () => {
   const app = await start();
-  const list = (name: string, values: readonly string[]) => values.map((value): [string, string] => [name, value]);
+  const list = (name: string, values: readonly string[]) =>
+    values.map((value): [string, string] => [name, value]);
   const token = await app.token(ann);
   const asked = async (...lists: [string, string][][]) => {
     const url = await app.fetch("/known", { as: ann }).then(({ url }) => url);
-    const answer = await fetch(url, { headers: [["authorization", `Bearer ${token}`], ...lists.flat()] });
+    const answer = await fetch(url, {
+      headers: [["authorization", `Bearer ${token}`], ...lists.flat()],
+    });
     return (await answer.json()) as Answer;
   };
   const states = list("tracestate", ["a=1,b=2", "c=3"]);
-  expect((await asked([["traceparent", headers.traceparent]], states)).sent.tracestate).toBe("a=1,b=2,c=3");
+  expect((await asked([["traceparent", headers.traceparent]], states)).sent.tracestate).toBe(
+    "a=1,b=2,c=3",
+  );
   const twice = list("traceparent", [headers.traceparent, headers.traceparent]);
   expect((await asked(twice, states)).traceId).not.toBe(traceId);
 });
@@ -174,10 +204,15 @@ test("lines of an own Powertools Logger say the trace", async () => {
   const server = buildServer({ features: [followed], log: { powertools }, environment: "test" });
   const { createRuntime } = await import("../server/create-runtime.ts");
   const { runInScope } = await import("./scope.ts");
-  const runtime = createRuntime(server, { variables: {}, openAdapters: () => Promise.reject(new Error("nothing is opened")) });
+  const runtime = createRuntime(server, {
+    variables: {},
+    openAdapters: () => Promise.reject(new Error("nothing is opened")),
+  });
   await runInScope(runtime, { headers: {}, signal: undefined }, async ({ log, trace }) => {
     log.info("followed.printed");
-    expect(printed).toEqual([expect.objectContaining({ msg: "followed.printed", trace_id: trace.traceId })]);
+    expect(printed).toEqual([
+      expect.objectContaining({ msg: "followed.printed", trace_id: trace.traceId }),
+    ]);
   });
 });
 
@@ -195,7 +230,12 @@ test("a message that fails, comes again and is given up says its trace in every 
   const ofWhat = (msg: string) =>
     app.logs
       .filter((line) => line["msg"] === msg)
-      .map(({ eventId, origRequestId, causedBy, tenantId }) => [eventId, origRequestId, causedBy, tenantId]);
+      .map(({ eventId, origRequestId, causedBy, tenantId }) => [
+        eventId,
+        origRequestId,
+        causedBy,
+        tenantId,
+      ]);
   const [letter = []] = ofWhat("queue.dead_lettered");
   expect(letter).toEqual([expect.any(String), expect.any(String), expect.any(String), "acme"]);
   for (const retried of ofWhat("queue.retry")) expect(retried).toEqual(letter);
@@ -208,7 +248,9 @@ test("what no request begins has a trace of its own, and hands it on", async () 
   const ctx = await app.ctx(ann, { handler: "followed.one.end" });
   await ctx.enqueue("followed.one.work", { n: 1 });
   await app.settled();
-  const lines = app.logs.filter(({ handler }) => handler === "followed.one.work" || handler === "followed.followed.fail");
+  const lines = app.logs.filter(
+    ({ handler }) => handler === "followed.one.work" || handler === "followed.followed.fail",
+  );
   expect(lines.length).toBeGreaterThan(1);
   expect(new Set(lines.map(({ trace_id }) => trace_id))).toEqual(new Set([ctx.trace.traceId]));
 });

@@ -13,10 +13,16 @@ const handler = async (): Promise<never> => {
   throw thrown;
 };
 const shop = defineFeature("shop", (r) => {
-  r.query("item.show", { route: "GET /items", ...everyone, errors: { out_of_stock: 409, pipeline_error: 503 }, handler });
+  r.query("item.show", {
+    route: "GET /items",
+    ...everyone,
+    errors: { out_of_stock: 409, pipeline_error: 503 },
+    handler,
+  });
   r.write("item.buy", { route: "POST /items", ...everyone, handler });
 });
-const server = (environment?: "production") => buildServer({ features: [shop], ...(environment && { environment }) });
+const server = (environment?: "production") =>
+  buildServer({ features: [shop], ...(environment && { environment }) });
 
 let app: TestApp;
 beforeAll(async () => {
@@ -40,18 +46,36 @@ test.each<[string, unknown]>([
   ["a declared pipeline_error with its status", new PipelineError("late", 503)],
   ["a code of keelson's own", new NotFoundError("item", "1")],
   ["what is no typed error", new Error("broken")],
-  ["what the container's parser answers", new PipelineError("slow", 408, { code: "malformed_request" })],
+  [
+    "what the container's parser answers",
+    new PipelineError("slow", 408, { code: "malformed_request" }),
+  ],
 ])("%s is no surprise", async (_, error) => {
   expect(await warned(error)).toEqual([]);
 });
 
 test.each<[string, unknown, string, number]>([
   ["a code that nobody declares", new ConflictError("sold"), "sold", 409],
-  ["a declared code with another status", new PipelineError("late", 410, { code: "out_of_stock" }), "out_of_stock", 410],
-  ["a declared pipeline_error with another status", new PipelineError("late", 500), "pipeline_error", 500],
+  [
+    "a declared code with another status",
+    new PipelineError("late", 410, { code: "out_of_stock" }),
+    "out_of_stock",
+    410,
+  ],
+  [
+    "a declared pipeline_error with another status",
+    new PipelineError("late", 500),
+    "pipeline_error",
+    500,
+  ],
   ["a code of keelson's own with another status", new ConflictError("timeout"), "timeout", 409],
   ["a name that every object has", new ConflictError("constructor"), "constructor", 409],
-  ["a code of keelson's own that a query does not have", new ConflictError("request_in_progress"), "request_in_progress", 409],
+  [
+    "a code of keelson's own that a query does not have",
+    new ConflictError("request_in_progress"),
+    "request_in_progress",
+    409,
+  ],
   [
     "a code of keelson's own that no operation has",
     new PipelineError("slowly", 429, { code: "too_many_requests" }),
@@ -60,13 +84,17 @@ test.each<[string, unknown, string, number]>([
   ],
 ])("%s is warned of, once a process", async (_, error, code, status) => {
   const fix = `declare it: errors: { ${code}: ${status} }`;
-  expect(await warned(error)).toEqual([{ level: "warn", handler: "shop.item.show", error: code, status, fix }]);
+  expect(await warned(error)).toEqual([
+    { level: "warn", handler: "shop.item.show", error: code, status, fix },
+  ]);
   expect(await warned(error)).toEqual([]);
 });
 
 test("each handler is warned of by itself, also where code calls it", async () => {
   expect(await warned(new ConflictError("dear"))).toHaveLength(1);
-  expect(await warned(new ConflictError("dear"), "POST")).toMatchObject([{ handler: "shop.item.buy" }]);
+  expect(await warned(new ConflictError("dear"), "POST")).toMatchObject([
+    { handler: "shop.item.buy" },
+  ]);
 
   thrown = new ConflictError("dearer");
   await expect(app.call("shop.item.buy")).rejects.toThrow("dearer");
@@ -115,10 +143,14 @@ test("a success whose status its handler does not declare is warned of, once a p
   const shown = await startTestApp(buildServer({ features: [mugs] }));
   const hidden = await startTestApp(buildServer({ features: [mugs], environment: "production" }));
   try {
-    for (const status of [200, 204, 404, 302, 302]) await shown.fetch(`/mugs?status=${status}`, { redirect: "manual" } as never);
-    for (const status of [201, 303, 202]) await shown.fetch(`/mugs?status=${status}`, { method: "POST" });
+    for (const status of [200, 204, 404, 302, 302])
+      await shown.fetch(`/mugs?status=${status}`, { redirect: "manual" } as never);
+    for (const status of [201, 303, 202])
+      await shown.fetch(`/mugs?status=${status}`, { method: "POST" });
     await hidden.fetch("/mugs?status=206");
-    const warnings = [...shown.logs, ...hidden.logs].filter(({ msg }) => msg === "status.undeclared");
+    const warnings = [...shown.logs, ...hidden.logs].filter(
+      ({ msg }) => msg === "status.undeclared",
+    );
     expect(warnings.map(({ handler, status, fix }) => ({ handler, status, fix }))).toEqual([
       { handler: "mugs.mug.show", status: 302, fix: "declare it: status: 302" },
       { handler: "mugs.mug.add", status: 202, fix: "declare it: status: [201,303,202]" },

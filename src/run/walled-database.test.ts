@@ -19,7 +19,8 @@ import { createWall } from "../wall/wall.ts";
 import { requestDatabases } from "./request-database.ts";
 
 const own = new GetCommand({ TableName: "t-files", Key: { pk: "acme/files", sk: "1" } });
-const foreign = () => new GetCommand({ TableName: "t-files", Key: { pk: "globex/files", sk: "1" } });
+const foreign = () =>
+  new GetCommand({ TableName: "t-files", Key: { pk: "globex/files", sk: "1" } });
 
 /** A client of the SDK whose requests go nowhere. */
 function recordedClient() {
@@ -42,17 +43,38 @@ function recordedClient() {
 }
 
 const wall = createWall([
-  { name: "files", tableName: "t-files", partitionKey: "pk", indexes: [{ name: "byOwner", partitionKey: "owner" }] },
-  { name: "notes", tableName: "arn:aws:dynamodb:us-east-1:1:table/t-notes", partitionKey: "id", indexes: [] },
+  {
+    name: "files",
+    tableName: "t-files",
+    partitionKey: "pk",
+    indexes: [{ name: "byOwner", partitionKey: "owner" }],
+  },
+  {
+    name: "notes",
+    tableName: "arn:aws:dynamodb:us-east-1:1:table/t-notes",
+    partitionKey: "id",
+    indexes: [],
+  },
   { name: "unnamed", tableName: "no name of a table", partitionKey: "id", indexes: [] },
   // The same table under another name, with an index of its own.
-  { name: "papers", tableName: "t-files", partitionKey: "pk", indexes: [{ name: "byState", partitionKey: "state" }] },
+  {
+    name: "papers",
+    tableName: "t-files",
+    partitionKey: "pk",
+    indexes: [{ name: "byState", partitionKey: "state" }],
+  },
 ]);
 
 /** The database of a request of `acme`, around a client. */
-function walled(client: Database, { signal, tenantId = "acme" }: { signal?: AbortSignal; tenantId?: string } = {}) {
+function walled(
+  client: Database,
+  { signal, tenantId = "acme" }: { signal?: AbortSignal; tenantId?: string } = {},
+) {
   const log = { error: vi.fn() };
-  return { log, db: requestDatabases(client, wall)({ signal, tenantId, log, sessionFor: vi.fn() }) };
+  return {
+    log,
+    db: requestDatabases(client, wall)({ signal, tenantId, log, sessionFor: vi.fn() }),
+  };
 }
 
 function setup(options: { signal?: AbortSignal; tenantId?: string } = {}) {
@@ -64,7 +86,10 @@ test("a command on the caller's own rows is sent as it is", async () => {
   const { db, sent, log } = setup();
   await db.send(own);
   expect(sent).toEqual([
-    { target: "DynamoDB_20120810.GetItem", body: { TableName: "t-files", Key: { pk: { S: "acme/files" }, sk: { S: "1" } } } },
+    {
+      target: "DynamoDB_20120810.GetItem",
+      body: { TableName: "t-files", Key: { pk: { S: "acme/files" }, sk: { S: "1" } } },
+    },
   ]);
   expect(log.error).not.toHaveBeenCalled();
 });
@@ -79,51 +104,83 @@ test("a command on another tenant's rows is an AccessDeniedError, logged and nev
     cause: { message: "GetItem on the table files: pk does not begin with the tenant" },
   });
   expect(log.error.mock.calls).toEqual([
-    ["tenant.wall", { operation: "GetItem", table: "files", reason: "pk does not begin with the tenant" }],
+    [
+      "tenant.wall",
+      { operation: "GetItem", table: "files", reason: "pk does not begin with the tenant" },
+    ],
   ]);
   expect(sent).toEqual([]);
 });
 
 test.each<[string, (db: Database) => unknown]>([
-  ["send with a signal of its own", (db) => db.send(foreign(), { abortSignal: new AbortController().signal })],
-  ["a callback", (db) => new Promise((resolve, reject) => db.send(foreign(), (error) => (error ? reject(error) : resolve(1))))],
+  [
+    "send with a signal of its own",
+    (db) => db.send(foreign(), { abortSignal: new AbortController().signal }),
+  ],
+  [
+    "a callback",
+    (db) =>
+      new Promise((resolve, reject) =>
+        db.send(foreign(), (error) => (error ? reject(error) : resolve(1))),
+      ),
+  ],
   ["a client made from it", (db) => DynamoDBDocumentClient.from(db as never).send(foreign())],
   [
     "a client made from one made from it",
-    (db) => DynamoDBDocument.from(DynamoDBDocumentClient.from(db as never) as never).get(foreign().input),
+    (db) =>
+      DynamoDBDocument.from(DynamoDBDocumentClient.from(db as never) as never).get(foreign().input),
   ],
   ["the full client", (db) => DynamoDBDocument.from(db as never).query({ TableName: "t-files" })],
   [
     "the `send` of its class",
-    (db) => (DynamoDBDocumentClient.prototype.send as (command: GetCommand) => unknown).call(db, foreign()),
+    (db) =>
+      (DynamoDBDocumentClient.prototype.send as (command: GetCommand) => unknown).call(
+        db,
+        foreign(),
+      ),
   ],
   [
     "a command that is resolved by hand",
-    (db) => foreign().resolveMiddleware(db.middlewareStack as never, db.config, {})(foreign() as never),
+    (db) =>
+      foreign().resolveMiddleware(db.middlewareStack as never, db.config, {})(foreign() as never),
   ],
   [
     "its middlewares without a command",
     (db) => {
       // It stands before one that only commands bring.
       db.middlewareStack.remove("httpAuthSchemeMiddleware");
-      return db.middlewareStack.resolve(vi.fn(), { commandName: "GetItemCommand" } as never)({ input: foreign().input } as never);
+      return db.middlewareStack.resolve(vi.fn(), { commandName: "GetItemCommand" } as never)({
+        input: foreign().input,
+      } as never);
     },
   ],
   [
     "a copy of its middlewares",
-    (db) => foreign().resolveMiddleware(db.middlewareStack.clone() as never, db.config, {})(foreign() as never),
+    (db) =>
+      foreign().resolveMiddleware(
+        db.middlewareStack.clone() as never,
+        db.config,
+        {},
+      )(foreign() as never),
   ],
   [
     "its middlewares behind others",
     (db) => {
       const other = new DynamoDBClient({ region: "us-east-1" }).middlewareStack.clone();
       for (const name of other.identify()) other.remove(name.split(" ")[0] as string);
-      return foreign().resolveMiddleware(other.concat(db.middlewareStack as never) as never, db.config, {})(foreign() as never);
+      return foreign().resolveMiddleware(
+        other.concat(db.middlewareStack as never) as never,
+        db.config,
+        {},
+      )(foreign() as never);
     },
   ],
   [
     "a command of the plain client",
-    (db) => db.send(new GetItemCommand({ TableName: "t-files", Key: { pk: { S: "globex/files" } } }) as never),
+    (db) =>
+      db.send(
+        new GetItemCommand({ TableName: "t-files", Key: { pk: { S: "globex/files" } } }) as never,
+      ),
   ],
   [
     "a paginator",
@@ -150,23 +207,40 @@ test.each<[string, (db: Database) => unknown]>([
   ],
   [
     "a batch",
-    (db) => db.send(new BatchGetCommand({ RequestItems: { "t-files": { Keys: [own.input.Key ?? {}, { pk: "globex/" }] } } })),
+    (db) =>
+      db.send(
+        new BatchGetCommand({
+          RequestItems: { "t-files": { Keys: [own.input.Key ?? {}, { pk: "globex/" }] } },
+        }),
+      ),
   ],
   [
     "an index of the same table",
-    (db) => db.send(new PutCommand({ TableName: "t-files", Item: { pk: "acme/1", state: "globex/new" } })),
+    (db) =>
+      db.send(
+        new PutCommand({ TableName: "t-files", Item: { pk: "acme/1", state: "globex/new" } }),
+      ),
   ],
-  ["a table whose physical name is an ARN", (db) => db.send(new GetCommand({ TableName: "t-notes", Key: { id: "globex/1" } }))],
+  [
+    "a table whose physical name is an ARN",
+    (db) => db.send(new GetCommand({ TableName: "t-notes", Key: { id: "globex/1" } })),
+  ],
   ["a scan", (db) => db.send(new ScanCommand({ TableName: "t-files" }))],
-  ["PartiQL", (db) => db.send(new ExecuteStatementCommand({ Statement: 'SELECT * FROM "t-files"' }))],
+  [
+    "PartiQL",
+    (db) => db.send(new ExecuteStatementCommand({ Statement: 'SELECT * FROM "t-files"' })),
+  ],
   ["a control command", (db) => db.send(new ListTablesCommand({}))],
   [
     "a middleware of the command's own that names another row",
     (db) => {
       const command = new GetCommand({ ...own.input } as typeof own.input);
-      command.middlewareStack.add((next) => (given) => next({ ...given, input: foreign().input as never }), {
-        step: "initialize",
-      });
+      command.middlewareStack.add(
+        (next) => (given) => next({ ...given, input: foreign().input as never }),
+        {
+          step: "initialize",
+        },
+      );
       return db.send(command);
     },
   ],
@@ -201,12 +275,19 @@ test("an object that is changed after it was handed over reaches no other tenant
 test("a client that is deferred has the wall from its first command", async () => {
   for (const isMade of [false, true]) {
     const { client, sent } = recordedClient();
-    const { database, load } = deferDatabase({ later: async () => () => client, now: () => client });
+    const { database, load } = deferDatabase({
+      later: async () => () => client,
+      now: () => client,
+    });
     if (isMade) await load();
     const { db } = walled(database);
     await expect(db.send(foreign())).rejects.toBeInstanceOf(AccessDeniedError);
-    await expect(new Promise((_, reject) => db.send(foreign(), reject))).rejects.toBeInstanceOf(AccessDeniedError);
-    await expect(DynamoDBDocument.from(db as never).get(foreign().input)).rejects.toBeInstanceOf(AccessDeniedError);
+    await expect(new Promise((_, reject) => db.send(foreign(), reject))).rejects.toBeInstanceOf(
+      AccessDeniedError,
+    );
+    await expect(DynamoDBDocument.from(db as never).get(foreign().input)).rejects.toBeInstanceOf(
+      AccessDeniedError,
+    );
     expect(sent).toEqual([]);
     await db.send(own);
     expect(sent).toHaveLength(1);
@@ -215,10 +296,15 @@ test("a client that is deferred has the wall from its first command", async () =
 
 test("a run without tenant reaches no row of a table with tenants, and those of others", async () => {
   const { db, sent } = setup({ tenantId: "" });
-  await expect(db.send(own)).rejects.toMatchObject({ cause: { message: "GetItem on the table files: the run has no tenant" } });
+  await expect(db.send(own)).rejects.toMatchObject({
+    cause: { message: "GetItem on the table files: the run has no tenant" },
+  });
   await db.send(new GetCommand({ TableName: "t-orders", Key: { pk: "1" } }));
   await db.send(new ScanCommand({ TableName: "t-orders" }));
-  expect(sent.map(({ target }) => target)).toEqual(["DynamoDB_20120810.GetItem", "DynamoDB_20120810.Scan"]);
+  expect(sent.map(({ target }) => target)).toEqual([
+    "DynamoDB_20120810.GetItem",
+    "DynamoDB_20120810.Scan",
+  ]);
 });
 
 test("requests at once are each behind their own tenant's wall, and middlewares of the client count for all", async () => {
@@ -233,8 +319,18 @@ test("requests at once are each behind their own tenant's wall, and middlewares 
       },
     { step: "initialize", name: "seen", tags: ["SEEN"] },
   );
-  const answers = await Promise.allSettled([acme.send(own), globex.send(own), acme.send(foreign()), globex.send(foreign())]);
-  expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
+  const answers = await Promise.allSettled([
+    acme.send(own),
+    globex.send(own),
+    acme.send(foreign()),
+    globex.send(foreign()),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([
+    "fulfilled",
+    "rejected",
+    "rejected",
+    "fulfilled",
+  ]);
   expect(sent).toHaveLength(2);
   expect(seen).toHaveLength(4);
 });
@@ -246,15 +342,21 @@ test("the middlewares of a request's database are those of the client to whoever
   expect(db.middlewareStack).toBe(middlewareStack);
   expect(middlewareStack.identify()).toEqual(client.middlewareStack.identify());
   middlewareStack.add(middleware, { name: "one", step: "build" });
-  middlewareStack.addRelativeTo(middleware, { name: "two", relation: "after", toMiddleware: "one" });
-  middlewareStack.use({ applyToStack: (stack) => stack.add(middleware, { name: "three", tags: ["T"] }) });
+  middlewareStack.addRelativeTo(middleware, {
+    name: "two",
+    relation: "after",
+    toMiddleware: "one",
+  });
+  middlewareStack.use({
+    applyToStack: (stack) => stack.add(middleware, { name: "three", tags: ["T"] }),
+  });
   expect(client.middlewareStack.identify().join()).toMatch(/(?=.*one)(?=.*two)(?=.*three)/);
   expect(middlewareStack.identifyOnResolve(false)).toBe(false);
-  expect([middlewareStack.remove("two"), middlewareStack.remove("one"), middlewareStack.removeByTag("T")]).toEqual([
-    true,
-    true,
-    true,
-  ]);
+  expect([
+    middlewareStack.remove("two"),
+    middlewareStack.remove("one"),
+    middlewareStack.removeByTag("T"),
+  ]).toEqual([true, true, true]);
   expect(() => Object.assign(db, { middlewareStack: client.middlewareStack })).toThrow(TypeError);
 });
 
@@ -265,7 +367,10 @@ test("items of a commit are checked, and copied, so that nothing is planted afte
     Put: { TableName: "t-files", Item: { pk: "acme/1", owner: "acme/ann", tags: new Set(["a"]) } },
     Delete: undefined,
   };
-  const checked = wall.checkItems([item, { ConditionCheck: { TableName: "t-orders", Key: { id: "1" } } }], caller);
+  const checked = wall.checkItems(
+    [item, { ConditionCheck: { TableName: "t-orders", Key: { id: "1" } } }],
+    caller,
+  );
   expect(checked).toEqual([item, { ConditionCheck: { TableName: "t-orders", Key: { id: "1" } } }]);
   item.Put.Item.owner = "globex/gil";
   item.Put.Item.pk = "globex/1";

@@ -13,7 +13,10 @@ import { access } from "../identity/access.ts";
 import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 
-const newNote = z.object({ text: z.string().max(20), size: z.string().transform(Number).optional() });
+const newNote = z.object({
+  text: z.string().max(20),
+  size: z.string().transform(Number).optional(),
+});
 const note = z.object({ text: z.string(), by: z.string() });
 const added = z.object({ note: z.string() });
 
@@ -53,7 +56,10 @@ const hooked = defineFeature("hooked", (r) => {
   const walled = r.table("walled", { partitionKey: "pk", tenant: true });
   r.event("hook.ran", added);
   r.on("hook.ran", "hear", async (_ctx, { payload }) => void seen.push(["heard", payload.note]));
-  r.job("hook.work", { input: added, handler: async (_ctx, payload) => void seen.push(["worked", payload.note]) });
+  r.job("hook.work", {
+    input: added,
+    handler: async (_ctx, payload) => void seen.push(["worked", payload.note]),
+  });
   r.write("note.create", {
     route: "POST /notes",
     access: access.authenticated,
@@ -65,11 +71,17 @@ const hooked = defineFeature("hooked", (r) => {
   r.query("note.has", {
     input: z.object({ pk: z.string() }),
     handler: async (ctx, Key) => {
-      const { Item } = await ctx.db.send(new GetCommand({ TableName: notes.name, Key, ConsistentRead: true }));
+      const { Item } = await ctx.db.send(
+        new GetCommand({ TableName: notes.name, Key, ConsistentRead: true }),
+      );
       return Item !== undefined;
     },
   });
-  r.write("note.raw", { route: "POST /raw", access: access.everyone, handler: async (_ctx, input) => ({ got: input }) });
+  r.write("note.raw", {
+    route: "POST /raw",
+    access: access.everyone,
+    handler: async (_ctx, input) => ({ got: input }),
+  });
   return { tables: { notes, walled } };
 });
 const second = defineFeature("second", (r) => {
@@ -105,8 +117,11 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 let keys = 0;
-const post = (body: object, headers: Record<string, string> = { "idempotency-key": `key-${++keys}` }, of = app) =>
-  of.fetch("/notes", { body, as: ann, headers });
+const post = (
+  body: object,
+  headers: Record<string, string> = { "idempotency-key": `key-${++keys}` },
+  of = app,
+) => of.fetch("/notes", { body, as: ann, headers });
 const has = (pk: string) => app.call("hooked.note.has", { pk });
 const lineOf = (msg: string) => app.logs.filter((line) => line["msg"] === msg).at(-1);
 const sees = (name: string): Hooks => ({
@@ -134,7 +149,10 @@ describe.each([
     const answer = await post({ text }, headers);
     const result = { text, by };
     expect([answer.status, await answer.json()]).toEqual([201, result]);
-    const [joins, follows] = [(n: string) => [n, "commit", text, result], (n: string) => [n, "after", text, result]];
+    const [joins, follows] = [
+      (n: string) => [n, "commit", text, result],
+      (n: string) => [n, "after", text, result],
+    ];
     expect(seen).toEqual([
       ["one", "before", text],
       ["two", "before", text],
@@ -145,18 +163,31 @@ describe.each([
       follows("two"),
     ]);
     expect(app.calls["TransactWriteItems"]).toBe(transactions + 1);
-    expect([await has(`${text} of one`), await has(`${text} of two`), await has(text)]).toEqual([true, true, by === "commit"]);
+    expect([await has(`${text} of one`), await has(`${text} of two`), await has(text)]).toEqual([
+      true,
+      true,
+      by === "commit",
+    ]);
 
     seen = [];
     const replay = await post({ text }, headers);
-    expect([replay.headers.get("idempotent-replayed"), await replay.json()]).toEqual(["true", result]);
+    expect([replay.headers.get("idempotent-replayed"), await replay.json()]).toEqual([
+      "true",
+      result,
+    ]);
     expect(seen).toEqual([]);
   });
 
   test("refuse it by a typed error, and leave nothing behind", async () => {
-    [one, two] = [sees("one"), { ...sees("two"), before: () => Promise.reject(new ConflictError("quota")) }];
+    [one, two] = [
+      sees("one"),
+      { ...sees("two"), before: () => Promise.reject(new ConflictError("quota")) },
+    ];
     const answer = await post({ text: "refused" });
-    expect([answer.status, await answer.json()]).toEqual([409, expect.objectContaining({ error: "quota" })]);
+    expect([answer.status, await answer.json()]).toEqual([
+      409,
+      expect.objectContaining({ error: "quota" }),
+    ]);
     expect(seen).toEqual([["one", "before", "refused"]]);
 
     one = { ...sees("one"), commit: () => Promise.reject(new ConflictError("late")) };
@@ -168,10 +199,16 @@ describe.each([
 
   test("are repeated with it where a condition of their items fails, and it is a 409", async () => {
     const own = { Item: { pk: `once ${by}` }, ConditionExpression: "attribute_not_exists(pk)" };
-    two = { commit: () => [{ Put: { TableName: hooked.tables.notes.name, ...own } }], after: () => void seen.push("after") };
+    two = {
+      commit: () => [{ Put: { TableName: hooked.tables.notes.name, ...own } }],
+      after: () => void seen.push("after"),
+    };
     expect((await post({ text: "1" })).status).toBe(201);
     const again = await post({ text: "2" });
-    expect([again.status, await again.json()]).toEqual([409, expect.objectContaining({ error: "condition_failed" })]);
+    expect([again.status, await again.json()]).toEqual([
+      409,
+      expect.objectContaining({ error: "condition_failed" }),
+    ]);
     expect(await has("2")).toBe(false);
     expect(seen).toEqual([["handler", "1"], "after", ["handler", "2"]]);
   });
@@ -189,8 +226,14 @@ describe.each([
       },
     };
     expect((await post({ text: "events" })).status).toBe(201);
-    expect(lineOf("hook.after_failed")).toMatchObject({ level: "error", hook: "second", handler: "hooked.note.create" });
-    expect(lineOf("hook.after_failed")?.["message"]).toContain("publish before ctx.commit, and in a hook before `after`");
+    expect(lineOf("hook.after_failed")).toMatchObject({
+      level: "error",
+      hook: "second",
+      handler: "hooked.note.create",
+    });
+    expect(lineOf("hook.after_failed")?.["message"]).toContain(
+      "publish before ctx.commit, and in a hook before `after`",
+    );
     await app.settled();
     expect(seen.slice(1).sort()).toEqual([
       ["heard", "before"],
@@ -207,7 +250,9 @@ describe.each([
       return does(ctx, input);
     };
     const text = `shared ${by}`;
-    const answers = await Promise.all([1, 2, 3].map(() => post({ text }, { "idempotency-key": `shared-${by}` })));
+    const answers = await Promise.all(
+      [1, 2, 3].map(() => post({ text }, { "idempotency-key": `shared-${by}` })),
+    );
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
     expect(seen.map((what) => (what as string[])[1])).toEqual(["before", text, "commit", "after"]);
   });
@@ -243,12 +288,17 @@ describe("before", () => {
     one = { before: () => ({ text: "far longer than a note may be" }) };
     expect((await post({ text: "x" })).status).toBe(500);
     const { message } = lineOf("request.failed") ?? {};
-    expect(message).toContain("hooked.note.create: the input that its hook of first returned does not fit its schema (text: ");
+    expect(message).toContain(
+      "hooked.note.create: the input that its hook of first returned does not fit its schema (text: ",
+    );
     expect(seen).toEqual([]);
   });
 
   test("changes the input of a write without a schema as it likes", async () => {
-    raw = { before: () => ({ changed: true }), after: (_ctx, input, result) => void seen.push(input, result) };
+    raw = {
+      before: () => ({ changed: true }),
+      after: (_ctx, input, result) => void seen.push(input, result),
+    };
     const answer = await app.fetch("/raw", { body: { given: true } });
     expect(await answer.json()).toEqual({ got: { changed: true } });
     expect(seen).toEqual([{ changed: true }, { got: { changed: true } }]);
@@ -265,8 +315,12 @@ describe("commit", () => {
     two = sees("two");
     const condition = { ConditionExpression: "attribute_exists(pk)" };
     handle = async (ctx) => {
-      const item = { Put: { TableName: hooked.tables.notes.name, Item: { pk: "no" }, ...condition } };
-      const failed = await ctx.commit([item], { text: "first", by: "a" }).catch((error: unknown) => error);
+      const item = {
+        Put: { TableName: hooked.tables.notes.name, Item: { pk: "no" }, ...condition },
+      };
+      const failed = await ctx
+        .commit([item], { text: "first", by: "a" })
+        .catch((error: unknown) => error);
       expect(failed).toBeInstanceOf(CommitConditionError);
       return { text: "second", by: "b" };
     };
@@ -305,7 +359,9 @@ describe("commit", () => {
   });
 
   test("stays behind the wall of the caller's tenant", async () => {
-    two = { commit: () => [{ Put: { TableName: hooked.tables.walled.name, Item: { pk: "other/1" } } }] };
+    two = {
+      commit: () => [{ Put: { TableName: hooked.tables.walled.name, Item: { pk: "other/1" } } }],
+    };
     expect((await post({ text: "walled" })).status).toBe(403);
     expect(lineOf("tenant.wall")).toMatchObject({ level: "error", tenantId: "acme" });
     expect(await has("walled")).toBe(false);
@@ -314,9 +370,12 @@ describe("commit", () => {
   test("has to return a list, and commits nothing by itself", async () => {
     two = { commit: () => put("no list") as never };
     expect((await post({ text: "list" })).status).toBe(500);
-    expect(lineOf("request.failed")?.["message"]).toContain("commit of the hook of second returned no list of items");
+    expect(lineOf("request.failed")?.["message"]).toContain(
+      "commit of the hook of second returned no list of items",
+    );
 
-    const own = (ctx: object) => (ctx as PipelineContext).commit([put("own")], {}) as Promise<never>;
+    const own = (ctx: object) =>
+      (ctx as PipelineContext).commit([put("own")], {}) as Promise<never>;
     for (const hooks of [{ before: own }, { commit: own }]) {
       two = hooks;
       expect((await post({ text: "own" })).status).toBe(500);
@@ -326,7 +385,9 @@ describe("commit", () => {
     }
     two = { after: own };
     expect((await post({ text: "own after" })).status).toBe(201);
-    expect(lineOf("hook.after_failed")?.["message"]).toContain("ctx.commit: a hook commits nothing");
+    expect(lineOf("hook.after_failed")?.["message"]).toContain(
+      "ctx.commit: a hook commits nothing",
+    );
     expect(await has("own")).toBe(false);
   });
 });
@@ -337,7 +398,12 @@ describe("after", () => {
     two = { after: () => void seen.push("two") };
     const answer = await post({ text: "fails" }, { "idempotency-key": "fails" });
     expect([answer.status, await answer.json()]).toEqual([201, { text: "fails", by: "commit" }]);
-    expect(lineOf("hook.after_failed")).toMatchObject({ level: "error", hook: "first", error: "broken", tenantId: "acme" });
+    expect(lineOf("hook.after_failed")).toMatchObject({
+      level: "error",
+      hook: "first",
+      error: "broken",
+      tenantId: "acme",
+    });
     expect(seen).toEqual([["handler", "fails"], "two"]);
     await post({ text: "fails" }, { "idempotency-key": "fails" });
     expect(seen).toHaveLength(2);
@@ -351,7 +417,10 @@ describe("after", () => {
     vi.spyOn(globalThis, "setTimeout").mockImplementation((look, ms, ...given) =>
       original(look as () => void, ms === 2_000 ? 0 : ms, ...given),
     );
-    expect(await app.call("hooked.note.create", { text: "long" }, { as: ann })).toEqual({ text: "long", by: "commit" });
+    expect(await app.call("hooked.note.create", { text: "long" }, { as: ann })).toEqual({
+      text: "long",
+      by: "commit",
+    });
     expect(lineOf("hook.after_late")).toMatchObject({ level: "warn", hooks: ["first", "second"] });
     ending.resolve();
     await waitFor(() => expect(seen).toEqual([["handler", "long"], "two"]));
@@ -369,17 +438,20 @@ describe("after", () => {
   test.each([
     ["commits", commits],
     ["returns", returns],
-  ])("publishes nothing where all else of a write that %s is done: it would never be sent", async (_, does) => {
-    handle = does;
-    two = {
-      after: async (ctx) => {
-        const published = (ctx as PipelineContext).publish("hook.ran", { note: "lost" });
-        seen.push(await published.catch((error: Error) => error.message));
-      },
-    };
-    expect((await post({ text: "lost" })).status).toBe(201);
-    expect(seen.at(-1)).toContain("ctx.publish: the run has committed");
-  });
+  ])(
+    "publishes nothing where all else of a write that %s is done: it would never be sent",
+    async (_, does) => {
+      handle = does;
+      two = {
+        after: async (ctx) => {
+          const published = (ctx as PipelineContext).publish("hook.ran", { note: "lost" });
+          seen.push(await published.catch((error: Error) => error.message));
+        },
+      };
+      expect((await post({ text: "lost" })).status).toBe(201);
+      expect(seen.at(-1)).toContain("ctx.publish: the run has committed");
+    },
+  );
 
   test("runs where the handler throws after its commit: the write is done", async () => {
     two = sees("two");
@@ -392,7 +464,12 @@ describe("after", () => {
   });
 
   test("reads and writes rows of its own", async () => {
-    two = { after: (ctx) => ctx.db.send(new PutCommand({ TableName: hooked.tables.notes.name, Item: { pk: "by after" } })) };
+    two = {
+      after: (ctx) =>
+        ctx.db.send(
+          new PutCommand({ TableName: hooked.tables.notes.name, Item: { pk: "by after" } }),
+        ),
+    };
     expect((await post({ text: "rows" })).status).toBe(201);
     expect(await has("by after")).toBe(true);
   });

@@ -51,7 +51,10 @@ export function createWriteHooks(
     try {
       await after?.(ctx, input, result);
     } catch (error) {
-      const { data } = describeError(error, { requestId: "", environment: scope.runtime.environment }).log;
+      const { data } = describeError(error, {
+        requestId: "",
+        environment: scope.runtime.environment,
+      }).log;
       scope.log.error("hook.after_failed", { hook: feature, ...data });
     }
   };
@@ -65,7 +68,10 @@ export function createWriteHooks(
         const known = copied(input);
         const changed = await before(ctx, input);
         if (changed === undefined) continue;
-        raw = schema === undefined ? changed : changedInput({ raw: raw ?? rawInput(), accepted: known }, changed);
+        raw =
+          schema === undefined
+            ? changed
+            : changedInput({ raw: raw ?? rawInput(), accepted: known }, changed);
         input = await accepted(feature, raw);
       }
       known = { ctx, input };
@@ -78,7 +84,10 @@ export function createWriteHooks(
       for (const { feature, commit } of hooks) {
         const added = await commit?.(ctx, input, result);
         if (Array.isArray(added)) items.push(...added);
-        else if (commit !== undefined) throw new TypeError(`${name}: commit of the hook of ${feature} returned no list of items`);
+        else if (commit !== undefined)
+          throw new TypeError(
+            `${name}: commit of the hook of ${feature} returned no list of items`,
+          );
       }
       return items;
     },
@@ -90,7 +99,8 @@ export function createWriteHooks(
         for (const hook of waiting) await runAfter(hook);
         return true;
       })();
-      const leftMs = deadlineMs === undefined ? afterMs : deadlineMs - runtime.clock.now() - answerMs;
+      const leftMs =
+        deadlineMs === undefined ? afterMs : deadlineMs - runtime.clock.now() - answerMs;
       if (await within(running, Math.max(0, Math.min(afterMs, leftMs)))) return;
       log.warn("hook.after_late", { hooks: waiting.map(({ feature }) => feature) });
     },

@@ -22,7 +22,10 @@ test("a write that asks for a key takes no request ID in its place", () => {
   const once = { required: true } as const;
   const missing = expect.objectContaining({ status: 400, code: "idempotency_key_required" });
 
-  expect(idOf({ "idempotency-key": "k1", "x-request-id": "r1" }, { once })).toEqual({ by: "idempotency-key", id: "k1" });
+  expect(idOf({ "idempotency-key": "k1", "x-request-id": "r1" }, { once })).toEqual({
+    by: "idempotency-key",
+    id: "k1",
+  });
   expect(() => idOf({ "x-request-id": "r1" }, { once })).toThrow(missing);
   expect(() => idOf({}, { once, isSignedIn: false })).toThrow(missing);
 });
@@ -80,7 +83,9 @@ test.each([
   `"${"x".repeat(256)}"`,
   "a\u0000",
 ])("the key %j is refused", (header) => {
-  expect(() => idOf({ "idempotency-key": header })).toThrow(expect.objectContaining({ status: 400, code: "malformed_request" }));
+  expect(() => idOf({ "idempotency-key": header })).toThrow(
+    expect.objectContaining({ status: 400, code: "malformed_request" }),
+  );
 });
 
 test("only three things say what a write is claimed by", () => {

@@ -37,17 +37,29 @@ export interface RequestedWrite {
 }
 
 /** Runs a write and makes a response of what it returns; one that was done before gives its answer again. */
-export async function runWrite(scope: RequestScope, adapters: Adapters, write: RequestedWrite): Promise<HttpResponse> {
+export async function runWrite(
+  scope: RequestScope,
+  adapters: Adapters,
+  write: RequestedWrite,
+): Promise<HttpResponse> {
   const { requestId } = scope;
   const { declaration, request, input, rawInput, view, head } = write;
   const { environment } = scope.runtime;
-  const shape = { kind: "write", head, development: environment === "development", status: declaration.status } as const;
-  let read: { readonly response: Response; readonly result: ReturnType<typeof readResponse> } | undefined;
+  const shape = {
+    kind: "write",
+    head,
+    development: environment === "development",
+    status: declaration.status,
+  } as const;
+  let read:
+    | { readonly response: Response; readonly result: ReturnType<typeof readResponse> }
+    | undefined;
   /** A body is read once: a handler whose commit has failed may return the same `Response`. */
   const receive = (returned: unknown): unknown => {
     let result = returned;
     if (isWebResponse(returned)) {
-      if (read?.response !== returned) read = { response: returned, result: readResponse(returned, "write") };
+      if (read?.response !== returned)
+        read = { response: returned, result: readResponse(returned, "write") };
       result = read.result;
     }
     return declaration.output === undefined ? result : checkOutput(declaration, result, scope);
@@ -70,13 +82,20 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   const hooks =
     hooked === undefined
       ? undefined
-      : (hooking.value ?? (await hooking.open())).createWriteHooks(scope, declaration, hooked, rawInput);
+      : (hooking.value ?? (await hooking.open())).createWriteHooks(
+          scope,
+          declaration,
+          hooked,
+          rawInput,
+        );
   let accepted = input;
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
     logPrefix: "once",
-    claim: isClaimable ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits }) : undefined,
+    claim: isClaimable
+      ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits })
+      : undefined,
     cause: causeOf(scope),
     request: view,
     hooks: hooks && {
@@ -91,13 +110,18 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     committedAnswer: (result) => toResponse(result, shape) as WriteAnswer, // safe: as above
   });
   const outcome = ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended;
-  const isNoted = outcome.kind === "committed" || (outcome.kind === "done" && outcome.isNoted && !saysNotDone(outcome.answer));
+  const isNoted =
+    outcome.kind === "committed" ||
+    (outcome.kind === "done" && outcome.isNoted && !saysNotDone(outcome.answer));
   if (isNoted && hooks !== undefined) await hooks.after();
   return responseOf(outcome);
 }
 
 /** What events and jobs of a request say of it. */
-export function causeOf({ requestId, user: { id, tenantId } }: RequestScope): Omit<Cause, "originator"> {
+export function causeOf({
+  requestId,
+  user: { id, tenantId },
+}: RequestScope): Omit<Cause, "originator"> {
   return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
 }
 
@@ -115,7 +139,10 @@ export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits">
  * `X-Request-ID`, mostly a correlation ID, another request is another write. A caller who is not signed in never gets the
  * answer of another by its key alone.
  */
-export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Promise<OnceClaim | undefined> {
+export async function writeClaim(
+  scope: RequestScope,
+  wanted: WantedClaim,
+): Promise<OnceClaim | undefined> {
   const { declaration, headers, input, rawInput, assertFits, anonymousAs = "" } = wanted;
   const { runtime, requestId, user, deadlineMs } = scope;
   const isKnown = user.id !== undefined;
@@ -125,8 +152,16 @@ export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Prom
   const { by, id } = given;
   const fingerprint = fingerprintOf(declaration.name, input, rawInput);
   const comparesFingerprint = by === "idempotency-key" && isKnown;
-  const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
-  const namespace = ["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])];
+  const who = isKnown
+    ? ["user", String(user.tenantId), String(user.id)]
+    : ["anonymous", anonymousAs];
+  const namespace = [
+    "write",
+    by,
+    ...who,
+    declaration.name,
+    ...(comparesFingerprint ? [] : [fingerprint]),
+  ];
   const key = claimKey(namespace, id, user.tenantId);
   const cipher =
     declaration.replay === "encrypted"
@@ -162,7 +197,8 @@ interface AskedOnce {
 }
 
 /** The parameters of an item in RFC 8941. None has a meaning for this header, and unknown ones are ignored. */
-const parameters = /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
+const parameters =
+  /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
 /** Visible ASCII without what separates in a structured field; several joined by `, ` are none. */
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
 /** A string of RFC 8941: quoted, `"` and `\` after a `\`. */
@@ -187,7 +223,8 @@ export function writeIdOf(
   const key = headers["idempotency-key"];
   if (key !== undefined) return { by: "idempotency-key", id: parseKey(key) };
   if (typeof once === "object") {
-    const message = "This request needs an Idempotency-Key; send a new UUID with it, and the same one with each retry";
+    const message =
+      "This request needs an Idempotency-Key; send a new UUID with it, and the same one with each retry";
     throw new FrameworkError("idempotency_key_required", message);
   }
   const given = headers["x-request-id"];
@@ -198,7 +235,9 @@ export function writeIdOf(
 
 /** For how long a retry gets the answer, in milliseconds, where the write says so. */
 function keptMs(once: OnceBy | RequiredKey): number | undefined {
-  return typeof once === "object" && once.keepSeconds !== undefined ? once.keepSeconds * 1000 : undefined;
+  return typeof once === "object" && once.keepSeconds !== undefined
+    ? once.keepSeconds * 1000
+    : undefined;
 }
 
 function parseKey(header: string): string {
@@ -218,5 +257,10 @@ export function responseOf(ended: RunOutcome<unknown>): HttpResponse {
   const { status, headers, cookies, body } = (ended as { readonly answer: WriteAnswer }).answer;
   if (ended.kind !== "replayed") return { status, headers: { ...headers }, cookies, body };
   const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-  return { status, headers: { ...headers, ...length, "idempotent-replayed": "true" }, cookies: [], body };
+  return {
+    status,
+    headers: { ...headers, ...length, "idempotent-replayed": "true" },
+    cookies: [],
+    body,
+  };
 }

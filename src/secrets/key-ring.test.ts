@@ -1,19 +1,32 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { developmentKeyRing, newRingKey, parseKeyRing, parseKeyRingText, proofKey, pruned, retiredKey } from "./key-ring.ts";
+import {
+  developmentKeyRing,
+  newRingKey,
+  parseKeyRing,
+  parseKeyRingText,
+  proofKey,
+  pruned,
+  retiredKey,
+} from "./key-ring.ts";
 
 const [old, young] = [newRingKey(), newRingKey()];
 const ring = (value: unknown) => JSON.stringify(value);
 
 test("a ring has its keys by name, and one of them seals", () => {
-  const { active, keys } = parseKeyRing(ring({ active: "2026", keys: { "2025": old, "2026": young } }));
+  const { active, keys } = parseKeyRing(
+    ring({ active: "2026", keys: { "2025": old, "2026": young } }),
+  );
   expect(active).toBe("2026");
   expect([...keys.keys()]).toEqual(["2025", "2026"]);
   expect(keys.get("2025")?.export().toString("base64")).toBe(old);
 });
 
 test("a ring that is printed shows no key", () => {
-  const printed = inspect(parseKeyRing(ring({ active: "a", keys: { a: old } })), { depth: 9, showHidden: true });
+  const printed = inspect(parseKeyRing(ring({ active: "a", keys: { a: old } })), {
+    depth: 9,
+    showHidden: true,
+  });
   expect(printed).not.toContain(old);
   expect(printed).not.toContain(Buffer.from(old, "base64").toString("hex").slice(0, 8));
 });
@@ -35,9 +48,15 @@ test("a key that was removed verifies what it has signed for a year and fourteen
 
 test("retired keys that verify nothing any more are left out when the ring is changed, and the others stay", () => {
   const [gone, left] = [retiredKey(old, 0), retiredKey(old, dayMs)];
-  const whole = parseKeyRingText(ring({ active: "a", keys: { a: young }, retired: { gone, left } }));
+  const whole = parseKeyRingText(
+    ring({ active: "a", keys: { a: young }, retired: { gone, left } }),
+  );
   expect(pruned(whole, 379 * dayMs - 1)).toEqual(whole);
-  expect(pruned(whole, 379 * dayMs)).toEqual({ active: "a", keys: { a: young }, retired: { left } });
+  expect(pruned(whole, 379 * dayMs)).toEqual({
+    active: "a",
+    keys: { a: young },
+    retired: { left },
+  });
   expect(pruned(whole, 380 * dayMs)).toEqual({ active: "a", keys: { a: young } });
 });
 
@@ -46,7 +65,11 @@ test.each([
   ["a retired key that is a text", { b: old }, "the retired key b"],
   ["a retired key without an end", { b: { proof: old } }, "the retired key b"],
   ["a retired key whose end is no time", { b: { proof: old, until: "soon" } }, "the retired key b"],
-  ["a retired key that is too short", { b: { proof: old.slice(0, 20), until: "2026-11-22T00:00:00Z" } }, "the retired key b"],
+  [
+    "a retired key that is too short",
+    { b: { proof: old.slice(0, 20), until: "2026-11-22T00:00:00Z" } },
+    "the retired key b",
+  ],
   ["a key where the name of a retired one should be", { [old]: {} }, "a name in the key ring"],
 ])("%s is refused without showing anything of it", (_case, retired, reason) => {
   const parse = () => parseKeyRing(ring({ active: "a", keys: { a: old }, retired }));
@@ -70,8 +93,16 @@ test.each([
   ["keys that are a list", ring({ active: "0", keys: [old] }), "another shape"],
   ["no active key", ring({ keys: { a: old } }), "another shape"],
   ["an active key that is not there", ring({ active: "b", keys: { a: old } }), "none of its keys"],
-  ["an active key that every object has", ring({ active: "toString", keys: { a: old } }), "none of its keys"],
-  ["a key where its name should be", ring({ active: "a", keys: { [old]: "a" } }), "a name in the key ring"],
+  [
+    "an active key that every object has",
+    ring({ active: "toString", keys: { a: old } }),
+    "none of its keys",
+  ],
+  [
+    "a key where its name should be",
+    ring({ active: "a", keys: { [old]: "a" } }),
+    "a name in the key ring",
+  ],
   ["a short key", ring({ active: "a", keys: { a: old.slice(0, 20) } }), "the key a"],
   ["a key that is not Base64", ring({ active: "a", keys: { a: `*${old}` } }), "the key a"],
   ["a key that is a number", ring({ active: "a", keys: { a: 1 } }), "the key a"],
@@ -88,7 +119,8 @@ test.each([
 });
 
 test("the ring of development is the same for all who share the secret, and for them only", () => {
-  const of = (secret: string) => developmentKeyRing(secret).keys.get("development")?.export().toString("hex");
+  const of = (secret: string) =>
+    developmentKeyRing(secret).keys.get("development")?.export().toString("hex");
   expect(of("one")).toBe(of("one"));
   expect(of("one")).not.toBe(of("two"));
   expect(of("one")).toHaveLength(64);

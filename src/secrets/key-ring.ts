@@ -51,7 +51,10 @@ export function parseKeyRing(text: string): KeyRing {
     active,
     keys: new Map(Object.entries(keys).map(([name, secret]) => [name, secretKey(secret)])),
     retired: new Map(
-      Object.entries(retired).map(([name, { proof, until }]) => [name, { proof: secretKey(proof), untilMs: Date.parse(until) }]),
+      Object.entries(retired).map(([name, { proof, until }]) => [
+        name,
+        { proof: secretKey(proof), untilMs: Date.parse(until) },
+      ]),
     ),
   };
 }
@@ -72,12 +75,15 @@ export function parseKeyRingText(text: string): KeyRingText {
   if (!isRecord(retired)) throw new TypeError("`retired` of the key ring is not an object");
   for (const name of [...Object.keys(keys), ...Object.keys(retired)]) {
     // A name that is none may be a secret in the wrong place.
-    if (!isKeyName(name)) throw new TypeError("a name in the key ring is not 1 to 64 letters, digits, `.`, `_` or `-`");
+    if (!isKeyName(name))
+      throw new TypeError("a name in the key ring is not 1 to 64 letters, digits, `.`, `_` or `-`");
   }
   for (const [name, secret] of Object.entries(keys)) {
-    if (!isKey(secret)) throw new TypeError(`the key ${name} of the key ring is not ${keyBytes} bytes in Base64`);
+    if (!isKey(secret))
+      throw new TypeError(`the key ${name} of the key ring is not ${keyBytes} bytes in Base64`);
   }
-  if (!Object.hasOwn(keys, active)) throw new TypeError("the active key of the key ring is none of its keys");
+  if (!Object.hasOwn(keys, active))
+    throw new TypeError("the active key of the key ring is none of its keys");
   for (const [name, key] of Object.entries(retired)) {
     if (!isRetiredKey(key)) {
       throw new TypeError(
@@ -87,7 +93,9 @@ export function parseKeyRingText(text: string): KeyRingText {
   }
   // Safe: each was checked above.
   const read = { active, keys: keys as Record<string, string> };
-  return ring["retired"] === undefined ? read : { ...read, retired: retired as Record<string, RetiredKeyText> };
+  return ring["retired"] === undefined
+    ? read
+    : { ...read, retired: retired as Record<string, RetiredKeyText> };
 }
 
 /** Makes a key as a ring holds it. */
@@ -100,7 +108,9 @@ export function newRingKey(): string {
  * stored for retired keys, so what it is derived with never changes.
  */
 export function proofKey(ringKey: KeyObject): KeyObject {
-  return createSecretKey(Buffer.from(hkdfSync("sha256", ringKey, "", "keelson message proof 1", keyBytes)));
+  return createSecretKey(
+    Buffer.from(hkdfSync("sha256", ringKey, "", "keelson message proof 1", keyBytes)),
+  );
 }
 
 /** What is left of a key that is removed at `nowMs`. */
@@ -138,7 +148,10 @@ function isKey(value: unknown): boolean {
 
 function isRetiredKey(value: unknown): boolean {
   return (
-    isRecord(value) && isKey(value["proof"]) && typeof value["until"] === "string" && !Number.isNaN(Date.parse(value["until"]))
+    isRecord(value) &&
+    isKey(value["proof"]) &&
+    typeof value["until"] === "string" &&
+    !Number.isNaN(Date.parse(value["until"]))
   );
 }
 

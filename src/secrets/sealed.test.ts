@@ -33,7 +33,9 @@ test("a sealed value of which any bit was changed, or a part is missing, does no
     const changed = Uint8Array.from(sealed.data);
     changed[index] = Number(changed[index]) ^ 1;
     expect(() => openText({ ...sealed, data: changed }, place, secret)).toThrow();
-    expect(() => openText({ ...sealed, data: sealed.data.subarray(0, index) }, place, secret)).toThrow();
+    expect(() =>
+      openText({ ...sealed, data: sealed.data.subarray(0, index) }, place, secret),
+    ).toThrow();
   }
 });
 

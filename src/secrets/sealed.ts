@@ -20,19 +20,35 @@ const vectorBytes = 12;
 const tagBytes = 16;
 
 /** Seals a text with AES-256-GCM, bound to the place where it will stand. */
-export function sealText(text: string, place: Place, key: { readonly name: string; readonly secret: KeyObject }): Sealed {
+export function sealText(
+  text: string,
+  place: Place,
+  key: { readonly name: string; readonly secret: KeyObject },
+): Sealed {
   const vector = randomBytes(vectorBytes);
   const cipher = createCipheriv("aes-256-gcm", key.secret, vector).setAAD(additionalData(place));
   const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-  return { sealed: 1, key: key.name, data: Buffer.concat([vector, cipher.getAuthTag(), ciphertext]) };
+  return {
+    sealed: 1,
+    key: key.name,
+    data: Buffer.concat([vector, cipher.getAuthTag(), ciphertext]),
+  };
 }
 
 /** @throws Error where the value was sealed with another key, for another place, or was changed. */
 export function openText({ data }: Sealed, place: Place, secret: KeyObject): string {
-  if (data.byteLength < vectorBytes + tagBytes) throw new RangeError("the sealed value is too short");
-  const decipher = createDecipheriv("aes-256-gcm", secret, data.subarray(0, vectorBytes), { authTagLength: tagBytes });
-  decipher.setAAD(additionalData(place)).setAuthTag(data.subarray(vectorBytes, vectorBytes + tagBytes));
-  return Buffer.concat([decipher.update(data.subarray(vectorBytes + tagBytes)), decipher.final()]).toString("utf8");
+  if (data.byteLength < vectorBytes + tagBytes)
+    throw new RangeError("the sealed value is too short");
+  const decipher = createDecipheriv("aes-256-gcm", secret, data.subarray(0, vectorBytes), {
+    authTagLength: tagBytes,
+  });
+  decipher
+    .setAAD(additionalData(place))
+    .setAuthTag(data.subarray(vectorBytes, vectorBytes + tagBytes));
+  return Buffer.concat([
+    decipher.update(data.subarray(vectorBytes + tagBytes)),
+    decipher.final(),
+  ]).toString("utf8");
 }
 
 /**

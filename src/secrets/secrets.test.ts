@@ -26,7 +26,9 @@ test("what is sealed opens again, and names the key that sealed it", async () =>
   const sealed = await secrets.seal("hunter2", place);
   expect(sealed.key).toBe("k1");
   expect(secrets.open(sealed, place)).toEqual({ text: "hunter2" });
-  expect(secrets.open(sealed, ["table", "elsewhere", "key"])).toMatchObject({ locked: expect.stringContaining("k1") });
+  expect(secrets.open(sealed, ["table", "elsewhere", "key"])).toMatchObject({
+    locked: expect.stringContaining("k1"),
+  });
   expect(seen.reads).toBe(0);
 });
 
@@ -65,7 +67,10 @@ test("a ring that cannot be read leaves the one that is known, for opening only"
 
   stored.ring = both;
   seen.nowMs += 999;
-  await expect(secrets.seal("new", place)).rejects.toMatchObject({ status: 503, headers: { "retry-after": "1" } });
+  await expect(secrets.seal("new", place)).rejects.toMatchObject({
+    status: 503,
+    headers: { "retry-after": "1" },
+  });
   seen.nowMs += 1;
   expect((await secrets.seal("new", place)).key).toBe("k2");
 });
@@ -97,7 +102,9 @@ test("a ring that does not come is not waited for, and says so in the reason", a
   vi.useRealTimers();
   expect(failures).toEqual([new Error("too late")]);
   const sealed = await over(both).secrets.seal("hunter2", place);
-  expect(secrets.open(sealed, place)).toEqual({ locked: 'the key ring has no key "k2", and could not be read again' });
+  expect(secrets.open(sealed, place)).toEqual({
+    locked: 'the key ring has no key "k2", and could not be read again',
+  });
 });
 
 test("it seals with a ring that is at most ten seconds old, whatever the clock does", async () => {
@@ -114,7 +121,10 @@ test("it seals with a ring that is at most ten seconds old, whatever the clock d
 
 test("without a ring nothing is sealed, and nothing opens", async () => {
   const { secrets } = over(undefined);
-  await expect(secrets.seal("hunter2", place)).rejects.toMatchObject({ status: 501, code: "no_key_ring" });
+  await expect(secrets.seal("hunter2", place)).rejects.toMatchObject({
+    status: 501,
+    code: "no_key_ring",
+  });
   const sealed = await over(k1).secrets.seal("hunter2", place);
   expect(secrets.prepare("k1")).toBeUndefined();
   expect(secrets.open(sealed, place)).toEqual({ locked: "there is no key ring" });
@@ -159,7 +169,9 @@ test("for a message whose key the ring has not it is read again, at most every t
 
 test("a retired key is known: the ring is not read again for it", async () => {
   const retired = { k0: { proof: keys.k2, until: "2026-11-22T00:00:00Z" } };
-  const { secrets, seen } = over(parseKeyRing(JSON.stringify({ active: "k1", keys: { k1: keys.k1 }, retired })));
+  const { secrets, seen } = over(
+    parseKeyRing(JSON.stringify({ active: "k1", keys: { k1: keys.k1 }, retired })),
+  );
   seen.nowMs += 10_000;
   await secrets.recent("k0");
   expect(seen.reads).toBe(0);

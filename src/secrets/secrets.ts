@@ -103,12 +103,20 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
 
   const current = async (): Promise<KeyRing> => {
     if (ring === undefined) {
-      throw new PipelineError("The value of an encrypted key cannot be stored: no key ring is configured", 501, {
-        code: "no_key_ring",
-      });
+      throw new PipelineError(
+        "The value of an encrypted key cannot be stored: no key ring is configured",
+        501,
+        {
+          code: "no_key_ring",
+        },
+      );
     }
     if (load === undefined) return ring;
-    if (loading !== undefined || (failure === undefined ? isOver(askedMs, reloadMs) : isOver(endedMs, retryMs))) await reload();
+    if (
+      loading !== undefined ||
+      (failure === undefined ? isOver(askedMs, reloadMs) : isOver(endedMs, retryMs))
+    )
+      await reload();
     if (failure !== undefined) {
       throw new FrameworkError("config_unavailable", "The key ring cannot be read at the moment", {
         cause: failure.error,
@@ -134,7 +142,10 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
-      if (secret === undefined) return { locked: ring === undefined ? "there is no key ring" : missing(sealed.key, failure) };
+      if (secret === undefined)
+        return {
+          locked: ring === undefined ? "there is no key ring" : missing(sealed.key, failure),
+        };
       try {
         return { text: openText(sealed, place, secret) };
       } catch {
@@ -147,10 +158,12 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
       return withPatience(reload());
     },
     recent: async (name) => {
-      const isUnknown = name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
+      const isUnknown =
+        name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
       if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
         // A caller whose key is known does not wait for a read in flight.
-        if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown) await withPatience(reload());
+        if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown)
+          await withPatience(reload());
       }
       return { ring, isStale: failure !== undefined || loading !== undefined };
     },

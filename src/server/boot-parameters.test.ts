@@ -8,7 +8,9 @@ import { createRuntime } from "./create-runtime.ts";
 import { buildServer } from "./server.ts";
 
 const hello = defineFeature("hello", (r) => {
-  const config = r.config({ keys: { limit: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) } });
+  const config = r.config({
+    keys: { limit: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) },
+  });
   return { config };
 });
 const { id, definition } = hello.config.limit;
@@ -44,7 +46,10 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
   });
   const limit = async () => {
     const caller = { tenantId: "acme", userId: "ann" };
-    const rows = uncachedRows({ read: async (addresses) => addresses.map(() => undefined) }, caller);
+    const rows = uncachedRows(
+      { read: async (addresses) => addresses.map(() => undefined) },
+      caller,
+    );
     const session = { ...caller, rows, clock: runtime.clock, log: runtime.log, held: new Map() };
     // Safe: no key here is computed, and the parts of a session that are read are there.
     return runtime.resolver.resolve(session as never, id, definition);
@@ -55,7 +60,11 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
   return { server, runtime, seen, limit, advance };
 }
 
-const limitOf = (value: string): ConfigParameter => ({ name: "/app/hello/limit", value, secure: false });
+const limitOf = (value: string): ConfigParameter => ({
+  name: "/app/hello/limit",
+  value,
+  secure: false,
+});
 
 test("a parameter wins over the override of buildServer, which holds where there is none", async () => {
   const over = runtimeOver([limitOf("7")]);
@@ -78,9 +87,19 @@ test("parameters are read once, and what becomes of SSM later changes nothing", 
 });
 
 test("an SSM that fails is 503, is left alone for five seconds, and is asked again then", async () => {
-  const { runtime, server, seen, limit, advance } = runtimeOver(new Error("down"), new Error("down"), [limitOf("3")]);
-  const refused = { code: "config_unavailable", status: 503, headers: { "retry-after": "5" }, cause: new Error("down") };
-  for (let call = 0; call < 10; call += 1) await expect(async () => runtime.adapters()).rejects.toMatchObject(refused);
+  const { runtime, server, seen, limit, advance } = runtimeOver(
+    new Error("down"),
+    new Error("down"),
+    [limitOf("3")],
+  );
+  const refused = {
+    code: "config_unavailable",
+    status: 503,
+    headers: { "retry-after": "5" },
+    cause: new Error("down"),
+  };
+  for (let call = 0; call < 10; call += 1)
+    await expect(async () => runtime.adapters()).rejects.toMatchObject(refused);
   expect(seen).toMatchObject({ opened: 1, closed: 1 });
 
   advance(5_000);
@@ -139,7 +158,10 @@ const secretive = defineFeature("secretive", (r) => {
 });
 
 /** A runtime whose key ring is what SSM has at `/ring`, as the answers say, the last for ever. */
-function ringOver({ production = false, path = false }, ...answers: (ConfigParameter | undefined | Error)[]) {
+function ringOver(
+  { production = false, path = false },
+  ...answers: (ConfigParameter | undefined | Error)[]
+) {
   let gets = 0;
   let nowMs = 1_000_000;
   const lines: string[] = [];
@@ -176,7 +198,11 @@ function ringOver({ production = false, path = false }, ...answers: (ConfigParam
 }
 
 const key = Buffer.alloc(32, 7).toString("base64");
-const ringOf = (value: string, secure = true): ConfigParameter => ({ name: "/ring", value, secure });
+const ringOf = (value: string, secure = true): ConfigParameter => ({
+  name: "/ring",
+  value,
+  secure,
+});
 const sound = ringOf(JSON.stringify({ active: "k1", keys: { k1: key } }));
 
 test("the key ring is read at the start, and where it is missing development makes one", async () => {
@@ -209,7 +235,10 @@ test("a ring that is not valid any more fails what has to be sealed, and is read
   const { server, runtime, advance } = ringOver({ production: true }, sound, ringOf("{}"), sound);
   await server.ready();
   advance(10_000);
-  await expect(runtime.cipher.active()).rejects.toMatchObject({ code: "config_unavailable", cause: { name: "BootError" } });
+  await expect(runtime.cipher.active()).rejects.toMatchObject({
+    code: "config_unavailable",
+    cause: { name: "BootError" },
+  });
   advance(10_000);
   expect(await runtime.cipher.active()).toBe("k1");
 });
@@ -233,7 +262,10 @@ test("a server in production with encrypted keys and without a ring says so at i
 });
 
 test("the ring of development is made neither in production nor in Lambda", async () => {
-  const activeIn = async (environment: "production" | "development", variables: Record<string, string>) => {
+  const activeIn = async (
+    environment: "production" | "development",
+    variables: Record<string, string>,
+  ) => {
     const server = buildServer({ features: [secretive], environment });
     const runtime = createRuntime(server, {
       variables,

@@ -52,9 +52,16 @@ export function createBootParameterLoader(
     load: async (reader) => {
       try {
         const [{ overrides, problems }, ring] = await Promise.all([
-          ssm === undefined || reader === undefined ? { overrides: config, problems: [] } : readOverrides(reader, ssm.path),
+          ssm === undefined || reader === undefined
+            ? { overrides: config, problems: [] }
+            : readOverrides(reader, ssm.path),
           keyRing === undefined || reader === undefined
-            ? { keyRing: developmentSecret === undefined ? undefined : developmentKeyRing(developmentSecret) }
+            ? {
+                keyRing:
+                  developmentSecret === undefined
+                    ? undefined
+                    : developmentKeyRing(developmentSecret),
+              }
             : readKeyRing(reader, keyRing.parameter, developmentSecret),
         ]);
         const all = [...problems, ...("problem" in ring ? [ring.problem] : [])];
@@ -62,10 +69,14 @@ export function createBootParameterLoader(
         failed = undefined;
         return { overrides, keyRing: ring.keyRing };
       } catch (cause) {
-        const error = new FrameworkError("config_unavailable", "Configuration is not available at the moment", {
-          cause,
-          headers: { "retry-after": String(pauseMs / 1_000) },
-        });
+        const error = new FrameworkError(
+          "config_unavailable",
+          "Configuration is not available at the moment",
+          {
+            cause,
+            headers: { "retry-after": String(pauseMs / 1_000) },
+          },
+        );
         failed = { atMs: clock.now(), error };
         throw error;
       }
@@ -90,15 +101,27 @@ export async function readKeyRing(
   });
   if (parameter === undefined) {
     if (developmentSecret !== undefined) return { keyRing: developmentKeyRing(developmentSecret) };
-    return refused("key-ring-missing", "there is no such parameter", `make it: keelson key-ring create --parameter ${name}`);
+    return refused(
+      "key-ring-missing",
+      "there is no such parameter",
+      `make it: keelson key-ring create --parameter ${name}`,
+    );
   }
   if (!parameter.secure) {
-    return refused("key-ring-readable", "the key ring is not a SecureString", "store it as one, with new keys");
+    return refused(
+      "key-ring-readable",
+      "the key ring is not a SecureString",
+      "store it as one, with new keys",
+    );
   }
   try {
     return { keyRing: parseKeyRing(parameter.value) };
   } catch (error) {
     // Safe: it throws TypeErrors only.
-    return refused("key-ring-invalid", (error as TypeError).message, "restore its version of before, or repair it");
+    return refused(
+      "key-ring-invalid",
+      (error as TypeError).message,
+      "restore its version of before, or repair it",
+    );
   }
 }

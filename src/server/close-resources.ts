@@ -7,7 +7,10 @@ import type { Runtime } from "../run/runtime.ts";
  * @returns whether all were closed.
  */
 export async function closeResources(runtime: Runtime, limitMs: number): Promise<boolean> {
-  const resources = [...[...runtime.server.closers].reverse(), ["adapters", () => runtime.close()] as const];
+  const resources = [
+    ...[...runtime.server.closers].reverse(),
+    ["adapters", () => runtime.close()] as const,
+  ];
   const endMs = Date.now() + limitMs;
   let isClean = true;
   for (const [index, [name, close]] of resources.entries()) {

@@ -12,7 +12,8 @@ const adapters = (closed: string[] = []) => ({
 test("only the exact names development and test are not production", () => {
   expect(environmentOf({ NODE_ENV: "development" })).toBe("development");
   expect(environmentOf({ NODE_ENV: "test" })).toBe("test");
-  for (const NODE_ENV of [undefined, "", "Development", "dev", "staging"]) expect(environmentOf({ NODE_ENV })).toBe("production");
+  for (const NODE_ENV of [undefined, "", "Development", "dev", "staging"])
+    expect(environmentOf({ NODE_ENV })).toBe("production");
 });
 
 test("adapters are opened once, an opening that failed is tried again, and closing closes them", async () => {
@@ -91,7 +92,11 @@ test("a table's name is its variable's, else prefix and name", () => {
 });
 
 test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, else the development secret, else not at all", () => {
-  const verifies = (options: object, variables: Record<string, string>, developmentSecret?: string) =>
+  const verifies = (
+    options: object,
+    variables: Record<string, string>,
+    developmentSecret?: string,
+  ) =>
     createRuntime(buildServer({ features: [], ...options }), {
       variables,
       openAdapters: async () => adapters(),
@@ -103,13 +108,18 @@ test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, el
   expect(verifies({}, { KEELSON_AUTH_SECRET: secret })).toBe(true);
   expect(verifies({}, {}, secret)).toBe(true);
   expect(verifies({}, {})).toBe(false);
-  expect(() => verifies({}, { KEELSON_AUTH_SECRET: "short" })).toThrow(/^KEELSON_AUTH_SECRET: .*32/);
+  expect(() => verifies({}, { KEELSON_AUTH_SECRET: "short" })).toThrow(
+    /^KEELSON_AUTH_SECRET: .*32/,
+  );
 });
 
 test("a server in production does not start where deduplication is switched off from outside", () => {
   const variables = { POWERTOOLS_IDEMPOTENCY_DISABLED: "true" };
   const start = (environment: "production" | "test") =>
-    createRuntime(buildServer({ features: [], environment }), { variables, openAdapters: async () => adapters() });
+    createRuntime(buildServer({ features: [], environment }), {
+      variables,
+      openAdapters: async () => adapters(),
+    });
   expect(() => start("production")).toThrow("POWERTOOLS_IDEMPOTENCY_DISABLED is set");
   expect(() => start("test")).not.toThrow();
 });

@@ -79,14 +79,18 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const { variables, clock = systemClock, environment = state.environment } = options;
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
-  const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
+  const auth =
+    options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
   if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
   if (environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
-    throw new Error("POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production");
+    throw new Error(
+      "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
+    );
   }
   const lifecycle = createLifecycle();
   // In production, and in Lambda, nothing is sealed with what is made for development.
-  const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  const isLocal =
+    environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
   const { keyRing } = state.options;
   const secrets = createSecrets({
@@ -112,9 +116,15 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
-  const tracing = isTracerRegistered() ? lazy(async () => (await import("../observe/run-spans.ts")).createTracing()) : undefined;
+  const tracing = isTracerRegistered()
+    ? lazy(async () => (await import("../observe/run-spans.ts")).createTracing())
+    : undefined;
   const channels = new Map([
-    ...builtInChannels(options.webhook === undefined ? state.options.delivery : { webhook: options.webhook }, undefined, tracing),
+    ...builtInChannels(
+      options.webhook === undefined ? state.options.delivery : { webhook: options.webhook },
+      undefined,
+      tracing,
+    ),
     ...state.registry.channels,
   ]);
   const runtime: { -readonly [Name in keyof Runtime]: Runtime[Name] } = {
@@ -135,7 +145,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
         read: async (...parameters) => {
           const { configRows } = await runtime.lightAdapters();
           if (tracing === undefined) return configRows.read(...parameters);
-          return (await tracing.open()).around("config fetch", () => configRows.read(...parameters));
+          return (await tracing.open()).around("config fetch", () =>
+            configRows.read(...parameters),
+          );
         },
       },
       keyGroups: groupKeys(state.registry.configKeys.values()),
@@ -143,7 +155,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       metrics,
     }),
     secrets,
-    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), { bindVersion: keyRing?.bindVersion }),
+    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), {
+      bindVersion: keyRing?.bindVersion,
+    }),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
     refusalOfHeaders: createHeaderCheck(),
@@ -268,12 +282,18 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const loadKeyRing = async (parameter: string) => {
     const { parameters } = await runtime.adapters();
     // Safe: a server that names a key ring has a reader of parameters.
-    const read = await readKeyRing(parameters as ParameterReader, parameter, isLocal ? secret : undefined);
+    const read = await readKeyRing(
+      parameters as ParameterReader,
+      parameter,
+      isLocal ? secret : undefined,
+    );
     if ("problem" in read) throw new BootError([read.problem]);
     return read.keyRing;
   };
   const warnOfSecrets = () => {
-    const keys = [...state.registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
+    const keys = [...state.registry.configKeys.values()].flatMap(({ id, definition }) =>
+      definition.encrypted ? [id] : [],
+    );
     if (keys.length > 0) runtime.log.warn("config.no_key_ring", { keys });
   };
   state.bound = bound;
@@ -296,5 +316,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
  */
 function requireSoundSecret(auth: AuthOptions): void {
   const [problem] = authProblems(auth);
-  if (problem !== undefined) throw new Error(`KEELSON_AUTH_SECRET: ${problem.message}; ${problem.fix}`);
+  if (problem !== undefined)
+    throw new Error(`KEELSON_AUTH_SECRET: ${problem.message}; ${problem.fix}`);
 }

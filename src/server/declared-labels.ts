@@ -11,10 +11,15 @@ const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /m
 /** What labels of a server's metrics may be. */
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
   const { handlers, consumers, jobs, schedules, channels } = registry;
-  const routes = [...handlers.values(), ...configHandlers(registry)].flatMap(({ route }) => route ?? []);
+  const routes = [...handlers.values(), ...configHandlers(registry)].flatMap(
+    ({ route }) => route ?? [],
+  );
   return {
     routes: [...routes, ...ownRoutes].map((route) => routeLabel(route, options.basePath)),
-    handlers: [deliveryJob, ...[handlers, consumers, jobs, schedules].flatMap((declared) => [...declared.keys()])],
+    handlers: [
+      deliveryJob,
+      ...[handlers, consumers, jobs, schedules].flatMap((declared) => [...declared.keys()]),
+    ],
     channels: [...builtInChannels, ...channels.keys()],
   };
 }

@@ -33,7 +33,8 @@ const runs = defineFeature("runs", (r) => {
   r.on(
     "run.seen",
     "hear",
-    async ({ user }, { payload, causedBy }) => void heard.push(["event", user.tenantId, payload.by, causedBy]),
+    async ({ user }, { payload, causedBy }) =>
+      void heard.push(["event", user.tenantId, payload.by, causedBy]),
   );
   r.job("run.report", {
     input: seenSchema,
@@ -71,16 +72,26 @@ const failed = (run: Promise<unknown>): Promise<unknown> =>
 describe("a run without a request", () => {
   test("has a whole ctx of its tenant and user, and says what it is for", async () => {
     await server.run({ ...acme, userId: "ann" }, async (ctx) => {
-      await ctx.db.send(new PutCommand({ TableName: runs.table.name, Item: await runs.table.key(ctx, "row") }));
+      await ctx.db.send(
+        new PutCommand({ TableName: runs.table.name, Item: await runs.table.key(ctx, "row") }),
+      );
     });
-    const user = await server.run({ ...acme, userId: "ann", roles: ["admin", "admin"] }, async (ctx) => {
-      const Key = await runs.table.key(ctx, "row");
-      const { Item } = await ctx.db.send(new GetCommand({ TableName: runs.table.name, Key, ConsistentRead: true }));
-      ctx.log.info("run.looked");
-      const ambient = currentContext();
-      const isAmbient = ambient?.requestId === ctx.requestId && ambient.signal === ctx.signal && ambient.tenantId === "acme";
-      return { user: ctx.user, Item, size: await sizeOf(ctx), isAmbient, request: ctx.request };
-    });
+    const user = await server.run(
+      { ...acme, userId: "ann", roles: ["admin", "admin"] },
+      async (ctx) => {
+        const Key = await runs.table.key(ctx, "row");
+        const { Item } = await ctx.db.send(
+          new GetCommand({ TableName: runs.table.name, Key, ConsistentRead: true }),
+        );
+        ctx.log.info("run.looked");
+        const ambient = currentContext();
+        const isAmbient =
+          ambient?.requestId === ctx.requestId &&
+          ambient.signal === ctx.signal &&
+          ambient.tenantId === "acme";
+        return { user: ctx.user, Item, size: await sizeOf(ctx), isAmbient, request: ctx.request };
+      },
+    );
     expect(user).toEqual({
       user: { id: "ann", tenantId: "acme", roles: ["admin"] },
       Item: { pk: "acme/row" },
@@ -89,7 +100,13 @@ describe("a run without a request", () => {
       request: undefined,
     });
     const { requestId, ...started } = linesOf("run.started").at(-1) ?? {};
-    expect(started).toMatchObject({ level: "info", reason, tenantId: "acme", userId: "ann", handler: "keelson.server.run" });
+    expect(started).toMatchObject({
+      level: "info",
+      reason,
+      tenantId: "acme",
+      userId: "ann",
+      handler: "keelson.server.run",
+    });
     expect(linesOf("run.looked").at(-1)).toMatchObject({ requestId });
     expect(linesOf("run.completed").at(-1)).toMatchObject({
       requestId,
@@ -124,7 +141,12 @@ describe("a run without a request", () => {
         }),
       );
     expect(await failing(broken)).toBe(broken);
-    expect(linesOf("run.failed").at(-1)).toMatchObject({ level: "error", reason, message: "broken", tenantId: "acme" });
+    expect(linesOf("run.failed").at(-1)).toMatchObject({
+      level: "error",
+      reason,
+      message: "broken",
+      tenantId: "acme",
+    });
     const taken = new ConflictError("taken");
     expect(await failing(taken)).toBe(taken);
     expect(linesOf("run.failed").at(-1)).toMatchObject({ level: "warn", error: "taken" });
@@ -135,8 +157,11 @@ describe("a run without a request", () => {
   test("of the system crosses tenants and enqueues for one, to whom all that follows belongs", async () => {
     await server.run({ reason }, async (ctx) => {
       expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, roles: [] });
-      await ctx.acrossTenants("a count").send(new PutCommand({ TableName: runs.table.name, Item: { pk: "evil/row" } }));
-      for (const tenantId of ["acme", "evil"]) await ctx.enqueue("runs.run.report", { by: "chain" }, { tenantId });
+      await ctx
+        .acrossTenants("a count")
+        .send(new PutCommand({ TableName: runs.table.name, Item: { pk: "evil/row" } }));
+      for (const tenantId of ["acme", "evil"])
+        await ctx.enqueue("runs.run.report", { by: "chain" }, { tenantId });
       await ctx.enqueue("runs.run.report", { by: "system" });
     });
     await app.settled();
@@ -147,13 +172,20 @@ describe("a run without a request", () => {
       ["job", "acme", "chain"],
       ["job", "evil", "chain"],
     ]);
-    const wrong = await failed(server.run({ reason }, (ctx) => ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "" })));
+    const wrong = await failed(
+      server.run({ reason }, (ctx) =>
+        ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "" }),
+      ),
+    );
     expect(wrong).toEqual(new TypeError('ctx.enqueue: tenantId is ""; use a text'));
   });
 
   test("of a tenant enqueues for no other, and neither does a request, whoever asks", async () => {
-    const forEvil = (ctx: PipelineContext) => ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "evil" });
-    expect(await failed(server.run({ ...acme, roles: ["systemAdmin"] }, forEvil))).toMatchObject({ status: 403 });
+    const forEvil = (ctx: PipelineContext) =>
+      ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "evil" });
+    expect(await failed(server.run({ ...acme, roles: ["systemAdmin"] }, forEvil))).toMatchObject({
+      status: 403,
+    });
     asked = forEvil;
     expect(await failed(app.call("runs.run.ask"))).toMatchObject({ status: 403 });
     const ctx = await app.ctx({ id: "ann", tenantId: "acme" });
@@ -167,16 +199,40 @@ describe("a run without a request", () => {
       { reason, tenant: "acme" },
       'unknown option "tenant"; known are reason, tenantId, userId, roles, requestId',
     ],
-    ["no reason", {}, "the reason is undefined; say in a text of at most 500 characters what the run is for"],
-    ["an empty reason", { reason: " \n" }, 'the reason is " \\n"; say in a text of at most 500 characters what the run is for'],
+    [
+      "no reason",
+      {},
+      "the reason is undefined; say in a text of at most 500 characters what the run is for",
+    ],
+    [
+      "an empty reason",
+      { reason: " \n" },
+      'the reason is " \\n"; say in a text of at most 500 characters what the run is for',
+    ],
     ["a long reason", { reason: "x".repeat(501) }, 'the reason is "xxx'],
-    ["a tenant that is none", { reason, tenantId: 7 }, "tenantId is 7; use a text, or leave it out"],
+    [
+      "a tenant that is none",
+      { reason, tenantId: 7 },
+      "tenantId is 7; use a text, or leave it out",
+    ],
     ["a user that is none", { ...acme, userId: "" }, 'userId is ""; use a text, or leave it out'],
-    ["a user without tenant", { reason, userId: "ann" }, "a user belongs to a tenant; pass tenantId as well"],
+    [
+      "a user without tenant",
+      { reason, userId: "ann" },
+      "a user belongs to a tenant; pass tenantId as well",
+    ],
     ["roles that are a text", { ...acme, roles: "admin" }, "roles is no list of at most 100 names"],
     ["roles that are none", { ...acme, roles: [7] }, "roles is no list of at most 100 names"],
-    ["a request ID that is none", { reason, requestId: "a b" }, 'requestId is "a b"; use 1 to 128 characters of A-Z'],
-    ["a request ID that is a number", { reason, requestId: 7 }, "requestId is 7; use 1 to 128 characters of A-Z"],
+    [
+      "a request ID that is none",
+      { reason, requestId: "a b" },
+      'requestId is "a b"; use 1 to 128 characters of A-Z',
+    ],
+    [
+      "a request ID that is a number",
+      { reason, requestId: 7 },
+      "requestId is 7; use 1 to 128 characters of A-Z",
+    ],
   ])("refuses %s", async (_, options, problem) => {
     const error = await failed(server.run(options as RunOptions, () => expect.unreachable()));
     expect(error).toBeInstanceOf(TypeError);
@@ -185,7 +241,9 @@ describe("a run without a request", () => {
 
   test("needs something to run", async () => {
     const error = await failed(server.run({ reason }, undefined as never));
-    expect(error).toEqual(new TypeError("server.run: the second argument is no function; pass (ctx) => ..."));
+    expect(error).toEqual(
+      new TypeError("server.run: the second argument is no function; pass (ctx) => ..."),
+    );
   });
 });
 
@@ -203,7 +261,9 @@ describe("a run with a request ID", () => {
     expect(linesOf("run.completed").at(-1)).toMatchObject({ replayed: true, requestId: "r-1" });
     await count("r-1", { userId: "ann" });
     await count("r-1", { tenantId: "evil" });
-    await server.run({ reason, requestId: "r-1" }, (ctx) => ctx.publish("run.seen", { by: "system" }));
+    await server.run({ reason, requestId: "r-1" }, (ctx) =>
+      ctx.publish("run.seen", { by: "system" }),
+    );
     await app.settled();
     expect(heard.map((what) => (what as unknown[]).slice(1, 3)).sort()).toEqual([
       [undefined, "system"],
@@ -216,19 +276,30 @@ describe("a run with a request ID", () => {
   test("gives what it commits, and nothing where that is nothing", async () => {
     const commits = (requestId: string | undefined, result: unknown) =>
       server.run({ ...acme, ...(requestId === undefined ? {} : { requestId }) }, async (ctx) => {
-        const row = { Put: { TableName: runs.table.name, Item: await runs.table.key(ctx, "committed") } };
+        const row = {
+          Put: { TableName: runs.table.name, Item: await runs.table.key(ctx, "committed") },
+        };
         await ctx.commit([row], result);
         throw new Error("too late");
       });
     const at = new Date(0);
-    expect([await commits("r-2", { at }), await commits("r-2", { at })]).toEqual([{ at: at.toJSON() }, { at: at.toJSON() }]);
-    expect([await commits("r-3", undefined), await commits("r-3", undefined)]).toEqual([undefined, undefined]);
+    expect([await commits("r-2", { at }), await commits("r-2", { at })]).toEqual([
+      { at: at.toJSON() },
+      { at: at.toJSON() },
+    ]);
+    expect([await commits("r-3", undefined), await commits("r-3", undefined)]).toEqual([
+      undefined,
+      undefined,
+    ]);
     expect(await commits(undefined, { at })).toEqual({ at });
   });
 
   test("is not done where its result is nothing that JSON has", async () => {
-    const returns = (result: unknown) => failed(server.run({ ...acme, requestId: "r-4" }, () => result));
-    expect(String(await returns(() => 1))).toContain("the result is a function, which JSON does not have");
+    const returns = (result: unknown) =>
+      failed(server.run({ ...acme, requestId: "r-4" }, () => result));
+    expect(String(await returns(() => 1))).toContain(
+      "the result is a function, which JSON does not have",
+    );
     expect(String(await returns(7n))).toContain("BigInt");
     expect(await server.run({ ...acme, requestId: "r-4" }, () => "done")).toBe("done");
   });
@@ -245,7 +316,9 @@ describe("closing a server", () => {
     const closing = server.close();
     expect(server.close()).toBeInstanceOf(Promise);
     const refused = await failed(server.run(acme, () => "never"));
-    expect(refused).toEqual(new Error("server.run: the server is closing; start what it has to do before"));
+    expect(refused).toEqual(
+      new Error("server.run: the server is closing; start what it has to do before"),
+    );
     go.resolve("ran");
     expect(await running).toBe("ran");
     await closing;
@@ -263,7 +336,11 @@ describe("closing a server", () => {
     await begun.promise;
     await server.close();
     expect(await stopped.promise).toMatchObject({ code: "timeout" });
-    expect(linesOf("run.cut_off").at(-1)).toMatchObject({ level: "error", runs: ["endless"], count: 1 });
+    expect(linesOf("run.cut_off").at(-1)).toMatchObject({
+      level: "error",
+      runs: ["endless"],
+      count: 1,
+    });
     never.resolve("late");
     expect(await running).toBe("late");
   });

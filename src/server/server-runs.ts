@@ -18,7 +18,10 @@ export interface ServerRunsOptions {
 
 /** The runs of a server that no request begins. */
 export interface ServerRuns {
-  run<Result>(options: RunOptions, work: (ctx: PipelineContext) => Awaitable<Result>): Promise<Result>;
+  run<Result>(
+    options: RunOptions,
+    work: (ctx: PipelineContext) => Awaitable<Result>,
+  ): Promise<Result>;
   close(): Promise<void>;
 }
 
@@ -55,7 +58,11 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
     count += 1;
     // So that a container that drains waits for it, and names it where it is cut off.
     const key = `run ${count}`;
-    runtime.inFlight.set(key, { work: running, handler: "keelson.server.run", ids: { reason: options.reason } });
+    runtime.inFlight.set(key, {
+      work: running,
+      handler: "keelson.server.run",
+      ids: { reason: options.reason },
+    });
     try {
       return (await running) as Result; // safe: a replay gives what the first run gave, which is of this type
     } finally {
@@ -68,7 +75,8 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
     const timers = [
       setTimeout(
         () => {
-          for (const { controller } of underWay) controller.abort(new FrameworkError("timeout", "The server is closing"));
+          for (const { controller } of underWay)
+            controller.abort(new FrameworkError("timeout", "The server is closing"));
         },
         drainMs - Math.min(1_000, drainMs / 10),
       ),
@@ -90,7 +98,8 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
   return {
     run: async (options, work) => {
       checkRunOptions(options);
-      if (typeof work !== "function") throw new TypeError("server.run: the second argument is no function; pass (ctx) => ...");
+      if (typeof work !== "function")
+        throw new TypeError("server.run: the second argument is no function; pass (ctx) => ...");
       if (closing !== undefined) throw closed();
       const controller = new AbortController();
       const ended = begin(options, work, controller.signal);

@@ -10,13 +10,24 @@ import type { AuthOptions } from "../identity/auth-options.ts";
 import { buildServer, serverInternals } from "./server.ts";
 
 const hello = defineFeature("hello", (r) => {
-  const config = r.config({ keys: { greetingLimit: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) } });
-  r.query("greeting.show", { route: "GET /hello", access: access.everyone, handler: async () => ({ text: "hello" }) });
+  const config = r.config({
+    keys: {
+      greetingLimit: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }),
+    },
+  });
+  r.query("greeting.show", {
+    route: "GET /hello",
+    access: access.everyone,
+    handler: async () => ({ text: "hello" }),
+  });
   return { config };
 });
 
 test("a server is built from features, and its registry lists what they declare", () => {
-  const { registry } = buildServer({ features: [hello], config: { "hello:config:greeting-limit": 3 } });
+  const { registry } = buildServer({
+    features: [hello],
+    config: { "hello:config:greeting-limit": 3 },
+  });
 
   expect([...registry.handlers.keys()]).toEqual(["hello.greeting.show"]);
   expect([...registry.configKeys.keys()]).toEqual(["hello:config:greeting-limit"]);
@@ -42,7 +53,11 @@ test("every problem of features, options and overrides is reported at once", () 
     r.query("item.loose", { access: access.everyone, handler: () => 1 });
     r.write("item.body", { body: "xml", handler: () => 1 });
     r.query("item.slash", { route: "GET items", access: access.everyone, handler: () => 1 });
-    r.query("item.reserved", { route: "GET /health/mine", access: access.everyone, handler: () => 1 });
+    r.query("item.reserved", {
+      route: "GET /health/mine",
+      access: access.everyone,
+      handler: () => 1,
+    });
     r.table("Bad Name", {});
     r.table("nothing");
     r.table("config", { partitionKey: "pk" });
@@ -55,7 +70,10 @@ test("every problem of features, options and overrides is reported at once", () 
     r.config();
     r.config({});
     r.config({
-      keys: { raw: { default: 1 }, far: createTenantConfig("number", { default: 0, bounds: { min: 1, max: 2 } }) },
+      keys: {
+        raw: { default: 1 },
+        far: createTenantConfig("number", { default: 0, bounds: { min: 1, max: 2 } }),
+      },
       more: 1,
     });
   });
@@ -71,18 +89,39 @@ test("every problem of features, options and overrides is reported at once", () 
     r["write"]("item.statuses", { handler, status: [200, "201"] });
     r["write"]("item.stateless", { handler, status: [] });
     r["write"]("item.accepted", { handler, status: [202, 304] });
-    r["write"]("item.fine", { handler, once: false, replay: "encrypted", replayHeaders: ["X-Page"] });
+    r["write"]("item.fine", {
+      handler,
+      once: false,
+      replay: "encrypted",
+      replayHeaders: ["X-Page"],
+    });
   });
   const wrong = plainFeature("wrong", (r) => {
     r.query("error.list", { handler, errors: ["gone"] });
     r.query("error.none", { handler, errors: null });
     r.query("error.code", { handler, errors: { "Out-Of-Stock": 409, __: 409 } });
-    r.query("error.status", { handler, errors: { out_of_stock: 200, sold: "409", half: 409.5, late: 600 } });
-    r["write"]("error.own", { handler, errors: { not_found: 410, overloaded: 503, constructor: 409, v2_gone: 410 } });
+    r.query("error.status", {
+      handler,
+      errors: { out_of_stock: 200, sold: "409", half: 409.5, late: 600 },
+    });
+    r["write"]("error.own", {
+      handler,
+      errors: { not_found: 410, overloaded: 503, constructor: 409, v2_gone: 410 },
+    });
   });
   const later = defineFeature("later", (async () => ({})) as never);
   const rules = problemsOf({
-    features: [hello, hello, repeats, broken, later as never, {} as never, null as never, 7 as never, wrong],
+    features: [
+      hello,
+      hello,
+      repeats,
+      broken,
+      later as never,
+      {} as never,
+      null as never,
+      7 as never,
+      wrong,
+    ],
     config: { "hello:config:unknown": 1 },
     surprise: 1,
     basePath: "api/",
@@ -199,10 +238,22 @@ test("sound options are no problem", () => {
   };
 
   expect(problemsOf(options)).toEqual([]);
-  expect(problemsOf({ features: [], basePath: "/api/v1", config: undefined, log: undefined })).toEqual([]);
-  expect(problemsOf({ features: [], log: { powertools: { level: 8, info: () => {} } } })).toHaveLength(1);
+  expect(
+    problemsOf({ features: [], basePath: "/api/v1", config: undefined, log: undefined }),
+  ).toEqual([]);
+  expect(
+    problemsOf({ features: [], log: { powertools: { level: 8, info: () => {} } } }),
+  ).toHaveLength(1);
   expect(problemsOf({ features: [], basePath: null, config: 7 }).length).toBe(3);
-  for (const ssm of [{}, { path: "/" }, { path: "app" }, { path: "/app/" }, { path: "/a b" }, { path: "/a".repeat(14) }, 7]) {
+  for (const ssm of [
+    {},
+    { path: "/" },
+    { path: "app" },
+    { path: "/app/" },
+    { path: "/a b" },
+    { path: "/a".repeat(14) },
+    7,
+  ]) {
     expect(problemsOf({ features: [], ssm })).toHaveLength(1);
   }
   for (const keyRing of [
@@ -217,7 +268,9 @@ test("sound options are no problem", () => {
     expect(problemsOf({ features: [], keyRing })).toHaveLength(1);
   }
   const below = { ssm: { path: "/app" }, keyRing: { parameter: "/app/key-ring" } };
-  expect(problemsOf({ features: [], ...below })).toMatchObject([{ key: "keyRing.parameter", rule: "key-ring-path" }]);
+  expect(problemsOf({ features: [], ...below })).toMatchObject([
+    { key: "keyRing.parameter", rule: "key-ring-path" },
+  ]);
 });
 
 test.each([
@@ -231,11 +284,21 @@ test.each([
 
 test("two routes that answer the same requests are reported with both names", () => {
   const twice = defineFeature("twice", (r) => {
-    r.query("item.one", { route: "GET /items/:id", access: access.everyone, handler: async () => 1 });
-    r.query("item.two", { route: "GET /items/:name", access: access.everyone, handler: async () => 2 });
+    r.query("item.one", {
+      route: "GET /items/:id",
+      access: access.everyone,
+      handler: async () => 1,
+    });
+    r.query("item.two", {
+      route: "GET /items/:name",
+      access: access.everyone,
+      handler: async () => 2,
+    });
   });
 
-  expect(problemsOf({ features: [twice] })).toMatchObject([{ rule: "route-conflict", key: "twice.item.two" }]);
+  expect(problemsOf({ features: [twice] })).toMatchObject([
+    { rule: "route-conflict", key: "twice.item.two" },
+  ]);
 });
 
 test("the feature name keelson is keelson's own", () => {
@@ -252,10 +315,14 @@ test("createRegistry collects without validating", () => {
 });
 
 test("a boot error's message names every key, what is wrong and what to do", () => {
-  const error = new BootError([{ feature: "a", key: "a:config:b", rule: "r", message: "m", fix: "f" }]);
+  const error = new BootError([
+    { feature: "a", key: "a:config:b", rule: "r", message: "m", fix: "f" },
+  ]);
 
   expect(error.message).toBe("1 problem at boot\n  a:config:b: m; f");
-  expect(new BootError([error.problems[0], error.problems[0]] as never).message).toMatch(/^2 problems at boot/);
+  expect(new BootError([error.problems[0], error.problems[0]] as never).message).toMatch(
+    /^2 problems at boot/,
+  );
 });
 
 test("closers and checks are registered once a name, and only until a host starts", () => {
@@ -294,22 +361,28 @@ test("something that is no server is refused by name", () => {
 
 test("a server is ready at once while it has nothing to load", async () => {
   await expect(buildServer({ features: [] }).ready()).resolves.toBeUndefined();
-  await expect(buildServer({ features: [], ssm: { path: "/app" } }).ready()).rejects.toThrow(/no host says where SSM is/);
-  await expect(buildServer({ features: [], keyRing: { parameter: "/ring" } }).ready()).rejects.toThrow(
+  await expect(buildServer({ features: [], ssm: { path: "/app" } }).ready()).rejects.toThrow(
     /no host says where SSM is/,
   );
+  await expect(
+    buildServer({ features: [], keyRing: { parameter: "/ring" } }).ready(),
+  ).rejects.toThrow(/no host says where SSM is/);
 });
 
 test("the resolver of a server says that its overrides are not loaded, as long as they are not", async () => {
   const { resolver } = buildServer({ features: [], config: {} });
-  await expect(resolver.getWithSource("a:config:b", {} as never, "t", "u", {})).rejects.toThrow(/await server\.ready\(\)/);
+  await expect(resolver.getWithSource("a:config:b", {} as never, "t", "u", {})).rejects.toThrow(
+    /await server\.ready\(\)/,
+  );
   expect(() => resolver.override("a:config:b")).toThrow(/await server\.ready\(\)/);
 });
 
 /** A feature as plain JavaScript may declare it. */
 function plainFeature(
   name: string,
-  declare: (r: Record<"config" | "table" | "query" | "write", (...parameters: unknown[]) => void>) => void,
+  declare: (
+    r: Record<"config" | "table" | "query" | "write", (...parameters: unknown[]) => void>,
+  ) => void,
 ) {
   return defineFeature(name, (r) => declare(r as never));
 }
@@ -333,21 +406,31 @@ test("the cache's times and bound are checked, and its unknown options named", (
     "cache.maxTenants option-type",
     "cache.more unknown-option",
   ]);
-  expect(problemsOf({ features: [hello], cache: 5 as never }).map(({ key }) => key)).toEqual(["cache"]);
-  expect(buildServer({ features: [hello], cache: { ttlMs: 0, maxTenants: 1 } }).registry.configKeys.size).toBe(1);
+  expect(problemsOf({ features: [hello], cache: 5 as never }).map(({ key }) => key)).toEqual([
+    "cache",
+  ]);
+  expect(
+    buildServer({ features: [hello], cache: { ttlMs: 0, maxTenants: 1 } }).registry.configKeys.size,
+  ).toBe(1);
 });
 
 test("the phases of a shutdown have to fit into its total", () => {
-  const rules = (shutdown: unknown) => problemsOf({ features: [], shutdown }).map(({ key, rule }) => `${key} ${rule}`);
+  const rules = (shutdown: unknown) =>
+    problemsOf({ features: [], shutdown }).map(({ key, rule }) => `${key} ${rule}`);
   expect(rules({ drainMs: 37_000 })).toEqual(["shutdown.totalMs shutdown-total"]);
-  expect(rules({ lingerMs: 0, drainMs: 0, totalMs: 999 })).toEqual(["shutdown.totalMs shutdown-total"]);
+  expect(rules({ lingerMs: 0, drainMs: 0, totalMs: 999 })).toEqual([
+    "shutdown.totalMs shutdown-total",
+  ]);
   buildServer({ features: [], shutdown: { drainMs: 36_000 } });
   buildServer({ features: [], shutdown: {} });
 });
 
 test("in production a key set without issuer and audience is refused: its issuer's tokens for others would count", () => {
   const jwks = "https://id.example.com/keys";
-  const problemsOf = (auth: AuthOptions, environment: "production" | "development" = "production") => {
+  const problemsOf = (
+    auth: AuthOptions,
+    environment: "production" | "development" = "production",
+  ) => {
     try {
       buildServer({ features: [], auth, environment });
       return [];
@@ -361,7 +444,8 @@ test("in production a key set without issuer and audience is refused: its issuer
       feature: "",
       key: "auth",
       rule: "foreign-tokens",
-      message: "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count",
+      message:
+        "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count",
       fix: "set the audience of this application, or at least the issuer",
     },
   ]);
@@ -371,33 +455,58 @@ test("in production a key set without issuer and audience is refused: its issuer
   expect(problemsOf({ jwks }, "development")).toEqual([]);
 });
 
-test.each(["sign", "require"] as const)("in production messages.proof %s takes a key ring", (proof) => {
-  const problems = (options: object) => problemsOf({ features: [hello], messages: { proof }, ...options });
-  expect(problems({ environment: "production" })).toEqual([
-    {
-      feature: "",
-      key: "messages.proof",
-      rule: "proof-key-ring",
-      message: `"${proof}" takes a key ring, and there is none`,
-      fix: "name one as keyRing.parameter, made with keelson key-ring create",
-    },
-  ]);
-  expect(problems({ environment: "production", keyRing: { parameter: "/app/ring" } })).toEqual([]);
-  expect(problems({ environment: "production", messages: { proof: "off" } })).toEqual([]);
-  // A ring is made from the development secret.
-  expect(problems({ environment: "test" })).toEqual([]);
-});
+test.each(["sign", "require"] as const)(
+  "in production messages.proof %s takes a key ring",
+  (proof) => {
+    const problems = (options: object) =>
+      problemsOf({ features: [hello], messages: { proof }, ...options });
+    expect(problems({ environment: "production" })).toEqual([
+      {
+        feature: "",
+        key: "messages.proof",
+        rule: "proof-key-ring",
+        message: `"${proof}" takes a key ring, and there is none`,
+        fix: "name one as keyRing.parameter, made with keelson key-ring create",
+      },
+    ]);
+    expect(problems({ environment: "production", keyRing: { parameter: "/app/ring" } })).toEqual(
+      [],
+    );
+    expect(problems({ environment: "production", messages: { proof: "off" } })).toEqual([]);
+    // A ring is made from the development secret.
+    expect(problems({ environment: "test" })).toEqual([]);
+  },
+);
 
 test("each declared error that is none is a problem, and says what is allowed", () => {
-  const errors = { "Out-Of-Stock": 409, __: 409, sold: 200, half: 409.5, late: 600, text: "409", big: 409n, not_found: 410 };
-  const sound = { out_of_stock: 409, overloaded: 503, constructor: 409, v2_gone: 410, pipeline_error: 503 };
+  const errors = {
+    "Out-Of-Stock": 409,
+    __: 409,
+    sold: 200,
+    half: 409.5,
+    late: 600,
+    text: "409",
+    big: 409n,
+    not_found: 410,
+  };
+  const sound = {
+    out_of_stock: 409,
+    overloaded: 503,
+    constructor: 409,
+    v2_gone: 410,
+    pipeline_error: 503,
+  };
   const shop = plainFeature("shop", (r) => {
-    r["write"]("item.buy", { handler: async () => 1, errors: { ...errors, ["x".repeat(101)]: 409, ...sound } });
+    r["write"]("item.buy", {
+      handler: async () => 1,
+      errors: { ...errors, ["x".repeat(101)]: 409, ...sound },
+    });
   });
 
   expect(problemsOf({ features: [shop] }).map(({ message, fix }) => `${message}; ${fix}`)).toEqual([
     ...["Out-Of-Stock", "__", "sold", "half", "late", "text", "big"].map(
-      (code) => `"${code}" of \`errors\` is no code with the status of an error; use snake case, and a status from 400 to 599`,
+      (code) =>
+        `"${code}" of \`errors\` is no code with the status of an error; use snake case, and a status from 400 to 599`,
     ),
     '"not_found" of `errors` is keelson\'s own; use 404, or another code',
     expect.stringContaining("x".repeat(100)),
@@ -406,7 +515,9 @@ test("each declared error that is none is a problem, and says what is allowed", 
 
 test("what a handler declares of its errors stays as it was", () => {
   const errors = { sold: 409 };
-  const shop = plainFeature("shop", (r) => r["write"]("item.buy", { handler: async () => 1, errors }));
+  const shop = plainFeature("shop", (r) =>
+    r["write"]("item.buy", { handler: async () => 1, errors }),
+  );
   errors.sold = 410;
   const { handlers } = buildServer({ features: [shop] }).registry;
 

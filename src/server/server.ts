@@ -7,7 +7,12 @@ import type { Feature } from "../declare/feature.ts";
 import type { Awaitable } from "../declare/handler.ts";
 import { optionProblems, proofProblems, type ServerOptions } from "../declare/options.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
-import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";
+import {
+  createRegistry,
+  messageProblems,
+  type Registry,
+  serverProblem,
+} from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
 import type { RunOptions } from "../declare/run-options.ts";
 import { timeZoneProblems } from "../declare/schedule.ts";
@@ -66,7 +71,10 @@ export interface Server {
    * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) => ctx.publish("file.imported", { id }));
    * await server.close();
    */
-  run<Result>(options: RunOptions, work: (ctx: PipelineContext) => Awaitable<Result>): Promise<Result>;
+  run<Result>(
+    options: RunOptions,
+    work: (ctx: PipelineContext) => Awaitable<Result>,
+  ): Promise<Result>;
   /**
    * Waits for what `run` has begun, up to `shutdown.drainMs` (`ctx.signal` aborts a second before), and closes what it has
    * opened, including what `onClose` registered. What a host has opened is left to the host.
@@ -98,7 +106,9 @@ export interface ServerInternals extends DeclaredServer {
  * @example
  * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
  */
-export function buildServer<const Features extends readonly Feature[]>(options: ServerOptions<Features>): Server {
+export function buildServer<const Features extends readonly Feature[]>(
+  options: ServerOptions<Features>,
+): Server {
   const registry = createRegistry(options?.features, options?.delivery);
   const environment = options?.environment ?? environmentOf(process.env);
   const keys = [...registry.configKeys.values()];
@@ -106,7 +116,9 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     ...optionProblems(options),
     ...registry.problems,
     ...messageProblems(registry),
-    ...(process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined ? timeZoneProblems(registry.schedules.values()) : []),
+    ...(process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined
+      ? timeZoneProblems(registry.schedules.values())
+      : []),
     ...useProblems(registry.features),
     ...hookProblems(registry),
     ...secretProblems(registry, options),
@@ -117,7 +129,14 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     ...routeConflicts(routed(registry.handlers.values())),
   ];
   if (registry.features.some(({ name }) => name === "keelson")) {
-    problems.push(serverProblem("keelson", "feature-reserved", "a feature is called keelson", "choose another name"));
+    problems.push(
+      serverProblem(
+        "keelson",
+        "feature-reserved",
+        "a feature is called keelson",
+        "choose another name",
+      ),
+    );
   }
   if (problems.length > 0) throw new BootError(problems);
 
@@ -148,7 +167,9 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
   };
   const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
     if (state.started)
-      throw new Error(`${what}("${name}"): a host has started already; register before runContainer or the first event`);
+      throw new Error(
+        `${what}("${name}"): a host has started already; register before runContainer or the first event`,
+      );
     if (items.has(name)) throw new Error(`${what}("${name}"): the name is taken; choose another`);
     items.set(name, item);
   };
@@ -166,7 +187,9 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     ready: async () => {
       if (state.ready !== undefined) return state.ready();
       if (options.ssm !== undefined || options.keyRing !== undefined) {
-        throw new Error("ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer");
+        throw new Error(
+          "ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer",
+        );
       }
     },
     resolver: Object.freeze<Server["resolver"]>({
@@ -174,7 +197,8 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
       override: (id) => resolver().override(id),
     }),
     onClose: (name: string, close: Closer) => register("onClose", closers, name, close),
-    onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", checks, name, check),
+    onReadyCheck: (name: string, check: ReadyCheck) =>
+      register("onReadyCheck", checks, name, check),
     [internals]: state,
   } satisfies Server);
   return server;
@@ -187,13 +211,18 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
 async function bindAlone(server: Server): Promise<Runtime> {
   const here = import.meta.url;
   const host = new URL(`../container/alone${here.slice(here.lastIndexOf("."))}`, here).href;
-  const loaded = import(/* @vite-ignore */ host) as Promise<{ bindAlone(server: Server): Promise<Runtime> }>; // safe: that is what it exports
+  const loaded = import(/* @vite-ignore */ host) as Promise<{
+    bindAlone(server: Server): Promise<Runtime>;
+  }>; // safe: that is what it exports
   const { bindAlone: bind } = await loaded.catch(
     /* v8 ignore next -- only in a bundle, which has no files beside it */
     (cause: unknown) => {
-      throw new Error("server.run: no host runs in this process; make one, or leave keelson out of the script's bundle", {
-        cause,
-      });
+      throw new Error(
+        "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
+        {
+          cause,
+        },
+      );
     },
   );
   return bind(server);
@@ -206,7 +235,8 @@ async function bindAlone(server: Server): Promise<Runtime> {
  */
 export function serverInternals(server: Server): ServerInternals {
   const state = (server as Partial<Server> | undefined)?.[internals];
-  if (state === undefined) throw new TypeError("this is not a server; pass what buildServer returns");
+  if (state === undefined)
+    throw new TypeError("this is not a server; pass what buildServer returns");
   return state;
 }
 
@@ -215,7 +245,12 @@ function secretProblems({ configKeys }: Registry, options: ServerOptions) {
   if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
   const message = `${JSON.stringify(id)} is not a text key of this server`;
   return [
-    serverProblem("delivery.webhook.secret", "secret-key", message, "pass the handle of a text key of one of its features"),
+    serverProblem(
+      "delivery.webhook.secret",
+      "secret-key",
+      message,
+      "pass the handle of a text key of one of its features",
+    ),
   ];
 }
 

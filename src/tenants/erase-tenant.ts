@@ -27,7 +27,13 @@ const concurrentCalls = 4;
  *
  * @throws whatever the store throws.
  */
-export async function eraseTenant({ sources, rows, keep, begun, isDryRun }: Erasure): Promise<Erased> {
+export async function eraseTenant({
+  sources,
+  rows,
+  keep,
+  begun,
+  isDryRun,
+}: Erasure): Promise<Erased> {
   const visit: Walk["visit"] = async (source, own, counted) => {
     // Its rows stay, so that a later walk meets all of a page again that it was cut in: they count once the page is done with.
     if (isDryRun) return void counted(own.length);
@@ -47,5 +53,7 @@ export async function eraseTenant({ sources, rows, keep, begun, isDryRun }: Eras
 }
 
 function chunks(items: readonly StoredItem[], size: number): (readonly StoredItem[])[] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
+  );
 }

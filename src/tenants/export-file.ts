@@ -20,12 +20,15 @@ export interface ExportFile {
  */
 export async function openExportFile(path: string, bytes?: number): Promise<ExportFile> {
   const part = `${path}.part`;
-  const file = bytes === undefined ? await createPrivateFile(part) : await openPrivateFile(part, "nothing");
+  const file =
+    bytes === undefined ? await createPrivateFile(part) : await openPrivateFile(part, "nothing");
   const { ino, size } = await file.stat();
   let written = bytes ?? 0;
   if (size < written) {
     await file.close();
-    throw new Error(`${part} has less than the ${written} bytes that were written; remove the state, and begin anew`);
+    throw new Error(
+      `${part} has less than the ${written} bytes that were written; remove the state, and begin anew`,
+    );
   }
   await file.truncate(written);
   return {
@@ -43,7 +46,8 @@ export async function openExportFile(path: string, bytes?: number): Promise<Expo
     finish: async () => {
       await file.datasync();
       await file.close();
-      if ((await lstat(part)).ino !== ino) throw new Error(`${part} is another file by now: another export has begun`);
+      if ((await lstat(part)).ino !== ino)
+        throw new Error(`${part} is another file by now: another export has begun`);
       await rename(part, path);
     },
     close: () => file.close(),

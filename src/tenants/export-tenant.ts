@@ -32,7 +32,11 @@ export function headerLine(header: ExportHeader): string {
  */
 export function exportTenant({ sources, rows, keep, begun, write }: Export): Promise<WalkState> {
   const visit: Walk["visit"] = async ({ table, exported }, own, counted) => {
-    await write(own.map((item) => `${JSON.stringify({ table, item: dynamoJson(exported(item)) })}\n`).join(""));
+    await write(
+      own
+        .map((item) => `${JSON.stringify({ table, item: dynamoJson(exported(item)) })}\n`)
+        .join(""),
+    );
     counted(own.length);
   };
   return walkTables({ sources, rows, keysOnly: false, visit, keep }, begun ?? firstState(sources));

@@ -1,4 +1,16 @@
-import { chmod, link, mkdtemp, open, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  link,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -22,7 +34,10 @@ describe("the file of an export", () => {
     await file.write("ö\n");
     expect([await readdir(folder), file.bytes]).toEqual([["out.part"], 7]);
     await file.finish();
-    expect([await readdir(folder), await readFile(at("out"), "utf8")]).toEqual([["out"], "one\nö\n"]);
+    expect([await readdir(folder), await readFile(at("out"), "utf8")]).toEqual([
+      ["out"],
+      "one\nö\n",
+    ]);
   });
 
   test("is for its owner from the beginning, whatever is there under its name", async () => {
@@ -49,7 +64,10 @@ describe("the file of an export", () => {
     const file = await openExportFile(at("out"));
     await file.write("one\n");
     await file.finish();
-    expect([await readFile(at("precious"), "utf8"), await readFile(at("out"), "utf8")]).toEqual(["precious", "one\n"]);
+    expect([await readFile(at("precious"), "utf8"), await readFile(at("out"), "utf8")]).toEqual([
+      "precious",
+      "one\n",
+    ]);
     expect([await readdir(folder), await modeOf("out")]).toEqual([["out", "precious"], 0o600]);
   });
 
@@ -65,7 +83,11 @@ describe("the file of an export", () => {
   });
 
   test.each<[string, string, () => Promise<unknown>]>([
-    ["a link", "is a link", () => rename(at("out.part"), at("real")).then(() => symlink(at("real"), at("out.part")))],
+    [
+      "a link",
+      "is a link",
+      () => rename(at("out.part"), at("real")).then(() => symlink(at("real"), at("out.part"))),
+    ],
     ["a file with another name", "one name alone", () => link(at("out.part"), at("other"))],
     ["a file that others may read", "is not yours alone", () => chmod(at("out.part"), 0o644)],
     ["a file that others may write", "is not yours alone", () => chmod(at("out.part"), 0o620)],
@@ -88,14 +110,26 @@ describe("the file of an export", () => {
 
   test("does not go on where less is there than was written", async () => {
     await writeFile(at("out.part"), "one\n", { mode: 0o600 });
-    await expect(openExportFile(at("out"), 8)).rejects.toThrow(`${at("out.part")} has less than the 8 bytes that were written`);
+    await expect(openExportFile(at("out"), 8)).rejects.toThrow(
+      `${at("out.part")} has less than the 8 bytes that were written`,
+    );
     await expect(openExportFile(at("other"), 8)).rejects.toThrow("ENOENT");
   });
 });
 
 describe("the file of a state", () => {
-  const identity: WalkIdentity = { action: "erase", tenant: "acme", tables: ["app-notes", "app-config"] };
-  const state: WalkState = { pass: 2, at: 1, from: { pk: { S: "a" } }, found: 3, counts: [{ scanned: 9, rows: 3, untold: 1 }] };
+  const identity: WalkIdentity = {
+    action: "erase",
+    tenant: "acme",
+    tables: ["app-notes", "app-config"],
+  };
+  const state: WalkState = {
+    pass: 2,
+    at: 1,
+    from: { pk: { S: "a" } },
+    found: 3,
+    counts: [{ scanned: 9, rows: 3, untold: 1 }],
+  };
 
   test("gives what was kept last, to the same walk alone, and is gone in the end", async () => {
     const file = stateFile(at("state"), identity);
@@ -104,7 +138,11 @@ describe("the file of a state", () => {
     await file.write({ state, bytes: 12 });
     expect(await file.read()).toMatchObject({ state, bytes: 12 });
     expect([await readdir(folder), await modeOf("state")]).toEqual([["state"], 0o600]);
-    for (const other of [{ action: "export" }, { tenant: "acme2" }, { tables: ["app-config"] }] as const) {
+    for (const other of [
+      { action: "export" },
+      { tenant: "acme2" },
+      { tables: ["app-config"] },
+    ] as const) {
       const walk = stateFile(at("state"), { ...identity, ...other });
       await expect(walk.read()).rejects.toThrow(
         `${at("state")} is not of this ${"action" in other ? "export" : "erase"}; remove it`,
@@ -115,17 +153,23 @@ describe("the file of a state", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test.each(["", "{", "null", "[]", "7", `{"identity":null}`])("that is no state is refused: %s", async (text) => {
-    await writeFile(at("state"), text);
-    await expect(stateFile(at("state"), identity).read()).rejects.toThrow("is not of this erase");
-  });
+  test.each(["", "{", "null", "[]", "7", `{"identity":null}`])(
+    "that is no state is refused: %s",
+    async (text) => {
+      await writeFile(at("state"), text);
+      await expect(stateFile(at("state"), identity).read()).rejects.toThrow("is not of this erase");
+    },
+  );
 
   test("is for its owner alone: none that another has prepared is gone on from, nor written through", async () => {
     const file = stateFile(at("state"), identity);
     await writeFile(at("precious"), "precious");
     await symlink(at("precious"), at("state.new"));
     await file.write({ state });
-    expect([await readFile(at("precious"), "utf8"), await modeOf("state")]).toEqual(["precious", 0o600]);
+    expect([await readFile(at("precious"), "utf8"), await modeOf("state")]).toEqual([
+      "precious",
+      0o600,
+    ]);
     await rename(at("state"), at("prepared"));
     await symlink(at("prepared"), at("state"));
     await expect(file.read()).rejects.toThrow(`${at("state")} is a link; remove it`);

@@ -22,14 +22,23 @@ const forbidden = { nothing: 0o077, read: 0o022 } as const;
  * @param others - what they may do with it at the most: a copy may have lost its mode.
  * @throws Error where it is none: a link, a file of somebody else's, or one that others may do more with.
  */
-export async function openPrivateFile(path: string, others: keyof typeof forbidden): Promise<FileHandle> {
-  const file = await open(path, constants.O_RDWR | noFollow).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === "ELOOP" ? new Error(`${path} is a link; ${remedy}`, { cause: error }) : error;
-  });
+export async function openPrivateFile(
+  path: string,
+  others: keyof typeof forbidden,
+): Promise<FileHandle> {
+  const file = await open(path, constants.O_RDWR | noFollow).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw error.code === "ELOOP"
+        ? new Error(`${path} is a link; ${remedy}`, { cause: error })
+        : error;
+    },
+  );
   try {
     const stats = await file.stat();
-    if (!stats.isFile() || stats.nlink !== 1) throw new Error(`${path} is no file with one name alone; ${remedy}`);
-    const isOurs = ownUser === undefined || (stats.uid === ownUser && (stats.mode & forbidden[others]) === 0);
+    if (!stats.isFile() || stats.nlink !== 1)
+      throw new Error(`${path} is no file with one name alone; ${remedy}`);
+    const isOurs =
+      ownUser === undefined || (stats.uid === ownUser && (stats.mode & forbidden[others]) === 0);
     if (!isOurs) throw new Error(`${path} is not yours alone; ${remedy}`);
     return file;
   } catch (error) {

@@ -32,15 +32,33 @@ export interface TableReceipt {
 }
 
 /** What a receipt is made of. */
-export interface ReceiptParts extends TenantSources, Pick<TenantReceipt, "action" | "tenant" | "at" | "isDone"> {
+export interface ReceiptParts
+  extends TenantSources,
+    Pick<TenantReceipt, "action" | "tenant" | "at" | "isDone"> {
   readonly state: WalkState;
 }
 
 /** Makes the receipt of a walk. */
-export function receiptOf({ action, tenant, at, isDone, state, sources, notCovered }: ReceiptParts): TenantReceipt {
-  const counted = sources.map(({ table, tableName }, index) => ({ table, tableName, ...countAt(state, index) }));
+export function receiptOf({
+  action,
+  tenant,
+  at,
+  isDone,
+  state,
+  sources,
+  notCovered,
+}: ReceiptParts): TenantReceipt {
+  const counted = sources.map(({ table, tableName }, index) => ({
+    table,
+    tableName,
+    ...countAt(state, index),
+  }));
   const untold = counted.flatMap(({ tableName, untold }) =>
-    untold === 0 ? [] : [`${rowsText(untold)} of ${tableName} without a tenant: the system's, or an older version's`],
+    untold === 0
+      ? []
+      : [
+          `${rowsText(untold)} of ${tableName} without a tenant: the system's, or an older version's`,
+        ],
   );
   return {
     action,
@@ -62,7 +80,15 @@ function countAt({ counts }: WalkState, index: number): WalkState["counts"][numb
 const participles = { export: "exported", erase: "erased", count: "found" } as const;
 
 /** The receipt for people, line by line. */
-export function receiptLines({ action, tenant, tables, rows, passes, isDone, notCovered }: TenantReceipt): readonly string[] {
+export function receiptLines({
+  action,
+  tenant,
+  tables,
+  rows,
+  passes,
+  isDone,
+  notCovered,
+}: TenantReceipt): readonly string[] {
   const done = participles[action];
   return [
     ...tables.map((table) => `${table.tableName}: ${rowsText(table.rows)} ${done}`),

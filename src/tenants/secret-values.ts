@@ -6,7 +6,9 @@ import { type StoredItem, textOf } from "./stored-item.ts";
  * Makes what keeps secrets in: the value of a configuration row that is sealed, or whose key is encrypted, becomes
  * `{ secret: true }`. That there is one is told, what it is never, be it readable or not.
  */
-export function withoutSecrets(registry: Pick<Registry, "configKeys">): (item: StoredItem) => StoredItem {
+export function withoutSecrets(
+  registry: Pick<Registry, "configKeys">,
+): (item: StoredItem) => StoredItem {
   return (item) => {
     const { value } = item;
     if (value === undefined) return item;
@@ -20,5 +22,9 @@ export function withoutSecrets(registry: Pick<Registry, "configKeys">): (item: S
 
 /** As `isSealed` knows them, be it in a form that only a later version opens. */
 function isSealedValue({ M: value }: NonNullable<StoredItem[string]>): boolean {
-  return value?.["sealed"]?.N !== undefined && value["key"]?.S !== undefined && value["data"]?.B !== undefined;
+  return (
+    value?.["sealed"]?.N !== undefined &&
+    value["key"]?.S !== undefined &&
+    value["data"]?.B !== undefined
+  );
 }

@@ -37,14 +37,18 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
       });
       if (file === undefined) return undefined;
       const kept = parsed(await file.readFile("utf8").finally(() => file.close()));
-      const isSame = kept !== undefined && JSON.stringify(kept.identity) === JSON.stringify(identity);
-      if (!isSame) throw new Error(`${path} is not of this ${action}; remove it, or name another file`);
+      const isSame =
+        kept !== undefined && JSON.stringify(kept.identity) === JSON.stringify(identity);
+      if (!isSame)
+        throw new Error(`${path} is not of this ${action}; remove it, or name another file`);
       return kept;
     },
     write: async (kept) => {
       // Whoever reads it finds one state or the next, whole.
       const file = await createPrivateFile(`${path}.new`);
-      await file.writeFile(`${JSON.stringify({ identity, ...kept })}\n`).finally(() => file.close());
+      await file
+        .writeFile(`${JSON.stringify({ identity, ...kept })}\n`)
+        .finally(() => file.close());
       await rename(`${path}.new`, path);
     },
     remove: () => rm(path, { force: true }),
@@ -55,7 +59,9 @@ function parsed(text: string): (KeptState & { readonly identity: unknown }) | un
   try {
     const kept = JSON.parse(text);
     // Safe: what has the identity of a walk was written by `write`.
-    return typeof kept === "object" && kept !== null ? (kept as KeptState & { readonly identity: unknown }) : undefined;
+    return typeof kept === "object" && kept !== null
+      ? (kept as KeptState & { readonly identity: unknown })
+      : undefined;
   } catch {
     return undefined;
   }

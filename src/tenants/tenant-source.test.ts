@@ -3,7 +3,12 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { asideItem, outboxAttributes } from "../aws/aside-item.ts";
 import { createTenantConfig } from "../config/declare/declaration.ts";
-import { historyPartition, systemPartition, tenantPartition, userPartition } from "../config/read/rows.ts";
+import {
+  historyPartition,
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "../config/read/rows.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { jobText } from "../events/job-message.ts";
 import { dueId, dueRow } from "../events/later.ts";
@@ -28,11 +33,15 @@ const shelves = defineFeature("shelves", (r) => {
 const loud = defineFeature("loud", (r) => {
   r.event(
     "horn.blown" as never,
-    { "~standard": { version: 1, vendor: "t", validate: (value: unknown) => ({ value }) } } as never,
+    {
+      "~standard": { version: 1, vendor: "t", validate: (value: unknown) => ({ value }) },
+    } as never,
     { keepDays: 30 },
   );
 });
-const server = serverInternals(buildServer({ features: [shelves, loud], keyRing: { parameter: "/ring" } }));
+const server = serverInternals(
+  buildServer({ features: [shelves, loud], keyRing: { parameter: "/ring" } }),
+);
 const quiet = serverInternals(buildServer({ features: [], dynamodb: { prefix: "app" } }));
 
 const sourceOf = (table: string, tenant: string): TenantSource => {
@@ -67,7 +76,9 @@ const tenants = fc.oneof(
 
 describe("the sources of a tenant's rows", () => {
   test("are the tables with tenants, then keelson's own, configuration last; the rest is told of", () => {
-    const { sources, notCovered } = tenantSources(server, "acme", { KEELSON_TABLE_BOXES: "prod-boxes" });
+    const { sources, notCovered } = tenantSources(server, "acme", {
+      KEELSON_TABLE_BOXES: "prod-boxes",
+    });
     expect(sources.map(({ table, tableName, keys }) => [table, tableName, keys])).toEqual([
       ["boxes", "prod-boxes", ["pk", "sk"]],
       ["labels", "keelson-labels", ["id"]],
@@ -77,7 +88,10 @@ describe("the sources of a tenant's rows", () => {
       ["config", "keelson-config", ["pk", "sk"]],
     ]);
     expect(notCovered[0]).toBe("the table keelson-prices, which has no `tenant: true`");
-    expect(tenantSources(quiet, "acme", {}).sources.map(({ tableName }) => tableName)).toEqual(["app-once", "app-config"]);
+    expect(tenantSources(quiet, "acme", {}).sources.map(({ tableName }) => tableName)).toEqual([
+      "app-once",
+      "app-config",
+    ]);
   });
 
   test("are filtered by what a verdict is made of", () => {
@@ -110,7 +124,10 @@ describe("the sources of a tenant's rows", () => {
       ["boxes", texts(tenantKey(boxes, tenant, user, "7"))],
       ["labels", texts({ id: tenantValue({ ...boxes, name: "labels" }, tenant, user) })],
       ["outbox", texts({ pk: "shard#1", sk: "1#e1", tenantId: tenant, envelope: "{}" })],
-      ["outbox", texts({ pk: "shard#1", sk: "1#e1", envelope: JSON.stringify({ tenantId: tenant }) })],
+      [
+        "outbox",
+        texts({ pk: "shard#1", sk: "1#e1", envelope: JSON.stringify({ tenantId: tenant }) }),
+      ],
       ["once", texts({ pk: "hash", sk: "dedup:r1", tenantId: tenant })],
       ...[tenantPartition(tenant), userPartition(tenant, user)]
         .flatMap((partition) => [partition, historyPartition(partition)])
@@ -135,13 +152,17 @@ describe("the sources of a tenant's rows", () => {
     ["outbox", texts({ pk: "shard#1", sk: "1#e1", envelope: "{}" }), "other"],
     ["boxes", { pk: { N: "1" } }, "other"],
     ["config", texts({ pk: systemPartition(), sk: "shelves:config:limit" }), "other"],
-  ] as const)("a row of %s that names no tenant is nobody's, or told of: %j is %s", (table, row, verdict) => {
-    expect(sourceOf(table, "acme").verdict(row)).toBe(verdict);
-  });
+  ] as const)(
+    "a row of %s that names no tenant is nobody's, or told of: %j is %s",
+    (table, row, verdict) => {
+      expect(sourceOf(table, "acme").verdict(row)).toBe(verdict);
+    },
+  );
 });
 
 describe("what is exported of a row", () => {
-  const exported = (table: string, item: StoredItem) => dynamoJson(sourceOf(table, "acme").exported(item));
+  const exported = (table: string, item: StoredItem) =>
+    dynamoJson(sourceOf(table, "acme").exported(item));
   const bytes = Uint8Array.of(0, 255);
 
   test("has every type of DynamoDB, and loses nothing", () => {
@@ -165,29 +186,52 @@ describe("what is exported of a row", () => {
   });
 
   test.each([
-    ["sealed", "gone:config:pin", { M: { sealed: { N: "1" }, key: { S: "k1" }, data: { B: bytes } } }],
-    ["sealed in a form of later", "gone:config:pin", { M: { sealed: { N: "9" }, key: { S: "k1" }, data: { B: bytes } } }],
+    [
+      "sealed",
+      "gone:config:pin",
+      { M: { sealed: { N: "1" }, key: { S: "k1" }, data: { B: bytes } } },
+    ],
+    [
+      "sealed in a form of later",
+      "gone:config:pin",
+      { M: { sealed: { N: "9" }, key: { S: "k1" }, data: { B: bytes } } },
+    ],
     ["in plain text under an encrypted key", "shelves:config:pin", { S: "1234" }],
     ["in plain text under what an encrypted key was", "shelves:config:code", { S: "1234" }],
     ["in the history of an encrypted key", "shelves:config:pin#0000000000000001", { S: "1234" }],
   ])("of a secret only that there is one: %s", (_case, sk, value) => {
-    const item: StoredItem = { ...texts({ pk: "config#tenant#acme", sk }), value: value as never, version: { N: "1" } };
+    const item: StoredItem = {
+      ...texts({ pk: "config#tenant#acme", sk }),
+      value: value as never,
+      version: { N: "1" },
+    };
     expect(exported("config", item)).toEqual({ ...item, value: { M: { secret: { BOOL: true } } } });
   });
 
   test.each([
     ["a number", { value: { N: "7" } }],
-    ["an object that is no sealed value", { value: { M: { sealed: { N: "1" }, key: { S: "k" } } } }],
+    [
+      "an object that is no sealed value",
+      { value: { M: { sealed: { N: "1" }, key: { S: "k" } } } },
+    ],
     ["an object with a key alone", { value: { M: { sealed: { N: "1" } } } }],
     ["no value", { deleted: { BOOL: true } }],
   ])("a setting as it is stored: %s", (_case, attributes) => {
-    const item = { ...texts({ pk: "config#tenant#acme", sk: "shelves:config:limit" }), ...attributes } as StoredItem;
+    const item = {
+      ...texts({ pk: "config#tenant#acme", sk: "shelves:config:limit" }),
+      ...attributes,
+    } as StoredItem;
     expect(exported("config", item)).toEqual(item);
   });
 
   test("a delayed job without its proof, waiting or set aside, and as it is queued otherwise", async () => {
     const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
-    const job = { jobId: dueId(1_000, "j"), name: "shelves.box.pack", payload: { proof: "of purchase", mac: "00:1b" }, ...cause };
+    const job = {
+      jobId: dueId(1_000, "j"),
+      name: "shelves.box.pack",
+      payload: { proof: "of purchase", mac: "00:1b" },
+      ...cause,
+    };
     const key = createSecretKey(Buffer.alloc(32, 7));
     const proof = proofOf(
       { ...cause, kind: "job", source: "app", name: job.name, id: job.jobId, payload: job.payload },
@@ -198,7 +242,10 @@ describe("what is exported of a row", () => {
     const row = dueRow({ ...queued, text: jobText(job, { proof }) });
     expect(row.text).toContain(proof.mac);
 
-    for (const item of [{ pk: row.shard, sk: row.sort, ...outboxAttributes(row) }, asideItem(row, "no job", 0)]) {
+    for (const item of [
+      { pk: row.shard, sk: row.sort, ...outboxAttributes(row) },
+      asideItem(row, "no job", 0),
+    ]) {
       const stored = texts(item as Record<string, string>);
       const { envelope, ...rest } = sourceOf("outbox", "acme").exported(stored);
       expect(envelope?.S).toBe(`${queued.deduplicationId} ${queued.group} ${jobText(job)}`);
@@ -208,19 +255,29 @@ describe("what is exported of a row", () => {
 
   test("no proof of what somebody has cut or moved within its row", () => {
     const mac = "m".repeat(43);
-    const row = (envelope: string) => texts({ pk: "aside", sk: "1#e1#due#1", tenantId: "acme", envelope });
+    const row = (envelope: string) =>
+      texts({ pk: "aside", sk: "1#e1#due#1", tenantId: "acme", envelope });
     expect(exported("outbox", row(`one two {"proof":{"key":"k","mac":"${mac}"}} three`))).toEqual(
       row(`one two {"proof":{"key":"k","mac":""}} three`),
     );
-    expect(exported("outbox", row(`"proof": {"key":"k", "mac" : "${mac}"`))).toEqual(row(`"proof": {"key":"k", "mac":""`));
-    expect(exported("outbox", texts({ pk: "aside", sk: "1" }))).toEqual(texts({ pk: "aside", sk: "1" }));
+    expect(exported("outbox", row(`"proof": {"key":"k", "mac" : "${mac}"`))).toEqual(
+      row(`"proof": {"key":"k", "mac":""`),
+    );
+    expect(exported("outbox", texts({ pk: "aside", sk: "1" }))).toEqual(
+      texts({ pk: "aside", sk: "1" }),
+    );
   });
 
   test("an event without its proof, and what is no event as it is", () => {
-    const row = (envelope: string) => texts({ pk: "shard#1", sk: "1#e1", tenantId: "acme", envelope });
-    expect(exported("outbox", row(`{"type":"a.b","proof":{"key":"k","mac":"m"}}`))).toEqual(row(`{"type":"a.b"}`));
+    const row = (envelope: string) =>
+      texts({ pk: "shard#1", sk: "1#e1", tenantId: "acme", envelope });
+    expect(exported("outbox", row(`{"type":"a.b","proof":{"key":"k","mac":"m"}}`))).toEqual(
+      row(`{"type":"a.b"}`),
+    );
     expect(exported("outbox", row(`{"type": "a.b"}`))).toEqual(row(`{"type": "a.b"}`));
     expect(exported("outbox", row("{"))).toEqual(row("{"));
-    expect(exported("once", texts({ pk: "hash", sk: "dedup:r1" }))).toEqual(texts({ pk: "hash", sk: "dedup:r1" }));
+    expect(exported("once", texts({ pk: "hash", sk: "dedup:r1" }))).toEqual(
+      texts({ pk: "hash", sk: "dedup:r1" }),
+    );
   });
 });

@@ -54,22 +54,40 @@ export interface TenantSources {
  * Finds where a server keeps rows of a tenant: in the application's tables with `tenant: true`, then in keelson's own,
  * configuration last.
  */
-export function tenantSources(server: DeclaredServer, tenantId: string, env: Variables): TenantSources {
+export function tenantSources(
+  server: DeclaredServer,
+  tenantId: string,
+  env: Variables,
+): TenantSources {
   const { registry, options } = server;
   const prefix = options.dynamodb?.prefix ?? "keelson";
-  const named = (table: TableDeclaration) => ({ declared: table, tableName: physicalTableName(table.name, prefix, env) });
+  const named = (table: TableDeclaration) => ({
+    declared: table,
+    tableName: physicalTableName(table.name, prefix, env),
+  });
   const has = new Set(allTables(registry));
   const own = [...registry.tables.values()];
-  const [walled, open] = [own.filter(({ tenant }) => tenant === true), own.filter(({ tenant }) => tenant !== true)];
+  const [walled, open] = [
+    own.filter(({ tenant }) => tenant === true),
+    own.filter(({ tenant }) => tenant !== true),
+  ];
   return {
     sources: [
       ...walled.map((table) => byPartition(named(table), [{ begins: tenantPrefix(tenantId) }])),
-      ...(has.has(keptEventsTable) ? [byPartition(named(keptEventsTable), [{ begins: tenantPrefix(tenantId) }])] : []),
+      ...(has.has(keptEventsTable)
+        ? [byPartition(named(keptEventsTable), [{ begins: tenantPrefix(tenantId) }])]
+        : []),
       ...(has.has(outboxTable) ? [outboxSource(named(outboxTable), tenantId)] : []),
       byTenantId(named(onceTable), tenantId),
-      { ...byPartition(named(configTable), configPartitions(tenantId)), exported: withoutSecrets(registry) },
+      {
+        ...byPartition(named(configTable), configPartitions(tenantId)),
+        exported: withoutSecrets(registry),
+      },
     ],
-    notCovered: [...open.map((table) => `the table ${named(table).tableName}, which has no \`tenant: true\``), ...outOfReach],
+    notCovered: [
+      ...open.map((table) => `the table ${named(table).tableName}, which has no \`tenant: true\``),
+      ...outOfReach,
+    ],
   };
 }
 
@@ -92,11 +110,19 @@ type Partition = { readonly is: string } | { readonly begins: string };
 function configPartitions(tenantId: string): readonly Partition[] {
   // No user is empty, and IDs are escaped: what follows is a user, and of this tenant.
   const [tenant, users] = [tenantPartition(tenantId), userPartition(tenantId, "")];
-  return [{ is: tenant }, { begins: users }, { is: historyPartition(tenant) }, { begins: historyPartition(users) }];
+  return [
+    { is: tenant },
+    { begins: users },
+    { is: historyPartition(tenant) },
+    { begins: historyPartition(users) },
+  ];
 }
 
 /** A table whose partition keys tell. */
-function byPartition({ declared, tableName }: NamedTable, partitions: readonly Partition[]): TenantSource {
+function byPartition(
+  { declared, tableName }: NamedTable,
+  partitions: readonly Partition[],
+): TenantSource {
   const { name: table, partitionKey } = declared;
   return {
     table,
@@ -104,17 +130,24 @@ function byPartition({ declared, tableName }: NamedTable, partitions: readonly P
     keys: keysOf(declared),
     filter: {
       expression: partitions
-        .map((partition, index) => ("is" in partition ? `#key = :v${index}` : `begins_with(#key, :v${index})`))
+        .map((partition, index) =>
+          "is" in partition ? `#key = :v${index}` : `begins_with(#key, :v${index})`,
+        )
         .join(" OR "),
       names: { "#key": partitionKey },
       values: Object.fromEntries(
-        partitions.map((partition, index) => [`:v${index}`, { S: "is" in partition ? partition.is : partition.begins }]),
+        partitions.map((partition, index) => [
+          `:v${index}`,
+          { S: "is" in partition ? partition.is : partition.begins },
+        ]),
       ),
     },
     looksAt: [],
     verdict: (item) => {
       const key = textOf(item, partitionKey) ?? "";
-      const isOwn = partitions.some((partition) => ("is" in partition ? key === partition.is : key.startsWith(partition.begins)));
+      const isOwn = partitions.some((partition) =>
+        "is" in partition ? key === partition.is : key.startsWith(partition.begins),
+      );
       return isOwn ? "own" : "other";
     },
     exported: (item) => item,

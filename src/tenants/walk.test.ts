@@ -19,7 +19,8 @@ function sourcesOf(tables: Tables): readonly TenantSource[] {
     keys: ["id"],
     filter: { expression: "", names: {}, values: {} },
     looksAt: ["owner"],
-    verdict: (item) => (textOf(item, "owner") === "?" ? "untold" : textOf(item, "owner") === "acme" ? "own" : "other"),
+    verdict: (item) =>
+      textOf(item, "owner") === "?" ? "untold" : textOf(item, "owner") === "acme" ? "own" : "other",
     exported: (item) => item,
   }));
 }
@@ -46,13 +47,20 @@ function world(tables: Tables, pageSize: number) {
     page: async (source, from) =>
       calling(() => {
         const after = Number(from?.["id"]?.N ?? -1);
-        const behind = [...at(source)].filter(([id]) => id > after).sort(([one], [other]) => one - other);
+        const behind = [...at(source)]
+          .filter(([id]) => id > after)
+          .sort(([one], [other]) => one - other);
         const page = behind.slice(0, pageSize);
         const last = page.at(-1);
         return {
-          items: page.map(([id, owner]): StoredItem => ({ id: { N: String(id) }, owner: { S: owner } })),
+          items: page.map(
+            ([id, owner]): StoredItem => ({ id: { N: String(id) }, owner: { S: owner } }),
+          ),
           scanned: page.length,
-          next: last !== undefined && behind.length > page.length ? { id: { N: String(last[0]) } } : undefined,
+          next:
+            last !== undefined && behind.length > page.length
+              ? { id: { N: String(last[0]) } }
+              : undefined,
         };
       }),
     remove: async (source, removed) =>
@@ -97,34 +105,47 @@ async function throughCuts<Result>(
 
 const nothing = async () => undefined;
 const model = {
-  tables: fc.array(fc.array(fc.constantFrom("acme", "acme", "acme2", "globex", "?"), { maxLength: 60 }), {
-    minLength: 1,
-    maxLength: 4,
-  }),
+  tables: fc.array(
+    fc.array(fc.constantFrom("acme", "acme", "acme2", "globex", "?"), { maxLength: 60 }),
+    {
+      minLength: 1,
+      maxLength: 4,
+    },
+  ),
   pageSize: fc.integer({ min: 1, max: 70 }),
   cuts: fc.array(
     fc.integer({ min: 0, max: 20 }).map((half) => half / 2),
     { maxLength: 8 },
   ),
 };
-const ownIn = (tables: Tables) => tables.map((rows) => rows.filter((owner) => owner === "acme").length);
+const ownIn = (tables: Tables) =>
+  tables.map((rows) => rows.filter((owner) => owner === "acme").length);
 const sum = (numbers: readonly number[]) => numbers.reduce((one, other) => one + other, 0);
 
 describe("erasing a tenant", () => {
   test("leaves no row of its own and every row of others, wherever it is cut and whether it goes on or begins anew", async () => {
     await fc.assert(
-      fc.asyncProperty(model.tables, model.pageSize, model.cuts, fc.boolean(), async (tables, pageSize, cuts, goesOn) => {
-        const stack = world(tables, pageSize);
-        const erased = await throughCuts(stack, cuts, (begun, keep) =>
-          eraseTenant({ ...stack, keep, begun: goesOn ? begun : undefined, isDryRun: false }),
-        );
-        expect(erased.isDone).toBe(true);
-        expect(stack.owners()).toEqual(tables.map((rows) => rows.filter((owner) => owner !== "acme")));
-        if (cuts.length === 0) expect(erased.state.counts.map(({ rows }) => rows)).toEqual(ownIn(tables));
-        stack.cutAfter(Number.POSITIVE_INFINITY);
-        const again = await eraseTenant({ ...stack, keep: nothing, isDryRun: false });
-        expect([again.isDone, again.state.pass, again.state.found]).toEqual([true, 1, 0]);
-      }),
+      fc.asyncProperty(
+        model.tables,
+        model.pageSize,
+        model.cuts,
+        fc.boolean(),
+        async (tables, pageSize, cuts, goesOn) => {
+          const stack = world(tables, pageSize);
+          const erased = await throughCuts(stack, cuts, (begun, keep) =>
+            eraseTenant({ ...stack, keep, begun: goesOn ? begun : undefined, isDryRun: false }),
+          );
+          expect(erased.isDone).toBe(true);
+          expect(stack.owners()).toEqual(
+            tables.map((rows) => rows.filter((owner) => owner !== "acme")),
+          );
+          if (cuts.length === 0)
+            expect(erased.state.counts.map(({ rows }) => rows)).toEqual(ownIn(tables));
+          stack.cutAfter(Number.POSITIVE_INFINITY);
+          const again = await eraseTenant({ ...stack, keep: nothing, isDryRun: false });
+          expect([again.isDone, again.state.pass, again.state.found]).toEqual([true, 1, 0]);
+        },
+      ),
     );
   });
 
@@ -133,7 +154,9 @@ describe("erasing a tenant", () => {
     const whole = world(tables, 4);
     await eraseTenant({ ...whole, keep: nothing, isDryRun: false });
     const cut = world(tables, 4);
-    await throughCuts(cut, [7, 3.5], (begun, keep) => eraseTenant({ ...cut, keep, begun, isDryRun: false }));
+    await throughCuts(cut, [7, 3.5], (begun, keep) =>
+      eraseTenant({ ...cut, keep, begun, isDryRun: false }),
+    );
     expect([cut.owners(), cut.calls()]).toEqual([whole.owners(), whole.calls()]);
   });
 
@@ -157,29 +180,42 @@ describe("erasing a tenant", () => {
   });
 
   test("counts each row once in a dry run, wherever it is cut", async () => {
-    const many = fc.array(fc.constantFrom("acme", "acme", "acme", "globex", "?"), { minLength: 150, maxLength: 400 });
+    const many = fc.array(fc.constantFrom("acme", "acme", "acme", "globex", "?"), {
+      minLength: 150,
+      maxLength: 400,
+    });
     const sizes = fc.integer({ min: 100, max: 400 });
     await fc.assert(
-      fc.asyncProperty(fc.array(many, { minLength: 1, maxLength: 2 }), sizes, model.cuts, async (tables, pageSize, cuts) => {
-        const stack = world(tables, pageSize);
-        // The process may also die while a state is kept: before it, or after it.
-        let keepsLeft = cuts.length;
-        const { state } = await throughCuts(stack, [...cuts, 1_000, 1_000, 1_000], (begun, keep) =>
-          eraseTenant({
-            ...stack,
-            begun,
-            isDryRun: true,
-            keep: async (next) => {
-              await keep(next);
-              keepsLeft -= 1;
-              if (keepsLeft >= 0 && keepsLeft % 2 === 0) throw new Cut();
-            },
-          }),
-        );
-        expect(state.counts.map(({ rows }) => rows)).toEqual(ownIn(tables));
-        expect(state.counts.map(({ scanned }) => scanned)).toEqual(tables.map(({ length }) => length));
-        expect(stack.owners()).toEqual(tables);
-      }),
+      fc.asyncProperty(
+        fc.array(many, { minLength: 1, maxLength: 2 }),
+        sizes,
+        model.cuts,
+        async (tables, pageSize, cuts) => {
+          const stack = world(tables, pageSize);
+          // The process may also die while a state is kept: before it, or after it.
+          let keepsLeft = cuts.length;
+          const { state } = await throughCuts(
+            stack,
+            [...cuts, 1_000, 1_000, 1_000],
+            (begun, keep) =>
+              eraseTenant({
+                ...stack,
+                begun,
+                isDryRun: true,
+                keep: async (next) => {
+                  await keep(next);
+                  keepsLeft -= 1;
+                  if (keepsLeft >= 0 && keepsLeft % 2 === 0) throw new Cut();
+                },
+              }),
+          );
+          expect(state.counts.map(({ rows }) => rows)).toEqual(ownIn(tables));
+          expect(state.counts.map(({ scanned }) => scanned)).toEqual(
+            tables.map(({ length }) => length),
+          );
+          expect(stack.owners()).toEqual(tables);
+        },
+      ),
       { numRuns: 50 },
     );
   });
@@ -201,7 +237,12 @@ describe("erasing a tenant", () => {
           return page;
         },
       };
-      const { state, isDone } = await eraseTenant({ ...stack, rows, keep: nothing, isDryRun: false });
+      const { state, isDone } = await eraseTenant({
+        ...stack,
+        rows,
+        keep: nothing,
+        isDryRun: false,
+      });
       expect({ isDone, left: sum(ownIn(stack.owners())), passes: state.pass }).toEqual(expected);
     }
   });
@@ -209,9 +250,23 @@ describe("erasing a tenant", () => {
   test("is not ended by what says no owner: it is counted once, however many passes there are", async () => {
     const stack = world([["?", "acme", "?", "globex", "?"]], 2);
     const { state, isDone } = await eraseTenant({ ...stack, keep: nothing, isDryRun: false });
-    expect([isDone, state.pass, state.counts]).toEqual([true, 2, [{ scanned: 9, rows: 1, untold: 3 }]]);
-    const tenant = { action: "erase", tenant: "ac\u2028me", at: "2026-11-22T00:00:00.000Z" } as const;
-    const receipt = receiptOf({ ...tenant, isDone, state, sources: stack.sources, notCovered: ["logs"] });
+    expect([isDone, state.pass, state.counts]).toEqual([
+      true,
+      2,
+      [{ scanned: 9, rows: 1, untold: 3 }],
+    ]);
+    const tenant = {
+      action: "erase",
+      tenant: "ac\u2028me",
+      at: "2026-11-22T00:00:00.000Z",
+    } as const;
+    const receipt = receiptOf({
+      ...tenant,
+      isDone,
+      state,
+      sources: stack.sources,
+      notCovered: ["logs"],
+    });
     expect(receiptLines(receipt)).toEqual([
       "app-t0: 1 row erased",
       'tenant "ac\u2028me": 1 row erased in 2 passes',
@@ -219,7 +274,9 @@ describe("erasing a tenant", () => {
       "- 3 rows of app-t0 without a tenant: the system's, or an older version's",
       "- logs",
     ]);
-    expect(receiptLines({ ...receipt, isDone: false, passes: 1, tables: [], notCovered: [] })).toEqual([
+    expect(
+      receiptLines({ ...receipt, isDone: false, passes: 1, tables: [], notCovered: [] }),
+    ).toEqual([
       'tenant "ac\u2028me": 1 row erased in 1 pass',
       "rows keep coming: stop the tenant, then run this again",
       "not covered:",
@@ -256,7 +313,9 @@ describe("exporting a tenant", () => {
         expect(lines).toEqual(
           tables.flatMap((rows, table) =>
             rows.flatMap((owner, id) =>
-              owner === "acme" ? [{ table: `t${table}`, item: { id: { N: String(id) }, owner: { S: "acme" } } }] : [],
+              owner === "acme"
+                ? [{ table: `t${table}`, item: { id: { N: String(id) }, owner: { S: "acme" } } }]
+                : [],
             ),
           ),
         );

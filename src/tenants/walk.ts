@@ -59,18 +59,30 @@ export interface Walk {
    *
    * @param counted - counts rows that are done with, and gives the state that says so: the page is still to be gone through.
    */
-  readonly visit: (source: TenantSource, own: readonly StoredItem[], counted: (rows: number) => WalkState) => Promise<void>;
+  readonly visit: (
+    source: TenantSource,
+    own: readonly StoredItem[],
+    counted: (rows: number) => WalkState,
+  ) => Promise<void>;
   /** Called with each state that a later walk can begin from. */
   readonly keep: (state: WalkState) => Promise<void>;
 }
 
 /** Where a walk begins that nobody began before. */
 export function firstState(sources: readonly TenantSource[]): WalkState {
-  return { pass: 1, at: 0, found: 0, counts: sources.map(() => ({ scanned: 0, rows: 0, untold: 0 })) };
+  return {
+    pass: 1,
+    at: 0,
+    found: 0,
+    counts: sources.map(() => ({ scanned: 0, rows: 0, untold: 0 })),
+  };
 }
 
 /** Walks through all tables from where `state` says to their end, and returns where it is then. */
-export async function walkTables({ sources, rows, keysOnly, visit, keep }: Walk, begun: WalkState): Promise<WalkState> {
+export async function walkTables(
+  { sources, rows, keysOnly, visit, keep }: Walk,
+  begun: WalkState,
+): Promise<WalkState> {
   let state = begun;
   const count = (change: (count: TableCount) => TableCount) =>
     state.counts.map((counts, index) => (index === state.at ? change(counts) : counts));

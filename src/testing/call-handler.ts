@@ -32,7 +32,8 @@ export function callHandler(
   { as, requestId, idempotencyKey }: CallOptions,
 ): Promise<unknown> {
   const declaration = runtime.server.registry.handlers.get(name);
-  if (declaration === undefined) throw new Error(`app.call: no feature of this server declares ${name}`);
+  if (declaration === undefined)
+    throw new Error(`app.call: no feature of this server declares ${name}`);
   const headers = headersOf(requestId);
   if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
   return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
@@ -41,7 +42,11 @@ export function callHandler(
     try {
       return await called(scope, declaration, headers, input);
     } catch (error) {
-      warnOfUndeclared(scope, describeError(error, { requestId: scope.requestId, environment: runtime.environment }).log.data);
+      warnOfUndeclared(
+        scope,
+        describeError(error, { requestId: scope.requestId, environment: runtime.environment }).log
+          .data,
+      );
       throw error;
     }
   });
@@ -63,7 +68,13 @@ async function called(
     const { headers: sent, body } = await runWrite(scope, adapters, write);
     return parsedBody(sent, body);
   }
-  return bodyOf(await receiveResult(declaration, declaration.run(createContext(scope, adapters, {}), accepted), scope));
+  return bodyOf(
+    await receiveResult(
+      declaration,
+      declaration.run(createContext(scope, adapters, {}), accepted),
+      scope,
+    ),
+  );
 }
 
 /** The headers of a request under an ID of its own, where one is given. */

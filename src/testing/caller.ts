@@ -9,11 +9,16 @@ export interface Caller {
 
 /** The user that a caller is; nobody is anonymous. */
 export function userOf(caller: Caller | undefined): User {
-  return caller === undefined ? anonymous : { id: caller.id, tenantId: caller.tenantId, roles: [...(caller.roles ?? [])] };
+  return caller === undefined
+    ? anonymous
+    : { id: caller.id, tenantId: caller.tenantId, roles: [...(caller.roles ?? [])] };
 }
 
 /** What the token says that signs a caller in where the server verifies with `auth`. */
-export function tokenOf({ id, tenantId, roles = [] }: Caller, { secret, issuer, audience, claims }: TokenAuth) {
+export function tokenOf(
+  { id, tenantId, roles = [] }: Caller,
+  { secret, issuer, audience, claims }: TokenAuth,
+) {
   const firstAudience = typeof audience === "string" ? audience : audience?.[0];
   return {
     secret,

@@ -19,7 +19,8 @@ const counters = defineFeature("counters", (r) => {
   r.write("counter.add", {
     route: "POST /counters",
     access: access.authenticated,
-    handler: async (ctx) => ctx.commit([{ Update: { TableName: table.name, Key, ...add } }], { added: 1 }),
+    handler: async (ctx) =>
+      ctx.commit([{ Update: { TableName: table.name, Key, ...add } }], { added: 1 }),
   });
   r.write("counter.careless", {
     route: "POST /counters/careless",
@@ -35,7 +36,11 @@ const counters = defineFeature("counters", (r) => {
     handler: async (ctx) => {
       started += 1;
       await held?.promise;
-      answers.push(await ctx.db.send(new PutCommand({ TableName: table.name, Item: Key })).catch((error: unknown) => error));
+      answers.push(
+        await ctx.db
+          .send(new PutCommand({ TableName: table.name, Item: Key }))
+          .catch((error: unknown) => error),
+      );
       ctx.log.info("counter.said");
       return {};
     },
@@ -50,7 +55,9 @@ const counters = defineFeature("counters", (r) => {
   r.query("counter.show", {
     route: "GET /counters",
     access: access.authenticated,
-    handler: async (ctx) => (await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true }))).Item ?? {},
+    handler: async (ctx) =>
+      (await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true })))
+        .Item ?? {},
   });
   r.query("counter.nothing", { handler: async () => ({}) });
 });
@@ -70,11 +77,12 @@ test("a crash ends the process: what is under way fails, its late calls reach no
     ]);
     await waitFor(() => expect(started).toBe(2));
     app.faults.before("TransactWriteItems", 1).crash();
-    await expect(app.fetch("/counters", { body: {}, as: ann, headers })).rejects.toBeInstanceOf(CrashError);
-    expect((await underWay).map((outcome) => outcome.status === "rejected" && outcome.reason)).toEqual([
-      expect.any(CrashError),
-      expect.any(CrashError),
-    ]);
+    await expect(app.fetch("/counters", { body: {}, as: ann, headers })).rejects.toBeInstanceOf(
+      CrashError,
+    );
+    expect(
+      (await underWay).map((outcome) => outcome.status === "rejected" && outcome.reason),
+    ).toEqual([expect.any(CrashError), expect.any(CrashError)]);
     const { length } = app.logs;
     held.resolve();
     await waitFor(() => expect(answers.length).toBeGreaterThan(0));
@@ -85,14 +93,20 @@ test("a crash ends the process: what is under way fails, its late calls reach no
     const again = await app.fetch("/counters", { body: {}, as: ann, headers });
     expect([again.status, await amountOf(app)]).toEqual([200, 1]);
     app.faults.after("TransactWriteItems", 1).crash();
-    await expect(app.call("counters.counter.add", {}, { as: ann, requestId: "r2" })).rejects.toBeInstanceOf(CrashError);
+    await expect(
+      app.call("counters.counter.add", {}, { as: ann, requestId: "r2" }),
+    ).rejects.toBeInstanceOf(CrashError);
     const repeat = await app.ctx(ann);
     expect(repeat.requestId).toEqual(expect.any(String));
     expect(await amountOf(app)).toBe(2);
-    expect(await app.call("counters.counter.add", {}, { as: ann, requestId: "r2" })).toEqual({ added: 1 });
+    expect(await app.call("counters.counter.add", {}, { as: ann, requestId: "r2" })).toEqual({
+      added: 1,
+    });
     expect(await amountOf(app)).toBe(2);
     app.faults.before("GetItem", 1).crash();
-    await expect(app.fetch("/counters", { as: ann, signal: new AbortController().signal })).rejects.toBeInstanceOf(CrashError);
+    await expect(
+      app.fetch("/counters", { as: ann, signal: new AbortController().signal }),
+    ).rejects.toBeInstanceOf(CrashError);
   } finally {
     held?.resolve();
     held = undefined;
@@ -122,7 +136,9 @@ test("a write that does not is found out, and the error names the cut", async ()
       expect(await amountOf(app)).toBe(1);
     },
   });
-  await expect(careless).rejects.toThrow("crashEverywhere, cut after call 1 of UpdateItem: expected 2 to be 1");
+  await expect(careless).rejects.toThrow(
+    "crashEverywhere, cut after call 1 of UpdateItem: expected 2 to be 1",
+  );
 }, 60_000);
 
 test("a scenario that does not succeed, or makes no call, is an error", async () => {
@@ -137,11 +153,20 @@ test("a scenario that does not succeed, or makes no call, is an error", async ()
   });
   await expect(refused).rejects.toThrow("without a cut");
   expect(attempts).toBe(5);
-  const broken = crashEverywhere(server, { act: () => Promise.reject("no error"), check: async () => undefined });
+  const broken = crashEverywhere(server, {
+    act: () => Promise.reject("no error"),
+    check: async () => undefined,
+  });
   await expect(broken).rejects.toThrow("without a cut: no error");
-  const silent = crashEverywhere(server, { act: () => Promise.reject(), check: async () => undefined });
+  const silent = crashEverywhere(server, {
+    act: () => Promise.reject(),
+    check: async () => undefined,
+  });
   await expect(silent).rejects.toThrow("without a cut: undefined");
-  const calm = crashEverywhere(server, { act: (app) => app.call("counters.counter.nothing"), check: async () => undefined });
+  const calm = crashEverywhere(server, {
+    act: (app) => app.call("counters.counter.nothing"),
+    check: async () => undefined,
+  });
   await expect(calm).rejects.toThrow("makes no call");
 }, 60_000);
 

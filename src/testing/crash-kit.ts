@@ -41,9 +41,13 @@ const attempts = 5;
  *   check: async (app) => expect(await namesOf(app)).toEqual(["a.txt"]),
  * });
  */
-export async function crashEverywhere<Result>(server: Server, scenario: CrashScenario<Result>): Promise<readonly Cut[]> {
+export async function crashEverywhere<Result>(
+  server: Server,
+  scenario: CrashScenario<Result>,
+): Promise<readonly Cut[]> {
   const calls = await runWith(server, scenario, undefined);
-  if (calls.length === 0) throw new Error("crashEverywhere: the scenario makes no call, so there is nowhere to cut it");
+  if (calls.length === 0)
+    throw new Error("crashEverywhere: the scenario makes no call, so there is nowhere to cut it");
   const cuts = calls.flatMap((operation, index): Cut[] => {
     const call = calls.slice(0, index + 1).filter((other) => other === operation).length;
     return [
@@ -56,7 +60,11 @@ export async function crashEverywhere<Result>(server: Server, scenario: CrashSce
 }
 
 /** Runs the scenario on a stack of its own, and gives the calls of the first attempt. */
-async function runWith<Result>(server: Server, scenario: CrashScenario<Result>, cut: Cut | undefined): Promise<string[]> {
+async function runWith<Result>(
+  server: Server,
+  scenario: CrashScenario<Result>,
+  cut: Cut | undefined,
+): Promise<string[]> {
   const { arrange, act, check, ...options } = scenario;
   const { app, sequence } = await startWatchedApp(server, options);
   try {
@@ -68,20 +76,34 @@ async function runWith<Result>(server: Server, scenario: CrashScenario<Result>, 
     await check(app, result);
     return calls;
   } catch (error) {
-    const where = cut === undefined ? "without a cut" : `cut ${cut.moment} call ${cut.call} of ${cut.operation}`;
-    throw new Error(`crashEverywhere, ${where}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    const where =
+      cut === undefined
+        ? "without a cut"
+        : `cut ${cut.moment} call ${cut.call} of ${cut.operation}`;
+    throw new Error(
+      `crashEverywhere, ${where}: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   } finally {
     await app.close();
   }
 }
 
-async function retried<Result>(app: TestApp, act: (app: TestApp) => Promise<Result>): Promise<Result> {
+async function retried<Result>(
+  app: TestApp,
+  act: (app: TestApp) => Promise<Result>,
+): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       const result = await act(app);
-      if (!(result instanceof Response && isForAnotherTry(result.status)) || attempt === attempts) return result;
+      if (!(result instanceof Response && isForAnotherTry(result.status)) || attempt === attempts)
+        return result;
     } catch (error) {
-      if (attempt === attempts || !(error instanceof CrashError || isForAnotherTry(statusOf(error)))) throw error;
+      if (
+        attempt === attempts ||
+        !(error instanceof CrashError || isForAnotherTry(statusOf(error)))
+      )
+        throw error;
     }
     app.clock.advance(leaseMs + skewMs + 1_000);
   }

@@ -41,7 +41,10 @@ export interface CallWatch {
   /** All calls, in the order in which they began. */
   readonly sequence: readonly string[];
   /** Watches a client of the SDK from now on; once `life` is aborted no call of it gets through. */
-  watch(client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">, life: AbortSignal): void;
+  watch(
+    client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">,
+    life: AbortSignal,
+  ): void;
 }
 
 /** Watches the calls of clients: counts them by operation, and lets armed faults happen. `crash` ends the process. */
@@ -55,7 +58,9 @@ export function createCallWatch(crash: () => void): CallWatch {
   const sequence: string[] = [];
   const armed: Armed[] = [];
   const fire = async (moment: Armed["moment"], operation: string, call: number) => {
-    const due = armed.filter((fault) => fault.moment === moment && fault.operation === operation && fault.call === call);
+    const due = armed.filter(
+      (fault) => fault.moment === moment && fault.operation === operation && fault.call === call,
+    );
     for (const fault of due) {
       armed.splice(armed.indexOf(fault), 1);
       await fault.act();
@@ -93,22 +98,32 @@ export function createCallWatch(crash: () => void): CallWatch {
     );
   };
   const arm = (moment: Armed["moment"]) => (operation: string, n: number) => {
-    if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
-    const add = (act: Armed["act"]) => void armed.push({ moment, operation, call: (begun[operation] ?? 0) + n, act });
+    if (!Number.isSafeInteger(n) || n < 1)
+      throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
+    const add = (act: Armed["act"]) =>
+      void armed.push({ moment, operation, call: (begun[operation] ?? 0) + n, act });
     return {
       crash: () =>
         add(() => {
           crash();
           return Promise.reject(new CrashError());
         }),
-      fail: (name: string) => add(() => Promise.reject(Object.assign(new Error(`${name} (armed by the test)`), { name }))),
+      fail: (name: string) =>
+        add(() =>
+          Promise.reject(Object.assign(new Error(`${name} (armed by the test)`), { name })),
+        ),
       delay: (ms: number) => add(() => new Promise((resolve) => setTimeout(resolve, ms))),
       loseAnswer: () => {
         if (moment === "before")
-          throw new TypeError("faults.before(...).loseAnswer(): an answer is lost after the call; use faults.after");
+          throw new TypeError(
+            "faults.before(...).loseAnswer(): an answer is lost after the call; use faults.after",
+          );
         add(() =>
           Promise.reject(
-            Object.assign(new Error("socket hang up (armed by the test)"), { name: "TimeoutError", code: "ECONNRESET" }),
+            Object.assign(new Error("socket hang up (armed by the test)"), {
+              name: "TimeoutError",
+              code: "ECONNRESET",
+            }),
           ),
         );
       },

@@ -8,7 +8,13 @@ export { type LambdaEvents, type LambdaTrigger, lambdaEvent } from "./lambda-eve
 export type { LambdaMessages, LambdaRows } from "./lambda-records.ts";
 export type { LambdaGatewayRequest, LambdaRequest } from "./lambda-request.ts";
 export type { SentDelivery } from "./recorded.ts";
-export { startTestApp, type TestApp, type TestAppOptions, type TestCallOptions, type TestFetchOptions } from "./test-app.ts";
+export {
+  startTestApp,
+  type TestApp,
+  type TestAppOptions,
+  type TestCallOptions,
+  type TestFetchOptions,
+} from "./test-app.ts";
 export type { TestClock } from "./test-clock.ts";
 export type { TestRow } from "./test-row.ts";
 export { type TestTokenOptions, testToken } from "./test-token.ts";

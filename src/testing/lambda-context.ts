@@ -19,7 +19,12 @@ export interface LambdaContextOptions {
  * await handler(event, lambdaContext({ timeoutMs: 3_000 }));
  */
 export function lambdaContext(options: LambdaContextOptions = {}): Context {
-  const { timeoutMs = 30_000, awsRequestId = crypto.randomUUID(), functionName = "test", tenantId } = options;
+  const {
+    timeoutMs = 30_000,
+    awsRequestId = crypto.randomUUID(),
+    functionName = "test",
+    tenantId,
+  } = options;
   const endsMs = performance.now() + timeoutMs;
   return {
     callbackWaitsForEmptyEventLoop: true,

@@ -14,7 +14,13 @@ import {
   loadBalancerMultiValueEvent,
   restApiEvent,
 } from "./lambda-http-events.ts";
-import { type LambdaMessages, type LambdaRows, scheduleEvent, sqsEvent, streamEvent } from "./lambda-records.ts";
+import {
+  type LambdaMessages,
+  type LambdaRows,
+  scheduleEvent,
+  sqsEvent,
+  streamEvent,
+} from "./lambda-records.ts";
 import type { LambdaGatewayRequest, LambdaRequest } from "./lambda-request.ts";
 
 /** The events that {@link lambdaEvent} makes, by the trigger that sends them: what each is made of, and what it is. */
@@ -30,7 +36,10 @@ export interface LambdaEvents {
   readonly loadBalancerMultiValue: { readonly of: LambdaRequest; readonly event: ALBEvent };
   readonly sqs: { readonly of: LambdaMessages; readonly event: SQSEvent };
   readonly dynamoDbStream: { readonly of: LambdaRows; readonly event: DynamoDBStreamEvent };
-  readonly schedule: { readonly of: Readonly<Record<never, never>>; readonly event: ScheduledEvent };
+  readonly schedule: {
+    readonly of: Readonly<Record<never, never>>;
+    readonly event: ScheduledEvent;
+  };
 }
 
 /** A trigger of a Lambda function. */
@@ -49,7 +58,11 @@ export function lambdaEvent<Trigger extends LambdaTrigger>(
   return makers[trigger](of);
 }
 
-const makers: { readonly [Trigger in LambdaTrigger]: (of: LambdaEvents[Trigger]["of"]) => LambdaEvents[Trigger]["event"] } = {
+const makers: {
+  readonly [Trigger in LambdaTrigger]: (
+    of: LambdaEvents[Trigger]["of"],
+  ) => LambdaEvents[Trigger]["event"];
+} = {
   restApi: restApiEvent,
   httpApi: httpApiEvent,
   httpApiV1: httpApiV1Event,

@@ -1,5 +1,11 @@
 import type { ALBEvent, APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda";
-import { decodedPath, type LambdaGatewayRequest, type LambdaRequest, listsOf, sentRequest } from "./lambda-request.ts";
+import {
+  decodedPath,
+  type LambdaGatewayRequest,
+  type LambdaRequest,
+  listsOf,
+  sentRequest,
+} from "./lambda-request.ts";
 
 const account = { accountId: "123456789012", apiId: "test" };
 const now = () => ({ time: new Date().toISOString(), timeEpoch: Date.now() });
@@ -47,13 +53,21 @@ export function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2
 /** A load balancer's event: nothing in it is decoded, and of what is there twice it has the last. */
 export function loadBalancerEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
-  return { ...rest, headers: Object.fromEntries(headers), queryStringParameters: Object.fromEntries(query) };
+  return {
+    ...rest,
+    headers: Object.fromEntries(headers),
+    queryStringParameters: Object.fromEntries(query),
+  };
 }
 
 /** The event of a load balancer whose target group has multi-value headers. */
 export function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
-  return { ...rest, multiValueHeaders: listsOf(headers), multiValueQueryStringParameters: listsOf(query) };
+  return {
+    ...rest,
+    multiValueHeaders: listsOf(headers),
+    multiValueQueryStringParameters: listsOf(query),
+  };
 }
 
 interface Version1 {
@@ -64,7 +78,10 @@ interface Version1 {
   readonly authorizer: object | undefined;
 }
 
-function version1(request: LambdaGatewayRequest, { path, stage, query, authorizer }: Version1): APIGatewayProxyEvent {
+function version1(
+  request: LambdaGatewayRequest,
+  { path, stage, query, authorizer }: Version1,
+): APIGatewayProxyEvent {
   const { method, body = null, isBase64Encoded, ip, ...sent } = sentRequest(request);
   const headers = [...sent.headers, ...sent.cookies.map((cookie) => ["Cookie", cookie] as const)];
   return {
@@ -97,8 +114,21 @@ function version1(request: LambdaGatewayRequest, { path, stage, query, authorize
 
 /** A client without certificate, key and AWS account. */
 const nobody = {
-  ...{ accessKey: null, accountId: null, apiKey: null, apiKeyId: null, caller: null, clientCert: null, user: null },
-  ...{ cognitoAuthenticationProvider: null, cognitoAuthenticationType: null, cognitoIdentityId: null, userArn: null },
+  ...{
+    accessKey: null,
+    accountId: null,
+    apiKey: null,
+    apiKeyId: null,
+    caller: null,
+    clientCert: null,
+    user: null,
+  },
+  ...{
+    cognitoAuthenticationProvider: null,
+    cognitoAuthenticationType: null,
+    cognitoIdentityId: null,
+    userArn: null,
+  },
   ...{ cognitoIdentityPoolId: null, principalOrgId: null },
 };
 
@@ -108,7 +138,11 @@ interface Version2 {
   readonly authorizer?: object;
 }
 
-function version2(request: LambdaRequest, rawPath: string, context: Version2): APIGatewayProxyEventV2 {
+function version2(
+  request: LambdaRequest,
+  rawPath: string,
+  context: Version2,
+): APIGatewayProxyEventV2 {
   const { method, query, headers, cookies, body, isBase64Encoded, ip } = sentRequest(request);
   const parameters = Object.entries(listsOf(new URLSearchParams(query)));
   return {
@@ -120,7 +154,11 @@ function version2(request: LambdaRequest, rawPath: string, context: Version2): A
     ...(cookies.length === 0 ? {} : { cookies: [...cookies] }),
     ...(parameters.length === 0
       ? {}
-      : { queryStringParameters: Object.fromEntries(parameters.map(([name, values]) => [name, values.join(",")])) }),
+      : {
+          queryStringParameters: Object.fromEntries(
+            parameters.map(([name, values]) => [name, values.join(",")]),
+          ),
+        }),
     requestContext: {
       ...account,
       domainPrefix: "test",
@@ -136,11 +174,24 @@ function version2(request: LambdaRequest, rawPath: string, context: Version2): A
 }
 
 function balanced(request: LambdaRequest) {
-  const { method, path, query, headers, cookies, body = "", isBase64Encoded, ip } = sentRequest(request);
+  const {
+    method,
+    path,
+    query,
+    headers,
+    cookies,
+    body = "",
+    isBase64Encoded,
+    ip,
+  } = sentRequest(request);
   const lowered = headers.map(([name, value]) => [name.toLowerCase(), value] as const);
   const forwarded = lowered.find(([name]) => name === "x-forwarded-for")?.[1];
   return {
-    requestContext: { elb: { targetGroupArn: `arn:aws:elasticloadbalancing:us-east-1:${account.accountId}:targetgroup/test/1` } },
+    requestContext: {
+      elb: {
+        targetGroupArn: `arn:aws:elasticloadbalancing:us-east-1:${account.accountId}:targetgroup/test/1`,
+      },
+    },
     httpMethod: method,
     path,
     headers: [

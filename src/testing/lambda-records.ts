@@ -89,5 +89,14 @@ function bodyOf(message: LambdaMessages["messages"][number], sentMs: number): st
 
 function envelopeOf<Type extends string>(type: Type, source: string, sentMs: number) {
   const time = new Date(sentMs).toISOString();
-  return { version: "0", id: crypto.randomUUID(), "detail-type": type, source, account, time, region, resources: [] as string[] };
+  return {
+    version: "0",
+    id: crypto.randomUUID(),
+    "detail-type": type,
+    source,
+    account,
+    time,
+    region,
+    resources: [] as string[],
+  };
 }

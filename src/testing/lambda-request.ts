@@ -37,10 +37,18 @@ export interface SentRequest {
 }
 
 /** Completes a request. */
-export function sentRequest({ path, body, cookies = [], ip = "203.0.113.9", ...given }: LambdaRequest): SentRequest {
+export function sentRequest({
+  path,
+  body,
+  cookies = [],
+  ip = "203.0.113.9",
+  ...given
+}: LambdaRequest): SentRequest {
   const at = path.indexOf("?");
   const isObject = typeof body !== "string" && body !== undefined && !ArrayBuffer.isView(body);
-  const isTyped = Object.keys(given.headers ?? {}).some((name) => name.toLowerCase() === "content-type");
+  const isTyped = Object.keys(given.headers ?? {}).some(
+    (name) => name.toLowerCase() === "content-type",
+  );
   return {
     method: given.method ?? (body === undefined ? "GET" : "POST"),
     path: at === -1 ? path : path.slice(0, at),
@@ -57,7 +65,8 @@ export function sentRequest({ path, body, cookies = [], ip = "203.0.113.9", ...g
 }
 
 function textOf(body: unknown): string | undefined {
-  if (ArrayBuffer.isView(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
+  if (ArrayBuffer.isView(body))
+    return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
   return body === undefined ? undefined : String(body);
 }
 

@@ -55,7 +55,10 @@ export function recordMessaging(
           for (const [index, { text }] of events.entries()) {
             const { payload, ...rest } = readEnvelope(text);
             // Safe: a payload is an object. On the wire it has the request ID.
-            const event = { ...rest, payload: { ...(payload as object), requestId: rest.origRequestId } };
+            const event = {
+              ...rest,
+              payload: { ...(payload as object), requestId: rest.origRequestId },
+            };
             const isNew = !recorded.events.some(({ eventId }) => eventId === event.eventId);
             if (reasons[index] === undefined && isNew) recorded.events.push(event);
           }
@@ -68,7 +71,8 @@ export function recordMessaging(
           const messageId = await messaging.jobs.send(body, options);
           const job = readJob(body);
           // One that the queue has dropped has the ID of the one before.
-          const isNew = !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
+          const isNew =
+            !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
           messageIds.add(messageId);
           if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
           return messageId;
@@ -101,7 +105,14 @@ export function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded
         await declaration.send(ctx, message, delivery);
         if (deliveries.some(({ id }) => id === delivery.id)) return;
         const { tenantId, id: userId } = ctx.user;
-        deliveries.push({ id: delivery.id, channel: name, message, tenantId, userId, origRequestId: ctx.requestId });
+        deliveries.push({
+          id: delivery.id,
+          channel: name,
+          message,
+          tenantId,
+          userId,
+          origRequestId: ctx.requestId,
+        });
       },
     });
   }

@@ -45,7 +45,10 @@ const tasks = defineFeature("tasks", (r) => {
 });
 const server = buildServer({ features: [tasks] });
 
-async function withApp(work: (app: TestApp) => Promise<void>, options: WatchedAppOptions = {}): Promise<void> {
+async function withApp(
+  work: (app: TestApp) => Promise<void>,
+  options: WatchedAppOptions = {},
+): Promise<void> {
   runs = [];
   broken.clear();
   const { app } = await startWatchedApp(server, options);
@@ -67,7 +70,11 @@ test(
       expect(runs).toEqual(["a", "noted a"]);
       const [event] = app.events;
       const [job] = app.jobs;
-      expect(event).toMatchObject({ type: "task.done", payload: { name: "a" }, causedBy: job?.jobId });
+      expect(event).toMatchObject({
+        type: "task.done",
+        payload: { name: "a" },
+        causedBy: job?.jobId,
+      });
       expect(await app.deliver(event as NonNullable<typeof event>)).toBe("skipped");
       expect(await app.deliver(job as NonNullable<typeof job>)).toBe("skipped");
       app.clock.advance(2 * 86_400_000);
@@ -87,14 +94,21 @@ test(
       await ctx.enqueue("tasks.task.do", { name: "job", lane: "a" });
       await ctx.delivery.send("log", { text: "sent" });
       expect(await ctx.commit([], { done: true })).toEqual({ done: true });
-      expect(app.events.map(({ payload }) => payload)).toMatchObject([{ name: "one" }, { name: "two" }]);
-      expect(app.jobs).toEqual([expect.objectContaining({ tenantId: "acme", userId: "ann", causedBy: "r1" })]);
+      expect(app.events.map(({ payload }) => payload)).toMatchObject([
+        { name: "one" },
+        { name: "two" },
+      ]);
+      expect(app.jobs).toEqual([
+        expect.objectContaining({ tenantId: "acme", userId: "ann", causedBy: "r1" }),
+      ]);
       expect(runs).toEqual([]);
 
       await app.settled();
       expect(runs.toSorted()).toEqual(["job", "noted job", "noted one", "noted two"]);
       expect(app.deliveries).toMatchObject([{ channel: "log", tenantId: "acme" }]);
-      await expect(ctx.publish("task.none" as never, {} as never)).rejects.toThrow("declares the event task.none");
+      await expect(ctx.publish("task.none" as never, {} as never)).rejects.toThrow(
+        "declares the event task.none",
+      );
     }),
   60_000,
 );
@@ -123,7 +137,9 @@ test(
       expect(runs.filter((name) => name === "a")).toHaveLength(5);
       expect(runs).toContain("b");
       const lines = app.logs.filter(({ msg }) => msg === "queue.dead_lettered");
-      expect(lines).toEqual([expect.objectContaining({ reason: "a is broken", job: "tasks.task.do", receives: 5 })]);
+      expect(lines).toEqual([
+        expect.objectContaining({ reason: "a is broken", job: "tasks.task.do", receives: 5 }),
+      ]);
       await app.settled();
     }),
   60_000,
@@ -135,7 +151,8 @@ test(
     withApp(
       async (app) => {
         await app.call("tasks.task.start", { names: ["a"] });
-        for (let call = 1; call <= 200; call += 1) app.faults.before("PutEvents", call).fail("InternalException");
+        for (let call = 1; call <= 200; call += 1)
+          app.faults.before("PutEvents", call).fail("InternalException");
         await expect(app.settled()).rejects.toThrow(
           "app.settled: 1 are left in schedules, outbox and queues: nothing that came to this process",
         );
@@ -149,17 +166,25 @@ test(
   "What is handed back is told from what fails",
   () =>
     withApp(async (app) => {
-      const event = { kind: "shared", type: "task.done", causedBy: "r1", origRequestId: "r1", tenantId: "acme" } as const;
-      await expect(app.deliver({ ...event, eventId: "e1", payload: { name: "broken" } })).rejects.toThrow(
-        "the consumer is broken",
-      );
+      const event = {
+        kind: "shared",
+        type: "task.done",
+        causedBy: "r1",
+        origRequestId: "r1",
+        tenantId: "acme",
+      } as const;
+      await expect(
+        app.deliver({ ...event, eventId: "e1", payload: { name: "broken" } }),
+      ).rejects.toThrow("the consumer is broken");
       held = Promise.withResolvers();
       const holding = { ...event, eventId: "e2", payload: { name: "held" } };
       const first = app.deliver(holding);
       await expect.poll(() => runs).toContain("noted held");
       app.faults.before("PutItem", 1).crash();
       // The process that holds it is gone, and its claim is not.
-      await expect(app.deliver({ ...event, eventId: "e3", payload: { name: "x" } })).rejects.toBeInstanceOf(CrashError);
+      await expect(
+        app.deliver({ ...event, eventId: "e3", payload: { name: "x" } }),
+      ).rejects.toBeInstanceOf(CrashError);
       await expect(first).rejects.toBeInstanceOf(CrashError);
       held.resolve();
       held = undefined;

@@ -43,7 +43,9 @@ export async function settle(
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
-    usesMessages(registry) ? (await runtime.runs()).outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 };
+    usesMessages(registry)
+      ? (await runtime.runs()).outbox.sweep({ graceMs: 0 })
+      : { dispatched: 0, left: 0, setAside: 0 };
 
   /** Works on what a queue has now; gives how many messages were there. */
   const work = async (queue: MessageQueue): Promise<number> => {
@@ -58,11 +60,15 @@ export async function settle(
       }
       const outcome = await processMessage(runtime, adapters, queue, message);
       if (outcome.kind === "done") await queue.remove(message.receipt);
-      if (outcome.kind === "dead-lettered") deadLettered.push(`${shown(message)} (${outcome.reason})`);
+      if (outcome.kind === "dead-lettered")
+        deadLettered.push(`${shown(message)} (${outcome.reason})`);
       stuck.delete(message.id);
       if (outcome.kind === "later") {
         behind.set(group, outcome.afterMs);
-        stuck.set(message.id, shown(message) + (outcome.reason === undefined ? "" : ` (${outcome.reason})`));
+        stuck.set(
+          message.id,
+          shown(message) + (outcome.reason === undefined ? "" : ` (${outcome.reason})`),
+        );
       }
     }
     return messages.length;
@@ -87,12 +93,14 @@ export async function settle(
   for (let steps = 0; ; ) {
     const { fired, due } = await fire();
     if (fired > 0) continue;
-    if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0) continue;
+    if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0)
+      continue;
     // Only now: what was committed is dispatched already, mostly.
     const { dispatched, left, setAside } = await sweep();
     refused += setAside;
     if (dispatched > 0) continue;
-    const sizes = queues === undefined ? [] : await Promise.all([queues.events.size(), queues.jobs.size()]);
+    const sizes =
+      queues === undefined ? [] : await Promise.all([queues.events.size(), queues.jobs.size()]);
     const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left + due);
     if (waiting === 0) break;
     steps += 1;
@@ -105,13 +113,22 @@ export async function settle(
     clock.advance(moveMs);
     await sleep(waitMs);
   }
-  if (refused > 0) throw new Error(`app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`);
-  if (deadLettered.length > 0) throw new Error(`app.settled: in the dead-letter queue: ${deadLettered.join("; ")}`);
-  if (gaveUp.length > 0) throw new Error(`app.settled: schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`);
+  if (refused > 0)
+    throw new Error(
+      `app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`,
+    );
+  if (deadLettered.length > 0)
+    throw new Error(`app.settled: in the dead-letter queue: ${deadLettered.join("; ")}`);
+  if (gaveUp.length > 0)
+    throw new Error(
+      `app.settled: schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
+    );
 }
 
 /** Loaded by who has schedules. */
-async function schedulesOf(...process: Parameters<typeof createSchedules>): Promise<readonly Schedule[]> {
+async function schedulesOf(
+  ...process: Parameters<typeof createSchedules>
+): Promise<readonly Schedule[]> {
   const { createSchedules } = await import("../run/schedules.ts");
   return createSchedules(...process);
 }

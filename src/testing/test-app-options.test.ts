@@ -23,7 +23,11 @@ const hooks = defineFeature("hooks", (r) => {
     },
   });
   r.query("hook.lie", { output: z.number(), handler: async () => "text" as never });
-  r.query("hook.who", { route: "GET /who", access: access.authenticated, handler: async ({ user }) => user });
+  r.query("hook.who", {
+    route: "GET /who",
+    access: access.authenticated,
+    handler: async ({ user }) => user,
+  });
   r.write("hook.send", {
     input: z.object({ url: z.string() }),
     handler: async (ctx, { url }) => {
@@ -37,8 +41,14 @@ afterEach(() => {
 });
 
 /** Which environment an app runs in, by how it answers. */
-async function environmentIn(own: { readonly environment?: Environment }, options: TestAppOptions): Promise<Environment> {
-  const app = await startTestApp(buildServer({ features: [hooks], output: { check: "development" }, ...own }), options);
+async function environmentIn(
+  own: { readonly environment?: Environment },
+  options: TestAppOptions,
+): Promise<Environment> {
+  const app = await startTestApp(
+    buildServer({ features: [hooks], output: { check: "development" }, ...own }),
+    options,
+  );
   try {
     const { stack } = (await (await app.fetch("/break")).json()) as { stack?: string };
     if (stack !== undefined) return "development";
@@ -52,17 +62,22 @@ async function environmentIn(own: { readonly environment?: Environment }, option
   }
 }
 
-test.each<[string | undefined, { readonly environment?: Environment }, TestAppOptions, Environment]>([
+test.each<
+  [string | undefined, { readonly environment?: Environment }, TestAppOptions, Environment]
+>([
   [undefined, {}, {}, "test"],
   ["production", {}, {}, "test"],
   ["development", {}, {}, "test"],
   ["test", {}, { environment: "development" }, "development"],
   ["test", { environment: "production" }, {}, "production"],
   ["test", { environment: "production" }, { environment: "test" }, "test"],
-])("with NODE_ENV %s, %j of the server and %j of the app, the environment is %s", async (NODE_ENV, own, options, expected) => {
-  vi.stubEnv("NODE_ENV", NODE_ENV);
-  expect(await environmentIn(own, options)).toBe(expected);
-});
+])(
+  "with NODE_ENV %s, %j of the server and %j of the app, the environment is %s",
+  async (NODE_ENV, own, options, expected) => {
+    vi.stubEnv("NODE_ENV", NODE_ENV);
+    expect(await environmentIn(own, options)).toBe(expected);
+  },
+);
 
 test("webhooks go where the app lets them, and otherwise where the server lets them", async () => {
   const received: string[] = [];
@@ -92,7 +107,8 @@ test("webhooks go where the app lets them, and otherwise where the server lets t
 });
 
 test("the app's token is one that it takes, over HTTP and in a Lambda function, until it has expired", async () => {
-  const server = () => buildServer({ features: [hooks], auth: { jwks: "https://a.example/keys", issuer: "us" } });
+  const server = () =>
+    buildServer({ features: [hooks], auth: { jwks: "https://a.example/keys", issuer: "us" } });
   const app = await startTestApp(server());
   try {
     const token = await app.token({ id: "ann", tenantId: "acme" }, { expiresInSeconds: 60 });
@@ -105,7 +121,9 @@ test("the app's token is one that it takes, over HTTP and in a Lambda function, 
     const bare = buildServer({ features: [hooks] });
     const event = lambdaEvent("httpApi", {
       path: "/who",
-      headers: { authorization: `Bearer ${await testToken(bare, { id: "bob", tenantId: "acme" })}` },
+      headers: {
+        authorization: `Bearer ${await testToken(bare, { id: "bob", tenantId: "acme" })}`,
+      },
     });
     expect(await lambdaHttp(bare)(event, lambdaContext())).toMatchObject({ statusCode: 200 });
   } finally {

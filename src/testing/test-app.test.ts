@@ -3,7 +3,11 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { waitFor } from "../../test/support/wait-for.ts";
-import { createSystemConfig, createTenantConfig, createUserConfig } from "../config/declare/declaration.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../config/declare/declaration.ts";
 import { createConfigResolver } from "../config/read/resolver.ts";
 import { currentContext } from "../context/ambient.ts";
 import { defineFeature } from "../declare/feature.ts";
@@ -20,7 +24,9 @@ const whole: StandardSchemaV1<number> = {
   "~standard": {
     version: 1,
     vendor: "test",
-    validate: () => ({ issues: [{ message: "whole" }, { message: "part", path: [{ key: "a" }, 0] }] }),
+    validate: () => ({
+      issues: [{ message: "whole" }, { message: "part", path: [{ key: "a" }, 0] }],
+    }),
   },
 };
 
@@ -32,13 +38,16 @@ const notes = defineFeature("notes", (r) => {
       rolesSeen: createTenantConfig("number", { computed: (ctx) => ctx.user.roles.length }),
       closed: createSystemConfig("boolean", { default: false }),
       computedLimit: createTenantConfig("number", {
-        computed: async (ctx) => ((await ctx.query("notes.limit.show" as never, {} as never)) as { limit: number }).limit,
+        computed: async (ctx) =>
+          ((await ctx.query("notes.limit.show" as never, {} as never)) as { limit: number }).limit,
       }),
     },
   });
   const stranger = createTenantConfig("number", { default: 1 });
   const table = r.table("notes", { partitionKey: "pk" });
-  r.query("limit.show", { handler: async (ctx) => reply({ limit: (ctx.user.tenantId ?? "").length }) });
+  r.query("limit.show", {
+    handler: async (ctx) => reply({ limit: (ctx.user.tenantId ?? "").length }),
+  });
   r.query("note.config", {
     route: "GET /notes/config",
     access: access.authenticated,
@@ -66,9 +75,12 @@ const notes = defineFeature("notes", (r) => {
   });
   r.query("note.bad", { output: z.number(), handler: async () => "text" as never });
   r.query("note.unknown-key", {
-    handler: (ctx) => ctx.config({ id: "notes:config:stranger", definition: stranger.definition } as never),
+    handler: (ctx) =>
+      ctx.config({ id: "notes:config:stranger", definition: stranger.definition } as never),
   });
-  r.query("note.frozen", { handler: async (ctx) => [Object.isFrozen(ctx), Object.isFrozen(currentContext())] });
+  r.query("note.frozen", {
+    handler: async (ctx) => [Object.isFrozen(ctx), Object.isFrozen(currentContext())],
+  });
   r.query("note.read", {
     route: "GET /notes/read",
     access: access.everyone,
@@ -78,10 +90,14 @@ const notes = defineFeature("notes", (r) => {
     },
   });
   r.query("note.no-handle", { handler: (ctx) => ctx.config(undefined as never) });
-  r.query("note.plain", { handler: async (ctx) => (await ctx.query("notes.note.value" as never, {} as never)) as never });
+  r.query("note.plain", {
+    handler: async (ctx) => (await ctx.query("notes.note.value" as never, {} as never)) as never,
+  });
   r.query("note.value", { input: z.object({}), handler: async () => ({ plain: true }) });
   r.query("note.whole", { output: whole, handler: async () => 1 as never });
-  r.query("note.unknown-query", { handler: (ctx) => ctx.query("notes.note.create" as never, {} as never) });
+  r.query("note.unknown-query", {
+    handler: (ctx) => ctx.query("notes.note.create" as never, {} as never),
+  });
   r.query("note.slow-read", {
     route: "GET /notes/slow",
     access: access.everyone,
@@ -120,38 +136,71 @@ describe("a test app", () => {
   });
 
   test("refuses a caller whom the route does not allow, and the log says whose request it was", async () => {
-    const response = await app.fetch("/notes", { as: { ...ann, roles: ["reader"] }, body: { text: "a" } });
+    const response = await app.fetch("/notes", {
+      as: { ...ann, roles: ["reader"] },
+      body: { text: "a" },
+    });
 
     expect([response.status, await response.json()]).toMatchObject([
       403,
       { error: "access_denied", message: "Access denied: roles(editor)" },
     ]);
     expect(app.logs).toContainEqual(
-      expect.objectContaining({ msg: "request.failed", status: 403, userId: "ann", tenantId: "acme" }),
+      expect.objectContaining({
+        msg: "request.failed",
+        status: 403,
+        userId: "ann",
+        tenantId: "acme",
+      }),
     );
   });
 
   test("sends a string body as it is", async () => {
-    const response = await app.fetch("/notes", { as: ann, body: "{", headers: { "content-type": "application/json" } });
+    const response = await app.fetch("/notes", {
+      as: ann,
+      body: "{",
+      headers: { "content-type": "application/json" },
+    });
 
     expect(response.status).toBe(400);
   });
 
   test("calls a handler without HTTP: its body, or its typed error", async () => {
-    expect(await app.call("notes.note.create", { text: "a" }, { as: ann, requestId: "r1" })).toEqual({ text: "a" });
-    await expect(app.call("notes.note.create", { text: 1 }, { as: ann })).rejects.toMatchObject({ status: 422 });
-    await expect(app.call("notes.note.create", { text: "a" }, { as: { ...ann, roles: [] } })).rejects.toMatchObject({
+    expect(
+      await app.call("notes.note.create", { text: "a" }, { as: ann, requestId: "r1" }),
+    ).toEqual({ text: "a" });
+    await expect(app.call("notes.note.create", { text: 1 }, { as: ann })).rejects.toMatchObject({
+      status: 422,
+    });
+    await expect(
+      app.call("notes.note.create", { text: "a" }, { as: { ...ann, roles: [] } }),
+    ).rejects.toMatchObject({
       status: 403,
     });
-    await expect(app.call("notes.note.create", { text: "a" })).rejects.toMatchObject({ status: 401 });
+    await expect(app.call("notes.note.create", { text: "a" })).rejects.toMatchObject({
+      status: 401,
+    });
     expect(await app.call("notes.limit.show")).toEqual({ limit: 0 });
-    await expect(app.call("notes.no.handler")).rejects.toThrow(/no feature of this server declares/);
+    await expect(app.call("notes.no.handler")).rejects.toThrow(
+      /no feature of this server declares/,
+    );
   });
 
   test("reads rows that the test wrote, at every scope, and counts the calls", async () => {
     const caller = { id: "bob", tenantId: "globex", roles: [] };
-    await app.rows.put({ scope: "tenant", tenantId: "globex", key: "notes:config:max-length", value: 77 });
-    await app.rows.put({ scope: "user", tenantId: "globex", userId: "bob", key: "notes:config:theme", value: "dark" });
+    await app.rows.put({
+      scope: "tenant",
+      tenantId: "globex",
+      key: "notes:config:max-length",
+      value: 77,
+    });
+    await app.rows.put({
+      scope: "user",
+      tenantId: "globex",
+      userId: "bob",
+      key: "notes:config:theme",
+      value: "dark",
+    });
     await app.rows.put({
       scope: "system",
       key: "notes:config:closed",
@@ -168,7 +217,9 @@ describe("a test app", () => {
     });
     expect((app.calls["BatchGetItem"] ?? 0) - before).toBe(1);
     app.clock.advance(61_000);
-    expect(await (await app.fetch("/notes/config", { as: caller })).json()).toMatchObject({ closed: false });
+    expect(await (await app.fetch("/notes/config", { as: caller })).json()).toMatchObject({
+      closed: false,
+    });
     await app.rows.put({
       scope: "tenant",
       tenantId: "globex",
@@ -177,12 +228,18 @@ describe("a test app", () => {
       version: 2,
       deleted: true,
     });
-    expect(await (await app.fetch("/notes/config", { as: caller })).json()).toMatchObject({ maxLength: 10 });
+    expect(await (await app.fetch("/notes/config", { as: caller })).json()).toMatchObject({
+      maxLength: 10,
+    });
   });
 
   test("refuses rows and times that make no sense", async () => {
-    await expect(app.rows.put({ scope: "tenant", key: "k", value: 1 })).rejects.toThrow(/needs a tenantId/);
-    await expect(app.rows.put({ scope: "user", tenantId: "t", key: "k", value: 1 })).rejects.toThrow(/needs a userId/);
+    await expect(app.rows.put({ scope: "tenant", key: "k", value: 1 })).rejects.toThrow(
+      /needs a tenantId/,
+    );
+    await expect(
+      app.rows.put({ scope: "user", tenantId: "t", key: "k", value: 1 }),
+    ).rejects.toThrow(/needs a userId/);
     expect(() => app.clock.advance(-1)).toThrow(RangeError);
     expect(() => app.clock.advance(0.5)).toThrow(RangeError);
   });
@@ -194,7 +251,9 @@ describe("a test app", () => {
     expect(ctx).toMatchObject({ requestId: "r7", user: ann });
     expect(await ctx.config(notes.config.maxLength)).toBe(10);
     expect(["signal" in ctx, ctx.request]).toEqual([false, undefined]);
-    expect(app.logs).toContainEqual(expect.objectContaining({ msg: "mine", requestId: "r7", handler: "notes.note.config" }));
+    expect(app.logs).toContainEqual(
+      expect.objectContaining({ msg: "mine", requestId: "r7", handler: "notes.note.config" }),
+    );
     expect((await app.ctx({ id: "x", tenantId: "y" })).user.roles).toEqual([]);
   });
 
@@ -202,7 +261,13 @@ describe("a test app", () => {
     const { db } = await app.ctx(ann);
     const resolver = createConfigResolver({ appOverrides: { "notes:config:theme": "dark" } });
     const explain = (name: keyof typeof notes.config, tenantId: string, userId: string) =>
-      resolver.getWithSource(notes.config[name].id, notes.config[name].definition, tenantId, userId, db);
+      resolver.getWithSource(
+        notes.config[name].id,
+        notes.config[name].definition,
+        tenantId,
+        userId,
+        db,
+      );
 
     expect(await explain("computedLimit", "four", "x")).toEqual({ value: 4, source: "computed" });
     expect(await explain("rolesSeen", "four", "x")).toEqual({ value: 0, source: "computed" });
@@ -246,7 +311,10 @@ describe("a test app", () => {
           authorizer: { jwt: { claims: { sub: "bob", tenantId: "globex" } } },
         },
       };
-      const { body, statusCode } = (await http(event as never, {} as never)) as { body: string; statusCode: number };
+      const { body, statusCode } = (await http(event as never, {} as never)) as {
+        body: string;
+        statusCode: number;
+      };
       expect([statusCode, JSON.parse(body).theme]).toEqual([200, "dark"]);
     } finally {
       process.env = saved;
@@ -261,7 +329,9 @@ describe("a test app", () => {
       claims: { tenant: "org" },
     };
     const own = await startTestApp(buildServer({ features: [notes], auth }));
-    const single = await startTestApp(buildServer({ features: [notes], auth: { ...auth, audience: "one" } }));
+    const single = await startTestApp(
+      buildServer({ features: [notes], auth: { ...auth, audience: "one" } }),
+    );
     try {
       expect((await own.fetch("/notes/config", { as: ann })).status).toBe(200);
       expect((await single.fetch("/notes/config", { as: ann })).status).toBe(200);
@@ -289,7 +359,8 @@ describe("faults", () => {
     app.faults.after("BatchGetItem", 3).loseAnswer();
     app.faults.before("BatchGetItem", 4).delay(1);
 
-    const read = async (tenantId: string) => (await app.ctx({ id: "x", tenantId })).config(notes.config.maxLength);
+    const read = async (tenantId: string) =>
+      (await app.ctx({ id: "x", tenantId })).config(notes.config.maxLength);
     expect(await read("one")).toBe(10);
     await expect(read("two")).rejects.toMatchObject({ cause: { name: "ThrottlingException" } });
     await expect(read("two")).rejects.toMatchObject({ cause: { code: "ECONNRESET" } });
@@ -312,7 +383,12 @@ describe("faults", () => {
     app.faults.before("BatchGetItem", 1).fail("ThrottlingException");
     expect(await ctx.config(notes.config.maxLength)).toBe(21);
     expect(app.logs.filter(({ msg }) => msg === "config.stale")).toEqual([
-      expect.objectContaining({ requestId: "stale-1", tenantId: "initech", key: row.key, level: "warn" }),
+      expect.objectContaining({
+        requestId: "stale-1",
+        tenantId: "initech",
+        key: row.key,
+        level: "warn",
+      }),
     ]);
     expect(await ctx.config(notes.config.maxLength)).toBe(21);
     expect(app.calls["BatchGetItem"]).toBe(before + 2);
@@ -321,7 +397,12 @@ describe("faults", () => {
   test("a write of another process is seen after ttlMs, as soon as the refresh has arrived", async () => {
     const ctx = await app.ctx({ id: "gav", tenantId: "hooli" });
     expect(await ctx.config(notes.config.maxLength)).toBe(10);
-    const Item = { pk: "config#tenant#hooli", sk: "notes:config:max-length", value: 33, version: 1 };
+    const Item = {
+      pk: "config#tenant#hooli",
+      sk: "notes:config:max-length",
+      value: 33,
+      version: 1,
+    };
     await ctx.db.send(new PutCommand({ TableName: "keelson-config", Item }));
     expect(await ctx.config(notes.config.maxLength)).toBe(10);
     app.clock.advance(5_000);
@@ -354,9 +435,15 @@ describe("a ctx", () => {
   });
 
   test("knows only keys and queries of its own server", async () => {
-    await expect(app.call("notes.note.unknown-key")).rejects.toThrow(/notes:config:stranger is declared by no feature/);
-    await expect(app.call("notes.note.no-handle")).rejects.toThrow(/undefined is declared by no feature/);
-    await expect(app.call("notes.note.unknown-query")).rejects.toThrow(/declares the query notes.note.create/);
+    await expect(app.call("notes.note.unknown-key")).rejects.toThrow(
+      /notes:config:stranger is declared by no feature/,
+    );
+    await expect(app.call("notes.note.no-handle")).rejects.toThrow(
+      /undefined is declared by no feature/,
+    );
+    await expect(app.call("notes.note.unknown-query")).rejects.toThrow(
+      /declares the query notes.note.create/,
+    );
   });
 
   test("has a db whose calls carry the signal, and refuse to start once it is aborted", async () => {
@@ -383,7 +470,9 @@ describe("a ctx", () => {
     expect(await response).toBe("gone");
     await expect
       .poll(() => app.logs)
-      .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", requestId: "left" }));
+      .toContainEqual(
+        expect.objectContaining({ level: "warn", msg: "request.aborted", requestId: "left" }),
+      );
   });
 
   test("cannot be changed, and neither can the ambient context", async () => {
@@ -391,16 +480,24 @@ describe("a ctx", () => {
   });
 
   test("of a request whose ID is not acceptable has one of its own, and the log says how long the other was", async () => {
-    const response = await app.fetch("/notes/config", { as: ann, headers: { "x-request-id": "no spaces, please" } });
+    const response = await app.fetch("/notes/config", {
+      as: ann,
+      headers: { "x-request-id": "no spaces, please" },
+    });
 
     expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
-    expect(app.logs).toContainEqual(expect.objectContaining({ level: "warn", msg: "request_id.rejected", length: 17 }));
+    expect(app.logs).toContainEqual(
+      expect.objectContaining({ level: "warn", msg: "request_id.rejected", length: 17 }),
+    );
   });
 
   test("never comes to be for a path that cannot be decoded", async () => {
     const response = await app.fetch("/notes/%zz", { as: ann });
 
-    expect([response.status, await response.json()]).toMatchObject([400, { error: "malformed_request" }]);
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: "malformed_request" },
+    ]);
   });
 
   test("has a db that the SDK's paginators take for a client", async () => {
@@ -429,10 +526,10 @@ describe("a ctx", () => {
     expect(preflight.headers.get("access-control-allow-methods")).toBe("OPTIONS, POST");
     expect(plain.headers.get("allow")).toBe("OPTIONS, POST");
     expect(plain.headers.get("access-control-allow-methods")).toBeNull();
-    expect([refused.status, refused.headers.get("access-control-allow-origin"), refused.headers.get("vary")]).toEqual([
-      401,
-      origin,
-      "Accept, Origin",
-    ]);
+    expect([
+      refused.status,
+      refused.headers.get("access-control-allow-origin"),
+      refused.headers.get("vary"),
+    ]).toEqual([401, origin, "Accept, Origin"]);
   });
 });

@@ -54,7 +54,10 @@ export interface TestApp {
   /** Calls a handler without HTTP; returns its body or throws its typed error. */
   call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
   /** The `ctx` that a write's handler would get. Nothing ends it: what it publishes or commits is stored with the call. */
-  ctx(caller: Caller, options?: { readonly requestId?: string; readonly handler?: string }): Promise<PipelineContext>;
+  ctx(
+    caller: Caller,
+    options?: { readonly requestId?: string; readonly handler?: string },
+  ): Promise<PipelineContext>;
   readonly rows: {
     /** Writes a configuration row unchecked; this app's next read sees it. */
     put(row: TestRow): Promise<void>;
@@ -209,17 +212,26 @@ async function startOn(
     },
     ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
       const { runtime, adapters } = await running();
-      return runInScope(runtime, { headers: headersOf(requestId), signal: undefined }, async (scope) => {
-        scope.handler = handler;
-        scope.user = userOf(caller);
-        return testContext(scope, adapters);
-      });
+      return runInScope(
+        runtime,
+        { headers: headersOf(requestId), signal: undefined },
+        async (scope) => {
+          scope.handler = handler;
+          scope.user = userOf(caller);
+          return testContext(scope, adapters);
+        },
+      );
     },
     rows: {
       put: async (row) => {
         const { runtime } = await running();
         const { pk, sk, ...stored } = itemOf(row, clock);
-        await rowsDatabase.send(new PutCommand({ TableName: runtime.tableName(configTable.name), Item: { pk, sk, ...stored } }));
+        await rowsDatabase.send(
+          new PutCommand({
+            TableName: runtime.tableName(configTable.name),
+            Item: { pk, sk, ...stored },
+          }),
+        );
         const renamed = successorOf(sk, runtime.server.registry);
         if (renamed === undefined) runtime.configRows.notePut(pk, sk, stored);
         else runtime.configRows.invalidate(pk, renamed.id);
@@ -233,7 +245,10 @@ async function startOn(
     },
     settled: async () => {
       const process = await running();
-      return untilCrash(process, settle(process, { clock, sinceMs, waitMs: stack.waitMs, mostMs: stack.mostMs, maxSteps }));
+      return untilCrash(
+        process,
+        settle(process, { clock, sinceMs, waitMs: stack.waitMs, mostMs: stack.mostMs, maxSteps }),
+      );
     },
     calls,
     clock,
@@ -248,6 +263,9 @@ async function startOn(
   return { app, sequence };
 }
 
-function credentialsOf({ AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" }: Readonly<Record<string, string>>) {
+function credentialsOf({
+  AWS_ACCESS_KEY_ID = "",
+  AWS_SECRET_ACCESS_KEY = "",
+}: Readonly<Record<string, string>>) {
   return { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
 }

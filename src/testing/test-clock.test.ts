@@ -33,13 +33,20 @@ async function leaseAfter(
   work: () => void,
 ): Promise<{ leftMs: () => Promise<number>; end(): Promise<number> }> {
   [held, began] = [Promise.withResolvers(), Promise.withResolvers()];
-  const answer = app.fetch("/works", { method: "POST", body: {}, as: ann, headers: { "x-request-id": requestId } });
+  const answer = app.fetch("/works", {
+    method: "POST",
+    body: {},
+    as: ann,
+    headers: { "x-request-id": requestId },
+  });
   await began.promise;
   work();
   const { db } = await app.ctx(ann);
   return {
     leftMs: async () => {
-      const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-once", ConsistentRead: true }));
+      const { Items = [] } = await db.send(
+        new ScanCommand({ TableName: "keelson-once", ConsistentRead: true }),
+      );
       const claim = Items.find(({ status }) => status === "INPROGRESS");
       return Number(claim?.["in_progress_expiration"]) - app.clock.now();
     },

@@ -11,7 +11,9 @@ import { causeOf } from "../run/write.ts";
  * once.
  */
 export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
-  const runAlone = async <Result>(handle: (ctx: PipelineContext) => Promise<Result>): Promise<Result> => {
+  const runAlone = async <Result>(
+    handle: (ctx: PipelineContext) => Promise<Result>,
+  ): Promise<Result> => {
     const answer = { status: 204, headers: {}, cookies: [], body: undefined };
     let result: Result | undefined;
     await run<unknown>(scope, adapters, {
@@ -29,7 +31,8 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
   const effects: Effects = {
     // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
-    enqueue: (name, payload, options) => runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
+    enqueue: (name, payload, options) =>
+      runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
     unschedule: (jobId) => runAlone((ctx) => ctx.unschedule(jobId)),
     step: (name, options, call) => runAlone((ctx) => ctx.step(name, options, call)),
     deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),

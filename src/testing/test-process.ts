@@ -30,7 +30,8 @@ export interface TestProcess {
 }
 
 /** What a test process runs on. */
-export interface TestProcessOptions extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
+export interface TestProcessOptions
+  extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
   readonly clock: Clock;
   readonly timers: TestTimers;
   readonly variables: Readonly<Record<string, string>>;
@@ -43,7 +44,10 @@ export interface TestProcessOptions extends Pick<RuntimeOptions, "auth" | "devel
 const closeMs = 10_000;
 
 /** Starts a process. */
-export async function startTestProcess(server: Server, options: TestProcessOptions): Promise<TestProcess> {
+export async function startTestProcess(
+  server: Server,
+  options: TestProcessOptions,
+): Promise<TestProcess> {
   const { variables, logs, watch, recorded, timers, ...rest } = options;
   const life = new AbortController();
   const runtime = createRuntime(server, {
@@ -58,7 +62,10 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
       const opened = await openChecked(runtime, variables, "create");
       watch(opened.database, life.signal);
       if (opened.parameters !== undefined) watch(opened.parameters, life.signal);
-      return { ...opened, messaging: recordMessaging(opened.messaging, { ...options, life: life.signal }) };
+      return {
+        ...opened,
+        messaging: recordMessaging(opened.messaging, { ...options, life: life.signal }),
+      };
     },
   });
   recordDeliveries(runtime, recorded);
@@ -93,7 +100,10 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
 }
 
 /** What `work` comes to; a CrashError as soon as its process crashed. */
-export function untilCrash<Result>({ signal }: TestProcess, work: Promise<Result>): Promise<Result> {
+export function untilCrash<Result>(
+  { signal }: TestProcess,
+  work: Promise<Result>,
+): Promise<Result> {
   return new Promise((resolve, reject) => {
     const crashed = () => reject(signal.reason);
     signal.addEventListener("abort", crashed);

@@ -18,7 +18,10 @@ export interface TestRow {
 }
 
 /** The item of the configuration table that a row is. */
-export function itemOf({ scope, tenantId, userId, key, value, version = 1, expiresAt, deleted }: TestRow, clock: TestClock) {
+export function itemOf(
+  { scope, tenantId, userId, key, value, version = 1, expiresAt, deleted }: TestRow,
+  clock: TestClock,
+) {
   return {
     pk: partitionOf(scope, tenantId, userId),
     sk: key,
@@ -31,9 +34,14 @@ export function itemOf({ scope, tenantId, userId, key, value, version = 1, expir
   };
 }
 
-function partitionOf(scope: ConfigScope, tenantId: string | undefined, userId: string | undefined): string {
+function partitionOf(
+  scope: ConfigScope,
+  tenantId: string | undefined,
+  userId: string | undefined,
+): string {
   if (scope === "system") return systemPartition();
-  if (tenantId === undefined) throw new TypeError(`app.rows.put: a row of scope ${scope} needs a tenantId`);
+  if (tenantId === undefined)
+    throw new TypeError(`app.rows.put: a row of scope ${scope} needs a tenantId`);
   if (scope === "tenant") return tenantPartition(tenantId);
   if (userId === undefined) throw new TypeError("app.rows.put: a row of scope user needs a userId");
   return userPartition(tenantId, userId);

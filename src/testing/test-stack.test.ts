@@ -23,7 +23,11 @@ test("where an emulator is named, each app has tables of its own there, which go
   const server = buildServer({ features: [orders] });
   const apps = [await startTestApp(server), await startTestApp(server)];
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  const database = await openDatabase({ endpoint: stack.endpoint, region: "us-east-1", credentials });
+  const database = await openDatabase({
+    endpoint: stack.endpoint,
+    region: "us-east-1",
+    credentials,
+  });
   const namesOf = async () => (await database.send(new ListTablesCommand())).TableNames ?? [];
   const names = apps.map(({ env }) => env["KEELSON_TABLE_ORDER_LINES"]);
   expect(new Set(names).size).toBe(2);

@@ -22,7 +22,11 @@ export interface TestStack extends EmbeddedStack {
 export async function startTestStack(server: Server): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];
   if (!endpoint)
-    return { ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })), waitMs: 5, mostMs: Number.POSITIVE_INFINITY };
+    return {
+      ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })),
+      waitMs: 5,
+      mostMs: Number.POSITIVE_INFINITY,
+    };
   const suffix = crypto.randomUUID().slice(0, 8);
   const names = allTables(serverInternals(server).registry).map(({ name }) => name);
   const tables = names.map((name) => [tableVariable(name), `test-${suffix}-${name}`] as const);
@@ -47,11 +51,15 @@ export async function startTestStack(server: Server): Promise<TestStack> {
   };
 }
 
-async function deleteTables(endpoint: string, tables: readonly (readonly [string, string])[]): Promise<void> {
+async function deleteTables(
+  endpoint: string,
+  tables: readonly (readonly [string, string])[],
+): Promise<void> {
   const { DeleteTableCommand } = await import("@aws-sdk/client-dynamodb");
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
   const database = await openDatabase({ endpoint, region: "us-east-1", credentials });
   // One that was never made, or is gone already, is no concern of the test.
-  for (const [, TableName] of tables) await database.send(new DeleteTableCommand({ TableName })).catch(() => undefined);
+  for (const [, TableName] of tables)
+    await database.send(new DeleteTableCommand({ TableName })).catch(() => undefined);
   database.destroy();
 }

@@ -16,12 +16,22 @@ export interface TestTokenOptions {
  * @example
  * const authorization = `Bearer ${await testToken(server, { id: "ann", tenantId: "acme" })}`;
  */
-export async function testToken(server: Server, caller: Caller, options: TestTokenOptions = {}): Promise<string> {
+export async function testToken(
+  server: Server,
+  caller: Caller,
+  options: TestTokenOptions = {},
+): Promise<string> {
   const { auth = {} } = serverInternals(server).options;
-  const secret = auth.jwks === undefined ? (auth.secret ?? process.env["KEELSON_AUTH_SECRET"]) : undefined;
+  const secret =
+    auth.jwks === undefined ? (auth.secret ?? process.env["KEELSON_AUTH_SECRET"]) : undefined;
   if (!secret) {
-    const why = auth.jwks === undefined ? "the server has no `auth.secret`" : "only its issuer signs for `auth.jwks`";
-    throw new Error(`testToken: ${why}; set KEELSON_AUTH_SECRET instead, or take the token of a test app, app.token(caller)`);
+    const why =
+      auth.jwks === undefined
+        ? "the server has no `auth.secret`"
+        : "only its issuer signs for `auth.jwks`";
+    throw new Error(
+      `testToken: ${why}; set KEELSON_AUTH_SECRET instead, or take the token of a test app, app.token(caller)`,
+    );
   }
   return signToken({ ...tokenOf(caller, { ...auth, secret }), ...options }, systemClock);
 }

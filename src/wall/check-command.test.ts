@@ -22,10 +22,18 @@ const forms: readonly [string, (text: string) => Value][] = [
   ["document", (text) => text],
   ["marshalled", (text) => ({ S: text })],
 ];
-const tables = ["prod-files", arn, arn.replace("aws", "aws-cn").replace("eu-central-1", "cn-north-1")];
+const tables = [
+  "prod-files",
+  arn,
+  arn.replace("aws", "aws-cn").replace("eu-central-1", "cn-north-1"),
+];
 
 /** Every command that touches a row, of a tenant whose keys begin with `of`. */
-function commandsOf(of: string, TableName: string, as: (text: string) => Value): readonly [string, object][] {
+function commandsOf(
+  of: string,
+  TableName: string,
+  as: (text: string) => Value,
+): readonly [string, object][] {
   const Key = { pk: as(`${of}/files`), sk: as("1") };
   const owner = as(`${of}/ann`);
   const Item = { ...Key, owner };
@@ -40,7 +48,11 @@ function commandsOf(of: string, TableName: string, as: (text: string) => Value):
     ExpressionAttributeNames: { "#pk": "pk" },
     ExpressionAttributeValues: { ":pk": as(`${of}/files`) },
   };
-  const byOwner = { IndexName: "byOwner", KeyConditionExpression: "owner = :o", ExpressionAttributeValues: { ":o": owner } };
+  const byOwner = {
+    IndexName: "byOwner",
+    KeyConditionExpression: "owner = :o",
+    ExpressionAttributeValues: { ":o": owner },
+  };
   return [
     ["GetItem", { TableName, Key }],
     ["PutItem", { TableName, Item }],
@@ -52,39 +64,81 @@ function commandsOf(of: string, TableName: string, as: (text: string) => Value):
     ["Query", { TableName, ...byKey, ExclusiveStartKey: Key }],
     ["Query", { TableName, ...byOwner }],
     ["Query", { TableName, ...byOwner, ExclusiveStartKey: Item }],
-    ["BatchGetItem", { RequestItems: { other: { Keys: [{ id: as("1") }] }, [TableName]: { Keys: [Key] } } }],
+    [
+      "BatchGetItem",
+      { RequestItems: { other: { Keys: [{ id: as("1") }] }, [TableName]: { Keys: [Key] } } },
+    ],
     ["BatchWriteItem", { RequestItems: { [TableName]: [{ PutRequest: { Item } }] } }],
-    ["BatchWriteItem", { RequestItems: { other: [{ PutRequest: { Item: {} } }], [TableName]: [{ DeleteRequest: { Key } }] } }],
-    ["TransactGetItems", { TransactItems: [{ Get: { TableName: "other", Key: {} } }, { Get: { TableName, Key } }] }],
+    [
+      "BatchWriteItem",
+      {
+        RequestItems: {
+          other: [{ PutRequest: { Item: {} } }],
+          [TableName]: [{ DeleteRequest: { Key } }],
+        },
+      },
+    ],
+    [
+      "TransactGetItems",
+      { TransactItems: [{ Get: { TableName: "other", Key: {} } }, { Get: { TableName, Key } }] },
+    ],
     ["TransactWriteItems", { TransactItems: [{ Put: { TableName, Item } }] }],
-    ["TransactWriteItems", { TransactItems: [{ Put: undefined, Update: { TableName, ...update } }] }],
-    ["TransactWriteItems", { TransactItems: [{ Delete: { TableName, Key } }], ClientRequestToken: "t" }],
     [
       "TransactWriteItems",
-      { TransactItems: [{ ConditionCheck: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } }] },
+      { TransactItems: [{ Put: undefined, Update: { TableName, ...update } }] },
+    ],
+    [
+      "TransactWriteItems",
+      { TransactItems: [{ Delete: { TableName, Key } }], ClientRequestToken: "t" },
+    ],
+    [
+      "TransactWriteItems",
+      {
+        TransactItems: [
+          { ConditionCheck: { TableName, Key, ConditionExpression: "attribute_exists(pk)" } },
+        ],
+      },
     ],
   ];
 }
 
 const cases = tables.flatMap((table) =>
   forms.flatMap(([form, as]) =>
-    commandsOf("acme", table, as).map(([operation], index) => ({ table, form, as, operation, index })),
+    commandsOf("acme", table, as).map(([operation], index) => ({
+      table,
+      form,
+      as,
+      operation,
+      index,
+    })),
   ),
 );
 
-test.each(cases)("$operation ($index, $form, $table): own rows pass, another tenant's do not", ({ table, as, index }) => {
-  const command = (of: string) => commandsOf(of, table, as)[index] as [string, object];
-  expect(refusalOf(...command("acme"))).toBeUndefined();
-  for (const other of ["globex", "acme2", "acm", "ACME", ""]) {
-    expect(refusalOf(...command(other))).toEqual({ table: "files", reason: expect.stringContaining("tenant") });
-  }
-  expect(check(...command("acme"), undefined)).toEqual({ table: "files", reason: "the run has no tenant" });
-});
+test.each(cases)(
+  "$operation ($index, $form, $table): own rows pass, another tenant's do not",
+  ({ table, as, index }) => {
+    const command = (of: string) => commandsOf(of, table, as)[index] as [string, object];
+    expect(refusalOf(...command("acme"))).toBeUndefined();
+    for (const other of ["globex", "acme2", "acm", "ACME", ""]) {
+      expect(refusalOf(...command(other))).toEqual({
+        table: "files",
+        reason: expect.stringContaining("tenant"),
+      });
+    }
+    expect(check(...command("acme"), undefined)).toEqual({
+      table: "files",
+      reason: "the run has no tenant",
+    });
+  },
+);
 
-test.each(commandsOf("globex", "prod-orders", (text) => text))("%s on a table without tenants passes, %j", (operation, input) => {
-  expect(refusalOf(operation, input)).toBeUndefined();
-  expect(check(operation, input, undefined)).toBeUndefined();
-});
+test.each(commandsOf("globex", "prod-orders", (text) => text))(
+  "%s on a table without tenants passes, %j",
+  (operation, input) => {
+    expect(refusalOf(operation, input)).toBeUndefined();
+    expect(check(operation, input, undefined)).toBeUndefined();
+  },
+);
 
 test.each([
   "ExecuteStatement",
@@ -100,7 +154,10 @@ test.each([
   "",
 ])("%s is refused, whatever its table", (operation) => {
   for (const TableName of ["prod-files", "prod-orders", undefined]) {
-    expect(refusalOf(operation, { TableName })).toEqual({ table: undefined, reason: "only commands on items can be checked" });
+    expect(refusalOf(operation, { TableName })).toEqual({
+      table: undefined,
+      reason: "only commands on items can be checked",
+    });
   }
 });
 
@@ -125,7 +182,12 @@ const update = (UpdateExpression: string, rest: object = {}) => ({
   Key,
   UpdateExpression,
   ExpressionAttributeNames: { "#o": "owner", "#n": "name", "#": 7 },
-  ExpressionAttributeValues: { ":own": "acme/ann", ":other": "globex/gil", ":n": { N: "1" }, ":two": { S: "acme/a", N: "1" } },
+  ExpressionAttributeValues: {
+    ":own": "acme/ann",
+    ":other": "globex/gil",
+    ":n": { N: "1" },
+    ":two": { S: "acme/a", N: "1" },
+  },
   ...rest,
 });
 
@@ -160,40 +222,96 @@ test.each<[string, string]>([
 ])("the update %s plants no row in an index: %s", (expression, reason) => {
   expect(refusalOf("UpdateItem", update(expression))).toEqual({ table: "files", reason });
   const item = { Update: update(expression) };
-  expect(refusalOf("TransactWriteItems", { TransactItems: [item] })).toEqual({ table: "files", reason });
+  expect(refusalOf("TransactWriteItems", { TransactItems: [item] })).toEqual({
+    table: "files",
+    reason,
+  });
 });
 
 test.each<[string, object, string]>([
-  ["PutItem", { TableName, Item: { ...Key, owner: "globex/gil" } }, "owner does not begin with the tenant"],
+  [
+    "PutItem",
+    { TableName, Item: { ...Key, owner: "globex/gil" } },
+    "owner does not begin with the tenant",
+  ],
   ["PutItem", { TableName, Item: { ...Key, owner: null } }, "owner does not begin with the tenant"],
-  ["PutItem", { TableName, Item: { sk: "1", owner: "acme/ann" } }, "pk does not begin with the tenant"],
-  ["PutItem", { TableName, Item: { ...Key, state: ["acme/"] } }, "state does not begin with the tenant"],
+  [
+    "PutItem",
+    { TableName, Item: { sk: "1", owner: "acme/ann" } },
+    "pk does not begin with the tenant",
+  ],
+  [
+    "PutItem",
+    { TableName, Item: { ...Key, state: ["acme/"] } },
+    "state does not begin with the tenant",
+  ],
   ["PutItem", { TableName }, "the command cannot be read"],
   ["PutItem", { TableName, Item: Key, Expected: {} }, "the parameter Expected cannot be checked"],
   ["GetItem", { TableName, Key: ["acme/"] }, "the command cannot be read"],
   ["GetItem", { TableName, Key: { pk: { B: "acme/" } } }, "pk does not begin with the tenant"],
   ["GetItem", { TableName, Key: { pk: { S: 7 } } }, "pk does not begin with the tenant"],
-  ["UpdateItem", update("SET owner = :own", { ExpressionAttributeValues: undefined }), "owner does not begin with the tenant"],
-  ["UpdateItem", update("SET #o = :own", { ExpressionAttributeNames: undefined }), "its UpdateExpression names no attribute"],
+  [
+    "UpdateItem",
+    update("SET owner = :own", { ExpressionAttributeValues: undefined }),
+    "owner does not begin with the tenant",
+  ],
+  [
+    "UpdateItem",
+    update("SET #o = :own", { ExpressionAttributeNames: undefined }),
+    "its UpdateExpression names no attribute",
+  ],
   ["UpdateItem", { TableName, Key, UpdateExpression: 7 }, "its UpdateExpression cannot be read"],
-  ["UpdateItem", { TableName, Key, AttributeUpdates: {} }, "the parameter AttributeUpdates cannot be checked"],
+  [
+    "UpdateItem",
+    { TableName, Key, AttributeUpdates: {} },
+    "the parameter AttributeUpdates cannot be checked",
+  ],
   ["Query", { ...byKey, KeyConditionExpression: "pk = :x" }, "pk does not begin with the tenant"],
-  ["Query", { ...byKey, KeyConditionExpression: "pk = :pk AND pk = :x" }, "pk does not begin with the tenant"],
-  ["Query", { ...byKey, KeyConditionExpression: "pk = :pk AND pk > :pk" }, "pk does not begin with the tenant"],
-  ["Query", { ...byKey, KeyConditionExpression: "begins_with(pk, :pk)" }, "pk does not begin with the tenant"],
+  [
+    "Query",
+    { ...byKey, KeyConditionExpression: "pk = :pk AND pk = :x" },
+    "pk does not begin with the tenant",
+  ],
+  [
+    "Query",
+    { ...byKey, KeyConditionExpression: "pk = :pk AND pk > :pk" },
+    "pk does not begin with the tenant",
+  ],
+  [
+    "Query",
+    { ...byKey, KeyConditionExpression: "begins_with(pk, :pk)" },
+    "pk does not begin with the tenant",
+  ],
   ["Query", { ...byKey, KeyConditionExpression: "sk = :pk" }, "it has no condition on pk"],
-  ["Query", { ...byKey, KeyConditionExpression: "pk = :pk OR pk = :x" }, "its KeyConditionExpression cannot be read"],
+  [
+    "Query",
+    { ...byKey, KeyConditionExpression: "pk = :pk OR pk = :x" },
+    "its KeyConditionExpression cannot be read",
+  ],
   ["Query", { ...byKey, IndexName: "byOwner" }, "it has no condition on owner"],
   ["Query", { ...byKey, IndexName: "bySize" }, "its index is not declared"],
   ["Query", { TableName, KeyConditions: {} }, "the parameter KeyConditions cannot be checked"],
   ["Query", { TableName }, "its KeyConditionExpression cannot be read"],
   ["Query", { ...byKey, QueryFilter: {} }, "the parameter QueryFilter cannot be checked"],
-  ["Query", { ...byKey, ExclusiveStartKey: { pk: "globex/files", sk: "1" } }, "its ExclusiveStartKey is not one of this tenant"],
-  ["Query", { ...byKey, ExclusiveStartKey: {} }, "its ExclusiveStartKey is not one of this tenant"],
-  ["Query", { ...byKey, ExclusiveStartKey: null }, "its ExclusiveStartKey is not one of this tenant"],
   [
     "Query",
-    { ...byKey, IndexName: "byOwner", KeyConditionExpression: "owner = :pk", ExclusiveStartKey: { ...Key, owner: "globex/gil" } },
+    { ...byKey, ExclusiveStartKey: { pk: "globex/files", sk: "1" } },
+    "its ExclusiveStartKey is not one of this tenant",
+  ],
+  ["Query", { ...byKey, ExclusiveStartKey: {} }, "its ExclusiveStartKey is not one of this tenant"],
+  [
+    "Query",
+    { ...byKey, ExclusiveStartKey: null },
+    "its ExclusiveStartKey is not one of this tenant",
+  ],
+  [
+    "Query",
+    {
+      ...byKey,
+      IndexName: "byOwner",
+      KeyConditionExpression: "owner = :pk",
+      ExclusiveStartKey: { ...Key, owner: "globex/gil" },
+    },
     "its ExclusiveStartKey is not one of this tenant",
   ],
   [
@@ -210,7 +328,11 @@ test.each<[string, object, string]>([
   ],
   ["BatchWriteItem", { RequestItems: { [TableName]: [{}] } }, "the command cannot be read"],
   ["BatchWriteItem", { RequestItems: { [TableName]: [7] } }, "the command cannot be read"],
-  ["BatchWriteItem", { RequestItems: { [TableName]: [{ PutRequest: 7 }] } }, "the command cannot be read"],
+  [
+    "BatchWriteItem",
+    { RequestItems: { [TableName]: [{ PutRequest: 7 }] } },
+    "the command cannot be read",
+  ],
 ])("%s with %j is refused: %s", (operation, input, reason) => {
   expect(refusalOf(operation, input)).toEqual({ table: "files", reason });
 });
@@ -226,17 +348,20 @@ test.each<[string, unknown]>([
   ["TransactWriteItems", { TransactItems: [{ Upsert: { TableName, Key } }] }],
   ["TransactWriteItems", { TransactItems: [null] }],
 ])("%s with %j cannot be read, and is refused whatever the table", (operation, input) => {
-  expect(refusalOf(operation, input)).toEqual({ table: undefined, reason: expect.stringContaining("cannot be read") });
+  expect(refusalOf(operation, input)).toEqual({
+    table: undefined,
+    reason: expect.stringContaining("cannot be read"),
+  });
 });
 
 test("a table is known by its name and by an ARN of any account", () => {
-  expect([tableOf("a.b_c-1"), tableOf(arn), tableOf("a/b"), tableOf("arn:x"), tableOf(null)]).toEqual([
-    "a.b_c-1",
-    "prod-files",
-    undefined,
-    undefined,
-    undefined,
-  ]);
+  expect([
+    tableOf("a.b_c-1"),
+    tableOf(arn),
+    tableOf("a/b"),
+    tableOf("arn:x"),
+    tableOf(null),
+  ]).toEqual(["a.b_c-1", "prod-files", undefined, undefined, undefined]);
 });
 
 test("expressions that are made anew each time are checked like the others", () => {

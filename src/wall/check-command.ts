@@ -22,14 +22,19 @@ export interface Refusal {
  * Checks the input of an operation such as `GetItem` for the tenant whose keys begin with `prefix`: it is `undefined` in a run
  * without tenant.
  */
-export type CommandCheck = (operation: string, input: unknown, prefix: string | undefined) => Refusal | undefined;
+export type CommandCheck = (
+  operation: string,
+  input: unknown,
+  prefix: string | undefined,
+) => Refusal | undefined;
 
 /** Creates the check of a server's walled tables, by their physical names. */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>): CommandCheck {
   const parse = createExpressions();
   return (operation, input, prefix) => {
     const check = operations.get(operation);
-    if (check === undefined) return { table: undefined, reason: "only commands on items can be checked" };
+    if (check === undefined)
+      return { table: undefined, reason: "only commands on items can be checked" };
     return check(isRecord(input) ? input : {}, { tables, prefix, parse });
   };
 }
@@ -43,9 +48,19 @@ interface Rules {
 }
 
 type OperationCheck = (input: Fields, rules: Rules) => Refusal | undefined;
-type TableCheck = (input: Fields, table: WalledTable, prefix: string, parse: Expressions) => string | undefined;
+type TableCheck = (
+  input: Fields,
+  table: WalledTable,
+  prefix: string,
+  parse: Expressions,
+) => string | undefined;
 
-const shared = ["TableName", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ExpressionAttributeNames"];
+const shared = [
+  "TableName",
+  "ReturnConsumedCapacity",
+  "ReturnItemCollectionMetrics",
+  "ExpressionAttributeNames",
+];
 const written = [
   ...shared,
   "ExpressionAttributeValues",
@@ -55,12 +70,19 @@ const written = [
 ];
 const read = [...shared, "AttributesToGet", "ConsistentRead", "ProjectionExpression"];
 
-const getItem = within([...read, "Key"], (input, table, prefix) => keyProblem(input["Key"], table, prefix));
-const putItem = within([...written, "Item"], (input, table, prefix) => itemProblem(input["Item"], table, prefix));
-const deleteItem = within([...written, "Key"], (input, table, prefix) => keyProblem(input["Key"], table, prefix));
+const getItem = within([...read, "Key"], (input, table, prefix) =>
+  keyProblem(input["Key"], table, prefix),
+);
+const putItem = within([...written, "Item"], (input, table, prefix) =>
+  itemProblem(input["Item"], table, prefix),
+);
+const deleteItem = within([...written, "Key"], (input, table, prefix) =>
+  keyProblem(input["Key"], table, prefix),
+);
 const updateItem = within(
   [...written, "Key", "UpdateExpression"],
-  (input, table, prefix, parse) => itemProblem(input["Key"], table, prefix) ?? updateProblem(input, table, prefix, parse.update),
+  (input, table, prefix, parse) =>
+    itemProblem(input["Key"], table, prefix) ?? updateProblem(input, table, prefix, parse.update),
 );
 const query = within(
   [
@@ -118,23 +140,34 @@ function within(known: readonly string[], check: TableCheck): TableCheck {
   const names = new Set(known);
   return (input, table, prefix, parse) => {
     for (const name in input) {
-      if (!names.has(name) && input[name] !== undefined) return `the parameter ${name} cannot be checked`;
+      if (!names.has(name) && input[name] !== undefined)
+        return `the parameter ${name} cannot be checked`;
     }
     return check(input, table, prefix, parse);
   };
 }
 
 function ofTable(check: TableCheck): OperationCheck {
-  return (input, rules) => refusalOf(input["TableName"], rules, (table, prefix) => check(input, table, prefix, rules.parse));
+  return (input, rules) =>
+    refusalOf(input["TableName"], rules, (table, prefix) =>
+      check(input, table, prefix, rules.parse),
+    );
 }
 
 function ofRequestItems(
-  check: (request: unknown, table: WalledTable, prefix: string, parse: Expressions) => string | undefined,
+  check: (
+    request: unknown,
+    table: WalledTable,
+    prefix: string,
+    parse: Expressions,
+  ) => string | undefined,
 ): OperationCheck {
   return ({ RequestItems: items }, rules) => {
     if (!isRecord(items)) return { table: undefined, reason: unreadable };
     for (const name in items) {
-      const refusal = refusalOf(name, rules, (table, prefix) => check(items[name], table, prefix, rules.parse));
+      const refusal = refusalOf(name, rules, (table, prefix) =>
+        check(items[name], table, prefix, rules.parse),
+      );
       if (refusal !== undefined) return refusal;
     }
     return undefined;
@@ -148,7 +181,9 @@ function ofTransaction(members: Readonly<Record<string, TableCheck>>): Operation
       const found = onlyMember(item, members);
       if (found === undefined) return { table: undefined, reason: unreadable };
       const { input, check } = found;
-      const refusal = refusalOf(input["TableName"], rules, (table, prefix) => check(input, table, prefix, rules.parse));
+      const refusal = refusalOf(input["TableName"], rules, (table, prefix) =>
+        check(input, table, prefix, rules.parse),
+      );
       if (refusal !== undefined) return refusal;
     }
     return undefined;
@@ -181,7 +216,8 @@ function refusalOf(
   let table = typeof name === "string" ? tables.get(name) : undefined;
   if (table === undefined) {
     const physical = tableOf(name);
-    if (physical === undefined) return { table: undefined, reason: "the name of its table cannot be read" };
+    if (physical === undefined)
+      return { table: undefined, reason: "the name of its table cannot be read" };
     table = tables.get(physical);
     if (table === undefined) return undefined;
   }
@@ -196,20 +232,34 @@ export function tableOf(name: unknown): string | undefined {
   return /^arn:[^/]*:table\/([A-Za-z0-9_.-]+)$/.exec(name)?.[1];
 }
 
-function keyProblem(key: unknown, { partitionKey }: WalledTable, prefix: string): string | undefined {
+function keyProblem(
+  key: unknown,
+  { partitionKey }: WalledTable,
+  prefix: string,
+): string | undefined {
   if (!isRecord(key)) return unreadable;
   return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
 }
 
 /** A row may lack an index's attribute; one that it has puts it into that index. */
-function itemProblem(item: unknown, { partitionKey, led }: WalledTable, prefix: string): string | undefined {
+function itemProblem(
+  item: unknown,
+  { partitionKey, led }: WalledTable,
+  prefix: string,
+): string | undefined {
   if (!isRecord(item)) return unreadable;
-  const wrong = led.find((name) => (item[name] === undefined ? name === partitionKey : !begins(item[name], prefix)));
+  const wrong = led.find((name) =>
+    item[name] === undefined ? name === partitionKey : !begins(item[name], prefix),
+  );
   return wrong === undefined ? undefined : foreign(wrong);
 }
 
 function updateProblem(
-  { UpdateExpression: text, ExpressionAttributeNames: names, ExpressionAttributeValues: values }: Fields,
+  {
+    UpdateExpression: text,
+    ExpressionAttributeNames: names,
+    ExpressionAttributeValues: values,
+  }: Fields,
   { led }: WalledTable,
   prefix: string,
   parse: Expressions["update"],
@@ -221,13 +271,19 @@ function updateProblem(
     const attribute = nameOf(name, names);
     if (attribute === undefined) return "its UpdateExpression names no attribute";
     if (!led.includes(attribute) || (kind === "remove" && !isNested)) continue;
-    if (kind !== "set" || isNested || value === undefined) return `${attribute} may only be set to a value or removed`;
+    if (kind !== "set" || isNested || value === undefined)
+      return `${attribute} may only be set to a value or removed`;
     if (!begins(placed(value, values), prefix)) return foreign(attribute);
   }
   return undefined;
 }
 
-function queryProblem(input: Fields, table: WalledTable, prefix: string, parse: Expressions["keyCondition"]): string | undefined {
+function queryProblem(
+  input: Fields,
+  table: WalledTable,
+  prefix: string,
+  parse: Expressions["keyCondition"],
+): string | undefined {
   const { IndexName: index, ExclusiveStartKey: start, KeyConditionExpression: text } = input;
   const { ExpressionAttributeNames: names, ExpressionAttributeValues: values } = input;
   const attribute = index === undefined ? table.partitionKey : table.indexes.get(index as string);
@@ -242,7 +298,11 @@ function queryProblem(input: Fields, table: WalledTable, prefix: string, parse: 
   }
   if (!isLed) return `it has no condition on ${attribute}`;
   if (start === undefined) return undefined;
-  if (!isRecord(start) || !begins(start[table.partitionKey], prefix) || !begins(start[attribute], prefix)) {
+  if (
+    !isRecord(start) ||
+    !begins(start[table.partitionKey], prefix) ||
+    !begins(start[attribute], prefix)
+  ) {
     return "its ExclusiveStartKey is not one of this tenant";
   }
   return undefined;
@@ -271,7 +331,10 @@ function placed(value: string, values: unknown): unknown {
   return isRecord(values) ? values[value] : undefined;
 }
 
-function firstOf(list: unknown, problemOf: (item: unknown) => string | undefined): string | undefined {
+function firstOf(
+  list: unknown,
+  problemOf: (item: unknown) => string | undefined,
+): string | undefined {
   if (!Array.isArray(list)) return unreadable;
   for (const item of list as readonly unknown[]) {
     const problem = problemOf(item);

@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { parseKeyCondition, parseUpdate } from "./expressions.ts";
 
-const set = (name: string, value?: string, isNested = false) => ({ name, kind: "set", isNested, value });
+const set = (name: string, value?: string, isNested = false) => ({
+  name,
+  kind: "set",
+  isNested,
+  value,
+});
 
 test.each<[string, unknown[]]>([
   ["SET a = :a", [set("a", ":a")]],
@@ -28,7 +33,11 @@ test.each<[string, unknown[]]>([
   ],
   [
     "SET a = :a REMOVE b SET c = :c",
-    [set("a", ":a"), { name: "b", kind: "remove", isNested: false, value: undefined }, set("c", ":c")],
+    [
+      set("a", ":a"),
+      { name: "b", kind: "remove", isNested: false, value: undefined },
+      set("c", ":c"),
+    ],
   ],
 ])("an update %j changes these attributes", (text, assignments) => {
   expect(parseUpdate(text)).toEqual(assignments);

@@ -60,7 +60,8 @@ export function parseKeyCondition(text: string): readonly KeyCondition[] | undef
 }
 
 // Names and placeholders are those that DynamoDB takes. An expression with anything else is refused here, as it is there.
-const token = /[ \t\r\n\f]*(?:([A-Za-z_][A-Za-z0-9_]*|[#:][A-Za-z0-9_]+|[0-9]+|<=|>=|<>|[-=+,().[\]<>])|$)/y;
+const token =
+  /[ \t\r\n\f]*(?:([A-Za-z_][A-Za-z0-9_]*|[#:][A-Za-z0-9_]+|[0-9]+|<=|>=|<>|[-=+,().[\]<>])|$)/y;
 
 function tokensOf(text: string): readonly string[] | undefined {
   if (text.length > maxLength) return undefined;
@@ -75,7 +76,12 @@ function tokensOf(text: string): readonly string[] | undefined {
   }
 }
 
-const kinds: Readonly<Record<string, Assignment["kind"]>> = { SET: "set", REMOVE: "remove", ADD: "add", DELETE: "delete" };
+const kinds: Readonly<Record<string, Assignment["kind"]>> = {
+  SET: "set",
+  REMOVE: "remove",
+  ADD: "add",
+  DELETE: "delete",
+};
 
 /**
  * Every target of an action follows a keyword, or a comma outside of brackets. What an attribute is set to is read no further than
@@ -123,7 +129,12 @@ function endOfPath(tokens: readonly string[], at: number): number {
   let end = at + 1;
   for (;;) {
     if (tokens[end] === "." && isName(tokens[end + 1])) end += 2;
-    else if (tokens[end] === "[" && /^[0-9]+$/.test(String(tokens[end + 1])) && tokens[end + 2] === "]") end += 3;
+    else if (
+      tokens[end] === "[" &&
+      /^[0-9]+$/.test(String(tokens[end + 1])) &&
+      tokens[end + 2] === "]"
+    )
+      end += 3;
     else return end;
   }
 }
@@ -160,7 +171,8 @@ function readOne(tokens: readonly string[], at: number, conditions: KeyCondition
     return at + 6;
   }
   if (isName(first) && second?.toUpperCase() === "BETWEEN") {
-    if (!isPlaceholder(third) || fourth?.toUpperCase() !== "AND" || !isPlaceholder(fifth)) return -1;
+    if (!isPlaceholder(third) || fourth?.toUpperCase() !== "AND" || !isPlaceholder(fifth))
+      return -1;
     conditions.push({ name: first, value: undefined });
     return at + 5;
   }

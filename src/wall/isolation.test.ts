@@ -14,7 +14,10 @@ test.each<[string, object]>([
   ["BatchGetItem", { RequestItems: { files: { Keys: [] } } }],
   ["BatchWriteItem", { RequestItems: { [arn]: [] } }],
   ["TransactGetItems", { TransactItems: [{ Get: other }, { Get: walled }] }],
-  ["TransactWriteItems", { TransactItems: [{ ConditionCheck: { TableName: arn } }, { Put: other }] }],
+  [
+    "TransactWriteItems",
+    { TransactItems: [{ ConditionCheck: { TableName: arn } }, { Put: other }] },
+  ],
 ])("%s of %j is the session's", async (operation, input) => {
   expect(await open(operation, input)).toBe(opened);
   expect(isolation.open).toHaveBeenLastCalledWith(tag);

@@ -21,7 +21,11 @@ export const acrossTag: SessionTag = { key: "across", value: "true" };
  *
  * @param isWalled - by the name that DynamoDB knows.
  */
-export function sessionOpener(isolation: Isolation, isWalled: (table: string) => boolean, tag: SessionTag): OpenSession {
+export function sessionOpener(
+  isolation: Isolation,
+  isWalled: (table: string) => boolean,
+  tag: SessionTag,
+): OpenSession {
   return (operation, input) => {
     const tables = tablesOf(input).map((name) => isWalled(tableOf(name) ?? ""));
     if (!tables.includes(true)) return undefined;
@@ -39,11 +43,15 @@ function tablesOf(input: unknown): unknown[] {
   const { TableName: name, RequestItems: requests, TransactItems: items } = fieldsOf(input);
   if (name !== undefined) return [name];
   if (Array.isArray(items)) {
-    return items.flatMap((item) => Object.values(fieldsOf(item)).map((action) => fieldsOf(action)["TableName"]));
+    return items.flatMap((item) =>
+      Object.values(fieldsOf(item)).map((action) => fieldsOf(action)["TableName"]),
+    );
   }
   return Object.keys(fieldsOf(requests));
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {}; // safe: it was just looked at
+  return typeof value === "object" && value !== null
+    ? (value as Readonly<Record<string, unknown>>)
+    : {}; // safe: it was just looked at
 }

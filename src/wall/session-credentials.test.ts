@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { createSessions, maxSessions, type SessionCredentials, type SessionTag, sessionSeconds } from "./session-credentials.ts";
+import {
+  createSessions,
+  maxSessions,
+  type SessionCredentials,
+  type SessionTag,
+  sessionSeconds,
+} from "./session-credentials.ts";
 
 const tagOf = (value: string): SessionTag => ({ key: "tenant", value });
 const acme = tagOf("acme");
@@ -8,7 +14,11 @@ const acme = tagOf("acme");
 /** Sessions of a role that a test answers for. */
 function setup(most?: number) {
   const clock = { nowMs: 1_000_000, now: () => clock.nowMs };
-  const calls: { readonly tag: SessionTag; succeed(): SessionCredentials; fail(error: Error): void }[] = [];
+  const calls: {
+    readonly tag: SessionTag;
+    succeed(): SessionCredentials;
+    fail(error: Error): void;
+  }[] = [];
   const onStale = vi.fn();
   const find = createSessions({
     clock,
@@ -16,7 +26,11 @@ function setup(most?: number) {
     ...(most === undefined ? {} : { most }),
     assume: (tag) =>
       new Promise((resolve, reject) => {
-        const credentials = { accessKeyId: `${tag.value}-${calls.length}`, secretAccessKey: "s", sessionToken: "t" };
+        const credentials = {
+          accessKeyId: `${tag.value}-${calls.length}`,
+          secretAccessKey: "s",
+          sessionToken: "t",
+        };
         calls.push({
           tag,
           fail: reject,
@@ -146,48 +160,55 @@ test("whoever asks, in whatever order, gets credentials of his own session that 
   const step = fc.oneof(
     fc.record({ do: fc.constant("ask" as const), tenant: fc.constantFrom("a", "b", "c", "d") }),
     fc.record({ do: fc.constant("answer" as const), at: fc.nat(5), fails: fc.boolean() }),
-    fc.record({ do: fc.constant("pass" as const), seconds: fc.constantFrom(0.5, 1, 240, 301, 3_000, 3_600, -600) }),
+    fc.record({
+      do: fc.constant("pass" as const),
+      seconds: fc.constantFrom(0.5, 1, 240, 301, 3_000, 3_600, -600),
+    }),
   );
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.constantFrom(2, 10), async (steps, most) => {
-      const { calls, clock, given, pass } = setup(most);
-      const takenMs: number[] = [];
-      const open = new Set<number>();
-      const wrong: string[] = [];
-      const answer = (at: number, fails: boolean) => {
-        const index = [...open][at] ?? -1;
-        open.delete(index);
-        if (fails) calls[index]?.fail(new Error("no"));
-        else calls[index]?.succeed();
-      };
-      for (const next of steps) {
-        // A call of STS takes seconds.
-        if (next.do === "pass" && (open.size === 0 || next.seconds === 0.5)) pass(next.seconds);
-        if (next.do === "answer") answer(next.at, next.fails);
-        if (next.do === "ask") {
-          const askedMs = clock.nowMs;
-          const asked = given(tagOf(next.tenant)).then(
-            (id) => {
-              const [tenant, index] = id.split("-");
-              const ageMs = askedMs - (takenMs[Number(index)] ?? 0);
-              if (tenant !== next.tenant || ageMs >= (sessionSeconds - 60) * 1_000)
-                wrong.push(`${next.tenant} got ${id}, ${ageMs} ms old`);
-            },
-            (error: Error) => error.message === "no" || wrong.push(error.message),
-          );
-          await Promise.race([asked, settle()]);
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 60 }),
+      fc.constantFrom(2, 10),
+      async (steps, most) => {
+        const { calls, clock, given, pass } = setup(most);
+        const takenMs: number[] = [];
+        const open = new Set<number>();
+        const wrong: string[] = [];
+        const answer = (at: number, fails: boolean) => {
+          const index = [...open][at] ?? -1;
+          open.delete(index);
+          if (fails) calls[index]?.fail(new Error("no"));
+          else calls[index]?.succeed();
+        };
+        for (const next of steps) {
+          // A call of STS takes seconds.
+          if (next.do === "pass" && (open.size === 0 || next.seconds === 0.5)) pass(next.seconds);
+          if (next.do === "answer") answer(next.at, next.fails);
+          if (next.do === "ask") {
+            const askedMs = clock.nowMs;
+            const asked = given(tagOf(next.tenant)).then(
+              (id) => {
+                const [tenant, index] = id.split("-");
+                const ageMs = askedMs - (takenMs[Number(index)] ?? 0);
+                if (tenant !== next.tenant || ageMs >= (sessionSeconds - 60) * 1_000)
+                  wrong.push(`${next.tenant} got ${id}, ${ageMs} ms old`);
+              },
+              (error: Error) => error.message === "no" || wrong.push(error.message),
+            );
+            await Promise.race([asked, settle()]);
+          }
+          for (let index = takenMs.length; index < calls.length; index++) {
+            takenMs[index] = clock.nowMs;
+            open.add(index);
+          }
+          await settle();
+          const under = [...open].map((index) => calls[index]?.tag.value);
+          if (most === 10 && new Set(under).size < under.length) wrong.push(`under way: ${under}`);
         }
-        for (let index = takenMs.length; index < calls.length; index++) {
-          takenMs[index] = clock.nowMs;
-          open.add(index);
-        }
+        while (open.size > 0) answer(0, true);
         await settle();
-        const under = [...open].map((index) => calls[index]?.tag.value);
-        if (most === 10 && new Set(under).size < under.length) wrong.push(`under way: ${under}`);
-      }
-      while (open.size > 0) answer(0, true);
-      await settle();
-      expect(wrong).toEqual([]);
-    }),
+        expect(wrong).toEqual([]);
+      },
+    ),
   );
 });

@@ -64,7 +64,8 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
     const failure = failureOf(session, nowMs);
     const { held } = session;
     if (held !== undefined && leftOf(held, nowMs) > leastMs) {
-      const isDue = leftOf(held, nowMs) <= renewalMs && session.flight === undefined && failure === undefined;
+      const isDue =
+        leftOf(held, nowMs) <= renewalMs && session.flight === undefined && failure === undefined;
       if (isDue) take(session, tag).catch((error: unknown) => onStale(tag, error));
       return held.credentials;
     }
@@ -108,5 +109,7 @@ function leftOf({ takenMs }: Held, nowMs: number): number {
 
 /** The failure that stands for this moment's callers. */
 function failureOf({ failure }: Session, nowMs: number): Failure | undefined {
-  return failure !== undefined && nowMs >= failure.atMs && nowMs < failure.atMs + failureMs ? failure : undefined;
+  return failure !== undefined && nowMs >= failure.atMs && nowMs < failure.atMs + failureMs
+    ? failure
+    : undefined;
 }

@@ -29,16 +29,27 @@ export function tenantKey(
   if (sort === undefined) return key;
   if (sortKey === undefined) throw new TypeError(`${what}: the table has no sort key`);
   const isLed = indexes.some((index) => index.partitionKey === sortKey);
-  key[sortKey] = isLed ? withTenant(what, tenantId, sort, maxSortBytes) : checked(what, "", sort, maxSortBytes);
+  key[sortKey] = isLed
+    ? withTenant(what, tenantId, sort, maxSortBytes)
+    : checked(what, "", sort, maxSortBytes);
   return key;
 }
 
 /** Makes the value of an index's partition key. */
-export function tenantValue({ name }: KeyedTable, tenantId: string | undefined, text: unknown): string {
+export function tenantValue(
+  { name }: KeyedTable,
+  tenantId: string | undefined,
+  text: unknown,
+): string {
   return withTenant(`table ${quoted(name)}: value`, tenantId, text, maxPartitionBytes);
 }
 
-function withTenant(what: string, tenantId: string | undefined, text: unknown, maxBytes: number): string {
+function withTenant(
+  what: string,
+  tenantId: string | undefined,
+  text: unknown,
+  maxBytes: number,
+): string {
   if (!tenantId) throw new TypeError(`${what}: the run has no tenant; only a tenant has rows here`);
   return checked(what, tenantPrefix(tenantId), text, maxBytes);
 }
@@ -48,6 +59,8 @@ function checked(what: string, prefix: string, text: unknown, maxBytes: number):
   const whole = prefix + text;
   const bytes = Buffer.byteLength(whole);
   if (bytes > maxBytes)
-    throw new RangeError(`${what}: the key has ${bytes} bytes with its tenant, and DynamoDB takes ${maxBytes}`);
+    throw new RangeError(
+      `${what}: the key has ${bytes} bytes with its tenant, and DynamoDB takes ${maxBytes}`,
+    );
   return whole;
 }

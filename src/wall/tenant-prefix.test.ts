@@ -5,7 +5,9 @@ import { encodeTenant, tenantPrefix } from "./tenant-prefix.ts";
 /** Every text, halves of surrogate pairs and long ones among them, and many that differ in little. */
 const tenants = fc.oneof(
   fc.string({ minLength: 1, maxLength: 300, unit: "binary" }),
-  fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 1, maxLength: 5 }).map((units) => String.fromCharCode(...units)),
+  fc
+    .array(fc.integer({ min: 0, max: 0xffff }), { minLength: 1, maxLength: 5 })
+    .map((units) => String.fromCharCode(...units)),
   fc.stringMatching(/^[a-b=/#%.: ]{1,5}$/),
   fc.stringMatching(/^[a-b/]{250,260}$/),
 );

@@ -12,7 +12,8 @@ const maxTagLength = 256;
  * @throws TypeError without a tenant.
  */
 export function tenantPrefix(tenantId: unknown): string {
-  if (typeof tenantId !== "string" || tenantId === "") throw new TypeError("there is no tenant; only a run of a tenant has keys");
+  if (typeof tenantId !== "string" || tenantId === "")
+    throw new TypeError("there is no tenant; only a run of a tenant has keys");
   return encodeTenant(tenantId) + separator;
 }
 

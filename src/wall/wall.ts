@@ -47,7 +47,11 @@ export interface DeclaredTenantTable {
 }
 
 /** Creates the {@link Wall} of a server; with `isolation` there is one in the account, too. */
-export function createWall(declared: readonly DeclaredTenantTable[], isolation?: Isolation, metrics?: Metrics): Wall {
+export function createWall(
+  declared: readonly DeclaredTenantTable[],
+  isolation?: Isolation,
+  metrics?: Metrics,
+): Wall {
   const refuse = (caller: WallCaller, operation: string, refusal: Refusal): AccessDeniedError => {
     metrics?.record("keelson.wall.hits", 1);
     return refused(caller, operation, refusal);
@@ -79,7 +83,8 @@ export function createWall(declared: readonly DeclaredTenantTable[], isolation?:
     },
     account: isolation && {
       stackAcross: (stack) => walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
-      stackOf: (stack, tenantId) => walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
+      stackOf: (stack, tenantId) =>
+        walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
     },
   };
 }
@@ -87,12 +92,17 @@ export function createWall(declared: readonly DeclaredTenantTable[], isolation?:
 const unchecked = () => undefined;
 
 /** By the names that DynamoDB knows: two declared tables may be one there, which has the indexes of both. */
-function byPhysicalName(declared: readonly DeclaredTenantTable[]): ReadonlyMap<string, WalledTable> {
+function byPhysicalName(
+  declared: readonly DeclaredTenantTable[],
+): ReadonlyMap<string, WalledTable> {
   const tables = new Map<string, WalledTable>();
   for (const { name, tableName, partitionKey, indexes } of declared) {
     const physical = tableOf(tableName) ?? tableName;
     const known = tables.get(physical);
-    const partitions = new Map([...(known?.indexes ?? []), ...indexes.map((index) => [index.name, index.partitionKey] as const)]);
+    const partitions = new Map([
+      ...(known?.indexes ?? []),
+      ...indexes.map((index) => [index.name, index.partitionKey] as const),
+    ]);
     const led = [...new Set([...(known?.led ?? []), partitionKey, ...partitions.values()])];
     tables.set(physical, { name: known?.name ?? name, partitionKey, indexes: partitions, led });
   }
@@ -103,9 +113,15 @@ function prefixOf({ tenantId }: WallCaller): string | undefined {
   return tenantId ? tenantPrefix(tenantId) : undefined;
 }
 
-function refused({ log }: WallCaller, operation: string, { table, reason }: Refusal): AccessDeniedError {
+function refused(
+  { log }: WallCaller,
+  operation: string,
+  { table, reason }: Refusal,
+): AccessDeniedError {
   log.error("tenant.wall", { operation, ...(table === undefined ? {} : { table }), reason });
-  const cause = new Error(`${operation}${table === undefined ? "" : ` on the table ${table}`}: ${reason}`);
+  const cause = new Error(
+    `${operation}${table === undefined ? "" : ` on the table ${table}`}: ${reason}`,
+  );
   return new AccessDeniedError("tenant.wall", { cause });
 }
 

@@ -114,13 +114,19 @@ class WalledStack {
         });
       };
     // Safe, twice: a middleware takes the next one and the context of the command; its type is a union of those of five steps.
-    stack.addRelativeTo(wall as unknown as Relative, { relation: "before", toMiddleware: "serializerMiddleware" });
+    stack.addRelativeTo(wall as unknown as Relative, {
+      relation: "before",
+      toMiddleware: "serializerMiddleware",
+    });
     if (open === undefined) return;
     const signing = (next: (sent: Sent) => unknown) => (sent: Sent) => {
       sign?.(sent.request);
       return next(sent);
     };
-    stack.addRelativeTo(signing as unknown as Relative, { relation: "after", toMiddleware: "httpSigningMiddleware" });
+    stack.addRelativeTo(signing as unknown as Relative, {
+      relation: "after",
+      toMiddleware: "httpSigningMiddleware",
+    });
   }
 }
 

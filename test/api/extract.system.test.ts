@@ -21,7 +21,9 @@ let root: string;
 
 beforeAll(async () => {
   // Safe: scripts are plain JavaScript, and this is what the module exports.
-  const { installPackage } = (await import(pathToFileURL(join(repository, "scripts/install.mjs")).href)) as {
+  const { installPackage } = (await import(
+    pathToFileURL(join(repository, "scripts/install.mjs")).href
+  )) as {
     installPackage(folder: string, say: (line: string) => void): void;
   };
   installPackage("scripts/api", () => {});
@@ -35,13 +37,21 @@ beforeAll(() => {
     preserveTimestamps: true, // or the tools would count as out of date
     filter: (path) => !path.startsWith(join(repository, tools)),
   });
-  for (const path of ["node_modules", tools]) symlinkSync(join(repository, path), join(root, path), "junction");
+  for (const path of ["node_modules", tools])
+    symlinkSync(join(repository, path), join(root, path), "junction");
   file(
     "package.json",
-    JSON.stringify({ name: "keelson", type: "module", exports: { ".": entry("index"), "./door": entry("door") } }),
+    JSON.stringify({
+      name: "keelson",
+      type: "module",
+      exports: { ".": entry("index"), "./door": entry("door") },
+    }),
   );
   file("dist/index.d.ts", 'export { type Room, makeRoom } from "./inner/room.ts";\n');
-  file("dist/door.d.ts", 'import type { Room } from "./inner/room.ts";\nexport declare function open(room: Room): void;\n');
+  file(
+    "dist/door.d.ts",
+    'import type { Room } from "./inner/room.ts";\nexport declare function open(room: Room): void;\n',
+  );
   file("dist/inner/room.d.ts", room("string"));
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -51,15 +61,25 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 test("it writes a report of each entry point, and takes away that of one that is gone", async () => {
   file("test/api/gone.api.md", "# keelson/gone\n");
 
-  expect(await api()).toMatchObject({ code: 0, stdout: expect.stringContaining("wrote 3 reports") });
-  expect(readdirSync(join(root, "test/api"))).toEqual(["door.api.md", "keelson.api.md", "unexported.api.md"]);
+  expect(await api()).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("wrote 3 reports"),
+  });
+  expect(readdirSync(join(root, "test/api"))).toEqual([
+    "door.api.md",
+    "keelson.api.md",
+    "unexported.api.md",
+  ]);
 });
 
 test("files that move, and comments, change no report", async () => {
   file("dist/other/place.d.ts", `/** Says it otherwise. */\n${room("string")}`);
   rmSync(join(root, "dist/inner"), { recursive: true });
   for (const name of ["dist/index.d.ts", "dist/door.d.ts"]) {
-    file(name, readFileSync(join(root, name), "utf8").replace("./inner/room.ts", "./other/place.ts"));
+    file(
+      name,
+      readFileSync(join(root, name), "utf8").replace("./inner/room.ts", "./other/place.ts"),
+    );
   }
 
   expect(await api("--check")).toEqual({ code: 0, stdout: "", stderr: "" });
@@ -88,7 +108,10 @@ test("a type that the declarations name and lack is an error: it fails with skip
 });
 
 test("an option that is none is refused with the usage", async () => {
-  expect(await api("--accept")).toMatchObject({ code: 1, stderr: "api: usage: npm run api [-- --check]\n" });
+  expect(await api("--accept")).toMatchObject({
+    code: 1,
+    stderr: "api: usage: npm run api [-- --check]\n",
+  });
 });
 
 function room(type: string): string {
@@ -104,10 +127,14 @@ function file(name: string, text: string): void {
   writeFileSync(join(root, name), text);
 }
 
-function api(...args: readonly string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+function api(
+  ...args: readonly string[]
+): Promise<{ code: unknown; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [join(root, "scripts/api/main.mjs"), ...args], (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
+    execFile(
+      process.execPath,
+      [join(root, "scripts/api/main.mjs"), ...args],
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
     );
   });
 }

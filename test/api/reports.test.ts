@@ -16,7 +16,9 @@ interface Reports {
   reportsOf(text: string, entries: readonly EntryPoint[]): Map<string, string>;
 }
 // Safe: scripts are plain JavaScript, and this is what the module exports.
-const { entryPoints, reportsOf } = (await import(pathToFileURL(join(root, "scripts/api/reports.mjs")).href)) as Reports;
+const { entryPoints, reportsOf } = (await import(
+  pathToFileURL(join(root, "scripts/api/reports.mjs")).href
+)) as Reports;
 
 const entries = entryPoints({
   ".": { types: "./dist/index.d.ts" },
@@ -110,7 +112,10 @@ test("each entry point has a report of what it exports, without comments and imp
 });
 
 test("a name that an export gives is part of the report", () => {
-  const renamed = extracted.replace("export { entry_side_door }", "export { entry_side_door }\n\nexport { Handle as Grip }");
+  const renamed = extracted.replace(
+    "export { entry_side_door }",
+    "export { entry_side_door }\n\nexport { Handle as Grip }",
+  );
   const reports = reportsOf(renamed, entries);
 
   expect(reports.get("keelson.api.md")).toContain("by another name: `Handle as Grip`.");
@@ -126,8 +131,12 @@ test("a declaration that would be in no report is an error", () => {
 });
 
 test("there is a report of every entry point of the package", () => {
-  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { exports: Record<string, unknown> };
-  const headings = entryPoints(exports).map(({ file }) => readFileSync(join(root, "test/api", file), "utf8").split("\n")[0]);
+  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    exports: Record<string, unknown>;
+  };
+  const headings = entryPoints(exports).map(
+    ({ file }) => readFileSync(join(root, "test/api", file), "utf8").split("\n")[0],
+  );
 
   expect(headings).toEqual(
     Object.keys(exports)

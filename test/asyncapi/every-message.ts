@@ -15,20 +15,36 @@ const handler = async () => {};
 
 /** Messages of each kind, with schemas of each kind. */
 const shop = defineFeature("shop", (r) => {
-  r.event("item.sold", z.object({ id: z.uuid(), at: z.iso.datetime(), note: z.string().nullable().optional() }) as never);
+  r.event(
+    "item.sold",
+    z.object({
+      id: z.uuid(),
+      at: z.iso.datetime(),
+      note: z.string().nullable().optional(),
+    }) as never,
+  );
   r.event("item.paid", paid as never, { keepDays: 30 });
   r.event(
     "item.sorted",
-    z.union([z.strictObject({ tree: node }), z.object({ pair: z.tuple([z.string(), z.number()]) })]) as never,
+    z.union([
+      z.strictObject({ tree: node }),
+      z.object({ pair: z.tuple([z.string(), z.number()]) }),
+    ]) as never,
     {
       keep: true,
     },
   );
   r.on("item.sold" as never, "pack", handler);
   r.on("item.paid" as never, "thank", handler);
-  r.job("item.ship", { input: z.object({ id: z.string(), tags: z.record(z.string(), z.number()) }), handler });
+  r.job("item.ship", {
+    input: z.object({ id: z.string(), tags: z.record(z.string(), z.number()) }),
+    handler,
+  });
   r.job("item.sort", { input: node, dedupScope: "user", handler });
-  r.job("item.count", { input: z.object({ page: z.number().default(1), rest: z.tuple([z.string()]).rest(z.int()) }), handler });
+  r.job("item.count", {
+    input: z.object({ page: z.number().default(1), rest: z.tuple([z.string()]).rest(z.int()) }),
+    handler,
+  });
   r.channel("mail" as never, { input: z.looseObject({ to: z.email() }) as never, send: handler });
   r.projection("item.totals", { version: 1, on: { "item.paid": async () => [] } as never });
   r.schedule("item.nightly", { cron: "0 3 * * *", handler });

@@ -16,7 +16,9 @@ const places = [
 export function startChromium(): Promise<Browser> {
   const executablePath = process.env["CHROMIUM"] || places.find((place) => existsSync(place));
   if (executablePath === undefined) {
-    throw new Error("there is no Chromium: install it (on Debian: apt-get install chromium), or name one with CHROMIUM=<path>");
+    throw new Error(
+      "there is no Chromium: install it (on Debian: apt-get install chromium), or name one with CHROMIUM=<path>",
+    );
   }
   // Without a sandbox, since containers and root have none; it sees nothing but this suite's own pages.
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });

@@ -65,7 +65,12 @@ async function bundle(): Promise<Uint8Array> {
 
 /** Runs a script in the page, where `log` is a logger with the options given. */
 async function run(script: string, options: Record<string, unknown> = {}): Promise<void> {
-  const given = JSON.stringify({ url: `${await endpoint()}/log`, token, flushAfterMs: 100, ...options });
+  const given = JSON.stringify({
+    url: `${await endpoint()}/log`,
+    token,
+    flushAfterMs: 100,
+    ...options,
+  });
   await page.evaluate(`{ globalThis.log ??= keelson.createClientLogger(${given}); ${script} }`);
 }
 
@@ -73,14 +78,18 @@ async function endpoint(): Promise<string> {
   return new URL((await app.fetch("/health/live")).url).origin;
 }
 
-const lines = () => app.logs.filter((line) => line["userId"] === userId && line["source"] === "client");
+const lines = () =>
+  app.logs.filter((line) => line["userId"] === userId && line["source"] === "client");
 const messages = () => lines().map(({ msg }) => msg);
 const soon = { timeout: 60_000, interval: 50 };
 
 test("records arrive as lines of the token's tenant and user", async () => {
-  await run('log.child({ view: "cart" }).warn("cart.broken", { items: 3 }); log.info("cart.closed")', {
-    context: { requestId: "page-1" },
-  });
+  await run(
+    'log.child({ view: "cart" }).warn("cart.broken", { items: 3 }); log.info("cart.closed")',
+    {
+      context: { requestId: "page-1" },
+    },
+  );
   await expect.poll(messages, soon).toEqual(["cart.broken", "cart.closed"]);
   expect(lines()[0]).toMatchObject({
     level: "warn",
@@ -118,10 +127,15 @@ test("what is logged offline arrives once the page is online again", async () =>
 });
 
 test("uncaught errors and unhandled rejections are captured", async () => {
-  const script = 'setTimeout(() => { throw new RangeError("too far") }); void Promise.reject(new Error("nobody cares"));';
+  const script =
+    'setTimeout(() => { throw new RangeError("too far") }); void Promise.reject(new Error("nobody cares"));';
   await run(script, { captureErrors: true });
-  await expect.poll(() => messages().sort(), soon).toEqual(["uncaught.error", "unhandled.rejection"]);
-  const errors = lines().map(({ error }) => error as { name: string; message: string; stack: string });
+  await expect
+    .poll(() => messages().sort(), soon)
+    .toEqual(["uncaught.error", "unhandled.rejection"]);
+  const errors = lines().map(
+    ({ error }) => error as { name: string; message: string; stack: string },
+  );
   expect(errors.map(({ message }) => message).sort()).toEqual(["nobody cares", "too far"]);
   expect(errors.every(({ stack }) => stack.includes("Error"))).toBe(true);
 });
@@ -136,7 +150,9 @@ test("more than a user may send at once arrives later, none of it lost", async (
   await run('for (let n = 0; n < 520; n++) log.info("m" + n)', { maxQueued: 1_000 });
   await expect.poll(() => messages().length, soon).toBe(520);
   // One refusal, since the page could read how long to wait, and did.
-  const refusals = app.logs.filter((line) => line["userId"] === userId && line["error"] === "too_many_requests");
+  const refusals = app.logs.filter(
+    (line) => line["userId"] === userId && line["error"] === "too_many_requests",
+  );
   expect(refusals).toHaveLength(1);
 });
 

@@ -1,5 +1,11 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request as open, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  request as open,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -52,7 +58,10 @@ beforeAll(async () => {
   const origin = `http://127.0.0.1:${portOf(pages)}`;
   app = await startTestApp(buildServer({ features: [notes], cors: { origins: [origin] } }));
   const { port } = new URL((await app.fetch("/health/live")).url);
-  network = createServer((request, response) => void pass(request, response, port)).listen(0, "127.0.0.1");
+  network = createServer((request, response) => void pass(request, response, port)).listen(
+    0,
+    "127.0.0.1",
+  );
   await once(network, "listening");
   api = `http://127.0.0.1:${portOf(network)}`;
   authorization = `Bearer ${await app.token({ id: "ann", tenantId: "acme" })}`;
@@ -77,12 +86,20 @@ beforeEach(async () => {
 afterEach(() => page.close());
 
 /** Hands a request on to the app, unless something else becomes of it. */
-async function pass(request: IncomingMessage, response: ServerResponse, port: string): Promise<void> {
+async function pass(
+  request: IncomingMessage,
+  response: ServerResponse,
+  port: string,
+): Promise<void> {
   const { method, headers, url: path, socket } = request;
   const body = await buffer(request);
   let fate: Fate = "passes";
   if (method !== "OPTIONS") {
-    arrived.push({ key: headers["idempotency-key"], id: headers["x-request-id"], body: body.toString() });
+    arrived.push({
+      key: headers["idempotency-key"],
+      id: headers["x-request-id"],
+      body: body.toString(),
+    });
     fate = fates.shift() ?? "passes";
   }
   if (fate === "reset") return void socket.resetAndDestroy();
@@ -97,7 +114,9 @@ async function pass(request: IncomingMessage, response: ServerResponse, port: st
   }
   const onward = open({ port, host: "127.0.0.1", method, path, headers }, async (answer) => {
     if (fate === "answer lost") return void socket.resetAndDestroy();
-    response.writeHead(answer.statusCode ?? 0, { ...answer.headers, connection: "close" }).end(await buffer(answer));
+    response
+      .writeHead(answer.statusCode ?? 0, { ...answer.headers, connection: "close" })
+      .end(await buffer(answer));
   });
   onward.end(body);
 }
@@ -106,7 +125,8 @@ async function pass(request: IncomingMessage, response: ServerResponse, port: st
 async function bundle(): Promise<Uint8Array> {
   const { outputFiles } = await build({
     stdin: {
-      contents: 'export { retryingFetch } from "./src/fetch/index.ts"; export { default as createClient } from "openapi-fetch";',
+      contents:
+        'export { retryingFetch } from "./src/fetch/index.ts"; export { default as createClient } from "openapi-fetch";',
       resolveDir: join(import.meta.dirname, "../.."),
     },
     ...{ bundle: true, format: "iife", globalName: "keelson", write: false },
@@ -125,18 +145,25 @@ function run(body: string): Promise<unknown> {
 test("a write from another origin is done once, whatever the network does to it", async () => {
   fates = ["reset", "answer lost", "answer lost"];
 
-  const answer = await run(`const { data, error, response } = await client.POST("/notes", { body: { name: "a" } });
+  const answer =
+    await run(`const { data, error, response } = await client.POST("/notes", { body: { name: "a" } });
     return { data, error, status: response.status, id: response.headers.get("x-request-id") };`);
 
   expect(answer).toEqual({ data: { name: "a" }, status: 201, id: arrived[0]?.id });
   expect(arrived).toHaveLength(4);
   expect(new Set(arrived.map((request) => JSON.stringify(request))).size).toBe(1);
-  expect(arrived[0]).toEqual({ key: expect.stringMatching(/^\w{32}$/), id: expect.any(String), body: '{"name":"a"}' });
+  expect(arrived[0]).toEqual({
+    key: expect.stringMatching(/^\w{32}$/),
+    id: expect.any(String),
+    body: '{"name":"a"}',
+  });
   expect(written).toEqual(["a"]);
 });
 
 test("a page without TLS makes keys too", async () => {
-  await run(`delete Crypto.prototype.randomUUID; await client.POST("/notes", { body: { name: "b" } });`);
+  await run(
+    `delete Crypto.prototype.randomUUID; await client.POST("/notes", { body: { name: "b" } });`,
+  );
 
   expect(arrived[0]?.key).toMatch(/^\w{32}$/);
   expect(written).toEqual(["b"]);
@@ -157,7 +184,8 @@ test("a page can read an error, and what it asks for", async () => {
   fates = ["busy"];
 
   // Ten minutes are more than a call has, so the answer is the page's at once.
-  const answer = await run(`const { error, response } = await client.POST("/notes", { body: { name: "c" } });
+  const answer =
+    await run(`const { error, response } = await client.POST("/notes", { body: { name: "c" } });
     return { error: error.error, after: response.headers.get("retry-after") };`);
 
   expect(answer).toEqual({ error: "overloaded", after: "600" });

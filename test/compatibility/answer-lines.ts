@@ -6,8 +6,15 @@ import { comparable, type Line, line, type Party, patience, sent } from "./line.
 type Write = (party: Pick<Party, "ann" | "name">) => readonly [path: string, request: HostRequest];
 
 const keyed =
-  (path: string, body: unknown = { some: "input" }, headers: Readonly<Record<string, string>> = {}): Write =>
-  ({ ann, name }) => [path, { as: ann, body, headers: { "idempotency-key": `"key ${name}"`, ...headers } }];
+  (
+    path: string,
+    body: unknown = { some: "input" },
+    headers: Readonly<Record<string, string>> = {},
+  ): Write =>
+  ({ ann, name }) => [
+    path,
+    { as: ann, body, headers: { "idempotency-key": `"key ${name}"`, ...headers } },
+  ];
 
 const typedInput = {
   when: "2026-02-03T04:05:06.789Z",
@@ -28,16 +35,31 @@ const replayed: readonly (readonly [name: string, write: Write])[] = [
   ["an answer without a body", keyed("/answers/none")],
   ["an answer that was committed", (party) => keyed(`/commits/${party.name}`)(party)],
   ["an answer to input that a schema has transformed", keyed("/typed", typedInput)],
-  ["an answer to bytes", keyed("/bodies/bytes", "bytes \u0000", { "content-type": "application/octet-stream" })],
-  ["an answer to a form", keyed("/bodies/form", "b=2&a=1&b=3", { "content-type": "application/x-www-form-urlencoded" })],
-  ["an answer to text", keyed("/bodies/text", "text ✓", { "content-type": "text/plain; charset=utf-8" })],
+  [
+    "an answer to bytes",
+    keyed("/bodies/bytes", "bytes \u0000", { "content-type": "application/octet-stream" }),
+  ],
+  [
+    "an answer to a form",
+    keyed("/bodies/form", "b=2&a=1&b=3", { "content-type": "application/x-www-form-urlencoded" }),
+  ],
+  [
+    "an answer to text",
+    keyed("/bodies/text", "text ✓", { "content-type": "text/plain; charset=utf-8" }),
+  ],
   [
     "an answer by a long Idempotency-Key",
-    ({ ann, name }) => ["/answers/small", { as: ann, body: {}, headers: { "idempotency-key": name.padEnd(255, "!") } }],
+    ({ ann, name }) => [
+      "/answers/small",
+      { as: ann, body: {}, headers: { "idempotency-key": name.padEnd(255, "!") } },
+    ],
   ],
   [
     "an answer by X-Request-ID",
-    ({ ann, name }) => ["/answers/small", { as: ann, body: { b: 1, a: [2] }, headers: { "x-request-id": name } }],
+    ({ ann, name }) => [
+      "/answers/small",
+      { as: ann, body: { b: 1, a: [2] }, headers: { "x-request-id": name } },
+    ],
   ],
   [
     "an answer by X-Request-ID to input that a schema has transformed",
@@ -45,9 +67,15 @@ const replayed: readonly (readonly [name: string, write: Write])[] = [
   ],
   [
     "an answer by an X-Request-ID that is not accepted",
-    ({ ann, name }) => ["/answers/small", { as: ann, body: {}, headers: { "x-request-id": `${name} with a space` } }],
+    ({ ann, name }) => [
+      "/answers/small",
+      { as: ann, body: {}, headers: { "x-request-id": `${name} with a space` } },
+    ],
   ],
-  ["an answer to nobody signed in", ({ name }) => ["/open", { body: { a: 1 }, headers: { "idempotency-key": name } }]],
+  [
+    "an answer to nobody signed in",
+    ({ name }) => ["/open", { body: { a: 1 }, headers: { "idempotency-key": name } }],
+  ],
   ["an encrypted answer", keyed("/secrets")],
 ];
 
@@ -69,7 +97,8 @@ export const answerLines: readonly Line[] = [
   line(
     "an encrypted answer of before the key was retired is replayed",
     async (party) => kept(await sent(party.earlier, ...keyed("/secrets")(party))),
-    async (party, left) => party.expect(kept(await party.host.send(...keyed("/secrets")(party)))).toEqual(left),
+    async (party, left) =>
+      party.expect(kept(await party.host.send(...keyed("/secrets")(party)))).toEqual(left),
   ),
   ...(
     [
@@ -79,10 +108,13 @@ export const answerLines: readonly Line[] = [
   ).map(([what, path, other]) =>
     line(
       `an Idempotency-Key with other ${what} input is refused`,
-      async (party) => void (await sent(party.host, ...keyed(path, what === "plain" ? {} : typedInput)(party))),
+      async (party) =>
+        void (await sent(party.host, ...keyed(path, what === "plain" ? {} : typedInput)(party))),
       async (party) => {
         const { status, body } = await party.host.send(...keyed(path, other)(party));
-        party.expect([status, JSON.parse(body)]).toMatchObject([422, { error: "idempotency_key_reused" }]);
+        party
+          .expect([status, JSON.parse(body)])
+          .toMatchObject([422, { error: "idempotency_key_reused" }]);
       },
     ),
   ),
@@ -96,13 +128,17 @@ export const answerLines: readonly Line[] = [
     },
     { ageMs: 302_000 },
   ),
-  line("a write in progress is waited for, and its repeat refused meanwhile", beginHeld, async (party) => {
-    const { expect, hasty, world, name } = party;
-    const { status, headers, body } = await hasty.send(...held(party));
-    world.release(name);
-    expect([status, JSON.parse(body)]).toMatchObject([409, { error: "request_in_progress" }]);
-    expect(Number(headers["retry-after"])).toBeGreaterThan(0);
-  }),
+  line(
+    "a write in progress is waited for, and its repeat refused meanwhile",
+    beginHeld,
+    async (party) => {
+      const { expect, hasty, world, name } = party;
+      const { status, headers, body } = await hasty.send(...held(party));
+      world.release(name);
+      expect([status, JSON.parse(body)]).toMatchObject([409, { error: "request_in_progress" }]);
+      expect(Number(headers["retry-after"])).toBeGreaterThan(0);
+    },
+  ),
   line(
     "a write in progress whose lease is over is taken over, and its late owner commits nothing",
     beginHeld,
@@ -142,6 +178,8 @@ function kept({ status, headers, body }: HostAnswer) {
   return {
     status,
     body: comparable(body),
-    headers: Object.fromEntries(names.flatMap((name) => (headers[name] ? [[name, headers[name]]] : []))),
+    headers: Object.fromEntries(
+      names.flatMap((name) => (headers[name] ? [[name, headers[name]]] : [])),
+    ),
   };
 }

@@ -10,7 +10,9 @@ import { currentVersion, keptFile, keptVersion } from "./version.ts";
 
 const [current, before] = [await currentVersion(), await keptVersion("0.1.0")];
 const session = useSession(current);
-const secretLines = lines.filter(({ name }) => name.startsWith("a secret") || name.startsWith("an encrypted answer"));
+const secretLines = lines.filter(
+  ({ name }) => name.startsWith("a secret") || name.startsWith("an encrypted answer"),
+);
 const named = (chosen: readonly Line[]) => chosen.map((line) => [line.name, line] as const);
 const known = secretLines.filter(({ without = [] }) => !without.includes(before.name));
 
@@ -32,7 +34,9 @@ async function sealedForm({ store, ann }: Pick<CheckingParty, "store" | "ann">) 
 }
 
 describe("what 0.1.0 has left is read by a server that binds:", () => {
-  const stored = keptJson<readonly (Left & { readonly name: string })[]>(keptFile("0.1.0", "stored.json"));
+  const stored = keptJson<readonly (Left & { readonly name: string })[]>(
+    keptFile("0.1.0", "stored.json"),
+  );
 
   test.each(named(known))("%s", async (name, line) => {
     const left = stored.find((candidate) => candidate.name === name);
@@ -47,15 +51,24 @@ test.each(named(known))("0.1.0, then a server that binds: %s", async (name, line
   await meetLive(line, session(), [session().party(before, name, where), binding(name, where)]);
 });
 
-test.each(named(secretLines))("a server that binds, then one that does not: %s", async (name, line) => {
-  const where = "binding";
-  await meetLive(line, session(), [binding(name, where), checking(session().party(current, name, where), expect)]);
-});
+test.each(named(secretLines))(
+  "a server that binds, then one that does not: %s",
+  async (name, line) => {
+    const where = "binding";
+    await meetLive(line, session(), [
+      binding(name, where),
+      checking(session().party(current, name, where), expect),
+    ]);
+  },
+);
 
 test("an encrypted answer of a server that binds is replayed by 0.1.0", async () => {
   const line = lines.find(({ name }) => name === "an encrypted answer is replayed") as Line; // safe: it is there
   const where = "answer";
-  await meetLive(line, session(), [binding(line.name, where), checking(session().party(before, line.name, where), expect)]);
+  await meetLive(line, session(), [
+    binding(line.name, where),
+    checking(session().party(before, line.name, where), expect),
+  ]);
 });
 
 describe("a secret that is bound to its version, in a process of 0.1.0,", () => {
@@ -67,22 +80,34 @@ describe("a secret that is bound to its version, in a process of 0.1.0,", () => 
   test("fails the read with 503: neither a broader level nor a default is taken for it", async () => {
     const { host, operator } = party();
     const put = (body: object) => sent(host, tokenPath, { method: "PUT", as: operator, body });
-    await sent(old().host, tokenPath, { method: "PUT", as: operator, body: { value: "for all", scope: "system" } });
+    await sent(old().host, tokenPath, {
+      method: "PUT",
+      as: operator,
+      body: { value: "for all", scope: "system" },
+    });
     expect(JSON.parse((await read(old())).body)).toEqual({ token: "for all" });
     await put({ value: "acme's" });
     expect(await sealedForm(party())).toEqual(["version", "2026"]);
 
     const { status, body } = await read(old());
     expect([status, JSON.parse(body)]).toMatchObject([503, { error: "config_unavailable" }]);
-    expect(await sentJson(old().host, tokenPath, { as: operator })).toMatchObject({ source: "tenant-row", isSet: true });
+    expect(await sentJson(old().host, tokenPath, { as: operator })).toMatchObject({
+      source: "tenant-row",
+      isSet: true,
+    });
     expect(JSON.parse((await read(party())).body)).toEqual({ token: "acme's" });
   });
 
   test("is found by its rotation, counted as one that does not open, and left as it is", async () => {
     const { operator, world, store } = party();
-    const earlier = startHost(current, world, store, { ...usual, keyRing: "earlier", bindVersion: true });
+    const earlier = startHost(current, world, store, {
+      ...usual,
+      keyRing: "earlier",
+      bindVersion: true,
+    });
     await sent(earlier, tokenPath, { method: "PUT", as: operator, body: { value: "acme's" } });
-    const rotate = (of: Pick<CheckingParty, "host">) => sentJson(of.host, "/rotations", { as: operator, body: {} });
+    const rotate = (of: Pick<CheckingParty, "host">) =>
+      sentJson(of.host, "/rotations", { as: operator, body: {} });
     expect(await rotate(old())).toMatchObject({ locked: 1 });
     expect(await sealedForm(party())).toEqual(["version", "2025"]);
     expect(await rotate(party())).toMatchObject({ locked: 0 });
@@ -91,8 +116,13 @@ describe("a secret that is bound to its version, in a process of 0.1.0,", () => 
   });
 
   test("can be set again, and is readable for all then", async () => {
-    await sent(old().host, tokenPath, { method: "PUT", as: old().operator, body: { value: "set again" } });
+    await sent(old().host, tokenPath, {
+      method: "PUT",
+      as: old().operator,
+      body: { value: "set again" },
+    });
     expect(await sealedForm(party())).toEqual([undefined, "2026"]);
-    for (const of of [old(), party()]) expect(JSON.parse((await read(of)).body)).toEqual({ token: "set again" });
+    for (const of of [old(), party()])
+      expect(JSON.parse((await read(of)).body)).toEqual({ token: "set again" });
   });
 });

@@ -13,10 +13,17 @@ interface Call {
   readonly waitMs?: number;
 }
 
-const event = ({ name }: Pick<Party, "name">, members: object = {}) => ({ id: name, amount: 1, ...members });
+const event = ({ name }: Pick<Party, "name">, members: object = {}) => ({
+  id: name,
+  amount: 1,
+  ...members,
+});
 
 /** The layer of a version, over the stack's tables. */
-function layerOf({ version, store }: Party, { isSorted = false, waitMs = 500 }: Call): BasePersistenceLayer {
+function layerOf(
+  { version, store }: Party,
+  { isSorted = false, waitMs = 500 }: Call,
+): BasePersistenceLayer {
   const table = isSorted
     ? { tableName: "keelson-sorted", keyAttr: "pk", sortKeyAttr: "sk", staticPkValue: "calls" }
     : { tableName: "keelson-calls" };
@@ -39,13 +46,17 @@ const never = () => {
 /** What JSON keeps of a result. */
 const plain = (result: unknown): string => comparable(JSON.stringify(result ?? null));
 
-const leave = (call: Call) => async (party: Party) => plain(await idempotent(party, call, () => call.result)(event(party)));
+const leave = (call: Call) => async (party: Party) =>
+  plain(await idempotent(party, call, () => call.result)(event(party)));
 
 const isAnswered = (call: Call) => async (party: CheckingParty, left: unknown) => {
   party.expect(plain(await idempotent(party, call, never)(event(party)))).toEqual(left);
 };
 
-const validated = { result: { charged: 1 }, config: { payloadValidationJmesPath: "amount" } } satisfies Call;
+const validated = {
+  result: { charged: 1 },
+  config: { payloadValidationJmesPath: "amount" },
+} satisfies Call;
 
 const results: readonly (readonly [name: string, call: Call])[] = [
   ["an object", { result: { charged: 1, nested: [null, true, { text: "ünï ✓" }] } }],
@@ -59,7 +70,9 @@ const results: readonly (readonly [name: string, call: Call])[] = [
 ];
 
 export const claimLayerLines: readonly Line[] = [
-  ...results.map(([name, call]) => line(`a function that gave ${name} is answered`, leave(call), isAnswered(call))),
+  ...results.map(([name, call]) =>
+    line(`a function that gave ${name} is answered`, leave(call), isAnswered(call)),
+  ),
   line("a function that gave nothing is not run again", leave({}), isAnswered({})),
   line(
     "a function that gave more than an item holds is answered",
@@ -73,19 +86,28 @@ export const claimLayerLines: readonly Line[] = [
   line(
     "a function whose record has expired runs",
     leave({ result: "before" }),
-    async (party) => party.expect(await idempotent(party, {}, () => "again")(event(party))).toBe("again"),
+    async (party) =>
+      party.expect(await idempotent(party, {}, () => "again")(event(party))).toBe("again"),
     { ageMs: 3_602_000 },
   ),
-  line("a function in progress is waited for, and its duplicate refused meanwhile", begin, async (party) => {
-    const again = idempotent(party, {}, never)(event(party));
-    await party.expect(again).rejects.toMatchObject({ name: "IdempotencyAlreadyInProgressError" });
-    party.world.release(party.name);
-  }),
+  line(
+    "a function in progress is waited for, and its duplicate refused meanwhile",
+    begin,
+    async (party) => {
+      const again = idempotent(party, {}, never)(event(party));
+      await party
+        .expect(again)
+        .rejects.toMatchObject({ name: "IdempotencyAlreadyInProgressError" });
+      party.world.release(party.name);
+    },
+  ),
   line(
     "a function in progress whose lease is over is taken over",
     begin,
     async (party) => {
-      party.expect(await idempotent(party, {}, () => "taken over")(event(party))).toBe("taken over");
+      party
+        .expect(await idempotent(party, {}, () => "taken over")(event(party)))
+        .toBe("taken over");
       party.world.release(party.name);
       party.expect(await idempotent(party, {}, never)(event(party))).toBe("taken over");
     },

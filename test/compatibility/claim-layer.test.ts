@@ -17,12 +17,17 @@ class OwnLayer extends DynamoDBPersistenceLayer {
 
 const current = await currentVersion();
 // Safe: of its `claimLayer` the lines use the layer, and that by the members of Powertools' base class.
-const powertools = { ...current, name: "Powertools", claimLayer: { ClaimLayer: OwnLayer } as unknown as Version["claimLayer"] };
+const powertools = {
+  ...current,
+  name: "Powertools",
+  claimLayer: { ClaimLayer: OwnLayer } as unknown as Version["claimLayer"],
+};
 const pairs: (readonly [string, Version, Version])[] = [
   ["Powertools' own layer, then this one", powertools, current],
   ["this one, then Powertools' own layer", current, powertools],
 ];
-for (const name of keptVersions()) pairs.push([`Powertools' own layer, then ${name}`, powertools, await keptVersion(name)]);
+for (const name of keptVersions())
+  pairs.push([`Powertools' own layer, then ${name}`, powertools, await keptVersion(name)]);
 
 /** What Powertools' own layer has not: it keeps no more than an item holds, and without a Lambda context no lease. */
 const lacking = ["a function that gave more than an item holds is answered"];
@@ -31,7 +36,8 @@ const lackingFirst = ["a function in progress whose lease is over is taken over"
 const session = useSession(current);
 
 describe.each(pairs)("%s:", (pair, first, second) => {
-  const isShared = ({ name }: Line) => !lacking.includes(name) && !(first === powertools && lackingFirst.includes(name));
+  const isShared = ({ name }: Line) =>
+    !lacking.includes(name) && !(first === powertools && lackingFirst.includes(name));
 
   for (const line of claimLayerLines.filter(isShared)) {
     test(line.name, async () => {

@@ -18,7 +18,10 @@ describe.each(keptVersions())("a data directory of %s:", (version) => {
   beforeAll(async () => {
     directory = writeKept(kept);
     stack = await startEmbeddedStack({ directory, env });
-    session = beginSession({ ...stack.env, KEELSON_AUTH_SECRET: developmentSecret(directory, env) });
+    session = beginSession({
+      ...stack.env,
+      KEELSON_AUTH_SECRET: developmentSecret(directory, env),
+    });
     const { once = [], outbox = [] } = await session.store.items("small");
     // A minute later: leases are over, and sweeps look at the rows.
     await session.store.age({ once, outbox }, 60_000 - (Date.now() - kept.leftMs));
@@ -33,14 +36,19 @@ describe.each(keptVersions())("a data directory of %s:", (version) => {
 
   test("its secret verifies the tokens that were signed with it", async () => {
     const { host } = session.party(current, "token", "directory");
-    const answer = await host.send("/values", { headers: { authorization: `Bearer ${kept.token}` } });
+    const answer = await host.send("/values", {
+      headers: { authorization: `Bearer ${kept.token}` },
+    });
     expect(answer.status).toBe(200);
-    expect((await host.send("/values", { headers: { authorization: `Bearer ${kept.token}x` } })).status).toBe(401);
+    expect(
+      (await host.send("/values", { headers: { authorization: `Bearer ${kept.token}x` } })).status,
+    ).toBe(401);
   });
 
   test.each(kept.left.map((left) => [left.name, left] as const))("%s", async (name, { value }) => {
     const line = directoryLines.find((candidate) => candidate.name === name);
-    if (line === undefined) throw new Error(`${version} was promised this, and no line says so any more`);
+    if (line === undefined)
+      throw new Error(`${version} was promised this, and no line says so any more`);
     await line.meet(checking(session.party(current, name, "directory"), expect), value);
   });
 });

@@ -61,7 +61,10 @@ const names = [
 ];
 
 /** What is left in a data directory, in this order. */
-export const directoryLines: readonly Line[] = [...lines.filter(({ name }) => names.includes(name)), ...cutLines];
+export const directoryLines: readonly Line[] = [
+  ...lines.filter(({ name }) => names.includes(name)),
+  ...cutLines,
+];
 
 /** Reads a directory whose process was killed, cut off in the middle of its last writes. */
 export function readCut(directory: string): Readonly<Record<string, Uint8Array>> {
@@ -88,7 +91,10 @@ export function writeKept({ files, leftMs }: KeptDirectory): string {
   const byMs = Date.now() - leftMs;
   for (const [path, bytes] of Object.entries(files)) {
     mkdirSync(dirname(join(directory, path)), { recursive: true });
-    writeFileSync(join(directory, path), path === "queues.jsonl" ? movedOn(Buffer.from(bytes).toString(), byMs) : bytes);
+    writeFileSync(
+      join(directory, path),
+      path === "queues.jsonl" ? movedOn(Buffer.from(bytes).toString(), byMs) : bytes,
+    );
   }
   return directory;
 }

@@ -25,7 +25,8 @@ const write = ({ ann }: Party, body: object = {}): HostRequest => ({
 });
 
 describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
-  const meet = (name: string) => [session().party(first, name, pair), session().party(second, name, pair)] as const;
+  const meet = (name: string) =>
+    [session().party(first, name, pair), session().party(second, name, pair)] as const;
 
   /** Begins a write of the first's, and stays in its handler. */
   const begin = async ({ host, world, name, ann }: Party, request: HostRequest) => {
@@ -43,7 +44,11 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     const repeat = duplicate.host.send(`/commits/${one.name}`, write(one));
     await expect.poll(() => calls, patience).toBeGreaterThan(2);
     one.world.release(one.name);
-    expect(await repeat).toMatchObject({ status: 200, body: (await answer).body, headers: { "idempotent-replayed": "true" } });
+    expect(await repeat).toMatchObject({
+      status: 200,
+      body: (await answer).body,
+      headers: { "idempotent-replayed": "true" },
+    });
     expect(other.status).toBe(422);
     expect(one.world.runs).not.toContain(`${second.name} commit ${one.name}`);
     expect(await one.store.effect(one.ann.tenantId, "commit", one.name)).toBe(1);
@@ -56,11 +61,17 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     await late.store.age(newItems(known, await late.store.items("small")), 40_000);
     const { version } = duplicate;
     const repeat = duplicate.host.send(`/commits/${late.name}`, write(late));
-    await expect.poll(() => late.world.runs, patience).toContain(`${version.name} commit ${late.name}`);
+    await expect
+      .poll(() => late.world.runs, patience)
+      .toContain(`${version.name} commit ${late.name}`);
     late.world.release(late.name);
     const [before, after] = [await answer, await repeat];
     expect(after.headers["idempotent-replayed"]).toBeUndefined();
-    expect(before).toMatchObject({ status: 200, body: after.body, headers: { "idempotent-replayed": "true" } });
+    expect(before).toMatchObject({
+      status: 200,
+      body: after.body,
+      headers: { "idempotent-replayed": "true" },
+    });
     expect(JSON.parse(after.body)).toMatchObject({ by: version.name });
     expect(await late.store.effect(late.ann.tenantId, "commit", late.name)).toBe(1);
   });

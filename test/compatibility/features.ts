@@ -40,7 +40,15 @@ export function keptServer(
   world: World,
   { keyRing, waitMs, proof, bindVersion }: Variant,
 ) {
-  const { access, buildServer, createSystemConfig, createTenantConfig, createUserConfig, defineFeature, reply } = keelson;
+  const {
+    access,
+    buildServer,
+    createSystemConfig,
+    createTenantConfig,
+    createUserConfig,
+    defineFeature,
+    reply,
+  } = keelson;
   const enter = async (what: string, name: string) => {
     world.runs.push(`${version} ${what} ${name}`);
     await world.gate(name);
@@ -100,7 +108,11 @@ export function keptServer(
         return ctx.commit([add(ctx, "commit", name)], { name, by: version, id: randomUUID() });
       },
     });
-    r.write("answer.open", { route: "POST /open", access: access.everyone, handler: async () => ({ id: randomUUID() }) });
+    r.write("answer.open", {
+      route: "POST /open",
+      access: access.everyone,
+      handler: async () => ({ id: randomUUID() }),
+    });
     r.write("answer.secret", {
       route: "POST /secrets",
       access: access.authenticated,
@@ -148,7 +160,9 @@ export function keptServer(
           next ??= progress.next;
           if (stops) throw new keelson.PermanentError("stopped after the first page");
         };
-        const done = await operators.rotateConfigKeys(ctx, { from, onProgress }).catch(() => undefined);
+        const done = await operators
+          .rotateConfigKeys(ctx, { from, onProgress })
+          .catch(() => undefined);
         return { next, locked: done?.locked, isWhole: done !== undefined };
       },
     });
@@ -209,16 +223,28 @@ export function keptServer(
 
   return buildServer({
     features: [kept],
-    keyRing: { parameter: `/kept/${keyRing}`, ...(bindVersion === undefined ? {} : { bindVersion }) },
+    keyRing: {
+      parameter: `/kept/${keyRing}`,
+      ...(bindVersion === undefined ? {} : { bindVersion }),
+    },
     cache: { ttlMs: 0 },
     once: { waitMs },
     ...(proof === undefined ? {} : { messages: { proof } }),
-    delivery: { webhook: { secret: kept.config.hookSecret, allowHttp: true, allowPrivate: true, timeoutMs: 5_000 } },
+    delivery: {
+      webhook: {
+        secret: kept.config.hookSecret,
+        allowHttp: true,
+        allowPrivate: true,
+        timeoutMs: 5_000,
+      },
+    },
   });
 }
 
 /** Longer than the window of gzip, so that repetition does not compress: what is stored of it exceeds an item. */
-const block = Array.from({ length: 800 }, (_, index) => createHash("sha256").update(`${index}`).digest("base64url")).join("");
+const block = Array.from({ length: 800 }, (_, index) =>
+  createHash("sha256").update(`${index}`).digest("base64url"),
+).join("");
 
 /** A text of half a megabyte, which compresses to more than DynamoDB's items hold. */
 export const hugeText = block.repeat(15);
@@ -232,7 +258,10 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   none: () => undefined,
 };
 
-const contentTypes: Readonly<Record<string, string>> = { text: "text/plain; charset=utf-8", bytes: "image/png" };
+const contentTypes: Readonly<Record<string, string>> = {
+  text: "text/plain; charset=utf-8",
+  bytes: "image/png",
+};
 
 /** What a schema makes of plain JSON: everything that a fingerprint knows. */
 const typed = z.object({
@@ -246,7 +275,8 @@ const typed = z.object({
 
 /** Fixed keys: what was sealed with them is kept. */
 function ring() {
-  const key = (name: string) => createHash("sha256").update(`a key of the tests: ${name}`).digest("base64");
+  const key = (name: string) =>
+    createHash("sha256").update(`a key of the tests: ${name}`).digest("base64");
   return {
     earlier: JSON.stringify({ active: "2025", keys: { 2025: key("2025") } }),
     rotated: JSON.stringify({ active: "2026", keys: { 2025: key("2025"), 2026: key("2026") } }),

@@ -50,12 +50,18 @@ export function startHost(version: Version, world: World, store: Store, variant:
     version: version.name,
     send: async (path, request = {}) => {
       const result = (await http(eventOf(path, request), context)) as HttpApiResult; // the shape of the event decides
-      return { status: Number(result.statusCode), headers: result.headers as HostAnswer["headers"], body: result.body ?? "" };
+      return {
+        status: Number(result.statusCode),
+        headers: result.headers as HostAnswer["headers"],
+        body: result.body ?? "",
+      };
     },
     drain: async () => {
       let acknowledged = 0;
       for (;;) {
-        const received = [await store.receive("events"), await store.receive("jobs")].filter(({ length }) => length > 0);
+        const received = [await store.receive("events"), await store.receive("jobs")].filter(
+          ({ length }) => length > 0,
+        );
         if (received.length === 0) return acknowledged;
         for (const messages of received) {
           const event = { Records: messages.map(({ record }) => record) } as SQSEvent;
@@ -84,7 +90,11 @@ function eventOf(path: string, { method, body, headers = {}, as }: HostRequest):
     isBase64Encoded: false,
     requestContext: {
       stage: "$default",
-      http: { method: method ?? (body === undefined ? "GET" : "POST"), path: rawPath, sourceIp: "203.0.113.9" },
+      http: {
+        method: method ?? (body === undefined ? "GET" : "POST"),
+        path: rawPath,
+        sourceIp: "203.0.113.9",
+      },
       ...(as === undefined ? {} : { authorizer: { jwt: { claims: as } } }),
     },
   } as unknown as HttpApiEvent; // the parts of an event that are read

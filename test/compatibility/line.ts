@@ -60,16 +60,23 @@ export function line<Left>(
 /** A request that did what it was to do. */
 export async function sent(host: Host, path: string, request: HostRequest): Promise<HostAnswer> {
   const answer = await host.send(path, request);
-  if (answer.status >= 400) throw new Error(`${path} answered ${answer.status} on ${host.version}: ${answer.body}`);
+  if (answer.status >= 400)
+    throw new Error(`${path} answered ${answer.status} on ${host.version}: ${answer.body}`);
   return answer;
 }
 
 /** The same, as the JSON of its body. */
-export async function sentJson<Body>(host: Host, path: string, request: HostRequest): Promise<Body> {
+export async function sentJson<Body>(
+  host: Host,
+  path: string,
+  request: HostRequest,
+): Promise<Body> {
   return JSON.parse((await sent(host, path, request)).body) as Body; // the tests' server answers so
 }
 
 /** A text to compare with: what is long is kept as its hash. */
 export function comparable(text: string): string {
-  return text.length < 10_000 ? text : `sha256:${createHash("sha256").update(text).digest("base64url")}`;
+  return text.length < 10_000
+    ? text
+    : `sha256:${createHash("sha256").update(text).digest("base64url")}`;
 }

@@ -5,4 +5,9 @@ import type { Line } from "./line.ts";
 import { messageLines } from "./message-lines.ts";
 
 /** All that versions leave to each other. Add lines; one that is there says what an older version was promised. */
-export const lines: readonly Line[] = [...answerLines, ...messageLines, ...configLines, ...claimLayerLines];
+export const lines: readonly Line[] = [
+  ...answerLines,
+  ...messageLines,
+  ...configLines,
+  ...claimLayerLines,
+];

@@ -3,14 +3,19 @@ import { createHash, createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { type CheckingParty, type Line, line, type Party, patience, sent } from "./line.ts";
 
-const make = (party: Party, body: object = {}) => sent(party.host, `/things/${party.name}`, { as: party.ann, body });
-const ask = (party: Party, body: object = {}) => sent(party.host, `/jobs/${party.name}`, { as: party.ann, body });
-const tell = (party: Party, body: object = {}) => sent(party.host, `/deliveries/${party.name}`, { as: party.ann, body });
+const make = (party: Party, body: object = {}) =>
+  sent(party.host, `/things/${party.name}`, { as: party.ann, body });
+const ask = (party: Party, body: object = {}) =>
+  sent(party.host, `/jobs/${party.name}`, { as: party.ann, body });
+const tell = (party: Party, body: object = {}) =>
+  sent(party.host, `/deliveries/${party.name}`, { as: party.ann, body });
 
 /** How often each was done, whoever did it. */
 async function effects({ store, ann, name }: Party) {
   const [made, counted, followed, worked, paged] = await Promise.all(
-    ["made", "counted", "followed", "worked", "paged"].map((what) => store.effect(ann.tenantId, what, name)),
+    ["made", "counted", "followed", "worked", "paged"].map((what) =>
+      store.effect(ann.tenantId, what, name),
+    ),
   );
   return { made, counted, followed, worked, paged };
 }
@@ -25,10 +30,13 @@ async function consume(party: CheckingParty, expected: Partial<typeof none>): Pr
     await host.drain();
     return { ...(await effects(party)), waiting: await store.waiting() };
   };
-  await expect.poll(drained, { ...patience, interval: 100 }).toEqual({ ...none, ...expected, waiting: 0 });
+  await expect
+    .poll(drained, { ...patience, interval: 100 })
+    .toEqual({ ...none, ...expected, waiting: 0 });
 }
 
-const isDone = (expected: Partial<typeof none>) => (party: CheckingParty) => consume(party, expected);
+const isDone = (expected: Partial<typeof none>) => (party: CheckingParty) =>
+  consume(party, expected);
 
 /** What is too large to be told from a small one by chance. */
 const filling = "filling ".repeat(25_000);
@@ -39,7 +47,11 @@ export const messageLines: readonly Line[] = [
     async (party) => void (await make(party)),
     isDone(chain),
   ),
-  line("a large event on its way is consumed", async (party) => void (await make(party, { filling })), isDone(chain)),
+  line(
+    "a large event on its way is consumed",
+    async (party) => void (await make(party, { filling })),
+    isDone(chain),
+  ),
   line(
     "an event that was left in the outbox is dispatched and consumed once",
     async (party) => void (await party.withoutBus((host) => make({ ...party, host }))),
@@ -91,7 +103,11 @@ export const messageLines: readonly Line[] = [
       expect(world.runs).not.toContain(`${host.version} count ${name}`);
     },
   ),
-  line("a job on its way is done once", async (party) => void (await ask(party)), isDone({ worked: 1 })),
+  line(
+    "a job on its way is done once",
+    async (party) => void (await ask(party)),
+    isDone({ worked: 1 }),
+  ),
   line(
     "a job that was done is skipped when it comes again",
     async (party) => {
@@ -115,7 +131,9 @@ export const messageLines: readonly Line[] = [
       const other = { ...party, name: `${name} other` };
       await ask(other, { order: "in one order" });
       const [first, ...more] = await store.receive("jobs");
-      const jobs = [first, ...more].map((message) => message && { name: nameOf(message.kept.body), group: message.kept.group });
+      const jobs = [first, ...more].map(
+        (message) => message && { name: nameOf(message.kept.body), group: message.kept.group },
+      );
       expect(jobs.map((job) => job?.name)).toEqual([name, other.name]);
       expect(new Set(jobs.map((job) => job?.group)).size).toBe(1);
       for (const message of [first, ...more]) await message?.remove();
@@ -147,7 +165,11 @@ export const messageLines: readonly Line[] = [
     async (party) => {
       const secret = `the hook of ${party.name}`;
       const { host, operator } = party;
-      await sent(host, "/config/kept:config:hook-secret", { method: "PUT", as: operator, body: { value: secret } });
+      await sent(host, "/config/kept:config:hook-secret", {
+        method: "PUT",
+        as: operator,
+        body: { value: secret },
+      });
       const port = portOf(party.name);
       await tell(party, { url: `http://127.0.0.1:${port}/hook` });
       return { secret, port };
@@ -160,7 +182,9 @@ export const messageLines: readonly Line[] = [
       const { headers = {}, body } = request ?? {};
       const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
       expect(JSON.parse(String(body))).toEqual({ name });
-      expect(headers["webhook-signature"]).toBe(`v1,${createHmac("sha256", secret).update(signed).digest("base64")}`);
+      expect(headers["webhook-signature"]).toBe(
+        `v1,${createHmac("sha256", secret).update(signed).digest("base64")}`,
+      );
     },
   ),
 ];
@@ -168,7 +192,8 @@ export const messageLines: readonly Line[] = [
 /** Takes the message out of a queue that has no other. */
 async function takeOne({ store }: Party, queue: "events" | "jobs") {
   const [message, ...more] = await store.receive(queue);
-  if (message === undefined || more.length > 0) throw new Error(`${queue} has ${more.length + (message ? 1 : 0)} messages`);
+  if (message === undefined || more.length > 0)
+    throw new Error(`${queue} has ${more.length + (message ? 1 : 0)} messages`);
   await message.remove();
   return message.kept;
 }
@@ -184,7 +209,8 @@ function portOf(name: string): number {
 
 /** Receives webhooks. */
 async function listen(port: number) {
-  const requests: { readonly headers: NodeJS.Dict<string | string[]>; readonly body: string }[] = [];
+  const requests: { readonly headers: NodeJS.Dict<string | string[]>; readonly body: string }[] =
+    [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer); // without an encoding there is nothing else

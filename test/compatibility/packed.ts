@@ -1,6 +1,12 @@
 // What is kept of a version, as JSON that stays small: long texts and bytes are compressed.
 import { readFileSync } from "node:fs";
-import { brotliCompressSync, brotliDecompressSync, constants, gunzipSync, gzipSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  constants,
+  gunzipSync,
+  gzipSync,
+} from "node:zlib";
 
 /** Reads a file that `record.ts` has written. */
 export function keptJson<Kept>(path: string): Kept {
@@ -38,7 +44,8 @@ const partLength = 350_000;
 export function packed(value: unknown): string {
   const runs: Uint8Array[][] = [[]];
   const walk = (part: unknown): unknown => {
-    if (typeof part === "string") return part.length < longFrom ? part : { $text: compressed(Buffer.from(part)) };
+    if (typeof part === "string")
+      return part.length < longFrom ? part : { $text: compressed(Buffer.from(part)) };
     if (part instanceof Uint8Array) {
       if (part.byteLength < longFrom) return { $bytes: Buffer.from(part).toString("base64") };
       const run = runs.at(-1) as Uint8Array[]; // safe: there is one from the beginning
@@ -54,7 +61,10 @@ export function packed(value: unknown): string {
   };
   const walked = walk(value);
   const all = runs.map((run) => uncompressed(Buffer.concat(run)));
-  const blobs = all.map(({ prefix, bytes }) => ({ ...(prefix === undefined ? {} : { prefix }), length: bytes.byteLength }));
+  const blobs = all.map(({ prefix, bytes }) => ({
+    ...(prefix === undefined ? {} : { prefix }),
+    length: bytes.byteLength,
+  }));
   const bytes = compressed(Buffer.concat(all.map((blob) => blob.bytes)));
   return `${JSON.stringify({ value: walked, blobs, bytes } satisfies Document)}\n`;
 }
@@ -67,7 +77,9 @@ function unpacked(text: string): unknown {
   const whole = blobs.map(({ prefix, length }) => {
     from += length;
     const blob = all.subarray(from - length, from);
-    return prefix === undefined ? blob : Buffer.concat([Buffer.from(prefix, "base64"), gzipSync(blob, { level: 1 })]);
+    return prefix === undefined
+      ? blob
+      : Buffer.concat([Buffer.from(prefix, "base64"), gzipSync(blob, { level: 1 })]);
   });
   const walk = (part: unknown): unknown => {
     if (typeof part !== "object" || part === null) return part;
@@ -75,7 +87,8 @@ function unpacked(text: string): unknown {
     const known = part as Packed; // safe to ask: nothing else that is kept has such names
     if ("$bytes" in known) return Buffer.from(known.$bytes, "base64");
     if ("$text" in known) return decompressed(known.$text).toString();
-    if ("$slice" in known) return whole[known.$slice[0]]?.subarray(known.$slice[1], known.$slice[2]);
+    if ("$slice" in known)
+      return whole[known.$slice[0]]?.subarray(known.$slice[1], known.$slice[2]);
     return Object.fromEntries(Object.entries(part).map(([name, member]) => [name, walk(member)]));
   };
   return walk(value);
@@ -91,7 +104,9 @@ function uncompressed(bytes: Buffer): { readonly bytes: Buffer; readonly prefix?
 }
 
 function compressed(bytes: Buffer): string {
-  return brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_LGWIN]: 22 } }).toString("base64");
+  return brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_LGWIN]: 22 } }).toString(
+    "base64",
+  );
 }
 
 function decompressed(text: string): Buffer {

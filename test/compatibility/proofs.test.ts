@@ -16,7 +16,10 @@ const unsigned: readonly string[] = ["0.1.0"];
 /** Sends an event, a job and a delivery. */
 async function sendAll({ host, ann, name }: Party): Promise<void> {
   await sent(host, `/things/${name}`, { as: ann, body: {} });
-  await sent(host, `/jobs/${name}`, { as: ann, body: { order: "another job than that of the event" } });
+  await sent(host, `/jobs/${name}`, {
+    as: ann,
+    body: { order: "another job than that of the event" },
+  });
   await sent(host, `/deliveries/${name}`, { as: ann, body: {} });
 }
 
@@ -43,15 +46,21 @@ describe.each(keptVersions())("%s and this version:", (kept) => {
   const parties = async (name: string, proof: "off" | "sign" | "require") => {
     const where = `${kept} ${proof}`;
     const version = await keptVersion(kept);
-    return [session().party(version, name, where), { ...session().party(current, name, where), host: hostOf(proof) }] as const;
+    return [
+      session().party(version, name, where),
+      { ...session().party(current, name, where), host: hostOf(proof) },
+    ] as const;
   };
 
-  test.each(["off", "sign"] as const)("with %s, events, jobs and deliveries of the earlier one are done", async (proof) => {
-    const [earlier, own] = await parties("taken", proof);
-    await sendAll(earlier);
-    await drained(own);
-    expect(await effects(own)).toEqual(done);
-  });
+  test.each(["off", "sign"] as const)(
+    "with %s, events, jobs and deliveries of the earlier one are done",
+    async (proof) => {
+      const [earlier, own] = await parties("taken", proof);
+      await sendAll(earlier);
+      await drained(own);
+      expect(await effects(own)).toEqual(done);
+    },
+  );
 
   const isSigned = !unsigned.includes(kept);
   test(`with require, events, jobs and deliveries of the earlier one are ${isSigned ? "done" : "refused"}`, async () => {
@@ -61,10 +70,13 @@ describe.each(keptVersions())("%s and this version:", (kept) => {
     expect(await effects(own)).toEqual(isSigned ? done : undone);
   });
 
-  test.each(["sign", "require"] as const)("with %s, the earlier one does what this one has sent", async (proof) => {
-    const [earlier, own] = await parties("proven", proof);
-    await sendAll(own);
-    await drained(earlier);
-    expect(await effects(own)).toEqual(done);
-  });
+  test.each(["sign", "require"] as const)(
+    "with %s, the earlier one does what this one has sent",
+    async (proof) => {
+      const [earlier, own] = await parties("proven", proof);
+      await sendAll(own);
+      await drained(earlier);
+      expect(await effects(own)).toEqual(done);
+    },
+  );
 });

@@ -20,12 +20,15 @@ import { keptFile, keptVersion, type Version } from "./version.ts";
 import { createWorld } from "./world.ts";
 
 const folder = resolve(process.argv[2] ?? "");
-const { name, version, exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+const { name, version, exports } = JSON.parse(
+  readFileSync(join(folder, "package.json"), "utf8"),
+) as {
   readonly name: string;
   readonly version: string;
   readonly exports: Readonly<Record<string, { readonly default: string }>>;
 };
-if (name !== "keelson") throw new Error(`usage: node test/compatibility/record.ts <folder of an installed keelson>`);
+if (name !== "keelson")
+  throw new Error(`usage: node test/compatibility/record.ts <folder of an installed keelson>`);
 Object.assign(process.env, { NODE_ENV: "test", LOG_LEVEL: "CRITICAL" });
 
 mkdirSync(keptFile(version, ""), { recursive: true });
@@ -45,14 +48,26 @@ process.exit(0); // what is in progress stays so
 
 /** All entry points that versions meet by as one file; other packages stay outside. */
 async function bundle(): Promise<void> {
-  const parts = { keelson: ".", lambda: "./lambda", middy: "./middy", claimLayer: "./claim-layer", operators: "./operators" };
-  const entry = Object.entries(parts).map(([part, path]) => `export * as ${part} from ${JSON.stringify(fileOf(path))};`);
+  const parts = {
+    keelson: ".",
+    lambda: "./lambda",
+    middy: "./middy",
+    claimLayer: "./claim-layer",
+    operators: "./operators",
+  };
+  const entry = Object.entries(parts).map(
+    ([part, path]) => `export * as ${part} from ${JSON.stringify(fileOf(path))};`,
+  );
   const built = await rolldown({
     input: "kept",
     platform: "node",
     external: (id) => id !== "kept" && !/^[./]/.test(id),
     plugins: [
-      { name: "kept", resolveId: (id) => (id === "kept" ? id : null), load: (id) => (id === "kept" ? entry.join("\n") : null) },
+      {
+        name: "kept",
+        resolveId: (id) => (id === "kept" ? id : null),
+        load: (id) => (id === "kept" ? entry.join("\n") : null),
+      },
     ],
   });
   const file = keptFile(version, "keelson.js");
@@ -69,7 +84,10 @@ async function recordLines(): Promise<readonly (Left & { readonly name: string }
   const session = beginSession(app.env);
   const recorded: (Left & { readonly name: string })[] = [];
   for (const line of lines) {
-    recorded.push({ name: line.name, ...(await session.record(line, session.party(kept, line.name, "kept"))) });
+    recorded.push({
+      name: line.name,
+      ...(await session.record(line, session.party(kept, line.name, "kept"))),
+    });
   }
   session.close();
   await app.close();
@@ -88,10 +106,15 @@ async function recordDirectory(): Promise<KeptDirectory> {
   for (const [index, line] of directoryLines.entries()) {
     // What was claimed so far would be forgotten until it is read; the last writes have to be the last.
     if (index === directoryLines.length - 2) await keepClaims(session.store);
-    left.push({ name: line.name, value: await line.leave(session.party(kept, line.name, "directory")) });
+    left.push({
+      name: line.name,
+      value: await line.leave(session.party(kept, line.name, "directory")),
+    });
   }
   const leftMs = Date.now();
-  const { pid } = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8")) as { readonly pid: number };
+  const { pid } = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8")) as {
+    readonly pid: number;
+  };
   process.kill(pid, "SIGKILL");
   session.close();
   const files = readCut(directory);
@@ -101,7 +124,16 @@ async function recordDirectory(): Promise<KeptDirectory> {
   };
   const token = execFileSync(
     process.execPath,
-    [join(folder, bin.keelson), "token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "315360000"],
+    [
+      join(folder, bin.keelson),
+      "token",
+      "--tenant",
+      "acme",
+      "--user",
+      "ann",
+      "--expires-in-seconds",
+      "315360000",
+    ],
     { env: { ...process.env, KEELSON_AUTH_SECRET: secret }, encoding: "utf8" },
   ).trim();
   return { files, left, leftMs, token };

@@ -9,10 +9,15 @@ const current = await currentVersion();
 const session = useSession(current);
 
 describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
-  const met = lines.filter(({ without = [] }) => ![first.name, second.name].some((name) => without.includes(name)));
+  const met = lines.filter(
+    ({ without = [] }) => ![first.name, second.name].some((name) => without.includes(name)),
+  );
 
   test.each(met.map((line) => [line.name, line] as const))("%s", async (name, line) => {
-    const parties = [session().party(first, name, pair), checking(session().party(second, name, pair), expect)] as const;
+    const parties = [
+      session().party(first, name, pair),
+      checking(session().party(second, name, pair), expect),
+    ] as const;
     await meetLive(line, session(), parties);
   });
 });

@@ -105,12 +105,17 @@ export function checking(party: Party, check: typeof expect): CheckingParty {
 }
 
 /** Lets one version leave what another meets, at once. */
-export async function meetLive(line: Line, session: Session, by: readonly [Party, CheckingParty]): Promise<void> {
+export async function meetLive(
+  line: Line,
+  session: Session,
+  by: readonly [Party, CheckingParty],
+): Promise<void> {
   const [first, second] = by;
   const { ageMs } = line;
   const known = ageMs === undefined ? {} : await session.store.items("small");
   const left: unknown = await line.leave(first);
-  if (ageMs !== undefined) await session.store.age(newItems(known, await session.store.items("small")), ageMs);
+  if (ageMs !== undefined)
+    await session.store.age(newItems(known, await session.store.items("small")), ageMs);
   await line.meet(second, left);
 }
 

@@ -75,7 +75,11 @@ export interface Store {
 
 /** Opens the tables and queues of the stack at `endpoint`. */
 export function openStore(endpoint: string): Store {
-  const options = { endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
+  const options = {
+    endpoint,
+    region: "us-east-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  };
   const [dynamoDb, sqs] = [new DynamoDBClient(options), new SQSClient(options)];
   const urlOf = (queue: QueueName) => `${endpoint}/000000000000/${queues[queue]}`;
   const tableNames = Object.keys(tables) as TableName[]; // safe: they are its keys
@@ -106,15 +110,20 @@ export function openStore(endpoint: string): Store {
   const store: Store = {
     dynamoDb,
     items: async (which = "all") =>
-      Object.fromEntries(await Promise.all(tableNames.map(async (table) => [table, await itemsOf(table, which)]))),
+      Object.fromEntries(
+        await Promise.all(tableNames.map(async (table) => [table, await itemsOf(table, which)])),
+      ),
     put: async (items) => {
       for (const [table, list] of entriesOf(items))
-        for (const Item of list) await dynamoDb.send(new PutItemCommand({ TableName: physical(table), Item }));
+        for (const Item of list)
+          await dynamoDb.send(new PutItemCommand({ TableName: physical(table), Item }));
     },
     remove: async (items) => {
       for (const [table, list] of entriesOf(items))
         for (const item of list) {
-          const Key = Object.fromEntries(tables[table].map((name) => [name, item[name] as AttributeValue]));
+          const Key = Object.fromEntries(
+            tables[table].map((name) => [name, item[name] as AttributeValue]),
+          );
           await dynamoDb.send(new DeleteItemCommand({ TableName: physical(table), Key }));
         }
     },
@@ -124,7 +133,11 @@ export function openStore(endpoint: string): Store {
     },
     effect: async (tenantId, what, name) => {
       const Key = { pk: { S: `${tenantId} ${what} ${name}` } };
-      const command = new GetItemCommand({ TableName: physical("effects"), Key, ConsistentRead: true });
+      const command = new GetItemCommand({
+        TableName: physical("effects"),
+        Key,
+        ConsistentRead: true,
+      });
       return Number((await dynamoDb.send(command)).Item?.["amount"]?.N ?? 0);
     },
     receive: async (queue) => {
@@ -139,19 +152,34 @@ export function openStore(endpoint: string): Store {
       return Messages.map((message) => ({
         ...received(queue, message),
         remove: async () => {
-          await sqs.send(new DeleteMessageCommand({ QueueUrl: urlOf(queue), ReceiptHandle: message.ReceiptHandle }));
+          await sqs.send(
+            new DeleteMessageCommand({
+              QueueUrl: urlOf(queue),
+              ReceiptHandle: message.ReceiptHandle,
+            }),
+          );
         },
       }));
     },
     send: async ({ queue, body, group, deduplicationId }) => {
       const ordered = { MessageGroupId: group, MessageDeduplicationId: deduplicationId };
-      const command = { QueueUrl: urlOf(queue), MessageBody: body, ...(group === undefined ? {} : ordered) };
+      const command = {
+        QueueUrl: urlOf(queue),
+        MessageBody: body,
+        ...(group === undefined ? {} : ordered),
+      };
       await sqs.send(new SendMessageCommand(command));
     },
     waiting: async () => {
-      const names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"] as const;
+      const names = [
+        "ApproximateNumberOfMessages",
+        "ApproximateNumberOfMessagesNotVisible",
+      ] as const;
       const sizes = (["events", "jobs"] as const).map(async (queue) => {
-        const command = new GetQueueAttributesCommand({ QueueUrl: urlOf(queue), AttributeNames: [...names] });
+        const command = new GetQueueAttributesCommand({
+          QueueUrl: urlOf(queue),
+          AttributeNames: [...names],
+        });
         const { Attributes = {} } = await sqs.send(command);
         return names.reduce((sum, name) => sum + Number(Attributes[name]), 0);
       });
@@ -177,7 +205,11 @@ export function newItems(before: Items, after: Items): Items {
 }
 
 /** The times in an item by which it ends, and how many of them are a millisecond. */
-const times: Readonly<Record<string, number>> = { expiration: 1_000, in_progress_expiration: 1, expiresAt: 1_000 };
+const times: Readonly<Record<string, number>> = {
+  expiration: 1_000,
+  in_progress_expiration: 1,
+  expiresAt: 1_000,
+};
 
 /** The items with their times moved on. */
 export function shifted(items: Items, byMs: number): Items {
@@ -191,7 +223,8 @@ export function shifted(items: Items, byMs: number): Items {
             if (unitMs !== undefined && value.N !== undefined)
               return [name, { N: `${Math.ceil(Number(value.N) + byMs / unitMs)}` }];
             // A row of the outbox begins its sort key with the time it was written at.
-            if (table === "outbox" && name === "sk") return [name, { S: shiftedSort(String(value.S), byMs) }];
+            if (table === "outbox" && name === "sk")
+              return [name, { S: shiftedSort(String(value.S), byMs) }];
             return [name, value];
           }),
         ),

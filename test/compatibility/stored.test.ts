@@ -10,11 +10,14 @@ const current = await currentVersion();
 
 describe.each(keptVersions())("what %s has left:", (version) => {
   const session = useSession(current); // of its own: versions leave things under the same names
-  const stored = keptJson<readonly (Left & { readonly name: string })[]>(keptFile(version, "stored.json"));
+  const stored = keptJson<readonly (Left & { readonly name: string })[]>(
+    keptFile(version, "stored.json"),
+  );
 
   test.each(stored.map((left) => [left.name, left] as const))("%s", async (name, left) => {
     const line = lines.find((candidate) => candidate.name === name);
-    if (line === undefined) throw new Error(`${version} was promised this, and no line says so any more`);
+    if (line === undefined)
+      throw new Error(`${version} was promised this, and no line says so any more`);
     await session().restore(line, left);
     await line.meet(checking(session().party(current, name, "kept"), expect), left.value);
   });

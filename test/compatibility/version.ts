@@ -44,15 +44,28 @@ export async function currentVersion(): Promise<Version> {
 export async function keptVersion(name: string): Promise<Version> {
   const url = pathToFileURL(keptFile(name, "keelson.js")).href;
   // Safe for what the tests call: it was there in the first version that is kept, and public API stays.
-  const bundle = (await import(/* @vite-ignore */ url)) as Omit<Version, "operators" | "claimLayer"> & Partial<Version>;
+  const bundle = (await import(/* @vite-ignore */ url)) as Omit<
+    Version,
+    "operators" | "claimLayer"
+  > &
+    Partial<Version>;
   const { keelson, lambda, middy } = bundle;
   // Safe: what `keelson/operators` has, `keelson` had before there was such an entry point, and `keelson/middy` the layer.
   const operators = bundle.operators ?? (keelson as unknown as typeof Operators);
-  return { name, keelson, lambda, middy, claimLayer: bundle.claimLayer ?? (middy as unknown as typeof ClaimLayer), operators };
+  return {
+    name,
+    keelson,
+    lambda,
+    middy,
+    claimLayer: bundle.claimLayer ?? (middy as unknown as typeof ClaimLayer),
+    operators,
+  };
 }
 
 /** Each kept version with the current one, in both orders, and how that is called. */
-export async function versionPairs(current: Version): Promise<readonly (readonly [string, Version, Version])[]> {
+export async function versionPairs(
+  current: Version,
+): Promise<readonly (readonly [string, Version, Version])[]> {
   const kept = await Promise.all(keptVersions().map(keptVersion));
   return kept.flatMap((version) => [
     [`${version.name}, then this one`, version, current] as const,

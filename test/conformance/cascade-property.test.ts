@@ -50,13 +50,29 @@ function modelled({ scope, type, bounded, fallback, computed, override, rows, ca
       ? options.includes(value as string)
       : typeof value === { number: "number", boolean: "boolean", text: "string" }[type];
   const clamped = (value: unknown) =>
-    bounded && typeof value === "number" ? Math.max(bounds.min, Math.min(bounds.max, value)) : value;
-  const reads = { user: caller === "user", tenant: caller === "user" || caller === "colleague", system: true };
-  const cascades = { user: ["user", "tenant", "system"], tenant: ["tenant", "system"], system: ["system"] };
+    bounded && typeof value === "number"
+      ? Math.max(bounds.min, Math.min(bounds.max, value))
+      : value;
+  const reads = {
+    user: caller === "user",
+    tenant: caller === "user" || caller === "colleague",
+    system: true,
+  };
+  const cascades = {
+    user: ["user", "tenant", "system"],
+    tenant: ["tenant", "system"],
+    system: ["system"],
+  };
 
   for (const level of scopes) {
     const row = rows[level];
-    if (!cascades[scope].includes(level) || !reads[level] || row?.state !== "current" || !fits(row.value)) continue;
+    if (
+      !cascades[scope].includes(level) ||
+      !reads[level] ||
+      row?.state !== "current" ||
+      !fits(row.value)
+    )
+      continue;
     return { value: level === "system" ? row.value : clamped(row.value), source: `${level}-row` };
   }
   if (override !== undefined) return { value: override, source: "app-override" };
@@ -66,7 +82,16 @@ function modelled({ scope, type, bounded, fallback, computed, override, rows, ca
 }
 
 /** The real thing: rows in the embedded store, read through `getWithSource`. */
-async function actual({ scope, type, bounded, fallback, computed, override, rows, caller }: Situation) {
+async function actual({
+  scope,
+  type,
+  bounded,
+  fallback,
+  computed,
+  override,
+  rows,
+  caller,
+}: Situation) {
   const ann = fixture.newCaller();
   const { key } = declareKeys(fixture.newFeatureName(), {
     key: untyped[scope](type, {
@@ -117,7 +142,10 @@ function situations(): fc.Arbitrary<Situation> {
         fc.constantFrom(null, "10", "true", true, "c", {}, [1]),
       );
       const row = fc.option(
-        fc.record({ value: anything, state: fc.constantFrom("current", "current", "current", "expired", "deleted") }),
+        fc.record({
+          value: anything,
+          state: fc.constantFrom("current", "current", "current", "expired", "deleted"),
+        }),
         { nil: undefined },
       );
       const optional = fc.option(value as fc.Arbitrary<unknown>, { nil: undefined });
@@ -133,5 +161,7 @@ function situations(): fc.Arbitrary<Situation> {
         caller: fc.constantFrom("user", "user", "user", "colleague", "other tenant", "nobody"),
       });
     })
-    .map((situation) => (situation.computed === undefined ? situation : { ...situation, override: undefined }));
+    .map((situation) =>
+      situation.computed === undefined ? situation : { ...situation, override: undefined },
+    );
 }

@@ -1,4 +1,10 @@
-import { buildServer, createSystemConfig, createTenantConfig, createUserConfig, resolveConfigOrParam } from "keelson";
+import {
+  buildServer,
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+  resolveConfigOrParam,
+} from "keelson";
 import { expect } from "vitest";
 import { declareKeys, type Fixture, files, problemsOf } from "./fixture.ts";
 import type { Row } from "./row.ts";
@@ -20,13 +26,21 @@ export const cascadeRows: readonly Row[] = [
       expect(await value()).toBe(30);
       await put("user", pageSize, 40, ann);
       expect(await value()).toBe(40);
-      await app.rows.put({ scope: "user", key: pageSize.id, value: 40, tenantId: ann.tenantId, userId: ann.id, deleted: true });
+      await app.rows.put({
+        scope: "user",
+        key: pageSize.id,
+        value: 40,
+        tenantId: ann.tenantId,
+        userId: ann.id,
+        deleted: true,
+      });
       expect(await value()).toBe(30);
     },
   },
   {
     section: "1",
-    sentence: "Handlers read a value with `ctx.config(handle)` without knowing which level supplied it.",
+    sentence:
+      "Handlers read a value with `ctx.config(handle)` without knowing which level supplied it.",
     prove: async ({ handle, newCaller, put }) => {
       const [ann, bob] = [newCaller(), newCaller()];
       await put("user", files.config.pageSize, 20, ann);
@@ -54,7 +68,10 @@ export const cascadeRows: readonly Row[] = [
     sentence: "… user row (scope user); …",
     prove: async (fixture) => {
       const { key, ann } = await everyLevel(fixture, createUserConfig("number", { default: 1 }));
-      expect(await fixture.read(key, ann, { [key.id]: 2 })).toEqual({ value: 5, source: "user-row" });
+      expect(await fixture.read(key, ann, { [key.id]: 2 })).toEqual({
+        value: 5,
+        source: "user-row",
+      });
 
       const tenantKey = await everyLevel(fixture, createTenantConfig("number", { default: 1 }));
       expect((await fixture.read(tenantKey.key, tenantKey.ann)).source).toBe("tenant-row");
@@ -66,10 +83,16 @@ export const cascadeRows: readonly Row[] = [
     section: "4.1.2",
     sentence: "… tenant row (scope tenant or user); …",
     prove: async (fixture) => {
-      for (const declaration of [createTenantConfig("number", { default: 1 }), createUserConfig("number", { default: 1 })]) {
+      for (const declaration of [
+        createTenantConfig("number", { default: 1 }),
+        createUserConfig("number", { default: 1 }),
+      ]) {
         const { key, ann } = await everyLevel(fixture, declaration);
         const colleague = { ...ann, id: "colleague" };
-        expect(await fixture.read(key, colleague, { [key.id]: 2 })).toEqual({ value: 4, source: "tenant-row" });
+        expect(await fixture.read(key, colleague, { [key.id]: 2 })).toEqual({
+          value: 4,
+          source: "tenant-row",
+        });
       }
       const { key, ann } = await everyLevel(fixture, createSystemConfig("number", { default: 1 }));
       expect(await fixture.read(key, ann)).toEqual({ value: 3, source: "system-row" });
@@ -81,8 +104,14 @@ export const cascadeRows: readonly Row[] = [
     prove: async (fixture) => {
       for (const create of [createSystemConfig, createTenantConfig, createUserConfig]) {
         const { key } = await everyLevel(fixture, create("number", { default: 1 }));
-        expect(await fixture.read(key, fixture.newCaller(), { [key.id]: 2 })).toEqual({ value: 3, source: "system-row" });
-        expect(await fixture.read(key, {}, { [key.id]: 2 })).toEqual({ value: 3, source: "system-row" });
+        expect(await fixture.read(key, fixture.newCaller(), { [key.id]: 2 })).toEqual({
+          value: 3,
+          source: "system-row",
+        });
+        expect(await fixture.read(key, {}, { [key.id]: 2 })).toEqual({
+          value: 3,
+          source: "system-row",
+        });
       }
     },
   },
@@ -97,16 +126,27 @@ export const cascadeRows: readonly Row[] = [
       });
       const overrides = { [limit.id]: 0, [flag.id]: false, [name.id]: "" };
 
-      expect(await read(limit, newCaller(), overrides)).toEqual({ value: 0, source: "app-override" });
-      expect(await read(flag, newCaller(), overrides)).toEqual({ value: false, source: "app-override" });
-      expect(await read(name, newCaller(), overrides)).toEqual({ value: "", source: "app-override" });
+      expect(await read(limit, newCaller(), overrides)).toEqual({
+        value: 0,
+        source: "app-override",
+      });
+      expect(await read(flag, newCaller(), overrides)).toEqual({
+        value: false,
+        source: "app-override",
+      });
+      expect(await read(name, newCaller(), overrides)).toEqual({
+        value: "",
+        source: "app-override",
+      });
     },
   },
   {
     section: "4.1.2",
     sentence: "… feature default from the declaration; …",
     prove: async ({ newCaller, read }) => {
-      const { maxUploadSizeMb } = declareKeys("files", { maxUploadSizeMb: createTenantConfig("number", { default: 20 }) });
+      const { maxUploadSizeMb } = declareKeys("files", {
+        maxUploadSizeMb: createTenantConfig("number", { default: 20 }),
+      });
       expect(await read(maxUploadSizeMb, newCaller())).toEqual({ value: 20, source: "default" });
     },
   },
@@ -119,7 +159,10 @@ export const cascadeRows: readonly Row[] = [
     section: "4.1.3",
     sentence: "Cascade by scope: user key is user, tenant, system, default; …",
     prove: async (fixture) => {
-      const { key, ann, drop } = await everyLevel(fixture, createUserConfig("number", { default: 1 }));
+      const { key, ann, drop } = await everyLevel(
+        fixture,
+        createUserConfig("number", { default: 1 }),
+      );
       const found = [await fixture.read(key, ann)];
       for (const scope of ["user", "tenant", "system"] as const) {
         await drop(scope);
@@ -137,7 +180,10 @@ export const cascadeRows: readonly Row[] = [
     section: "4.1.3",
     sentence: "… tenant key is tenant, system, default.",
     prove: async (fixture) => {
-      const { key, ann, drop } = await everyLevel(fixture, createTenantConfig("number", { default: 1 }));
+      const { key, ann, drop } = await everyLevel(
+        fixture,
+        createTenantConfig("number", { default: 1 }),
+      );
       const found = [await fixture.read(key, ann)];
       for (const scope of ["tenant", "system"] as const) {
         await drop(scope);
@@ -152,7 +198,8 @@ export const cascadeRows: readonly Row[] = [
   },
   {
     section: "4.1.4",
-    sentence: "The bounds check applies wherever an external actor set the value: tenant, user, per-request.",
+    sentence:
+      "The bounds check applies wherever an external actor set the value: tenant, user, per-request.",
     prove: boundsHold,
   },
   {
@@ -164,9 +211,14 @@ export const cascadeRows: readonly Row[] = [
     section: "4.1.4",
     sentence: "App-boot and system levels are operator-side and bypass the clamp; …",
     prove: async ({ newCaller, newFeatureName, put, read }) => {
-      const { limit } = declareKeys(newFeatureName(), { limit: createTenantConfig("number", { default: 5, bounds }) });
+      const { limit } = declareKeys(newFeatureName(), {
+        limit: createTenantConfig("number", { default: 5, bounds }),
+      });
 
-      expect(await read(limit, newCaller(), { [limit.id]: 50 })).toEqual({ value: 50, source: "app-override" });
+      expect(await read(limit, newCaller(), { [limit.id]: 50 })).toEqual({
+        value: 50,
+        source: "app-override",
+      });
       await put("system", limit, 500);
       expect(await read(limit, newCaller())).toEqual({ value: 500, source: "system-row" });
     },
@@ -175,9 +227,15 @@ export const cascadeRows: readonly Row[] = [
     section: "4.1.4",
     sentence: "… app-boot overrides are however checked by `validateAppOverrides`.",
     prove: async () => {
-      const problems = problemsOf(() => buildServer({ features: [files], config: { "files:config:page-size": 101 } }));
+      const problems = problemsOf(() =>
+        buildServer({ features: [files], config: { "files:config:page-size": 101 } }),
+      );
       expect(problems).toMatchObject([{ key: "files:config:page-size" }]);
-      expect(problemsOf(() => buildServer({ features: [files], config: { "files:config:page-size": 100 } }))).toEqual([]);
+      expect(
+        problemsOf(() =>
+          buildServer({ features: [files], config: { "files:config:page-size": 100 } }),
+        ),
+      ).toEqual([]);
     },
   },
   {
@@ -203,10 +261,12 @@ export const cascadeRows: readonly Row[] = [
   },
   {
     section: "8",
-    sentence: "Signed-URL expiry example | default 900 s; bounds 60 to 604800 s (7 days) | key with `allowPerRequest: true`",
+    sentence:
+      "Signed-URL expiry example | default 900 s; bounds 60 to 604800 s (7 days) | key with `allowPerRequest: true`",
     prove: async ({ fetch, newCaller }) => {
       const as = newCaller();
-      const expires = async (query: string) => (await fetch(`/files/f1/download-url${query}`, { as })).body;
+      const expires = async (query: string) =>
+        (await fetch(`/files/f1/download-url${query}`, { as })).body;
 
       expect(await expires("")).toEqual({ expiresSeconds: 900 });
       for (const [asked, given] of [
@@ -233,7 +293,15 @@ async function everyLevel(
     key,
     ann,
     drop: (scope: "user" | "tenant" | "system") =>
-      app.rows.put({ scope, key: key.id, value: 0, tenantId: ann.tenantId, userId: ann.id, version: 2, deleted: true }),
+      app.rows.put({
+        scope,
+        key: key.id,
+        value: 0,
+        tenantId: ann.tenantId,
+        userId: ann.id,
+        version: 2,
+        deleted: true,
+      }),
   };
 }
 

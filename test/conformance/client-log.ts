@@ -9,7 +9,9 @@ import type { Row } from "./row.ts";
 async function logged({ app, newCaller, fetch }: Fixture, record: object) {
   const caller = newCaller();
   const answer = await fetch("/log", { method: "POST", body: record, as: caller });
-  const lines = app.logs.filter(({ source, userId }) => source === "client" && userId === caller.id);
+  const lines = app.logs.filter(
+    ({ source, userId }) => source === "client" && userId === caller.id,
+  );
   return { caller, answer, lines };
 }
 
@@ -31,7 +33,13 @@ export const clientLogRows: readonly Row[] = [
       await handle((ctx) => {
         members = Object.keys(ctx.log.child({}));
       });
-      expect(Object.keys(client.child({})).sort()).toEqual(["child", "debug", "error", "info", "warn"]);
+      expect(Object.keys(client.child({})).sort()).toEqual([
+        "child",
+        "debug",
+        "error",
+        "info",
+        "warn",
+      ]);
       expect(members.sort()).toEqual(Object.keys(client.child({})).sort());
       await client.close();
     },
@@ -42,14 +50,22 @@ export const clientLogRows: readonly Row[] = [
     prove: async ({ app, newCaller }) => {
       const caller = newCaller();
       const secret = String(app.env["KEELSON_AUTH_SECRET"]);
-      const token = await signToken({ secret, userId: caller.id, tenantId: caller.tenantId, roles: [] }, app.clock);
+      const token = await signToken(
+        { secret, userId: caller.id, tenantId: caller.tenantId, roles: [] },
+        app.clock,
+      );
       const url = new URL("/log", (await app.fetch("/health/live")).url).href;
       const client = createClientLogger({ url, token, environment: "production" });
       client.info("page.opened", { path: "/cart" });
       await client.flush();
       await client.close();
       expect(app.logs).toContainEqual(
-        expect.objectContaining({ level: "info", msg: "page.opened", path: "/cart", userId: caller.id }),
+        expect.objectContaining({
+          level: "info",
+          msg: "page.opened",
+          path: "/cart",
+          userId: caller.id,
+        }),
       );
     },
   },
@@ -59,10 +75,21 @@ export const clientLogRows: readonly Row[] = [
       "Request payload: JSON object with `level` (string: info, warn, error or debug), `msg` (string), and additional free-form context fields.",
     prove: async (fixture) => {
       for (const level of ["info", "warn", "error", "debug"]) {
-        const { lines } = await logged(fixture, { level, msg: "page.said", view: { name: "cart", items: [1, 2] } });
-        expect(lines).toMatchObject([{ level, msg: "page.said", view: { name: "cart", items: [1, 2] } }]);
+        const { lines } = await logged(fixture, {
+          level,
+          msg: "page.said",
+          view: { name: "cart", items: [1, 2] },
+        });
+        expect(lines).toMatchObject([
+          { level, msg: "page.said", view: { name: "cart", items: [1, 2] } },
+        ]);
       }
-      for (const wrong of [{ level: "fatal", msg: "x" }, { level: "info" }, { level: "info", msg: 1 }, { msg: "x" }]) {
+      for (const wrong of [
+        { level: "fatal", msg: "x" },
+        { level: "info" },
+        { level: "info", msg: 1 },
+        { msg: "x" },
+      ]) {
         const { answer, lines } = await logged(fixture, wrong);
         expect([answer.status, lines]).toEqual([422, []]);
       }
@@ -70,9 +97,15 @@ export const clientLogRows: readonly Row[] = [
   },
   {
     section: "4.2",
-    sentence: "The server logs the entry with `tenantId` and `userId` taken from the caller's token.",
+    sentence:
+      "The server logs the entry with `tenantId` and `userId` taken from the caller's token.",
     prove: async (fixture) => {
-      const { caller, lines } = await logged(fixture, { level: "info", msg: "x", tenantId: "forged", userId: "forged" });
+      const { caller, lines } = await logged(fixture, {
+        level: "info",
+        msg: "x",
+        tenantId: "forged",
+        userId: "forged",
+      });
       expect(lines).toMatchObject([{ tenantId: caller.tenantId, userId: caller.id }]);
     },
   },
@@ -80,7 +113,9 @@ export const clientLogRows: readonly Row[] = [
     section: "5",
     sentence: "The client-log endpoint and …",
     prove: async ({ fetch }) => {
-      expect((await fetch("/log", { method: "POST", body: { level: "info", msg: "x" } })).status).toBe(401);
+      expect(
+        (await fetch("/log", { method: "POST", body: { level: "info", msg: "x" } })).status,
+      ).toBe(401);
     },
   },
 ];

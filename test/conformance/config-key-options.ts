@@ -9,14 +9,19 @@ export const configKeyOptionRows: readonly Row[] = [
     section: "2.1",
     sentence: "`default` | value of the key's type | Feature-level default.",
     prove: async ({ newCaller, read }) => {
-      expect(await read(files.config.greeting, newCaller())).toEqual({ value: "Hello", source: "default" });
+      expect(await read(files.config.greeting, newCaller())).toEqual({
+        value: "Hello",
+        source: "default",
+      });
       for (const [type, wrong] of [
         ["number", "10"],
         ["boolean", 0],
         ["text", 1],
         ["number", Number.NaN],
       ] as const) {
-        expect(bootProblems({ limit: untyped.tenant(type, { default: wrong }) })).toMatchObject([{ key: "wrong:config:limit" }]);
+        expect(bootProblems({ limit: untyped.tenant(type, { default: wrong }) })).toMatchObject([
+          { key: "wrong:config:limit" },
+        ]);
       }
       const order = untyped.tenant("select", { options: ["a", "b"], default: "c" });
       expect(bootProblems({ order })).toMatchObject([{ key: "wrong:config:order" }]);
@@ -26,9 +31,13 @@ export const configKeyOptionRows: readonly Row[] = [
     section: "2.1",
     sentence: "`bounds` | `{ min: number, max: number }` | Only for `type = number`.",
     prove: async () => {
-      expect(bootProblems({ limit: createTenantConfig("number", { bounds: { min: 1, max: 2 } }) })).toEqual([]);
+      expect(
+        bootProblems({ limit: createTenantConfig("number", { bounds: { min: 1, max: 2 } }) }),
+      ).toEqual([]);
       for (const bounds of [{ min: 1 }, { min: "1", max: "2" }, [1, 2], 5]) {
-        expect(bootProblems({ limit: untyped.tenant("number", { bounds }) })).toMatchObject([{ key: "wrong:config:limit" }]);
+        expect(bootProblems({ limit: untyped.tenant("number", { bounds }) })).toMatchObject([
+          { key: "wrong:config:limit" },
+        ]);
       }
     },
   },
@@ -37,8 +46,12 @@ export const configKeyOptionRows: readonly Row[] = [
     sentence: "Boot validation rejects it on other types, …",
     prove: async () => {
       const bounds = { min: 0, max: 1 };
-      expect(bootProblems({ flag: untyped.tenant("boolean", { bounds }) })).toMatchObject([{ key: "wrong:config:flag" }]);
-      expect(bootProblems({ name: untyped.tenant("text", { bounds }) })).toMatchObject([{ key: "wrong:config:name" }]);
+      expect(bootProblems({ flag: untyped.tenant("boolean", { bounds }) })).toMatchObject([
+        { key: "wrong:config:flag" },
+      ]);
+      expect(bootProblems({ name: untyped.tenant("text", { bounds }) })).toMatchObject([
+        { key: "wrong:config:name" },
+      ]);
       const order = untyped.tenant("select", { options: ["a"], bounds });
       expect(bootProblems({ order })).toMatchObject([{ key: "wrong:config:order" }]);
     },
@@ -51,7 +64,9 @@ export const configKeyOptionRows: readonly Row[] = [
       expect(bootProblems({ limit })).toMatchObject([
         { key: "wrong:config:limit", message: expect.stringMatching(/min 2.*max 1/) },
       ]);
-      expect(bootProblems({ limit: createTenantConfig("number", { bounds: { min: 2, max: 2 } }) })).toEqual([]);
+      expect(
+        bootProblems({ limit: createTenantConfig("number", { bounds: { min: 2, max: 2 } }) }),
+      ).toEqual([]);
     },
   },
   {
@@ -66,7 +81,9 @@ export const configKeyOptionRows: readonly Row[] = [
         ]);
       }
       for (const inside of [1, 5, 9]) {
-        expect(bootProblems({ limit: createTenantConfig("number", { default: inside, bounds }) })).toEqual([]);
+        expect(
+          bootProblems({ limit: createTenantConfig("number", { default: inside, bounds }) }),
+        ).toEqual([]);
       }
     },
   },
@@ -76,7 +93,9 @@ export const configKeyOptionRows: readonly Row[] = [
       "`computed` | `async (ctx) => value` | Derives the value from business logic, for example a subscription plan read through `ctx.query(<query name>, {})`.",
     prove: async ({ handle, newCaller }) => {
       const quota = (tenantId: string) =>
-        handle(async (ctx) => ({ quota: await ctx.config(files.config.storageQuotaMb) }), { as: { ...newCaller(), tenantId } });
+        handle(async (ctx) => ({ quota: await ctx.config(files.config.storageQuotaMb) }), {
+          as: { ...newCaller(), tenantId },
+        });
 
       expect((await quota("rich")).body).toEqual({ quota: 5_000 });
       expect((await quota("poor")).body).toEqual({ quota: 100 });
@@ -88,7 +107,10 @@ export const configKeyOptionRows: readonly Row[] = [
     prove: async ({ handle, newCaller, put }) => {
       const ann = newCaller();
       await put("tenant", files.config.storageQuotaMb, 77, ann);
-      const { body, logs } = await handle(async (ctx) => ({ quota: await ctx.config(files.config.storageQuotaMb) }), { as: ann });
+      const { body, logs } = await handle(
+        async (ctx) => ({ quota: await ctx.config(files.config.storageQuotaMb) }),
+        { as: ann },
+      );
 
       expect(body).toEqual({ quota: 77 });
       expect(logs).not.toContainEqual(expect.objectContaining({ msg: "plan.read" }));
@@ -108,7 +130,9 @@ export const configKeyOptionRows: readonly Row[] = [
     prove: async () => {
       const limit = createTenantConfig("number", { computed: async () => 1 });
       expect(bootProblems({ limit })).toEqual([]);
-      expect(bootProblems({ limit }, { "wrong:config:limit": 2 })).toMatchObject([{ key: "wrong:config:limit" }]);
+      expect(bootProblems({ limit }, { "wrong:config:limit": 2 })).toMatchObject([
+        { key: "wrong:config:limit" },
+      ]);
     },
   },
   {
@@ -122,8 +146,12 @@ export const configKeyOptionRows: readonly Row[] = [
         expect(bootProblems({ limit })).toEqual([]);
         expect(limit.definition).toMatchObject(rules);
       }
-      expect(bootProblems({ limit: untyped.tenant("number", { read: "admin" }) })).toMatchObject([{ key: "wrong:config:limit" }]);
-      expect(bootProblems({ limit: untyped.tenant("number", { access: rules, ...rules }) }).length).toBeGreaterThan(0);
+      expect(bootProblems({ limit: untyped.tenant("number", { read: "admin" }) })).toMatchObject([
+        { key: "wrong:config:limit" },
+      ]);
+      expect(
+        bootProblems({ limit: untyped.tenant("number", { access: rules, ...rules }) }).length,
+      ).toBeGreaterThan(0);
     },
   },
   {
@@ -132,10 +160,12 @@ export const configKeyOptionRows: readonly Row[] = [
     prove: async ({ app, newCaller }) => {
       const ctx = await app.ctx(newCaller());
       expect(files.config.maxUploadSizeMb.definition.allowPerRequest).toBe(false);
-      await expect(resolveConfigOrParam(ctx, files.config.maxUploadSizeMb, "5")).rejects.toThrow(/max-upload-size-mb/);
-      expect(bootProblems({ flag: untyped.tenant("boolean", { allowPerRequest: "yes" }) })).toMatchObject([
-        { key: "wrong:config:flag" },
-      ]);
+      await expect(resolveConfigOrParam(ctx, files.config.maxUploadSizeMb, "5")).rejects.toThrow(
+        /max-upload-size-mb/,
+      );
+      expect(
+        bootProblems({ flag: untyped.tenant("boolean", { allowPerRequest: "yes" }) }),
+      ).toMatchObject([{ key: "wrong:config:flag" }]);
     },
   },
   {
@@ -172,9 +202,14 @@ export const configKeyOptionRows: readonly Row[] = [
     prove: async ({ newCaller, put, read }) => {
       const ann = newCaller();
       await put("user", files.config.listOrder, "oldest", ann);
-      expect(await read(files.config.listOrder, ann)).toEqual({ value: "newest", source: "default" });
+      expect(await read(files.config.listOrder, ann)).toEqual({
+        value: "newest",
+        source: "default",
+      });
 
-      expect(bootProblems({ order: untyped.tenant("select", {}) })).toMatchObject([{ key: "wrong:config:order" }]);
+      expect(bootProblems({ order: untyped.tenant("select", {}) })).toMatchObject([
+        { key: "wrong:config:order" },
+      ]);
       expect(bootProblems({ limit: untyped.tenant("number", { options: ["1"] }) })).toMatchObject([
         { key: "wrong:config:limit" },
       ]);
@@ -189,7 +224,9 @@ export const configKeyOptionRows: readonly Row[] = [
       expect(problem?.key).toBe("wrong:config:secret");
       expect(JSON.stringify(problem)).not.toContain("hunter2");
 
-      const { key } = declareKeys(newFeatureName(), { key: createTenantConfig("text", { encrypted: true }) });
+      const { key } = declareKeys(newFeatureName(), {
+        key: createTenantConfig("text", { encrypted: true }),
+      });
       const ann = newCaller();
       await put("tenant", key, "hunter2", ann);
       expect(await read(key, ann)).toEqual({ value: undefined, source: "missing" });

@@ -18,26 +18,41 @@ export const configKeyRows: readonly Row[] = [
     sentence: "Keys are declared inside `r.config({ keys: { <keyName>: <declaration> } })`.",
     prove: async ({ handle }) => {
       expect(Object.keys(files.config)).toContain("greeting");
-      expect((await handle((ctx) => ctx.config(files.config.greeting).then((value) => [value]))).body).toEqual(["Hello"]);
+      expect(
+        (await handle((ctx) => ctx.config(files.config.greeting).then((value) => [value]))).body,
+      ).toEqual(["Hello"]);
     },
   },
   {
     section: "2.1",
     sentence: "A declaration is created by one of three factories.",
     prove: async () => {
-      const made = [createSystemConfig("number", {}), createTenantConfig("number", {}), createUserConfig("number", {})];
-      expect(bootProblems({ ...made })).not.toContainEqual(expect.objectContaining({ rule: "not-a-declaration" }));
-      expect(bootProblems({ byHand: { type: "number", default: 1 } })).toMatchObject([{ key: "wrong:config:by-hand" }]);
+      const made = [
+        createSystemConfig("number", {}),
+        createTenantConfig("number", {}),
+        createUserConfig("number", {}),
+      ];
+      expect(bootProblems({ ...made })).not.toContainEqual(
+        expect.objectContaining({ rule: "not-a-declaration" }),
+      );
+      expect(bootProblems({ byHand: { type: "number", default: 1 } })).toMatchObject([
+        { key: "wrong:config:by-hand" },
+      ]);
     },
   },
   {
     section: "2.1",
-    sentence: "Each takes the value type as its first argument and an options object as its second.",
+    sentence:
+      "Each takes the value type as its first argument and an options object as its second.",
     prove: async () => {
       for (const factory of Object.values(untyped)) {
         expect(bootProblems({ limit: factory("number", { default: 1 }) })).toEqual([]);
-        expect(bootProblems({ limit: factory({ default: 1 }, "number") }).length).toBeGreaterThan(0);
-        expect(bootProblems({ limit: factory("number", undefined) })).toMatchObject([{ key: "wrong:config:limit" }]);
+        expect(bootProblems({ limit: factory({ default: 1 }, "number") }).length).toBeGreaterThan(
+          0,
+        );
+        expect(bootProblems({ limit: factory("number", undefined) })).toMatchObject([
+          { key: "wrong:config:limit" },
+        ]);
       }
     },
   },
@@ -45,7 +60,9 @@ export const configKeyRows: readonly Row[] = [
     section: "2.1",
     sentence: "`createSystemConfig(type, options)` | system | operations team, all tenants at once",
     prove: async ({ newCaller, newFeatureName, put, read }) => {
-      const { limit } = declareKeys(newFeatureName(), { limit: createSystemConfig("number", { default: 1 }) });
+      const { limit } = declareKeys(newFeatureName(), {
+        limit: createSystemConfig("number", { default: 1 }),
+      });
       await put("system", limit, 7);
 
       expect(limit.definition).toMatchObject({ scope: "system", write: access.systemAdmin });
@@ -58,13 +75,18 @@ export const configKeyRows: readonly Row[] = [
     section: "2.1",
     sentence: "`createTenantConfig(type, options)` | tenant | tenant administrator",
     prove: async ({ newCaller, newFeatureName, put, read }) => {
-      const { limit } = declareKeys(newFeatureName(), { limit: createTenantConfig("number", { default: 1 }) });
+      const { limit } = declareKeys(newFeatureName(), {
+        limit: createTenantConfig("number", { default: 1 }),
+      });
       const [ann, other] = [newCaller(), newCaller()];
       await put("tenant", limit, 7, ann);
 
       expect(limit.definition).toMatchObject({ scope: "tenant", write: access.admin });
       expect(await read(limit, ann)).toEqual({ value: 7, source: "tenant-row" });
-      expect(await read(limit, { ...ann, id: "colleague" })).toEqual({ value: 7, source: "tenant-row" });
+      expect(await read(limit, { ...ann, id: "colleague" })).toEqual({
+        value: 7,
+        source: "tenant-row",
+      });
       expect(await read(limit, other)).toEqual({ value: 1, source: "default" });
     },
   },
@@ -72,14 +94,22 @@ export const configKeyRows: readonly Row[] = [
     section: "2.1",
     sentence: "`createUserConfig(type, options)` | user | the end user, personal preference only",
     prove: async ({ newCaller, newFeatureName, put, read }) => {
-      const { limit } = declareKeys(newFeatureName(), { limit: createUserConfig("number", { default: 1 }) });
+      const { limit } = declareKeys(newFeatureName(), {
+        limit: createUserConfig("number", { default: 1 }),
+      });
       const ann = newCaller();
       await put("user", limit, 7, ann);
 
       expect(limit.definition).toMatchObject({ scope: "user", write: access.authenticated });
       expect(await read(limit, ann)).toEqual({ value: 7, source: "user-row" });
-      expect(await read(limit, { ...ann, id: "colleague" })).toEqual({ value: 1, source: "default" });
-      expect(await read(limit, { ...ann, tenantId: "elsewhere" })).toEqual({ value: 1, source: "default" });
+      expect(await read(limit, { ...ann, id: "colleague" })).toEqual({
+        value: 1,
+        source: "default",
+      });
+      expect(await read(limit, { ...ann, tenantId: "elsewhere" })).toEqual({
+        value: 1,
+        source: "default",
+      });
     },
   },
   {
@@ -88,11 +118,15 @@ export const configKeyRows: readonly Row[] = [
     prove: async ({ handle }) => {
       const { pageSize, showHidden, listOrder, greeting } = files.config;
       const { body } = await handle((ctx) =>
-        Promise.all([pageSize, showHidden, listOrder, greeting].map((key) => ctx.config<unknown>(key))),
+        Promise.all(
+          [pageSize, showHidden, listOrder, greeting].map((key) => ctx.config<unknown>(key)),
+        ),
       );
 
       expect(body).toEqual([20, true, "newest", "Hello"]);
-      expect(bootProblems({ when: untyped.tenant("date", {}) })).toMatchObject([{ key: "wrong:config:when" }]);
+      expect(bootProblems({ when: untyped.tenant("date", {}) })).toMatchObject([
+        { key: "wrong:config:when" },
+      ]);
     },
   },
   {
@@ -122,7 +156,10 @@ export const configKeyRows: readonly Row[] = [
       const wrong: ConfigKeyHandle<number> = handle;
       const value: "newest" | "name" = await (await app.ctx(newCaller())).config(handle);
 
-      expect(wrong).toMatchObject({ id: "files:config:list-order", definition: { type: "select" } });
+      expect(wrong).toMatchObject({
+        id: "files:config:list-order",
+        definition: { type: "select" },
+      });
       expect(value).toBe("newest");
     },
   },
@@ -139,12 +176,19 @@ export const configKeyRows: readonly Row[] = [
   },
   {
     section: "1",
-    sentence: "The declaration fixes the level at which it may be set, its defaults, its bounds and its resolution cascade.",
+    sentence:
+      "The declaration fixes the level at which it may be set, its defaults, its bounds and its resolution cascade.",
     prove: async () => {
       const { pageSize } = files.config;
-      expect(pageSize.definition).toMatchObject({ scope: "user", default: 20, bounds: { min: 5, max: 100 } });
+      expect(pageSize.definition).toMatchObject({
+        scope: "user",
+        default: 20,
+        bounds: { min: 5, max: 100 },
+      });
       expect(
-        Object.isFrozen(pageSize) && Object.isFrozen(pageSize.definition) && Object.isFrozen(pageSize.definition.bounds),
+        Object.isFrozen(pageSize) &&
+          Object.isFrozen(pageSize.definition) &&
+          Object.isFrozen(pageSize.definition.bounds),
       ).toBe(true);
     },
   },

@@ -1,6 +1,14 @@
 import { once } from "node:events";
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
-import { access, buildServer, currentContext, defineFeature, type HookOptions, type PipelineContext, type Server } from "keelson";
+import {
+  access,
+  buildServer,
+  currentContext,
+  defineFeature,
+  type HookOptions,
+  type PipelineContext,
+  type Server,
+} from "keelson";
 import { expect } from "vitest";
 import { z } from "zod";
 import { openAwsAdapters } from "../../src/aws/adapters.ts";
@@ -52,7 +60,9 @@ export const contextRows: readonly Row[] = [
         const Key = { pk: "conformance", sk: "1" };
         const TableName = "keelson-config";
         await ctx.db.send(new PutCommand({ TableName, Item: { ...Key, value: 1 } }));
-        const { Item } = await ctx.db.send(new GetCommand({ TableName, Key, ConsistentRead: true }));
+        const { Item } = await ctx.db.send(
+          new GetCommand({ TableName, Key, ConsistentRead: true }),
+        );
         return { Item };
       });
       expect(body).toEqual({ Item: { pk: "conformance", sk: "1", value: 1 } });
@@ -63,8 +73,14 @@ export const contextRows: readonly Row[] = [
     sentence: "`user` | readonly pipeline user",
     prove: async ({ handle, newCaller }) => {
       const as = newCaller(["editor"]);
-      const { body } = await handle((ctx) => ({ user: ctx.user, isFrozen: Object.isFrozen(ctx.user) }), { as });
-      expect(body).toEqual({ user: { id: as.id, tenantId: as.tenantId, roles: ["editor"] }, isFrozen: true });
+      const { body } = await handle(
+        (ctx) => ({ user: ctx.user, isFrozen: Object.isFrozen(ctx.user) }),
+        { as },
+      );
+      expect(body).toEqual({
+        user: { id: as.id, tenantId: as.tenantId, roles: ["editor"] },
+        isFrozen: true,
+      });
       expect((await handle((ctx) => ctx.user)).body).toEqual({ roles: [] });
     },
   },
@@ -74,14 +90,18 @@ export const contextRows: readonly Row[] = [
     prove: async ({ handle, newCaller }) => {
       const as = newCaller();
       const { logs, requestId } = await handle((ctx) => void ctx.log.info("here"), { as });
-      expect(logs).toEqual([expect.objectContaining({ msg: "here", requestId, tenantId: as.tenantId, userId: as.id })]);
+      expect(logs).toEqual([
+        expect.objectContaining({ msg: "here", requestId, tenantId: as.tenantId, userId: as.id }),
+      ]);
     },
   },
   {
     section: "2.6",
     sentence: "`requestId` | readonly string | correlation ID",
     prove: async ({ handle }) => {
-      const { body, requestId } = await handle((ctx) => ({ id: ctx.requestId }), { headers: { "x-request-id": "mine" } });
+      const { body, requestId } = await handle((ctx) => ({ id: ctx.requestId }), {
+        headers: { "x-request-id": "mine" },
+      });
       expect([body, requestId]).toEqual([{ id: "mine" }, "mine"]);
     },
   },
@@ -89,7 +109,9 @@ export const contextRows: readonly Row[] = [
     section: "2.6",
     sentence: "`config` | readonly config accessor | `ctx.config(<key>)`",
     prove: async ({ handle }) => {
-      const { body } = await handle(async ({ config }) => ({ size: await config(files.config.maxUploadSizeMb) }));
+      const { body } = await handle(async ({ config }) => ({
+        size: await config(files.config.maxUploadSizeMb),
+      }));
       expect(body).toEqual({ size: 10 });
     },
   },
@@ -131,7 +153,9 @@ export const contextRows: readonly Row[] = [
     sentence: "`ctx` carries everything explicit, for handlers, …",
     prove: async ({ handle, newCaller }) => {
       const { body } = await handle((ctx) => Object.keys(ctx), { as: newCaller() });
-      expect(body).toEqual(expect.arrayContaining(["db", "user", "log", "requestId", "config", "signal"]));
+      expect(body).toEqual(
+        expect.arrayContaining(["db", "user", "log", "requestId", "config", "signal"]),
+      );
     },
   },
   {
@@ -141,7 +165,8 @@ export const contextRows: readonly Row[] = [
   },
   {
     section: "4.4",
-    sentence: "For every request: if the request header `X-Request-ID` is present, its value is the request ID; …",
+    sentence:
+      "For every request: if the request header `X-Request-ID` is present, its value is the request ID; …",
     prove: async ({ app, fetch, handle }) => {
       for (const id of ["r1", "A.b_c:d=e+f/g@h-1", "x".repeat(128)]) {
         const headers = { "X-Request-ID": id };
@@ -157,7 +182,9 @@ export const contextRows: readonly Row[] = [
     section: "4.4",
     sentence: "… otherwise one is generated.",
     prove: async ({ handle }) => {
-      const asked = await Promise.all(Array.from({ length: 20 }, () => handle((ctx) => ({ id: ctx.requestId }))));
+      const asked = await Promise.all(
+        Array.from({ length: 20 }, () => handle((ctx) => ({ id: ctx.requestId }))),
+      );
       const ids = asked.map(({ requestId }) => requestId);
 
       for (const { body, requestId } of asked) expect(body).toEqual({ id: requestId });
@@ -183,14 +210,22 @@ export const contextRows: readonly Row[] = [
         await fetch("/signed-in", { headers, method: "DELETE" }),
         await fetch("/signed-in", { headers, method: "OPTIONS" }),
         await fetch("/%zz", { headers }),
-        await fetch("/scripts/s1", { headers: { ...headers, "content-type": "application/json" }, body: "{", method: "POST" }),
+        await fetch("/scripts/s1", {
+          headers: { ...headers, "content-type": "application/json" },
+          body: "{",
+          method: "POST",
+        }),
       ];
-      expect(answers.map(({ status }) => status)).toEqual([204, 200, 500, 500, 404, 401, 405, 204, 400, 400]);
+      expect(answers.map(({ status }) => status)).toEqual([
+        204, 200, 500, 500, 404, 401, 405, 204, 400, 400,
+      ]);
       expect(answers.map(({ requestId }) => requestId)).toEqual(answers.map(() => "r-4.4"));
 
       await withLambda(buildServer({ features: [probe] }), app.env, async ({ invoke }) => {
         for (const path of [route(() => ({})), broken, "/nowhere", "/signed-in"]) {
-          expect((await invoke({ path, headers })).headers).toMatchObject({ "x-request-id": "r-4.4" });
+          expect((await invoke({ path, headers })).headers).toMatchObject({
+            "x-request-id": "r-4.4",
+          });
         }
       });
     },
@@ -207,7 +242,9 @@ export const contextRows: readonly Row[] = [
       expect((await handle(known, { as, headers })).body).toEqual(expected);
       expect((await handle(known, { headers })).body).toEqual({ requestId: "r-ambient" });
       await withLambda(buildServer({ features: [probe] }), app.env, async ({ invoke }) => {
-        expect(JSON.parse((await invoke({ path: route(known), headers, as })).body ?? "")).toEqual(expected);
+        expect(JSON.parse((await invoke({ path: route(known), headers, as })).body ?? "")).toEqual(
+          expected,
+        );
       });
     },
   },
@@ -221,7 +258,9 @@ export const contextRows: readonly Row[] = [
         async (ctx) => {
           await ctx.query("plans.plan.current", {});
           // On to another service: the ID goes along as the header.
-          return (await app.fetch(propagated, { as, headers: { "x-request-id": ctx.requestId } })).json();
+          return (
+            await app.fetch(propagated, { as, headers: { "x-request-id": ctx.requestId } })
+          ).json();
         },
         { as },
       );
@@ -236,14 +275,19 @@ export const contextRows: readonly Row[] = [
     prove: async ({ handle }) => {
       const { body } = await handle((ctx) => {
         const signal = currentContext()?.signal;
-        return { isSignal: signal instanceof AbortSignal, isSame: signal === ctx.signal, aborted: signal?.aborted };
+        return {
+          isSignal: signal instanceof AbortSignal,
+          isSame: signal === ctx.signal,
+          aborted: signal?.aborted,
+        };
       });
       expect(body).toEqual({ isSignal: true, isSame: true, aborted: false });
     },
   },
   {
     section: "4.5.2",
-    sentence: "When building the handler context, the dispatcher sets `ctx.signal` from it only when present.",
+    sentence:
+      "When building the handler context, the dispatcher sets `ctx.signal` from it only when present.",
     prove: async (fixture) => {
       await signalWhereThereIsOne(fixture);
       await oneSignalOfASharedRun(fixture);
@@ -251,7 +295,8 @@ export const contextRows: readonly Row[] = [
   },
   {
     section: "4.5.3",
-    sentence: "Handlers may call `ctx.signal?.throwIfAborted()`, for example once per loop iteration.",
+    sentence:
+      "Handlers may call `ctx.signal?.throwIfAborted()`, for example once per loop iteration.",
     prove: async ({ app, route, fetch }) => {
       const leaving = new AbortController();
       let rounds = 0;
@@ -268,10 +313,14 @@ export const contextRows: readonly Row[] = [
           throw error;
         }
       });
-      await expect(fetch(path, { signal: leaving.signal, headers: { "x-request-id": "r-left" } })).rejects.toThrow();
+      await expect(
+        fetch(path, { signal: leaving.signal, headers: { "x-request-id": "r-left" } }),
+      ).rejects.toThrow();
 
       expect(await stopped.promise).toMatchObject({ name: "AbortError" });
-      await expect.poll(() => app.logs).toContainEqual(expect.objectContaining({ requestId: "r-left", msg: "request.aborted" }));
+      await expect
+        .poll(() => app.logs)
+        .toContainEqual(expect.objectContaining({ requestId: "r-left", msg: "request.aborted" }));
     },
   },
   {
@@ -281,7 +330,8 @@ export const contextRows: readonly Row[] = [
       const leaving = new AbortController();
       const outcome = Promise.withResolvers<unknown>();
       const path = route(async (ctx) => {
-        const command = () => new GetCommand({ TableName: "keelson-config", Key: { pk: "a", sk: "b" } });
+        const command = () =>
+          new GetCommand({ TableName: "keelson-config", Key: { pk: "a", sk: "b" } });
         await ctx.db.send(command());
         leaving.abort();
         if (ctx.signal?.aborted === false) await once(ctx.signal, "abort");
@@ -347,7 +397,9 @@ export const contextRows: readonly Row[] = [
       });
       const projection = server.registry.projections.get("note.count");
       if (projection === undefined) throw new Error("there is no projection");
-      await expect(rebuild(runtime, { projection, signal: stopping.signal })).rejects.toThrow("enough");
+      await expect(rebuild(runtime, { projection, signal: stopping.signal })).rejects.toThrow(
+        "enough",
+      );
       expect(counted).toEqual([1, 2]);
       expect(await rebuild(runtime, { projection })).toMatchObject({ replayed: 3 });
       expect(counted).toEqual([1, 2, 3]);
@@ -357,7 +409,10 @@ export const contextRows: readonly Row[] = [
 ];
 
 /** A server that keeps events, reads them by a route and counts them by a projection. */
-function notesServer(read?: (ctx: PipelineContext) => Promise<unknown>, count?: (n: number) => void): Server {
+function notesServer(
+  read?: (ctx: PipelineContext) => Promise<unknown>,
+  count?: (n: number) => void,
+): Server {
   const payload = z.object({ n: z.number() });
   const notes = defineFeature("notes", (r) => {
     r.event("note.kept", payload, { keep: true });
@@ -370,23 +425,44 @@ function notesServer(read?: (ctx: PipelineContext) => Promise<unknown>, count?: 
         },
       },
     });
-    r.write("note.keep", { input: payload, handler: (ctx, { n }) => ctx.publish("note.kept", { n }) });
-    r.query("note.read", { route: "GET /notes", access: access.tenant, handler: (ctx) => read?.(ctx) });
+    r.write("note.keep", {
+      input: payload,
+      handler: (ctx, { n }) => ctx.publish("note.kept", { n }),
+    });
+    r.query("note.read", {
+      route: "GET /notes",
+      access: access.tenant,
+      handler: (ctx) => read?.(ctx),
+    });
   });
   return buildServer({ features: [notes] });
 }
 
-async function signalWhereThereIsOne({ app, handle, newCaller, probe, route }: Fixture): Promise<void> {
-  const script = (ctx: object) => ({ has: "signal" in ctx, isSignal: "signal" in ctx && ctx.signal instanceof AbortSignal });
+async function signalWhereThereIsOne({
+  app,
+  handle,
+  newCaller,
+  probe,
+  route,
+}: Fixture): Promise<void> {
+  const script = (ctx: object) => ({
+    has: "signal" in ctx,
+    isSignal: "signal" in ctx && ctx.signal instanceof AbortSignal,
+  });
   expect((await handle(script)).body).toEqual({ has: true, isSignal: true });
 
   // Neither a call without HTTP nor an API Gateway event carries a signal.
-  expect(await app.call("probe.script.run", { id: route(script).split("/").pop() }, { as: newCaller() })).toEqual({
+  expect(
+    await app.call("probe.script.run", { id: route(script).split("/").pop() }, { as: newCaller() }),
+  ).toEqual({
     has: false,
     isSignal: false,
   });
   await withLambda(buildServer({ features: [plans, probe] }), app.env, async ({ invoke }) => {
-    expect(JSON.parse((await invoke({ path: route(script) })).body ?? "")).toEqual({ has: false, isSignal: false });
+    expect(JSON.parse((await invoke({ path: route(script) })).body ?? "")).toEqual({
+      has: false,
+      isSignal: false,
+    });
   });
 }
 
@@ -396,10 +472,20 @@ async function everythingInHooks({ handle, newCaller, probe, start }: Fixture): 
   type Hooked = Parameters<NonNullable<HookOptions<"probe.script.write">["after"]>>[0];
   const look = async (moment: string, ctx: Hooked) => {
     ctx.log.info(moment);
-    const { Item } = await ctx.db.send(new GetCommand({ TableName: "keelson-config", Key: { pk: "none", sk: "1" } }));
+    const { Item } = await ctx.db.send(
+      new GetCommand({ TableName: "keelson-config", Key: { pk: "none", sk: "1" } }),
+    );
     const page = await ctx.config(files.config.pageSize);
     const { plan } = await ctx.query("plans.plan.current", {});
-    seen.push([moment, ctx.requestId, ctx.user.id, page, plan, Item, ctx.signal instanceof AbortSignal]);
+    seen.push([
+      moment,
+      ctx.requestId,
+      ctx.user.id,
+      page,
+      plan,
+      Item,
+      ctx.signal instanceof AbortSignal,
+    ]);
   };
   const hooks = defineFeature("hooks", (r) => {
     r.hook("probe.script.write", {
@@ -413,17 +499,29 @@ async function everythingInHooks({ handle, newCaller, probe, start }: Fixture): 
   });
   const app = await start(buildServer({ features: [plans, files, probe, hooks] }));
   const as = newCaller();
-  const { status, requestId, logs } = await handle(() => ({}), { app, as, method: "POST", body: {} });
+  const { status, requestId, logs } = await handle(() => ({}), {
+    app,
+    as,
+    method: "POST",
+    body: {},
+  });
   const moments = ["before", "commit", "after"];
   expect(status).toBe(200);
-  expect(seen).toEqual(moments.map((moment) => [moment, requestId, as.id, 20, "free", undefined, true]));
+  expect(seen).toEqual(
+    moments.map((moment) => [moment, requestId, as.id, 20, "free", undefined, true]),
+  );
   const known = { requestId, tenantId: as.tenantId, userId: as.id, handler: "probe.script.write" };
-  for (const msg of moments) expect(logs).toContainEqual(expect.objectContaining({ ...known, msg }));
+  for (const msg of moments)
+    expect(logs).toContainEqual(expect.objectContaining({ ...known, msg }));
 }
 
 /** Duplicates that come at once share a run and its signal, which is that of both contexts, whoever leaves. */
 async function oneSignalOfASharedRun({ app, newCaller, route }: Fixture): Promise<void> {
-  const [began, go, seen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
+  const [began, go, seen] = [
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<unknown>(),
+  ];
   const path = route(async (ctx) => {
     const isSame = () => ctx.signal === currentContext()?.signal;
     const atFirst = isSame();
@@ -435,7 +533,13 @@ async function oneSignalOfASharedRun({ app, newCaller, route }: Fixture): Promis
   const as = newCaller();
   const leaving = new AbortController();
   const write = (signal?: AbortSignal) =>
-    app.fetch(path, { method: "POST", body: {}, as, headers: { "idempotency-key": "shared" }, ...(signal && { signal }) });
+    app.fetch(path, {
+      method: "POST",
+      body: {},
+      as,
+      headers: { "idempotency-key": "shared" },
+      ...(signal && { signal }),
+    });
   const first = write(leaving.signal).catch(() => "gone");
   await began.promise;
   const second = write();

@@ -14,10 +14,12 @@ test("every group of rows is counted, and has its tests", () => {
   const folder = new URL(".", import.meta.url);
   const proved = readdirSync(folder)
     .filter((name) => name.endsWith(".test.ts"))
-    .flatMap((name) => /^prove\((\w+)\);$/m.exec(readFileSync(new URL(name, folder), "utf8"))?.[1] ?? []);
-  const counted = [...readFileSync(new URL("counts.ts", folder), "utf8").matchAll(/^ {2}\.\.\.(\w+),$/gm)].map(
-    ([, name]) => name,
-  );
+    .flatMap(
+      (name) => /^prove\((\w+)\);$/m.exec(readFileSync(new URL(name, folder), "utf8"))?.[1] ?? [],
+    );
+  const counted = [
+    ...readFileSync(new URL("counts.ts", folder), "utf8").matchAll(/^ {2}\.\.\.(\w+),$/gm),
+  ].map(([, name]) => name);
 
   expect(proved.sort()).toEqual(counted.sort());
 });
@@ -26,7 +28,9 @@ test("the counts say how much of the specification is proved", () => {
   const { withRow, withoutRow, withoutRowByReason } = counts;
   console.log(`conformance: ${withRow} sentences with a row, ${withoutRow} without`);
   for (const [reason, count] of Object.entries(withoutRowByReason)) {
-    console.log(`conformance: ${String(count).padStart(3)} because ${reasons[reason as keyof typeof reasons]}`); // safe: its own keys
+    console.log(
+      `conformance: ${String(count).padStart(3)} because ${reasons[reason as keyof typeof reasons]}`,
+    ); // safe: its own keys
   }
   expect(Object.values(withoutRowByReason).reduce((sum, count) => sum + count, 0)).toBe(withoutRow);
   expect(Object.values(withoutRowByReason)).not.toContain(0);

@@ -40,6 +40,11 @@ export const counts = Object.freeze({
   withRow: rows.length,
   withoutRow: notYet.length,
   withoutRowByReason: Object.freeze(
-    Object.fromEntries(Object.keys(reasons).map((reason) => [reason, notYet.filter(({ why }) => why === reason).length])),
+    Object.fromEntries(
+      Object.keys(reasons).map((reason) => [
+        reason,
+        notYet.filter(({ why }) => why === reason).length,
+      ]),
+    ),
   ),
 });

@@ -12,7 +12,11 @@ export const drainingRows: readonly Row[] = [
     sentence: "running | SIGTERM | none | draining | `/health/ready` starts answering 503",
     prove: notReadyOnceDraining,
   },
-  { section: "4.3", sentence: "Returns 503 once the service is draining.", prove: notReadyOnceDraining },
+  {
+    section: "4.3",
+    sentence: "Returns 503 once the service is draining.",
+    prove: notReadyOnceDraining,
+  },
 ];
 
 async function notReadyOnceDraining(): Promise<void> {
@@ -27,11 +31,14 @@ async function notReadyOnceDraining(): Promise<void> {
   };
   const container = await startProcess(process.execPath, [fixture], env);
   try {
-    const status = async (path: string) => (await fetch(`http://127.0.0.1:${container.port}${path}`)).status;
+    const status = async (path: string) =>
+      (await fetch(`http://127.0.0.1:${container.port}${path}`)).status;
     expect(await status("/health/ready")).toBe(200);
     container.child.kill("SIGTERM");
 
-    await expect.poll(() => container.logs).toContainEqual(expect.objectContaining({ msg: "shutdown.started" }));
+    await expect
+      .poll(() => container.logs)
+      .toContainEqual(expect.objectContaining({ msg: "shutdown.started" }));
     expect(await status("/health/ready")).toBe(503);
     expect(await status("/health/live")).toBe(200);
   } finally {

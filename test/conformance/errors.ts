@@ -18,21 +18,24 @@ export const errorRows: readonly Row[] = [
     section: "2.7",
     sentence: "`error` | string error code | always",
     prove: async (fixture) => {
-      for (const { body } of await everyError(fixture)) expect(body).toMatchObject({ error: expect.stringMatching(/^[a-z_]+$/) });
+      for (const { body } of await everyError(fixture))
+        expect(body).toMatchObject({ error: expect.stringMatching(/^[a-z_]+$/) });
     },
   },
   {
     section: "2.7",
     sentence: "`message` | string | always",
     prove: async (fixture) => {
-      for (const { body } of await everyError(fixture)) expect(body).toMatchObject({ message: expect.stringMatching(/./) });
+      for (const { body } of await everyError(fixture))
+        expect(body).toMatchObject({ message: expect.stringMatching(/./) });
     },
   },
   {
     section: "2.7",
     sentence: "`requestId` | string | always",
     prove: async (fixture) => {
-      for (const { body, requestId } of await everyError(fixture)) expect(body).toMatchObject({ requestId });
+      for (const { body, requestId } of await everyError(fixture))
+        expect(body).toMatchObject({ requestId });
     },
   },
   {
@@ -48,14 +51,21 @@ export const errorRows: readonly Row[] = [
       class QuotaError extends PipelineError {
         readonly fields = fields;
       }
-      expect(Object.keys((await thrown(fixture, new QuotaError("Over quota", 409))).body as object)).not.toContain("fields");
+      expect(
+        Object.keys((await thrown(fixture, new QuotaError("Over quota", 409))).body as object),
+      ).not.toContain("fields");
 
-      const invalid = await fixture.fetch("/files/f1/download-url?expiresSeconds=1&expiresSeconds=2", {
-        as: fixture.newCaller(),
-      });
+      const invalid = await fixture.fetch(
+        "/files/f1/download-url?expiresSeconds=1&expiresSeconds=2",
+        {
+          as: fixture.newCaller(),
+        },
+      );
       expect([invalid.status, invalid.body]).toEqual([
         422,
-        expect.objectContaining({ fields: [{ field: "expiresSeconds", error: expect.any(String) }] }),
+        expect.objectContaining({
+          fields: [{ field: "expiresSeconds", error: expect.any(String) }],
+        }),
       ]);
     },
   },
@@ -103,7 +113,10 @@ export const errorRows: readonly Row[] = [
     prove: async (fixture) => {
       const fields = [{ field: "name", error: "is missing" }];
       const { status, body, logs, requestId } = await thrown(fixture, new ValidationError(fields));
-      expect([status, body]).toEqual([422, { error: "validation_error", message: "Validation failed", requestId, fields }]);
+      expect([status, body]).toEqual([
+        422,
+        { error: "validation_error", message: "Validation failed", requestId, fields },
+      ]);
       expectLogged(logs, { level: "warn", error: "validation_error", status: 422 });
     },
   },
@@ -118,7 +131,8 @@ export const errorRows: readonly Row[] = [
   },
   {
     section: "7",
-    sentence: "`PipelineError` | `(<message>, <status>)` | any given status | see below | see below | see below",
+    sentence:
+      "`PipelineError` | `(<message>, <status>)` | any given status | see below | see below | see below",
     prove: async (fixture) => {
       for (const status of [400, 418, 429, 500, 503, 599]) {
         const answer = await thrown(fixture, new PipelineError("Not at the moment", status));
@@ -126,20 +140,36 @@ export const errorRows: readonly Row[] = [
           status,
           expect.objectContaining({ error: "pipeline_error", message: "Not at the moment" }),
         ]);
-        expectLogged(answer.logs, { level: status < 500 ? "warn" : "error", error: "pipeline_error", status });
+        expectLogged(answer.logs, {
+          level: status < 500 ? "warn" : "error",
+          error: "pipeline_error",
+          status,
+        });
       }
     },
   },
   {
     section: "7",
-    sentence: "unknown error | | 500 | see below | error | yes (server log only, never sent to client)",
+    sentence:
+      "unknown error | | 500 | see below | error | yes (server log only, never sent to client)",
     prove: async (fixture) => {
       const secret = "postgres://user:hunter2@db";
-      for (const error of [new Error(secret), new TypeError(secret), secret, { message: secret }, null, undefined]) {
+      for (const error of [
+        new Error(secret),
+        new TypeError(secret),
+        secret,
+        { message: secret },
+        null,
+        undefined,
+      ]) {
         const { status, body, logs, requestId } = await thrown(fixture, error);
-        expect([status, body]).toEqual([500, { error: "internal_error", message: "Internal server error", requestId }]);
+        expect([status, body]).toEqual([
+          500,
+          { error: "internal_error", message: "Internal server error", requestId },
+        ]);
         expect(logs).toMatchObject([{ level: "error", msg: "request.failed", status: 500 }]);
-        if (error instanceof Error) expect(logs).toMatchObject([{ stack: error.stack, message: secret }]);
+        if (error instanceof Error)
+          expect(logs).toMatchObject([{ stack: error.stack, message: secret }]);
       }
     },
   },
@@ -155,7 +185,9 @@ export const errorRows: readonly Row[] = [
         new PipelineError("x", 429),
         new Error("x"),
       ];
-      const statuses = await Promise.all(errors.map(async (error) => (await thrown(fixture, error)).status));
+      const statuses = await Promise.all(
+        errors.map(async (error) => (await thrown(fixture, error)).status),
+      );
       expect(statuses).toEqual([404, 403, 422, 409, 429, 500]);
     },
   },
@@ -175,14 +207,18 @@ export const errorRows: readonly Row[] = [
     prove: async (fixture) => {
       const { body } = await thrown(fixture, new NotFoundError("file", "f-1"));
       expect(body).toMatchObject({ message: "file f-1 not found" });
-      expect((await fixture.fetch("/nowhere")).body).toMatchObject({ message: "route /nowhere not found" });
+      expect((await fixture.fetch("/nowhere")).body).toMatchObject({
+        message: "route /nowhere not found",
+      });
     },
   },
   {
     section: "7.2",
     sentence: "Environment: dev responses include error, message and stack trace; …",
     prove: async (fixture) => {
-      const app = await fixture.start(buildServer({ features: [fixture.probe], environment: "development" }));
+      const app = await fixture.start(
+        buildServer({ features: [fixture.probe], environment: "development" }),
+      );
       const { body } = await thrown(fixture, new ConflictError("file_locked"), { app });
       expect(body).toMatchObject({
         error: "file_locked",
@@ -193,17 +229,27 @@ export const errorRows: readonly Row[] = [
   },
   {
     section: "7.2",
-    sentence: "… production responses include error, message and requestId and never a stack trace.",
+    sentence:
+      "… production responses include error, message and requestId and never a stack trace.",
     prove: async (fixture) => {
       const server = buildServer({ features: [fixture.probe], environment: "production" });
       const app = await fixture.start(server);
       for (const { body } of await everyError(fixture, { app })) {
-        expect(body).toMatchObject({ error: expect.any(String), message: expect.any(String), requestId: expect.any(String) });
+        expect(body).toMatchObject({
+          error: expect.any(String),
+          message: expect.any(String),
+          requestId: expect.any(String),
+        });
         expect(JSON.stringify(body)).not.toMatch(/stack|\bat .*:\d+:\d+/);
       }
       await withLambda(server, fixture.app.env, async ({ invoke }) => {
-        const { statusCode, body } = await invoke({ path: fixture.route(() => Promise.reject(new Error("broken"))) });
-        expect([statusCode, Object.keys(JSON.parse(body ?? ""))]).toEqual([500, ["error", "message", "requestId"]]);
+        const { statusCode, body } = await invoke({
+          path: fixture.route(() => Promise.reject(new Error("broken"))),
+        });
+        expect([statusCode, Object.keys(JSON.parse(body ?? ""))]).toEqual([
+          500,
+          ["error", "message", "requestId"],
+        ]);
       });
     },
   },
@@ -242,7 +288,10 @@ async function everyError(fixture: Fixture, options: Options = {}) {
     await thrown(fixture, new PipelineError("Later", 503), options),
     await thrown(fixture, new Error("broken"), options),
     await thrown(fixture, "broken", options),
-    await fixture.handle((ctx: PipelineContext) => ctx.config({ id: "no:config:key" } as never), options), // safe: it must fail
+    await fixture.handle(
+      (ctx: PipelineContext) => ctx.config({ id: "no:config:key" } as never),
+      options,
+    ), // safe: it must fail
     await fetch("/nowhere", options),
     await fetch("/%zz", options),
     await fetch("/signed-in", options),
@@ -259,7 +308,12 @@ async function everyError(fixture: Fixture, options: Options = {}) {
     ),
     await fetch(
       route(() => 1),
-      { ...options, method: "POST", headers: json, body: JSON.stringify({ large: "x".repeat(1_100_000) }) },
+      {
+        ...options,
+        method: "POST",
+        headers: json,
+        body: JSON.stringify({ large: "x".repeat(1_100_000) }),
+      },
     ),
   ];
 }
@@ -274,7 +328,10 @@ async function oneBody(fixture: Fixture): Promise<void> {
   }
 }
 
-function expectLogged(logs: readonly Readonly<Record<string, unknown>>[], record: Readonly<Record<string, unknown>>): void {
+function expectLogged(
+  logs: readonly Readonly<Record<string, unknown>>[],
+  record: Readonly<Record<string, unknown>>,
+): void {
   expect(logs).toMatchObject([{ msg: "request.failed", ...record }]);
   expect(logs.some((each) => "stack" in each)).toBe(record["level"] === "error");
 }

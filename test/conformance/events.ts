@@ -26,8 +26,16 @@ export const eventRows: readonly Row[] = [
       expect(runs).toBe(1);
     },
   },
-  { section: "1", sentence: "The framework creates a child logger per … job …", prove: automaticContextOfJobs },
-  { section: "2.5", sentence: "Automatic child-logger context per … job …", prove: automaticContextOfJobs },
+  {
+    section: "1",
+    sentence: "The framework creates a child logger per … job …",
+    prove: automaticContextOfJobs,
+  },
+  {
+    section: "2.5",
+    sentence: "Automatic child-logger context per … job …",
+    prove: automaticContextOfJobs,
+  },
   {
     section: "2.6",
     sentence: "`delivery` | readonly delivery accessor | `ctx.delivery.send(...)`",
@@ -94,11 +102,24 @@ export const eventRows: readonly Row[] = [
     sentence: "`type` | string, shape `<entity>.<event name>`",
     prove: async (fixture) => {
       const { event, heard } = await publishAndHear(fixture);
-      expect([event.type, heard]).toEqual(["memo.written", expect.objectContaining({ type: "memo.written" })]);
+      expect([event.type, heard]).toEqual([
+        "memo.written",
+        expect.objectContaining({ type: "memo.written" }),
+      ]);
 
-      for (const type of ["written", "memos.memo.written", "Memo.written", "memo.", ".written", "memo.wasWritten", ""]) {
+      for (const type of [
+        "written",
+        "memos.memo.written",
+        "Memo.written",
+        "memo.",
+        ".written",
+        "memo.wasWritten",
+        "",
+      ]) {
         const wrong = defineFeature("wrong", (r) => r.event(type, z.object({})));
-        expect(problemsOf(() => buildServer({ features: [wrong] }))).toEqual([expect.objectContaining({ rule: "event-type" })]);
+        expect(problemsOf(() => buildServer({ features: [wrong] }))).toEqual([
+          expect.objectContaining({ rule: "event-type" }),
+        ]);
       }
       const right = defineFeature("right", (r) => r.event("memo.was-written", z.object({})));
       expect(problemsOf(() => buildServer({ features: [right] }))).toEqual([]);
@@ -131,7 +152,8 @@ export const eventRows: readonly Row[] = [
       const loose = defineFeature("loose", (r) => r.event("anything.said", z.any()));
       const app = await start(buildServer({ features: [probe, memos, loose] }));
       const say = (payload: unknown) => {
-        const publishes: Script = (ctx) => ctx.publish("anything.said" as "memo.written", payload as never); // not even in the types
+        const publishes: Script = (ctx) =>
+          ctx.publish("anything.said" as "memo.written", payload as never); // not even in the types
         return handle(publishes, { method: "POST", app });
       };
       expect((await say({ text: "hello" })).status).toBe(204);
@@ -161,23 +183,26 @@ export const eventRows: readonly Row[] = [
   },
   {
     section: "3.2",
-    sentence: "absent | write or event arrives | atomic set-if-absent succeeds | present (300 s) | process",
+    sentence:
+      "absent | write or event arrives | atomic set-if-absent succeeds | present (300 s) | process",
     prove: async (fixture) => {
       const { app } = fixture;
       const write = await writes(fixture, () => claimsOf(app, write.id));
       expect(await claimsOf(app, write.id)).toEqual([]);
       const answers = await Promise.all(Array.from({ length: 5 }, () => write.send()));
       expect(write.runs()).toBe(1);
-      for (const { body } of answers) expect(body).toMatchObject({ run: 1, more: [{ status: "INPROGRESS" }] });
+      for (const { body } of answers)
+        expect(body).toMatchObject({ run: 1, more: [{ status: "INPROGRESS" }] });
       expectPresentFor300s(await claimsOf(app, write.id));
 
       const during: unknown[] = [];
-      const { event } = await publish(fixture, async () => during.push(await claimsOf(app, event.eventId)));
+      const { event } = await publish(fixture, async () =>
+        during.push(await claimsOf(app, event.eventId)),
+      );
       expect(await claimsOf(app, event.eventId)).toEqual([]);
-      expect((await Promise.all(Array.from({ length: 5 }, () => app.deliver(event)))).sort()).toEqual([
-        "processed",
-        ...Array(4).fill("skipped"),
-      ]);
+      expect(
+        (await Promise.all(Array.from({ length: 5 }, () => app.deliver(event)))).sort(),
+      ).toEqual(["processed", ...Array(4).fill("skipped")]);
       expect(during).toEqual([[expect.objectContaining({ status: "INPROGRESS" })]]);
       expectPresentForADay(await claimsOf(app, event.eventId));
       await app.settled();
@@ -185,7 +210,8 @@ export const eventRows: readonly Row[] = [
   },
   {
     section: "3.2",
-    sentence: "present | same ID arrives | set-if-absent fails | present | skip; for a write return the cached result",
+    sentence:
+      "present | same ID arrives | set-if-absent fails | present | skip; for a write return the cached result",
     prove: async (fixture) => {
       const { app } = fixture;
       const write = await writes(fixture, () => "the result");
@@ -213,7 +239,11 @@ export const eventRows: readonly Row[] = [
         (ctx) => {
           seen.push([where, "signal" in ctx, currentContext()?.signal]);
         };
-      const scripts = { consumer: keep(look("consumer")), job: keep(look("job")), delivery: keep(look("delivery")) };
+      const scripts = {
+        consumer: keep(look("consumer")),
+        job: keep(look("job")),
+        delivery: keep(look("delivery")),
+      };
       const { body } = await handle(
         async (ctx) => {
           await ctx.publish("memo.written", { script: scripts.consumer });
@@ -249,7 +279,10 @@ export const eventRows: readonly Row[] = [
         tenantId: as.tenantId,
         userId: as.id,
       };
-      expect([event, heard]).toEqual([envelope, { ...envelope, eventId: event.eventId, payload: { script } }]);
+      expect([event, heard]).toEqual([
+        envelope,
+        { ...envelope, eventId: event.eventId, payload: { script } },
+      ]);
       await causedByRequestOrJob(fixture);
     },
   },
@@ -272,11 +305,21 @@ export const eventRows: readonly Row[] = [
       const job = onlyOne(app.jobs, print);
       const next = onlyOne(app.events, last);
 
-      expect([event.causedBy, job.causedBy, next.causedBy]).toEqual([requestId, event.eventId, job.jobId]);
+      expect([event.causedBy, job.causedBy, next.causedBy]).toEqual([
+        requestId,
+        event.eventId,
+        job.jobId,
+      ]);
       expect(new Set([requestId, event.eventId, job.jobId, next.eventId]).size).toBe(4);
-      const lines = app.logs.filter(({ msg, requestId: id }) => String(msg).startsWith("chain.") && id === requestId);
+      const lines = app.logs.filter(
+        ({ msg, requestId: id }) => String(msg).startsWith("chain.") && id === requestId,
+      );
       expect(lines).toEqual([
-        expect.objectContaining({ msg: "chain.event", eventId: event.eventId, causedBy: requestId }),
+        expect.objectContaining({
+          msg: "chain.event",
+          eventId: event.eventId,
+          causedBy: requestId,
+        }),
         expect.objectContaining({ msg: "chain.job", jobId: job.jobId, causedBy: event.eventId }),
         expect.objectContaining({ msg: "chain.end", eventId: next.eventId, causedBy: job.jobId }),
       ]);
@@ -284,7 +327,8 @@ export const eventRows: readonly Row[] = [
   },
   {
     section: "6.3",
-    sentence: "… the shared event carries the request ID in its payload; jobs and deliveries have `origRequestId` in `ctx.log`.",
+    sentence:
+      "… the shared event carries the request ID in its payload; jobs and deliveries have `origRequestId` in `ctx.log`.",
     prove: async (fixture) => {
       const { app, keep } = fixture;
       const deliver = keep((ctx) => ctx.log.info("origin.delivery"));
@@ -335,12 +379,20 @@ export const eventRows: readonly Row[] = [
   },
   {
     section: "6.5",
-    sentence: "Jobs: a job with the same name and payload as an existing one is deduplicated by the queue.",
+    sentence:
+      "Jobs: a job with the same name and payload as an existing one is deduplicated by the queue.",
     prove: async ({ app, handle, keep, newCaller }) => {
       const as = newCaller();
       const runs: unknown[] = [];
-      const [one, other] = [keep((ctx) => runs.push(ctx.user.id)), keep((ctx) => runs.push(ctx.user.id))];
-      const enqueue = async (name: "memos.memo.print" | "memos.memo.sort", script: string, caller = as) => {
+      const [one, other] = [
+        keep((ctx) => runs.push(ctx.user.id)),
+        keep((ctx) => runs.push(ctx.user.id)),
+      ];
+      const enqueue = async (
+        name: "memos.memo.print" | "memos.memo.sort",
+        script: string,
+        caller = as,
+      ) => {
         const before = app.jobs.length;
         await handle((ctx) => ctx.enqueue(name, { script }), { as: caller, method: "POST" });
         return app.jobs.length - before;
@@ -394,7 +446,12 @@ async function automaticContextOfJobs(fixture: Fixture): Promise<void> {
   for (const as of [fixture.newCaller(), fixture.newCaller()]) {
     const { requestId, job } = await runJob(fixture, (ctx) => ctx.log.info("inside"), as);
     const lines = fixture.app.logs.filter(({ jobId }) => jobId === job.jobId);
-    const context = { requestId, tenantId: as.tenantId, userId: as.id, handler: "memos.memo.print" };
+    const context = {
+      requestId,
+      tenantId: as.tenantId,
+      userId: as.id,
+      handler: "memos.memo.print",
+    };
     expect(lines).toEqual([
       expect.objectContaining({ ...context, msg: "inside" }),
       expect.objectContaining({ ...context, msg: "job.completed" }),
@@ -418,7 +475,11 @@ async function publish(
   as = newCaller(),
 ): Promise<{ readonly event: SharedEvent; readonly requestId: string; readonly script: string }> {
   const script = keep(hear);
-  const { requestId } = await handle((ctx) => ctx.publish("memo.written", { script }), { app, as, method: "POST" });
+  const { requestId } = await handle((ctx) => ctx.publish("memo.written", { script }), {
+    app,
+    as,
+    method: "POST",
+  });
   return { event: onlyOne(app.events, script), requestId, script };
 }
 
@@ -440,7 +501,10 @@ async function runJob(fixture: Fixture, work: Script = () => undefined, as = fix
   const script = keep(async (ctx, payload) => {
     result = await work(ctx, payload);
   });
-  const { requestId } = await handle((ctx) => ctx.enqueue("memos.memo.print", { script }), { as, method: "POST" });
+  const { requestId } = await handle((ctx) => ctx.enqueue("memos.memo.print", { script }), {
+    as,
+    method: "POST",
+  });
   await app.settled();
   return { job: onlyOne(app.jobs, script), requestId, result };
 }
@@ -456,11 +520,17 @@ async function writes({ fetch, newCaller, route }: Fixture, more: () => unknown 
 }
 
 /** The one message that asks for `script`. */
-function onlyOne<Message extends { readonly payload: unknown }>(messages: readonly Message[], script: string): Message {
+function onlyOne<Message extends { readonly payload: unknown }>(
+  messages: readonly Message[],
+  script: string,
+): Message {
   // Safe: every payload is an object.
-  const found = messages.filter(({ payload }) => (payload as { readonly script?: unknown }).script === script);
+  const found = messages.filter(
+    ({ payload }) => (payload as { readonly script?: unknown }).script === script,
+  );
   const [message] = found;
-  if (message === undefined || found.length > 1) throw new Error(`${found.length} messages ask for ${script}`);
+  if (message === undefined || found.length > 1)
+    throw new Error(`${found.length} messages ask for ${script}`);
   return message;
 }
 
@@ -480,7 +550,10 @@ async function claimsOf(app: TestApp, id: string): Promise<readonly StoredClaim[
       ConsistentRead: true,
     }),
   );
-  return Items.map(({ status, expiration }) => ({ status, leftSeconds: Number(expiration) - app.clock.now() / 1000 }));
+  return Items.map(({ status, expiration }) => ({
+    status,
+    leftSeconds: Number(expiration) - app.clock.now() / 1000,
+  }));
 }
 
 /** Longer than the specification's 300 s: an event's queue may redeliver it for hours (docs/decisions.md). */

@@ -58,18 +58,30 @@ export const plans = defineFeature("plans", (r) => {
 export const files = defineFeature("files", (r) => {
   const config = r.config({
     keys: {
-      maxUploadSizeMb: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 10_000 } }),
+      maxUploadSizeMb: createTenantConfig("number", {
+        default: 10,
+        bounds: { min: 1, max: 10_000 },
+      }),
       signedUrlExpirySeconds: createTenantConfig("number", {
         default: 900,
         bounds: { min: 60, max: 604_800 },
         allowPerRequest: true,
       }),
       storageQuotaMb: createTenantConfig("number", {
-        computed: async (ctx) => ((await ctx.query("plans.plan.current", {})).plan === "pro" ? 5_000 : 100),
+        computed: async (ctx) =>
+          (await ctx.query("plans.plan.current", {})).plan === "pro" ? 5_000 : 100,
       }),
       greeting: createTenantConfig("text", { default: "Hello" }),
-      pageSize: createUserConfig("number", { default: 20, bounds: { min: 5, max: 100 }, allowPerRequest: true }),
-      listOrder: createUserConfig("select", { options: ["newest", "name"], default: "newest", allowPerRequest: true }),
+      pageSize: createUserConfig("number", {
+        default: 20,
+        bounds: { min: 5, max: 100 },
+        allowPerRequest: true,
+      }),
+      listOrder: createUserConfig("select", {
+        options: ["newest", "name"],
+        default: "newest",
+        allowPerRequest: true,
+      }),
       showHidden: createUserConfig("boolean", { default: true, allowPerRequest: true }),
       maintenanceMode: createSystemConfig("boolean", { default: false }),
     },
@@ -79,9 +91,14 @@ export const files = defineFeature("files", (r) => {
     access: access.authenticated,
     input: z.object({ id: z.string(), expiresSeconds: z.string().optional() }),
     handler: async (ctx, input) => ({
-      expiresSeconds: await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, input.expiresSeconds, {
-        onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
-      }),
+      expiresSeconds: await resolveConfigOrParam(
+        ctx,
+        config.signedUrlExpirySeconds,
+        input.expiresSeconds,
+        {
+          onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
+        },
+      ),
     }),
   });
   return { config };
@@ -115,7 +132,10 @@ export interface Fixture {
   /** The same for what follows: the event `memo.written`, the jobs `memos.memo.print` and `sort`, the channel `board`. */
   readonly memos: ServerOptions["features"][number];
   /** Runs `script` as a handler, over HTTP, and reads the response. */
-  handle(script: Script, options?: TestFetchOptions & { readonly app?: TestApp; readonly query?: string }): Promise<Handled>;
+  handle(
+    script: Script,
+    options?: TestFetchOptions & { readonly app?: TestApp; readonly query?: string },
+  ): Promise<Handled>;
   /** Keeps `script` to be run by whoever has the returned name: an event, a job or a message that says `{ script: name }`. */
   keep(script: Script): string;
   /** Keeps `script` to be run by whoever asks for the returned path. */
@@ -129,7 +149,12 @@ export interface Fixture {
     appOverrides?: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly value: unknown; readonly source: ConfigSource }>;
   /** Stores a configuration row. */
-  put<Value>(scope: ConfigScope, handle: ConfigKeyHandle<Value>, value: unknown, owner?: Owner): Promise<void>;
+  put<Value>(
+    scope: ConfigScope,
+    handle: ConfigKeyHandle<Value>,
+    value: unknown,
+    owner?: Owner,
+  ): Promise<void>;
   /** Somebody nobody has stored anything for. */
   newCaller(roles?: readonly string[]): Required<Caller>;
   /** A feature name nobody has declared keys under. */
@@ -161,7 +186,9 @@ export async function startFixture(): Promise<Fixture> {
       headers: response.headers,
       requestId,
       body: text === "" ? undefined : JSON.parse(text),
-      logs: other.logs.filter((record) => record["requestId"] === requestId && record["msg"] !== "request.completed"),
+      logs: other.logs.filter(
+        (record) => record["requestId"] === requestId && record["msg"] !== "request.completed",
+      ),
     };
   };
   const keep: Fixture["keep"] = (script) => {
@@ -180,7 +207,13 @@ export async function startFixture(): Promise<Fixture> {
     handle: (script, { query = "", ...options } = {}) => fetch(`${route(script)}${query}`, options),
     read: async (handle, { tenantId, id } = {}, appOverrides = {}) => {
       const { db } = await app.ctx({ id: "support", tenantId: "operators" });
-      return createConfigResolver({ appOverrides }).getWithSource(handle.id, handle.definition, tenantId, id, db);
+      return createConfigResolver({ appOverrides }).getWithSource(
+        handle.id,
+        handle.definition,
+        tenantId,
+        id,
+        db,
+      );
     },
     put: (scope, { id: key }, value, { tenantId, id: userId } = {}) =>
       app.rows.put({
@@ -226,7 +259,10 @@ export function bootProblems(
   config: Readonly<Record<string, unknown>> = {},
 ): readonly BootProblem[] {
   // Safe: declarations that are none are what is tested.
-  const wrong = defineFeature("wrong", (r) => void r.config({ keys: keys as Record<string, KeyDeclaration<unknown>> }));
+  const wrong = defineFeature(
+    "wrong",
+    (r) => void r.config({ keys: keys as Record<string, KeyDeclaration<unknown>> }),
+  );
   return problemsOf(() => buildServer({ features: [wrong], config }));
 }
 
@@ -245,17 +281,32 @@ type Run = (ctx: PipelineContext, script: string, given: unknown) => Promise<unk
 
 function probeFeature(run: Run) {
   const input = z.looseObject({ id: z.string() });
-  const handler = (ctx: PipelineContext, given: z.output<typeof input>) => run(ctx, given.id, given);
+  const handler = (ctx: PipelineContext, given: z.output<typeof input>) =>
+    run(ctx, given.id, given);
   return defineFeature("probe", (r) => {
     r.query("script.run", { route: "GET /scripts/:id", access: access.everyone, input, handler });
-    r.write("script.write", { route: "POST /scripts/:id", access: access.everyone, input, handler });
-    r.query("gate.signed-in", { route: "GET /signed-in", access: access.authenticated, handler: async (ctx) => ctx.user });
-    r.query("gate.admin", { route: "GET /admin", access: access.admin, handler: async (ctx) => ctx.user });
+    r.write("script.write", {
+      route: "POST /scripts/:id",
+      access: access.everyone,
+      input,
+      handler,
+    });
+    r.query("gate.signed-in", {
+      route: "GET /signed-in",
+      access: access.authenticated,
+      handler: async (ctx) => ctx.user,
+    });
+    r.query("gate.admin", {
+      route: "GET /admin",
+      access: access.admin,
+      handler: async (ctx) => ctx.user,
+    });
   });
 }
 
 function memosFeature(run: Run) {
-  const handler = (ctx: PipelineContext, given: z.output<typeof memo>) => run(ctx, given.script, given);
+  const handler = (ctx: PipelineContext, given: z.output<typeof memo>) =>
+    run(ctx, given.script, given);
   return defineFeature("memos", (r) => {
     r.event("memo.written", memo);
     r.on("memo.written", "hear", (ctx, event) => run(ctx, event.payload.script, event));

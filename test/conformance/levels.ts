@@ -11,12 +11,18 @@ export const levelRows: readonly Row[] = [
       'App-boot override | app developer at deploy time | `buildServer({ config: { "<key id>": <value> } })`; no database involved',
     prove: async ({ handle, newCaller, probe, start }) => {
       // `buildServer` returns before any store is there; only the value's rows would come from one.
-      const server = buildServer({ features: [plans, files, probe], config: { "files:config:max-upload-size-mb": 50 } });
-      const app = await start(server);
-      const { body } = await handle(async (ctx) => ({ size: await ctx.config(files.config.maxUploadSizeMb) }), {
-        app,
-        as: newCaller(),
+      const server = buildServer({
+        features: [plans, files, probe],
+        config: { "files:config:max-upload-size-mb": 50 },
       });
+      const app = await start(server);
+      const { body } = await handle(
+        async (ctx) => ({ size: await ctx.config(files.config.maxUploadSizeMb) }),
+        {
+          app,
+          as: newCaller(),
+        },
+      );
 
       expect(body).toEqual({ size: 50 });
     },
@@ -27,22 +33,34 @@ export const levelRows: readonly Row[] = [
     prove: async ({ app, handle, newCaller, put }) => {
       const { maintenanceMode } = files.config;
       const isOn = async () =>
-        (await handle(async (ctx) => ({ on: await ctx.config(maintenanceMode) }), { as: newCaller() })).body;
+        (
+          await handle(async (ctx) => ({ on: await ctx.config(maintenanceMode) }), {
+            as: newCaller(),
+          })
+        ).body;
 
       expect(await isOn()).toEqual({ on: false });
       await put("system", maintenanceMode, true);
       expect(await isOn()).toEqual({ on: true });
-      await app.rows.put({ scope: "system", key: maintenanceMode.id, value: true, version: 2, deleted: true });
+      await app.rows.put({
+        scope: "system",
+        key: maintenanceMode.id,
+        value: true,
+        version: 2,
+        deleted: true,
+      });
       expect(await isOn()).toEqual({ on: false });
     },
   },
   {
     section: "2.3",
-    sentence: "Tenant config | tenant administrator at runtime | `r.config()` with `createTenantConfig`",
+    sentence:
+      "Tenant config | tenant administrator at runtime | `r.config()` with `createTenantConfig`",
     prove: async ({ handle, newCaller, put }) => {
       const [ann, bob] = [newCaller(), newCaller()];
       const greeting = async (as: typeof ann) =>
-        (await handle(async (ctx) => ({ text: await ctx.config(files.config.greeting) }), { as })).body;
+        (await handle(async (ctx) => ({ text: await ctx.config(files.config.greeting) }), { as }))
+          .body;
 
       expect(await greeting(ann)).toEqual({ text: "Hello" });
       await put("tenant", files.config.greeting, "", ann);
@@ -56,7 +74,8 @@ export const levelRows: readonly Row[] = [
     prove: async ({ handle, newCaller, put }) => {
       const ann = newCaller();
       const size = async (as: typeof ann) =>
-        (await handle(async (ctx) => ({ size: await ctx.config(files.config.pageSize) }), { as })).body;
+        (await handle(async (ctx) => ({ size: await ctx.config(files.config.pageSize) }), { as }))
+          .body;
       await put("user", files.config.pageSize, 33, ann);
 
       expect(await size(ann)).toEqual({ size: 33 });
@@ -65,13 +84,18 @@ export const levelRows: readonly Row[] = [
   },
   {
     section: "2.3",
-    sentence: "Per-request parameter | caller per request | query parameter, only with `allowPerRequest: true`",
+    sentence:
+      "Per-request parameter | caller per request | query parameter, only with `allowPerRequest: true`",
     prove: async ({ fetch, newCaller, put }) => {
       const ann = newCaller();
       await put("tenant", files.config.signedUrlExpirySeconds, 1_000, ann);
 
-      expect((await fetch("/files/f1/download-url?expiresSeconds=300", { as: ann })).body).toEqual({ expiresSeconds: 300 });
-      expect((await fetch("/files/f1/download-url", { as: ann })).body).toEqual({ expiresSeconds: 1_000 });
+      expect((await fetch("/files/f1/download-url?expiresSeconds=300", { as: ann })).body).toEqual({
+        expiresSeconds: 300,
+      });
+      expect((await fetch("/files/f1/download-url", { as: ann })).body).toEqual({
+        expiresSeconds: 1_000,
+      });
     },
   },
   {
@@ -79,8 +103,10 @@ export const levelRows: readonly Row[] = [
     sentence:
       "If money or business rules affect the value (for example plan-dependent limits), use a `computed` function in the declaration. Handler code does not change.",
     prove: async ({ app, newCaller }) => {
-      const handler = async (ctx: Awaited<ReturnType<typeof app.ctx>>, limit: typeof files.config.storageQuotaMb) =>
-        ctx.config(limit);
+      const handler = async (
+        ctx: Awaited<ReturnType<typeof app.ctx>>,
+        limit: typeof files.config.storageQuotaMb,
+      ) => ctx.config(limit);
       const rich = await app.ctx({ ...newCaller(), tenantId: "rich" });
 
       expect(await handler(rich, files.config.maxUploadSizeMb)).toBe(10);
@@ -94,8 +120,15 @@ export const levelRows: readonly Row[] = [
       const ctx = await app.ctx(newCaller());
       const parsed = (text: string) => resolveConfigOrParam(ctx, files.config.pageSize, text);
 
-      expect([await parsed("42"), await parsed("42.5"), await parsed(" 5e1 ")]).toEqual([42, 42.5, 50]);
-      expect([await parsed("101"), await parsed("1e99"), await parsed("4.99"), await parsed("-3")]).toEqual([100, 100, 5, 5]);
+      expect([await parsed("42"), await parsed("42.5"), await parsed(" 5e1 ")]).toEqual([
+        42, 42.5, 50,
+      ]);
+      expect([
+        await parsed("101"),
+        await parsed("1e99"),
+        await parsed("4.99"),
+        await parsed("-3"),
+      ]).toEqual([100, 100, 5, 5]);
     },
   },
   {
@@ -106,12 +139,14 @@ export const levelRows: readonly Row[] = [
       const parsed = (text: string) => resolveConfigOrParam(ctx, files.config.showHidden, text);
 
       for (const yes of ["true", "1"]) expect(await parsed(yes)).toBe(true);
-      for (const no of ["false", "0", "", "TRUE", "yes", " true", "on", "11"]) expect(await parsed(no)).toBe(false);
+      for (const no of ["false", "0", "", "TRUE", "yes", " true", "on", "11"])
+        expect(await parsed(no)).toBe(false);
     },
   },
   {
     section: "2.4",
-    sentence: "`select` | Accepted only if in the `options` whitelist; otherwise the configured value is used.",
+    sentence:
+      "`select` | Accepted only if in the `options` whitelist; otherwise the configured value is used.",
     prove: async ({ app, newCaller, put }) => {
       const ann = newCaller();
       await put("user", files.config.listOrder, "name", ann);
@@ -119,7 +154,8 @@ export const levelRows: readonly Row[] = [
       const parsed = (text: string) => resolveConfigOrParam(ctx, files.config.listOrder, text);
 
       expect(await parsed("newest")).toBe("newest");
-      for (const unknown of ["oldest", "NEWEST", "newest ", "", "__proto__"]) expect(await parsed(unknown)).toBe("name");
+      for (const unknown of ["oldest", "NEWEST", "newest ", "", "__proto__"])
+        expect(await parsed(unknown)).toBe("name");
     },
   },
   {
@@ -130,42 +166,63 @@ export const levelRows: readonly Row[] = [
       const name = untyped.tenant("text", { default: "a", allowPerRequest: true });
       const handles = declareKeys(newFeatureName(), { name });
 
-      await expect(resolveConfigOrParam(ctx, files.config.greeting, "b")).rejects.toThrow(/greeting/);
+      await expect(resolveConfigOrParam(ctx, files.config.greeting, "b")).rejects.toThrow(
+        /greeting/,
+      );
       await expect(resolveConfigOrParam(ctx, handles.name, "b")).rejects.toThrow(handles.name.id);
       expect(
-        problemsOf(() => buildServer({ features: [defineFeature("some", (r) => void r.config({ keys: { name } }))] })),
+        problemsOf(() =>
+          buildServer({
+            features: [defineFeature("some", (r) => void r.config({ keys: { name } }))],
+          }),
+        ),
       ).toHaveLength(1);
     },
   },
   {
     section: "2.4",
-    sentence: "`encrypted: true` | Never allowed. Declaring `allowPerRequest: true` with it fails at boot.",
+    sentence:
+      "`encrypted: true` | Never allowed. Declaring `allowPerRequest: true` with it fails at boot.",
     prove: async ({ app, newCaller, newFeatureName }) => {
       const ctx = await app.ctx(newCaller());
       const secret = untyped.tenant("boolean", { encrypted: true, allowPerRequest: true });
       const handles = declareKeys(newFeatureName(), { secret });
 
-      await expect(resolveConfigOrParam(ctx, handles.secret, "true")).rejects.toThrow(handles.secret.id);
+      await expect(resolveConfigOrParam(ctx, handles.secret, "true")).rejects.toThrow(
+        handles.secret.id,
+      );
       expect(
-        problemsOf(() => buildServer({ features: [defineFeature("some", (r) => void r.config({ keys: { secret } }))] })),
+        problemsOf(() =>
+          buildServer({
+            features: [defineFeature("some", (r) => void r.config({ keys: { secret } }))],
+          }),
+        ),
       ).toHaveLength(1);
     },
   },
   {
     section: "2.4",
-    sentence: "Without `allowPerRequest: true`, `resolveConfigOrParam` throws when given a parameter value for that key.",
+    sentence:
+      "Without `allowPerRequest: true`, `resolveConfigOrParam` throws when given a parameter value for that key.",
     prove: paramRefused,
   },
   {
     section: "2.4",
-    sentence: "Clamping is silent to the caller (a request for a value above max receives max); only `onClamp` observes it.",
+    sentence:
+      "Clamping is silent to the caller (a request for a value above max receives max); only `onClamp` observes it.",
     prove: async ({ fetch, handle, newCaller }) => {
       const ann = newCaller();
-      const { status, body, headers } = await fetch("/files/f1/download-url?expiresSeconds=99999999", { as: ann });
+      const { status, body, headers } = await fetch(
+        "/files/f1/download-url?expiresSeconds=99999999",
+        { as: ann },
+      );
       const plain = await fetch("/files/f1/download-url", { as: ann });
-      const { logs } = await handle((ctx) => resolveConfigOrParam(ctx, files.config.pageSize, "500").then((size) => ({ size })), {
-        as: ann,
-      });
+      const { logs } = await handle(
+        (ctx) => resolveConfigOrParam(ctx, files.config.pageSize, "500").then((size) => ({ size })),
+        {
+          as: ann,
+        },
+      );
 
       expect([status, body]).toEqual([200, { expiresSeconds: 604_800 }]);
       expect([...headers.keys()]).toEqual([...plain.headers.keys()]);
@@ -184,7 +241,9 @@ export const levelRows: readonly Row[] = [
         ["?expiresSeconds=1", 60],
         ["?expiresSeconds=soon", 900],
       ] as const) {
-        expect((await fetch(`/files/f1/download-url${query}`, { as })).body).toEqual({ expiresSeconds });
+        expect((await fetch(`/files/f1/download-url${query}`, { as })).body).toEqual({
+          expiresSeconds,
+        });
       }
     },
   },
@@ -216,14 +275,23 @@ export const levelRows: readonly Row[] = [
 
 async function paramRefused({ handle, newCaller }: Parameters<Row["prove"]>[0]): Promise<void> {
   const asked = (parameter: unknown) =>
-    handle((ctx) => resolveConfigOrParam(ctx, files.config.maxUploadSizeMb, parameter).then((size) => ({ size })), {
-      as: newCaller(),
-    });
+    handle(
+      (ctx) =>
+        resolveConfigOrParam(ctx, files.config.maxUploadSizeMb, parameter).then((size) => ({
+          size,
+        })),
+      {
+        as: newCaller(),
+      },
+    );
   const { status, logs } = await asked("50");
 
   expect(status).toBe(500);
   expect(logs).toContainEqual(
-    expect.objectContaining({ level: "error", message: expect.stringContaining("files:config:max-upload-size-mb") }),
+    expect.objectContaining({
+      level: "error",
+      message: expect.stringContaining("files:config:max-upload-size-mb"),
+    }),
   );
   expect((await asked(undefined)).body).toEqual({ size: 10 });
 }

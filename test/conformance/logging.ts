@@ -7,13 +7,19 @@ import { withLambda } from "./lambda.ts";
 import type { Row } from "./row.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
-const unset = { LOG_LEVEL: undefined, LOG_FORMAT: undefined, POWERTOOLS_LOG_LEVEL: undefined, AWS_LAMBDA_LOG_LEVEL: undefined };
+const unset = {
+  LOG_LEVEL: undefined,
+  LOG_FORMAT: undefined,
+  POWERTOOLS_LOG_LEVEL: undefined,
+  AWS_LAMBDA_LOG_LEVEL: undefined,
+};
 
 /** Section 2.5, the logger, and the log levels of section 8. */
 export const loggingRows: readonly Row[] = [
   {
     section: "2.5",
-    sentence: "`info`, `warn`, `error`, `debug` | `(msg: string, data?: Record<string, unknown>) => void`",
+    sentence:
+      "`info`, `warn`, `error`, `debug` | `(msg: string, data?: Record<string, unknown>) => void`",
     prove: async ({ handle }) => {
       const { logs } = await handle((ctx) => {
         for (const level of levels) {
@@ -48,40 +54,47 @@ export const loggingRows: readonly Row[] = [
   },
   {
     section: "2.5",
-    sentence: "A server log record is JSON with fields `level`, the context fields, `msg`, and the fields of `data`.",
+    sentence:
+      "A server log record is JSON with fields `level`, the context fields, `msg`, and the fields of `data`.",
     prove: async ({ app, newCaller, probe, route }) => {
       const as = newCaller();
-      await withLambda(buildServer({ features: [probe] }), { ...unset, ...app.env }, async ({ invoke, lines }) => {
-        const path = route((ctx) => void ctx.log.info("file\nread", { name: "a\u2028b", sizes: [1, { x: null }] }));
-        await invoke({ path, headers: { "x-request-id": "r-record" }, as });
+      await withLambda(
+        buildServer({ features: [probe] }),
+        { ...unset, ...app.env },
+        async ({ invoke, lines }) => {
+          const path = route(
+            (ctx) => void ctx.log.info("file\nread", { name: "a\u2028b", sizes: [1, { x: null }] }),
+          );
+          await invoke({ path, headers: { "x-request-id": "r-record" }, as });
 
-        expect(lines).toHaveLength(1);
-        const record = JSON.parse(lines[0] ?? "") as Record<string, unknown>;
-        expect(record).toEqual({
-          level: "info",
-          requestId: "r-record",
-          tenantId: as.tenantId,
-          userId: as.id,
-          handler: "probe.script.run",
-          trace_id: expect.stringMatching(/^[\da-f]{32}$/),
-          msg: "file\nread",
-          name: "a\u2028b",
-          sizes: [1, { x: null }],
-          time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-        });
-        expect(Object.keys(record)).toEqual([
-          "level",
-          "requestId",
-          "tenantId",
-          "userId",
-          "handler",
-          "trace_id",
-          "msg",
-          "name",
-          "sizes",
-          "time",
-        ]);
-      });
+          expect(lines).toHaveLength(1);
+          const record = JSON.parse(lines[0] ?? "") as Record<string, unknown>;
+          expect(record).toEqual({
+            level: "info",
+            requestId: "r-record",
+            tenantId: as.tenantId,
+            userId: as.id,
+            handler: "probe.script.run",
+            trace_id: expect.stringMatching(/^[\da-f]{32}$/),
+            msg: "file\nread",
+            name: "a\u2028b",
+            sizes: [1, { x: null }],
+            time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+          });
+          expect(Object.keys(record)).toEqual([
+            "level",
+            "requestId",
+            "tenantId",
+            "userId",
+            "handler",
+            "trace_id",
+            "msg",
+            "name",
+            "sizes",
+            "time",
+          ]);
+        },
+      );
     },
   },
   {
@@ -99,16 +112,25 @@ export const loggingRows: readonly Row[] = [
     section: "6.3",
     sentence: "Request ID propagation: a write handler's `ctx.log` has `requestId`; …",
     prove: async ({ handle }) => {
-      const { logs, requestId } = await handle((ctx) => void ctx.log.info("written"), { method: "POST" });
+      const { logs, requestId } = await handle((ctx) => void ctx.log.info("written"), {
+        method: "POST",
+      });
       expect(requestId).not.toBe("");
-      expect(logs).toEqual([expect.objectContaining({ msg: "written", requestId, handler: "probe.script.write" })]);
+      expect(logs).toEqual([
+        expect.objectContaining({ msg: "written", requestId, handler: "probe.script.write" }),
+      ]);
     },
   },
   {
     section: "8",
     sentence: "Log levels | dev `debug`, production `info`; …",
     prove: async (fixture) => {
-      expect(await printedLevels(fixture, "development")).toEqual(["debug", "info", "warn", "error"]);
+      expect(await printedLevels(fixture, "development")).toEqual([
+        "debug",
+        "info",
+        "warn",
+        "error",
+      ]);
       expect(await printedLevels(fixture, "production")).toEqual(["info", "warn", "error"]);
     },
   },
@@ -118,26 +140,35 @@ export const loggingRows: readonly Row[] = [
     prove: async (fixture) => {
       for (const [index, level] of levels.entries()) {
         for (const environment of ["development", "production"] as const) {
-          expect(await printedLevels(fixture, environment, { LOG_LEVEL: level })).toEqual(levels.slice(index));
+          expect(await printedLevels(fixture, environment, { LOG_LEVEL: level })).toEqual(
+            levels.slice(index),
+          );
         }
       }
-      expect(await printedLevels(fixture, "production", { LOG_LEVEL: "DEBUG" })).toEqual([...levels]);
+      expect(await printedLevels(fixture, "production", { LOG_LEVEL: "DEBUG" })).toEqual([
+        ...levels,
+      ]);
     },
   },
   {
     section: "8",
-    sentence: "… format by `LOG_FORMAT` (value `pretty` for human-readable, otherwise JSON) | logging",
+    sentence:
+      "… format by `LOG_FORMAT` (value `pretty` for human-readable, otherwise JSON) | logging",
     prove: async ({ app, probe, route }) => {
       const printed = (LOG_FORMAT: string | undefined) => {
         const id = `r-as-${LOG_FORMAT === "" ? "nothing" : LOG_FORMAT}`;
-        return withLambda(buildServer({ features: [probe] }), { ...unset, ...app.env, LOG_FORMAT }, async ({ invoke, lines }) => {
-          await invoke({
-            path: route((ctx) => void ctx.log.info("file.read", { name: "a" })),
-            headers: { "x-request-id": id },
-          });
-          // Without what earlier servers still say in the background.
-          return lines.filter((line) => line.includes("file.read") && line.includes(id));
-        });
+        return withLambda(
+          buildServer({ features: [probe] }),
+          { ...unset, ...app.env, LOG_FORMAT },
+          async ({ invoke, lines }) => {
+            await invoke({
+              path: route((ctx) => void ctx.log.info("file.read", { name: "a" })),
+              headers: { "x-request-id": id },
+            });
+            // Without what earlier servers still say in the background.
+            return lines.filter((line) => line.includes("file.read") && line.includes(id));
+          },
+        );
       };
       const [pretty] = await printed("pretty");
       expect(() => JSON.parse(pretty ?? "")).toThrow();
@@ -146,13 +177,22 @@ export const loggingRows: readonly Row[] = [
         const lines = await printed(other);
         // Seen as text first: a line that is no JSON shows what it is.
         expect(lines).toEqual([expect.stringMatching(/^\{.*\}$/)]);
-        expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: "info", msg: "file.read", name: "a" }]);
+        expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+          { level: "info", msg: "file.read", name: "a" },
+        ]);
       }
     },
   },
 ];
 
-async function automaticContext({ app, fetch, handle, newCaller, probe, route }: Fixture): Promise<void> {
+async function automaticContext({
+  app,
+  fetch,
+  handle,
+  newCaller,
+  probe,
+  route,
+}: Fixture): Promise<void> {
   const [ann, bob] = [newCaller(), newCaller()];
   const script = async (ctx: Parameters<Parameters<Fixture["handle"]>[0]>[0]) => {
     ctx.log.info("outer");
@@ -185,20 +225,35 @@ async function automaticContext({ app, fetch, handle, newCaller, probe, route }:
   ];
   expect(refused.map(({ status }) => status)).toEqual([404, 400, 405, 413, 400]);
   for (const { logs } of refused) {
-    expect(logs).toEqual([expect.objectContaining({ msg: "request.failed", tenantId: ann.tenantId, userId: ann.id })]);
+    expect(logs).toEqual([
+      expect.objectContaining({ msg: "request.failed", tenantId: ann.tenantId, userId: ann.id }),
+    ]);
   }
   const forged = await fetch("/nowhere", { headers: { authorization: "Bearer a.b.c" } });
-  expect([forged.status, forged.logs]).toEqual([404, [expect.not.objectContaining({ tenantId: expect.anything() })]]);
-  await withLambda(buildServer({ features: [probe] }), { ...unset, ...app.env }, async ({ invoke, logs }) => {
-    const secret = String(app.env["KEELSON_AUTH_SECRET"]);
-    const token = await signToken({ secret, userId: bob.id, tenantId: bob.tenantId, roles: [] }, systemClock);
-    expect((await invoke({ path: "/nowhere", as: ann })).statusCode).toBe(404);
-    expect((await invoke({ path: "/nowhere", headers: { authorization: `Bearer ${token}` } })).statusCode).toBe(404);
-    expect(logs()).toMatchObject([
-      { msg: "request.failed", tenantId: ann.tenantId, userId: ann.id },
-      { msg: "request.failed", tenantId: bob.tenantId, userId: bob.id },
-    ]);
-  });
+  expect([forged.status, forged.logs]).toEqual([
+    404,
+    [expect.not.objectContaining({ tenantId: expect.anything() })],
+  ]);
+  await withLambda(
+    buildServer({ features: [probe] }),
+    { ...unset, ...app.env },
+    async ({ invoke, logs }) => {
+      const secret = String(app.env["KEELSON_AUTH_SECRET"]);
+      const token = await signToken(
+        { secret, userId: bob.id, tenantId: bob.tenantId, roles: [] },
+        systemClock,
+      );
+      expect((await invoke({ path: "/nowhere", as: ann })).statusCode).toBe(404);
+      expect(
+        (await invoke({ path: "/nowhere", headers: { authorization: `Bearer ${token}` } }))
+          .statusCode,
+      ).toBe(404);
+      expect(logs()).toMatchObject([
+        { msg: "request.failed", tenantId: ann.tenantId, userId: ann.id },
+        { msg: "request.failed", tenantId: bob.tenantId, userId: bob.id },
+      ]);
+    },
+  );
 }
 
 async function printedLevels(

@@ -29,8 +29,16 @@ export const notYet: readonly NotYet[] = [
     why: "advice",
   },
   { section: "2.1", sentence: "Storage layout of config rows: not shown.", why: "open" },
-  { section: "2.2", sentence: "`getWithSource` is for support and debugging, not for hot-path handlers.", why: "advice" },
-  { section: "2.2", sentence: "Behavior of `resolveConfigOrParam` when the parameter is absent: not shown.", why: "open" },
+  {
+    section: "2.2",
+    sentence: "`getWithSource` is for support and debugging, not for hot-path handlers.",
+    why: "advice",
+  },
+  {
+    section: "2.2",
+    sentence: "Behavior of `resolveConfigOrParam` when the parameter is absent: not shown.",
+    why: "open",
+  },
   {
     section: "2.3",
     sentence:
@@ -46,12 +54,14 @@ export const notYet: readonly NotYet[] = [
   { section: "2.3", sentence: "… only for UX preferences, never business limits", why: "advice" },
   {
     section: "2.3",
-    sentence: "Decision rules for a new variable: … If the value cannot vary, it is a hardcoded constant.",
+    sentence:
+      "Decision rules for a new variable: … If the value cannot vary, it is a hardcoded constant.",
     why: "advice",
   },
   {
     section: "2.3",
-    sentence: "Otherwise choose the level by who changes it (table above). When in doubt, use tenant config.",
+    sentence:
+      "Otherwise choose the level by who changes it (table above). When in doubt, use tenant config.",
     why: "advice",
   },
   { section: "2.6", sentence: "Two context mechanisms exist.", why: "advice" },
@@ -63,7 +73,8 @@ export const notYet: readonly NotYet[] = [
   { section: "4.3", sentence: "Success status and body: not shown.", why: "open" },
   {
     section: "4.5.3",
-    sentence: "Guideline: add a check when a handler spends over 100 ms in a loop. Otherwise ignore it.",
+    sentence:
+      "Guideline: add a check when a handler spends over 100 ms in a loop. Otherwise ignore it.",
     why: "advice",
   },
   {
@@ -72,14 +83,23 @@ export const notYet: readonly NotYet[] = [
       "Out of scope: cancelling a database query already running; cancellation of job runner or projection applies. A pre-flight abort check before each query is planned and is not provided.",
     why: "excluded",
   },
-  { section: "5", sentence: "Token format, how tokens are obtained, the header that carries them: not shown.", why: "open" },
+  {
+    section: "5",
+    sentence: "Token format, how tokens are obtained, the header that carries them: not shown.",
+    why: "open",
+  },
   { section: "6.8", sentence: "Other event type names: not shown.", why: "open" },
   {
     section: "7.5",
-    sentence: "Error code strings for 403, 409, custom status and 500, and log level of `PipelineError`: not shown.",
+    sentence:
+      "Error code strings for 403, 409, custom status and 500, and log level of `PipelineError`: not shown.",
     why: "open",
   },
   { section: "8", sentence: "Loop check guideline | 100 ms | `ctx.signal` checks", why: "advice" },
   { section: "8", sentence: "Rate limits and request size limits: not shown.", why: "open" },
-  { section: "9", sentence: "Versioning scheme, compatibility rules and deprecation policy: not shown.", why: "open" },
+  {
+    section: "9",
+    sentence: "Versioning scheme, compatibility rules and deprecation policy: not shown.",
+    why: "open",
+  },
 ];

@@ -14,9 +14,18 @@ export const operatorRows: readonly Row[] = [
       const operator = { ...newCaller(), roles: ["systemAdmin"] };
       for (const scope of ["tenant", "system"] as const) {
         for (const value of [0, 10_001]) {
-          const put = await fetch(`/config/${key.id}`, { method: "PUT", body: { value, scope }, as: operator });
-          expect(put).toMatchObject({ status: 422, body: { error: "validation_error", fields: [{ field: "value" }] } });
-          const call = await handle((ctx) => setConfig(ctx, key, value, { scope }), { as: operator });
+          const put = await fetch(`/config/${key.id}`, {
+            method: "PUT",
+            body: { value, scope },
+            as: operator,
+          });
+          expect(put).toMatchObject({
+            status: 422,
+            body: { error: "validation_error", fields: [{ field: "value" }] },
+          });
+          const call = await handle((ctx) => setConfig(ctx, key, value, { scope }), {
+            as: operator,
+          });
           expect(call.status).toBe(422);
         }
       }
@@ -31,7 +40,10 @@ export const operatorRows: readonly Row[] = [
     sentence:
       "Config reads and writes are guarded per key by role rules (`read`, `write`), for example `access.admin` for reading and `access.systemAdmin` for writing.",
     prove: async () => {
-      const limit = createTenantConfig("number", { default: 1, access: { read: access.admin, write: access.systemAdmin } });
+      const limit = createTenantConfig("number", {
+        default: 1,
+        access: { read: access.admin, write: access.systemAdmin },
+      });
       const guarded = defineFeature("guarded", (r) => void r.config({ keys: { limit } }));
       const app = await startTestApp(buildServer({ features: [guarded] }));
       try {

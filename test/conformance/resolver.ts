@@ -43,20 +43,28 @@ export const resolverRows: readonly Row[] = [
     section: "2.2",
     sentence: "`createConfigResolver({ appOverrides })` | options object | resolver",
     prove: async ({ newCaller, newFeatureName, read }) => {
-      const { limit } = declareKeys(newFeatureName(), { limit: createTenantConfig("number", { default: 1 }) });
+      const { limit } = declareKeys(newFeatureName(), {
+        limit: createTenantConfig("number", { default: 1 }),
+      });
 
-      expect(await read(limit, newCaller(), { [limit.id]: 5 })).toEqual({ value: 5, source: "app-override" });
+      expect(await read(limit, newCaller(), { [limit.id]: 5 })).toEqual({
+        value: 5,
+        source: "app-override",
+      });
       expect(await read(limit, newCaller())).toEqual({ value: 1, source: "default" });
     },
   },
   {
     section: "2.2",
-    sentence: "`validateAppOverrides(registry, overrides)` | synchronous | throws on unknown keys, …",
+    sentence:
+      "`validateAppOverrides(registry, overrides)` | synchronous | throws on unknown keys, …",
     prove: async () => {
       const registry = registryOf({ limit: createTenantConfig("number", {}) });
 
       expect(validateAppOverrides(registry, { "some:config:limit": 1 })).toBeUndefined();
-      expect(() => validateAppOverrides(registry, { "some:config:limits": 1 })).toThrow(/some:config:limits/);
+      expect(() => validateAppOverrides(registry, { "some:config:limits": 1 })).toThrow(
+        /some:config:limits/,
+      );
     },
   },
   {
@@ -84,11 +92,15 @@ export const resolverRows: readonly Row[] = [
     section: "2.2",
     sentence: "… bounds violations, …",
     prove: async () => {
-      const registry = registryOf({ limit: createTenantConfig("number", { bounds: { min: 1, max: 9 } }) });
+      const registry = registryOf({
+        limit: createTenantConfig("number", { bounds: { min: 1, max: 9 } }),
+      });
 
       expect(validateAppOverrides(registry, { "some:config:limit": 9 })).toBeUndefined();
       for (const outside of [0, 10]) {
-        expect(() => validateAppOverrides(registry, { "some:config:limit": outside })).toThrow(/some:config:limit/);
+        expect(() => validateAppOverrides(registry, { "some:config:limit": outside })).toThrow(
+          /some:config:limit/,
+        );
       }
     },
   },
@@ -96,20 +108,28 @@ export const resolverRows: readonly Row[] = [
     section: "2.2",
     sentence: "… and collision with a `computed` key",
     prove: async () => {
-      const registry = registryOf({ limit: createTenantConfig("number", { computed: async () => 1 }) });
+      const registry = registryOf({
+        limit: createTenantConfig("number", { computed: async () => 1 }),
+      });
 
-      expect(() => validateAppOverrides(registry, { "some:config:limit": 1 })).toThrow(/some:config:limit/);
+      expect(() => validateAppOverrides(registry, { "some:config:limit": 1 })).toThrow(
+        /some:config:limit/,
+      );
     },
   },
   {
     section: "2.2",
-    sentence: "`resolver.getWithSource(<key id>, <key definition>, <tenant id>, <user id>, <db>)` | async | `{ value, source }`",
+    sentence:
+      "`resolver.getWithSource(<key id>, <key definition>, <tenant id>, <user id>, <db>)` | async | `{ value, source }`",
     prove: async ({ newCaller, put, read }) => {
       const ann = newCaller();
       await put("user", files.config.pageSize, 30, ann);
 
       expect(await read(files.config.pageSize, ann)).toEqual({ value: 30, source: "user-row" });
-      expect(await read(files.config.pageSize, newCaller())).toEqual({ value: 20, source: "default" });
+      expect(await read(files.config.pageSize, newCaller())).toEqual({
+        value: 20,
+        source: "default",
+      });
       await sourcesOfOverrides();
     },
   },
@@ -147,7 +167,9 @@ export const resolverRows: readonly Row[] = [
       await put("system", pageSize, 4_000);
       try {
         expect(await (await app.ctx(newCaller())).config(pageSize)).toBe(4_000);
-        expect(await resolveConfigOrParam(await app.ctx(newCaller()), pageSize, undefined)).toBe(100);
+        expect(await resolveConfigOrParam(await app.ctx(newCaller()), pageSize, undefined)).toBe(
+          100,
+        );
       } finally {
         await app.rows.put({ scope: "system", key: pageSize.id, value: 4_000, deleted: true });
       }
@@ -175,7 +197,8 @@ export const resolverRows: readonly Row[] = [
   },
   {
     section: "2.2",
-    sentence: "`source` is one of: `user-row`, `tenant-row`, `system-row`, `app-override`, `computed`, `default`, `missing`.",
+    sentence:
+      "`source` is one of: `user-row`, `tenant-row`, `system-row`, `app-override`, `computed`, `default`, `missing`.",
     prove: everySource,
   },
   {
@@ -185,7 +208,8 @@ export const resolverRows: readonly Row[] = [
   },
   {
     section: "2.2",
-    sentence: "Boot validators: `validateConfigKeyBounds` (min > max, default outside bounds, bounds on a non-number), …",
+    sentence:
+      "Boot validators: `validateConfigKeyBounds` (min > max, default outside bounds, bounds on a non-number), …",
     prove: async () => {
       const bounds = { min: 2, max: 1 };
       for (const wrong of [
@@ -219,7 +243,9 @@ export const resolverRows: readonly Row[] = [
       const right = createTenantConfig("boolean", { allowPerRequest: true });
 
       for (const wrong of [text, secret]) {
-        expect(() => validateConfigKeyAllowPerRequest(registryOf({ wrong }))).toThrow(/some:config:wrong/);
+        expect(() => validateConfigKeyAllowPerRequest(registryOf({ wrong }))).toThrow(
+          /some:config:wrong/,
+        );
       }
       expect(validateConfigKeyAllowPerRequest(registryOf({ right }))).toBeUndefined();
     },
@@ -229,7 +255,9 @@ export const resolverRows: readonly Row[] = [
     sentence: "… `validateAppOverrides` throws synchronously.",
     prove: async () => {
       const registry = registryOf({ limit: createTenantConfig("number", {}) });
-      expect(() => void validateAppOverrides(registry, { "some:config:limit": "x" })).toThrow(/some:config:limit/);
+      expect(() => void validateAppOverrides(registry, { "some:config:limit": "x" })).toThrow(
+        /some:config:limit/,
+      );
     },
   },
   {
@@ -251,7 +279,12 @@ export const resolverRows: readonly Row[] = [
   },
 ];
 
-async function everySource({ newCaller, newFeatureName, put, read }: Parameters<Row["prove"]>[0]): Promise<void> {
+async function everySource({
+  newCaller,
+  newFeatureName,
+  put,
+  read,
+}: Parameters<Row["prove"]>[0]): Promise<void> {
   const ann = newCaller();
   const keys = declareKeys(newFeatureName(), {
     plain: createUserConfig("number", { default: 1 }),
@@ -268,15 +301,29 @@ async function everySource({ newCaller, newFeatureName, put, read }: Parameters<
     await put(scope, keys.plain, 4, scope === "system" ? {} : ann);
     found.push((await read(keys.plain, ann, { [keys.plain.id]: 3 })).source);
   }
-  expect(found).toEqual(["missing", "default", "computed", "app-override", "system-row", "tenant-row", "user-row"]);
+  expect(found).toEqual([
+    "missing",
+    "default",
+    "computed",
+    "app-override",
+    "system-row",
+    "tenant-row",
+    "user-row",
+  ]);
 }
 
 /** The resolver of a server knows what was set at deploy time, in the code and in SSM. */
 async function sourcesOfOverrides(): Promise<void> {
   const { greeting, maxUploadSizeMb, pageSize } = files.config;
-  const server = buildServer({ features: [plans, files], config: { [greeting.id]: "Hi" }, ssm: { path: "/conformance" } });
+  const server = buildServer({
+    features: [plans, files],
+    config: { [greeting.id]: "Hi" },
+    ssm: { path: "/conformance" },
+  });
   const { resolver } = server;
-  const app = await startTestApp(server, { parameters: { "/conformance/files/max-upload-size-mb": "50" } });
+  const app = await startTestApp(server, {
+    parameters: { "/conformance/files/max-upload-size-mb": "50" },
+  });
   try {
     const { db } = await app.ctx({ id: "support", tenantId: "operators" });
     const source = ({ id, definition }: typeof greeting | typeof pageSize) =>
@@ -284,7 +331,10 @@ async function sourcesOfOverrides(): Promise<void> {
     expect(await source(greeting)).toEqual({ value: "Hi", source: "app-override" });
     expect(await source(maxUploadSizeMb)).toEqual({ value: 50, source: "app-override" });
     expect(await source(pageSize)).toEqual({ value: 20, source: "default" });
-    expect([resolver.override(maxUploadSizeMb.id), resolver.override(pageSize.id)]).toEqual([50, undefined]);
+    expect([resolver.override(maxUploadSizeMb.id), resolver.override(pageSize.id)]).toEqual([
+      50,
+      undefined,
+    ]);
   } finally {
     await app.close();
   }

@@ -12,7 +12,8 @@ import type { Row } from "./row.ts";
 export const shutdownRows: readonly Row[] = [
   {
     section: "1",
-    sentence: "On a termination signal the service drains traffic and closes resources in a fixed order.",
+    sentence:
+      "On a termination signal the service drains traffic and closes resources in a fixed order.",
     prove: async () => {
       const { order } = await stopped();
       expect(order).toEqual([
@@ -37,16 +38,20 @@ export const shutdownRows: readonly Row[] = [
   },
   {
     section: "3.1",
-    sentence: "in-flight drain | requests finished or drain time out | | workers stopped | background workers are stopped",
+    sentence:
+      "in-flight drain | requests finished or drain time out | | workers stopped | background workers are stopped",
     prove: async () => {
       const { phaseMs, order } = await stopped();
-      expect(Object.keys(phaseMs).indexOf("workers-stopped")).toBe(Object.keys(phaseMs).indexOf("in-flight-drain") + 1);
+      expect(Object.keys(phaseMs).indexOf("workers-stopped")).toBe(
+        Object.keys(phaseMs).indexOf("in-flight-drain") + 1,
+      );
       expect(order.indexOf("job.completed")).toBeGreaterThan(order.indexOf("request answered"));
     },
   },
   {
     section: "3.1",
-    sentence: "workers stopped | | | resources closed | database and key-value store connections closed",
+    sentence:
+      "workers stopped | | | resources closed | database and key-value store connections closed",
     prove: async () => {
       const { order } = await stopped();
       expect(order.indexOf("pool.closed")).toBeGreaterThan(order.indexOf("job.completed"));
@@ -54,7 +59,8 @@ export const shutdownRows: readonly Row[] = [
   },
   {
     section: "3.1",
-    sentence: "resources closed | | | flushed | observability data is flushed, then the process exits",
+    sentence:
+      "resources closed | | | flushed | observability data is flushed, then the process exits",
     prove: async () => {
       const { order, exit } = await stopped();
       expect(order.slice(-2)).toEqual(["shutdown.completed", "exited"]);
@@ -100,7 +106,12 @@ function stopped(): Promise<Stopped> {
 
 const secret = "a secret of the conformance tests, long enough";
 
-const happenings: readonly string[] = ["shutdown.started", "job.completed", "pool.closed", "shutdown.completed"];
+const happenings: readonly string[] = [
+  "shutdown.started",
+  "job.completed",
+  "pool.closed",
+  "shutdown.completed",
+];
 
 async function stopOne(): Promise<Stopped> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-shutdown-"));
@@ -116,9 +127,15 @@ async function stopOne(): Promise<Stopped> {
   };
   const one = await startProcess(process.execPath, [fixture], env);
   try {
-    const token = await signToken({ secret, tenantId: "acme", userId: "ann", roles: [] }, systemClock);
+    const token = await signToken(
+      { secret, tenantId: "acme", userId: "ann", roles: [] },
+      systemClock,
+    );
     const ask = (method: string, path: string) =>
-      fetch(`http://127.0.0.1:${one.port}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
+      fetch(`http://127.0.0.1:${one.port}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}` },
+      });
     expect((await ask("POST", "/things/last")).status).toBe(200);
     await hears(one, "work.began");
     const slow = ask("GET", "/wait/4500");
@@ -130,10 +147,21 @@ async function stopOne(): Promise<Stopped> {
     const answeredAt = new Date().toISOString();
     const exit = await one.exited;
     const told = one.logs.filter(({ msg }) => happenings.includes(String(msg)));
-    const happened = [...told, { msg: "request answered", time: answeredAt }, { msg: "exited", time: new Date().toISOString() }];
+    const happened = [
+      ...told,
+      { msg: "request answered", time: answeredAt },
+      { msg: "exited", time: new Date().toISOString() },
+    ];
     const byTime = happened.toSorted((a, b) => String(a["time"]).localeCompare(String(b["time"])));
-    const { phaseMs } = one.logs.find(({ msg }) => msg === "shutdown.completed") as unknown as Stopped;
-    return { order: byTime.map(({ msg }) => String(msg)), phaseMs, statuses: { duringLinger, inFlight }, exit };
+    const { phaseMs } = one.logs.find(
+      ({ msg }) => msg === "shutdown.completed",
+    ) as unknown as Stopped;
+    return {
+      order: byTime.map(({ msg }) => String(msg)),
+      phaseMs,
+      statuses: { duringLinger, inFlight },
+      exit,
+    };
   } finally {
     signalGroup(one, "SIGKILL");
     await one.exited;
@@ -142,5 +170,7 @@ async function stopOne(): Promise<Stopped> {
 }
 
 function hears(one: StartedProcess, msg: string): Promise<void> {
-  return expect.poll(() => one.logs.map((line) => line["msg"]), { timeout: 30_000, interval: 20 }).toContain(msg);
+  return expect
+    .poll(() => one.logs.map((line) => line["msg"]), { timeout: 30_000, interval: 20 })
+    .toContain(msg);
 }

@@ -14,7 +14,9 @@ export async function receiveEvent(app: TestApp) {
   });
   try {
     const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: "keelson-events" }));
-    const { Messages = [] } = await sqs.send(new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 5, VisibilityTimeout: 0 }));
+    const { Messages = [] } = await sqs.send(
+      new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 5, VisibilityTimeout: 0 }),
+    );
     expect(Messages).toHaveLength(1);
     const { MessageId = "", Body = "", ReceiptHandle = "" } = Messages[0] ?? {};
     return {
@@ -48,7 +50,9 @@ export async function withWorkers<Result>(
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   const stdout = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   try {
-    const workers = Array.from({ length: count }, () => lambdaQueue(buildServer({ features: [probe, memos] })));
+    const workers = Array.from({ length: count }, () =>
+      lambdaQueue(buildServer({ features: [probe, memos] })),
+    );
     return await Promise.all(workers.map(work));
   } finally {
     stdout.mockRestore();

@@ -5,7 +5,9 @@ import { nameOf } from "../docs/compile.ts";
 import { codeBlocks, textOf } from "../docs/markdown.ts";
 import { createProject, type Project } from "./support/project.ts";
 
-const { devDependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+const { devDependencies } = JSON.parse(
+  readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"),
+);
 const version = (name: string): string => devDependencies[name];
 
 const entry = `import { access, buildServer, defineFeature } from "keelson";
@@ -19,7 +21,11 @@ export const handler = lambdaHttp(buildServer({ features: [hello] }));
 `;
 
 /** The build scripts of docs/deploy.md, each of which writes to a folder of its name. */
-const scripts = { rolldown: documented("build.ts"), esbuild: documented("build-esbuild.ts"), vite: documented("vite.config.ts") };
+const scripts = {
+  rolldown: documented("build.ts"),
+  esbuild: documented("build-esbuild.ts"),
+  vite: documented("vite.config.ts"),
+};
 const names = Object.keys(scripts) as (keyof typeof scripts)[]; // safe: it is an object of these alone
 
 function documented(name: string): string {
@@ -63,24 +69,54 @@ const commands: Record<(typeof names)[number], [string, string[]]> = {
   vite: ["vite", ["build", "--ssr", "src/lambda.ts", "--outDir", "vite"]],
 };
 
-test.each(names)("a function bundled by %s answers, of two files, without node_modules", async (name) => {
-  const built = await project.run(...commands[name]);
-  const lambda = { AWS_LAMBDA_FUNCTION_NAME: "hello", AWS_REGION: "eu-central-1", KEELSON_TABLE_CONFIG: "config" };
-  const credentials = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "secret", AWS_SESSION_TOKEN: "token" };
-  const { code, stdout, stderr } = await project.run("node", ["invoke.mjs", `./${name}/lambda.mjs`], {
-    env: { ...lambda, ...credentials },
-  });
+test.each(names)(
+  "a function bundled by %s answers, of two files, without node_modules",
+  async (name) => {
+    const built = await project.run(...commands[name]);
+    const lambda = {
+      AWS_LAMBDA_FUNCTION_NAME: "hello",
+      AWS_REGION: "eu-central-1",
+      KEELSON_TABLE_CONFIG: "config",
+    };
+    const credentials = {
+      AWS_ACCESS_KEY_ID: "id",
+      AWS_SECRET_ACCESS_KEY: "secret",
+      AWS_SESSION_TOKEN: "token",
+    };
+    const { code, stdout, stderr } = await project.run(
+      "node",
+      ["invoke.mjs", `./${name}/lambda.mjs`],
+      {
+        env: { ...lambda, ...credentials },
+      },
+    );
 
-  expect(built).toMatchObject({ code: 0, stderr: "" });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toEqual({ statusCode: 200, body: '{"hello":"you"}', read: 2 });
-  expect(bareImports(join(project.directory, name))).toEqual([]);
-  // Making its members takes 5 ms, which a start does not need; esbuild groups files in another way.
-  if (name !== "esbuild") expect(readFileSync(join(project.directory, name, "lambda.mjs"), "utf8")).not.toContain("node:crypto");
-});
+    expect(built).toMatchObject({ code: 0, stderr: "" });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toEqual({
+      statusCode: 200,
+      body: '{"hello":"you"}',
+      read: 2,
+    });
+    expect(bareImports(join(project.directory, name))).toEqual([]);
+    // Making its members takes 5 ms, which a start does not need; esbuild groups files in another way.
+    if (name !== "esbuild")
+      expect(readFileSync(join(project.directory, name, "lambda.mjs"), "utf8")).not.toContain(
+        "node:crypto",
+      );
+  },
+);
 
 test("the build scripts compile, with the declarations of what they import", async () => {
-  const options = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2024"];
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--exactOptionalPropertyTypes",
+    "--module",
+    "nodenext",
+    "--target",
+    "es2024",
+  ];
   const { code, stdout } = await project.run("tsc", [
     ...options,
     "--skipLibCheck",
@@ -98,7 +134,8 @@ test("the declarations of keelson/bundle name no bundler", async () => {
     devDependencies: { typescript: version("typescript") },
     packageJson: { type: "module" },
     files: {
-      "build.ts": 'import { esbuildPlugin, rolldownPlugin } from "keelson/bundle";\nesbuildPlugin();\nrolldownPlugin();\n',
+      "build.ts":
+        'import { esbuildPlugin, rolldownPlugin } from "keelson/bundle";\nesbuildPlugin();\nrolldownPlugin();\n',
     },
   });
   const { code, stdout } = await bare.run("tsc", [
@@ -118,5 +155,7 @@ test("the declarations of keelson/bundle name no bundler", async () => {
 function bareImports(folder: string): readonly string[] {
   const files = readdirSync(folder).filter((file) => file.endsWith(".mjs"));
   const texts = files.map((file) => readFileSync(join(folder, file), "utf8"));
-  return texts.flatMap((text) => [...text.matchAll(/(?<=^|;)import[^;"]*"([^."][^"]*)"/gm)].map(([, path = ""]) => path));
+  return texts.flatMap((text) =>
+    [...text.matchAll(/(?<=^|;)import[^;"]*"([^."][^"]*)"/gm)].map(([, path = ""]) => path),
+  );
 }

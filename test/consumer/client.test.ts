@@ -7,8 +7,14 @@ import { createProject, type Project } from "./support/project.ts";
 
 const root = join(import.meta.dirname, "../..");
 const { devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const { dependencies: benchDependencies } = JSON.parse(readFileSync(join(root, "bench/package.json"), "utf8"));
-const compilers = { typescript: "5.9.3", ts57: "npm:typescript@5.7", ts7: `npm:typescript@${devDependencies.typescript}` };
+const { dependencies: benchDependencies } = JSON.parse(
+  readFileSync(join(root, "bench/package.json"), "utf8"),
+);
+const compilers = {
+  typescript: "5.9.3",
+  ts57: "npm:typescript@5.7",
+  ts7: `npm:typescript@${devDependencies.typescript}`,
+};
 const directory = mkdtempSync(join(tmpdir(), "keelson-client-"));
 
 let project: Project;
@@ -17,20 +23,39 @@ beforeAll(async () => {
   project = await createProject({
     name: "client",
     dependencies: { "openapi-fetch": devDependencies["openapi-fetch"] },
-    devDependencies: { "openapi-typescript": benchDependencies["openapi-typescript"], ...compilers },
+    devDependencies: {
+      "openapi-typescript": benchDependencies["openapi-typescript"],
+      ...compilers,
+    },
     files: {
       "openapi.json": readFileSync(join(root, "test/fixtures/files-api.json"), "utf8"),
-      "client.ts": readFileSync(join(import.meta.dirname, "projects/client.ts"), "utf8").replace("../../fixtures/files-", "./"),
+      "client.ts": readFileSync(join(import.meta.dirname, "projects/client.ts"), "utf8").replace(
+        "../../fixtures/files-",
+        "./",
+      ),
     },
   });
-  const { code, stdout, stderr } = await project.run("openapi-typescript", ["openapi.json", "-o", "api.d.ts"]);
+  const { code, stdout, stderr } = await project.run("openapi-typescript", [
+    "openapi.json",
+    "-o",
+    "api.d.ts",
+  ]);
   if (code !== 0) throw new Error(`openapi-typescript ended with ${code}:\n${stdout}\n${stderr}`);
-  const env = { PORT: "0", LOG_FORMAT: "json", KEELSON_DIRECTORY: directory, KEELSON_AUTH_SECRET: undefined };
+  const env = {
+    PORT: "0",
+    LOG_FORMAT: "json",
+    KEELSON_DIRECTORY: directory,
+    KEELSON_AUTH_SECRET: undefined,
+  };
   const file = (path: string) => join(root, "examples/files", path);
-  sample = await startProcess(process.execPath, [`--env-file=${file("development.env")}`, file("main.ts")], {
-    NODE_ENV: undefined,
-    ...env,
-  });
+  sample = await startProcess(
+    process.execPath,
+    [`--env-file=${file("development.env")}`, file("main.ts")],
+    {
+      NODE_ENV: undefined,
+      ...env,
+    },
+  );
 });
 afterAll(async () => {
   if (sample !== undefined) {
@@ -54,11 +79,29 @@ test.each(
 )(
   "a page's client compiles strictly without the types of Node: $compiler, $moduleResolution",
   async ({ compiler, ...modules }) => {
-    const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false };
-    const page = { target: "es2022", lib: ["es2022", "dom"], types: [], noEmit: true, allowImportingTsExtensions: true };
+    const strict = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: false,
+    };
+    const page = {
+      target: "es2022",
+      lib: ["es2022", "dom"],
+      types: [],
+      noEmit: true,
+      allowImportingTsExtensions: true,
+    };
     const config = `tsconfig.${compiler}.${modules.module}.json`;
-    project.write(config, JSON.stringify({ compilerOptions: { ...strict, ...page, ...modules }, files: ["client.ts"] }));
-    const { stdout } = await project.run("node", [`node_modules/${compiler}/bin/tsc`, "-p", config]);
+    project.write(
+      config,
+      JSON.stringify({ compilerOptions: { ...strict, ...page, ...modules }, files: ["client.ts"] }),
+    );
+    const { stdout } = await project.run("node", [
+      `node_modules/${compiler}/bin/tsc`,
+      "-p",
+      config,
+    ]);
 
     expect(stdout).toBe("");
   },
@@ -87,7 +130,11 @@ test("the guide's command makes the types with a TypeScript of its own, whatever
   const guide = readFileSync(join(root, "docs/client.md"), "utf8");
   const [, command = ""] = /`npm (exec [^`]+)`/.exec(guide) ?? [];
   const env = { npm_config_yes: "true" };
-  const { code, stderr } = await project.run("npm", command.replace("-o api.d.ts", "-o own.d.ts").split(" "), { env });
+  const { code, stderr } = await project.run(
+    "npm",
+    command.replace("-o api.d.ts", "-o own.d.ts").split(" "),
+    { env },
+  );
 
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(readFileSync(join(project.directory, "own.d.ts"), "utf8")).toContain('"/files/{id}": {');

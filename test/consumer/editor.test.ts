@@ -36,7 +36,9 @@ export const server = buildServer({ features: [files], config: { "«^»files:con
 const edited = marked.replaceAll(/«.»/g, "");
 /** Where the marks of a kind stood. */
 const places = (mark: string) =>
-  [...marked.matchAll(/«(.)»/g)].flatMap(({ 1: kind, index }, before) => (kind === mark ? [index - 3 * before] : []));
+  [...marked.matchAll(/«(.)»/g)].flatMap(({ 1: kind, index }, before) =>
+    kind === mark ? [index - 3 * before] : [],
+  );
 
 /** Asks the language service what an editor shows at the marks. */
 const ask = `const ts = require("typescript-5.9");
@@ -69,7 +71,10 @@ beforeAll(async () => {
     ...{ types: ["node"], moduleDetection: "force" },
   };
   const config = (files: readonly string[], isExact: boolean) =>
-    JSON.stringify({ compilerOptions: { ...compilerOptions, exactOptionalPropertyTypes: isExact }, files });
+    JSON.stringify({
+      compilerOptions: { ...compilerOptions, exactOptionalPropertyTypes: isExact },
+      files,
+    });
   const wrong = mistakes.map(({ name }) => `${name}.ts`);
   project = await createProject({
     name: "editor",
@@ -129,14 +134,30 @@ describe("an editor", () => {
   });
 });
 
-const compilers = versions.flatMap((version) => [[version, "exact"] as const, [version, "inexact"] as const]);
-test.each(compilers)("TypeScript %s says the same of each mistake, %s about optional properties", async (version, strictness) => {
-  const compiler = `node_modules/typescript-${version}/bin/tsc`;
-  const { stdout } = await project.run("node", [compiler, "-p", `${strictness}.json`, "--pretty", "false"]);
+const compilers = versions.flatMap((version) => [
+  [version, "exact"] as const,
+  [version, "inexact"] as const,
+]);
+test.each(compilers)(
+  "TypeScript %s says the same of each mistake, %s about optional properties",
+  async (version, strictness) => {
+    const compiler = `node_modules/typescript-${version}/bin/tsc`;
+    const { stdout } = await project.run("node", [
+      compiler,
+      "-p",
+      `${strictness}.json`,
+      "--pretty",
+      "false",
+    ]);
 
-  const said = stdout
-    .trim()
-    .split("\n")
-    .map((line) => line.replace(/^(.+)\.ts\(\d+,\d+\): error TS\d+: /, "$1: ").replace(" | undefined'.", "'."));
-  expect(said.sort()).toEqual(mistakes.map(({ name, message }: Mistake) => `${name}: ${message}`).sort());
-});
+    const said = stdout
+      .trim()
+      .split("\n")
+      .map((line) =>
+        line.replace(/^(.+)\.ts\(\d+,\d+\): error TS\d+: /, "$1: ").replace(" | undefined'.", "'."),
+      );
+    expect(said.sort()).toEqual(
+      mistakes.map(({ name, message }: Mistake) => `${name}: ${message}`).sort(),
+    );
+  },
+);

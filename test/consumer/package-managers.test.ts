@@ -8,13 +8,22 @@ import { createProject, type Outcome, type Project, projectIn } from "./support/
 /** Package managers and runtimes as npm has them; on other systems the last two have packages of other names. */
 const isLinux = process.platform === "linux" && process.arch === "x64";
 const binaries = { "@oven/bun-linux-x64": "1.4.5", "@deno/linux-x64-glibc": "2.9.6" };
-const peers = ["@aws-sdk/client-dynamodb", "@middy/core", "@aws-lambda-powertools/commons", "@aws-lambda-powertools/logger"];
+const peers = [
+  "@aws-sdk/client-dynamodb",
+  "@middy/core",
+  "@aws-lambda-powertools/commons",
+  "@aws-lambda-powertools/logger",
+];
 
 let tools: Project;
 beforeAll(async () => {
   tools = await createProject({
     name: "package-managers",
-    devDependencies: { pnpm: "12.21.0", "@yarnpkg/cli-dist": "4.18.1", ...(isLinux ? binaries : {}) },
+    devDependencies: {
+      pnpm: "12.21.0",
+      "@yarnpkg/cli-dist": "4.18.1",
+      ...(isLinux ? binaries : {}),
+    },
     files: {},
   });
 });
@@ -25,7 +34,13 @@ const tool = (path: string) => join(tools.directory, "node_modules", path);
 async function starter(name: string): Promise<Project> {
   const { tarball, projects } = inject("consumer");
   const parent = projectIn(mkdtempSync(join(projects, `${name}-`)));
-  const made = await parent.run("node", [tool("keelson/dist/cli/main.js"), "init", name, "--yes", "--no-install"]);
+  const made = await parent.run("node", [
+    tool("keelson/dist/cli/main.js"),
+    "init",
+    name,
+    "--yes",
+    "--no-install",
+  ]);
   expect(made).toMatchObject({ code: 0, stderr: "" });
   const project = projectIn(join(parent.directory, name));
   const edit = `const fs = require("node:fs");
@@ -44,7 +59,9 @@ function succeeded({ code, stdout, stderr }: Outcome): string {
 
 /** Whether the container serves, and ends cleanly. */
 async function serves(project: Project, command: string, args: readonly string[]): Promise<void> {
-  const container = project.start(command, args, { env: { PORT: "0", NO_COLOR: "1", KEELSON_WATCH: "1" } });
+  const container = project.start(command, args, {
+    env: { PORT: "0", NO_COLOR: "1", KEELSON_WATCH: "1" },
+  });
   const [, port] = await container.printed(/server\.started.*\bport=(\d+)/);
   expect((await fetch(`http://127.0.0.1:${port}/health/ready`)).status).toBe(200);
   await container.stop();
@@ -65,7 +82,8 @@ test.each(["3.723.0", "3.1000.0"])(
 
 test("pnpm installs the project that init makes, tests, bundles and starts it", async () => {
   const project = await starter("with-pnpm");
-  const pnpm = (...args: readonly string[]) => project.run("node", [tool("pnpm/bin/pnpm.mjs"), ...args]);
+  const pnpm = (...args: readonly string[]) =>
+    project.run("node", [tool("pnpm/bin/pnpm.mjs"), ...args]);
 
   succeeded(await pnpm("install", "--store-dir", join(project.directory, "../store")));
   expect(succeeded(await pnpm("test"))).toMatch(/Tests\s+3 passed/);
@@ -78,7 +96,10 @@ test("pnpm installs the project that init makes, tests, bundles and starts it", 
 test("Yarn with Plug'n'Play tests, bundles and starts it, once it has its peers", async () => {
   const project = await starter("with-yarn");
   const bin = tool("@yarnpkg/cli-dist/bin/yarn.js");
-  const env = { YARN_ENABLE_TELEMETRY: "0", YARN_GLOBAL_FOLDER: join(project.directory, "../global") };
+  const env = {
+    YARN_ENABLE_TELEMETRY: "0",
+    YARN_GLOBAL_FOLDER: join(project.directory, "../global"),
+  };
   const yarn = (...args: readonly string[]) => project.run("node", [bin, ...args], { env });
   project.write("yarn.lock", "");
 
@@ -87,7 +108,10 @@ test("Yarn with Plug'n'Play tests, bundles and starts it, once it has its peers"
   expect(succeeded(await yarn("test"))).toMatch(/Tests\s+3 passed/);
   succeeded(await yarn("run", "bundle"));
   expect(
-    await project.run("node", ["--eval", 'import("./dist/lambda.mjs").then(({ http }) => console.log(typeof http))']),
+    await project.run("node", [
+      "--eval",
+      'import("./dist/lambda.mjs").then(({ http }) => console.log(typeof http))',
+    ]),
   ).toMatchObject({
     stdout: "function\n",
   });
@@ -121,9 +145,9 @@ describe.runIf(isLinux)("in runtimes other than Node", () => {
     project.write("deno.json", '{ "nodeModulesDir": "manual" }');
 
     succeeded(await project.run("npm", ["install", "--no-audit", "--no-fund"]));
-    expect(succeeded(await project.run(deno, ["run", "-A", "node_modules/vitest/vitest.mjs", "run"]))).toMatch(
-      /Tests\s+3 passed/,
-    );
+    expect(
+      succeeded(await project.run(deno, ["run", "-A", "node_modules/vitest/vitest.mjs", "run"])),
+    ).toMatch(/Tests\s+3 passed/);
     succeeded(await project.run(deno, ["run", "-A", "scripts/bundle.mjs"]));
     await serves(project, deno, ["run", "-A", "--env-file=development.env", "src/main.ts"]);
   });

@@ -120,22 +120,40 @@ test("greetings", () => greet((actual, expected) => expect(actual).toBe(expected
 });
 
 /** How each of them is run, as docs/testing.md says. None of them is told to end: that it does shows that nothing is left. */
-const runners: readonly [name: string, args: readonly string[], env: Readonly<Record<string, string>>, passed: RegExp][] = [
+const runners: readonly [
+  name: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  passed: RegExp,
+][] = [
   ["vitest", ["node_modules/vitest/vitest.mjs", "run", "--dir", "vitest"], {}, /Tests .*1 passed/],
   ["node:test", ["--test", "plain.node.js"], {}, /pass 1\n.*fail 0/],
   ["node:test, without the runner of processes", ["plain.node.js"], {}, /pass 1\n.*fail 0/],
   ["node:test with types", ["--test", "typed.node.ts"], {}, /pass 2\n.*fail 0/],
-  ["Jest", ["--experimental-vm-modules", "node_modules/jest/bin/jest.js"], {}, /Tests: .*1 passed, 1 total/],
-  ["node:test in an environment for development", ["plain.node.js"], { NODE_ENV: "development" }, /pass 1\n.*fail 0/],
+  [
+    "Jest",
+    ["--experimental-vm-modules", "node_modules/jest/bin/jest.js"],
+    {},
+    /Tests: .*1 passed, 1 total/,
+  ],
+  [
+    "node:test in an environment for development",
+    ["plain.node.js"],
+    { NODE_ENV: "development" },
+    /pass 1\n.*fail 0/,
+  ],
 ];
 
-test.each(runners)("%s runs a test of an application, and its process ends by itself", async (_name, args, env, passed) => {
-  const { code, stdout, stderr } = await project.run("node", args, {
-    env: { ...env, NO_COLOR: "1", FORCE_COLOR: "0" },
-    timeoutMs: 60_000,
-  });
-  const output = `${stdout}\n${stderr}`;
-  expect({ code, output }).toMatchObject({ code: 0 });
-  expect(output).toMatch(passed);
-  expect(output).not.toMatch(/did not exit|open handle|Force exiting|close timed out/i);
-});
+test.each(runners)(
+  "%s runs a test of an application, and its process ends by itself",
+  async (_name, args, env, passed) => {
+    const { code, stdout, stderr } = await project.run("node", args, {
+      env: { ...env, NO_COLOR: "1", FORCE_COLOR: "0" },
+      timeoutMs: 60_000,
+    });
+    const output = `${stdout}\n${stderr}`;
+    expect({ code, output }).toMatchObject({ code: 0 });
+    expect(output).toMatch(passed);
+    expect(output).not.toMatch(/did not exit|open handle|Force exiting|close timed out/i);
+  },
+);

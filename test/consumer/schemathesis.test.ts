@@ -13,9 +13,12 @@ const common = { NODE_ENV: "development", KEELSON_AUTH_SECRET: undefined };
 let schemathesis: string;
 beforeAll(async () => {
   // It leaves its cache where it runs, and looks for its hooks there.
-  for (const file of ["schemathesis.toml", "hooks.py"]) cpSync(join(root, "test/schemathesis", file), join(directory, file));
+  for (const file of ["schemathesis.toml", "hooks.py"])
+    cpSync(join(root, "test/schemathesis", file), join(directory, file));
   // Safe: so it is declared in the script, which has no types.
-  const { installSchemathesis } = (await import(pathToFileURL(join(root, "scripts/package-emulator.mjs")).href)) as {
+  const { installSchemathesis } = (await import(
+    pathToFileURL(join(root, "scripts/package-emulator.mjs")).href
+  )) as {
     installSchemathesis(say: (line: string) => void): string;
   };
   schemathesis = installSchemathesis(console.log);
@@ -30,7 +33,11 @@ afterAll(async () => {
 
 const each = [
   { name: "the sample", module: "examples/files/main.ts", basePath: "" },
-  { name: "an application with every feature", module: "test/schemathesis/everything.ts", basePath: "/api" },
+  {
+    name: "an application with every feature",
+    module: "test/schemathesis/everything.ts",
+    basePath: "/api",
+  },
 ];
 // All are deterministic: requests that the document allows and forbids, at the bounds of each parameter and body.
 test.each(each)(
@@ -44,13 +51,23 @@ test.each(each)(
       LOG_FORMAT: "json",
     });
     const parameters = ["--roles", "admin,editor,systemAdmin", "--tenant", "acme", "--user", "ann"];
-    const token = await run(process.execPath, [join(root, "src/cli/main.ts"), "token", ...parameters], env);
+    const token = await run(
+      process.execPath,
+      [join(root, "src/cli/main.ts"), "token", ...parameters],
+      env,
+    );
     const { code, output } = await run(
       schemathesis,
       [
         ...["run", `http://127.0.0.1:${server.port}${given.basePath}/openapi.json`],
         ...["--header", `Authorization: Bearer ${token.output.trim()}`],
-        ...["--phases", "coverage", "--exclude-checks", "positive_data_acceptance", "--continue-on-failure"],
+        ...[
+          "--phases",
+          "coverage",
+          "--exclude-checks",
+          "positive_data_acceptance",
+          "--continue-on-failure",
+        ],
       ],
       {},
     );
@@ -63,7 +80,11 @@ test.each(each)(
 );
 
 /** Runs a program to its end, in a directory of its own. */
-function run(program: string, args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
+function run(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+) {
   const options = { cwd: directory, env: { ...process.env, ...env }, maxBuffer: 64_000_000 };
   return new Promise<{ code: ExecFileException["code"] | number; output: string }>((resolve) => {
     execFile(program, args, options, (error, stdout, stderr) =>

@@ -24,11 +24,15 @@ test("the package has the README, the licence, the changelog and all guides, and
     .map((file) => file.replaceAll("\\", "/"))
     .filter((file) => file !== "docs/decisions.md"); // for who changes keelson
 
-  expect(files).toEqual(expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md", "dist/index.js", ...guides]));
+  expect(files).toEqual(
+    expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md", "dist/index.js", ...guides]),
+  );
   // The starter is a project with tests of its own.
   expect(
     files.filter(
-      (file) => !file.startsWith("examples/starter/") && /\.test\.|-contract\.|^(src|test|scripts|bench)\//.test(file),
+      (file) =>
+        !file.startsWith("examples/starter/") &&
+        /\.test\.|-contract\.|^(src|test|scripts|bench)\//.test(file),
     ),
   ).toEqual([]);
 });
@@ -37,17 +41,24 @@ test("every relative link of a document in the package leads to a file in it", (
   const links = files
     .filter((file) => file.endsWith(".md"))
     .flatMap((file) =>
-      [...textOf(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => ({ file, target: target.replace(/#.*$/, "") })),
+      [...textOf(file).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => ({
+        file,
+        target: target.replace(/#.*$/, ""),
+      })),
     )
     .filter(({ target }) => target !== "" && !/^[a-z]+:/.test(target));
 
   expect(links.length).toBeGreaterThan(50);
-  expect(links.filter(({ file, target }) => !existsSync(join(root, dirname(file), target)))).toEqual([]);
+  expect(
+    links.filter(({ file, target }) => !existsSync(join(root, dirname(file), target))),
+  ).toEqual([]);
 });
 
 test("what package.json names is there", () => {
   const { exports, bin } = JSON.parse(textOf("package.json"));
-  const named = [...Object.values(exports), bin].flatMap((entry) => (typeof entry === "string" ? [entry] : Object.values(entry)));
+  const named = [...Object.values(exports), bin].flatMap((entry) =>
+    typeof entry === "string" ? [entry] : Object.values(entry),
+  );
 
   expect(named.length).toBeGreaterThan(15);
   expect(named.filter((path) => !files.includes(String(path).replace("./", "")))).toEqual([]);
@@ -57,12 +68,20 @@ test("doc comments name documents that are in the package, and sections that one
   const texts = files.filter((file) => /^dist\/.*\.(d\.ts|js)$/.test(file)).map(textOf);
   const named = texts.flatMap((text) => text.match(/(?<![\w./])[\w/-]+\.md\b/g) ?? []);
   const sections = texts.flatMap((text) =>
-    [...text.matchAll(/specification (\d+(?:\.\d+)?)(?: and (\d+\.\d+))?/g)].flatMap(([, ...numbers]) => numbers),
+    [...text.matchAll(/specification (\d+(?:\.\d+)?)(?: and (\d+\.\d+))?/g)].flatMap(
+      ([, ...numbers]) => numbers,
+    ),
   );
-  const explained = [...textOf("docs/specification.md").matchAll(/^\| ([\d.]+) \|/gm)].map(([, section]) => section);
+  const explained = [...textOf("docs/specification.md").matchAll(/^\| ([\d.]+) \|/gm)].map(
+    ([, section]) => section,
+  );
 
   expect(named.filter((file) => !files.includes(file))).toEqual([]);
   expect(sections.length).toBeGreaterThan(30);
-  expect([...new Set(sections)].filter((section) => section !== undefined && !explained.includes(section))).toEqual([]);
+  expect(
+    [...new Set(sections)].filter(
+      (section) => section !== undefined && !explained.includes(section),
+    ),
+  ).toEqual([]);
   expect(texts.filter((text) => /field[- ]notes|\bthe design\b/i.test(text))).toEqual([]);
 });

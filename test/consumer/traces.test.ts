@@ -2,16 +2,25 @@
 // instrumentations of Node's HTTP and the AWS SDK, and from the distribution of AWS, in a container and as its Lambda layer sets it up.
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { DeleteMessageCommand, GetQueueUrlCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  DeleteMessageCommand,
+  GetQueueUrlCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { buildServer } from "../../src/index.ts";
 import { lambdaEvent, startTestApp, type TestApp } from "../../src/testing/index.ts";
 import { type CollectedSpan, serve, startCollector } from "./support/collector.ts";
 import { createProject, type Project, projectIn } from "./support/project.ts";
 
-const { devDependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+const { devDependencies } = JSON.parse(
+  readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"),
+);
 const sources = join(import.meta.dirname, "projects/traced");
-const files = Object.fromEntries(readdirSync(sources).map((name) => [name, readFileSync(join(sources, name), "utf8")]));
+const files = Object.fromEntries(
+  readdirSync(sources).map((name) => [name, readFileSync(join(sources, name), "utf8")]),
+);
 /** The newest that there are. */
 const newest = {
   "@opentelemetry/api": "1.10.0",
@@ -42,7 +51,10 @@ beforeAll(async () => {
   const folder = join(inject("consumer").projects, "layer");
   mkdirSync(folder);
   const installed = projectIn(folder);
-  installed.write("package.json", JSON.stringify({ name: "layer", version: "1.0.0", private: true, dependencies: distribution }));
+  installed.write(
+    "package.json",
+    JSON.stringify({ name: "layer", version: "1.0.0", private: true, dependencies: distribution }),
+  );
   const { zod } = devDependencies;
   const [made, madeFormer, { code, stderr }] = await Promise.all([
     createProject({ name: "traced", dependencies: { zod, ...newest }, files }),
@@ -57,19 +69,28 @@ beforeAll(async () => {
   installed.write("wrapper.cjs", `require("${register}/register");\n`);
   installed.write(
     "wrapper.mjs",
-    readFileSync(join(sources, "instrumented.mjs"), "utf8").replace("instrumented.cjs", "wrapper.cjs"),
+    readFileSync(join(sources, "instrumented.mjs"), "utf8").replace(
+      "instrumented.cjs",
+      "wrapper.cjs",
+    ),
   );
   layer = folder;
   stack = await startTestApp(buildServer({ features: [] }));
   // It makes tables and queues, which functions expect to be there.
-  const maker = project.start("node", ["container.mjs"], { env: { ...stack.env, NODE_ENV: "development", LOG_FORMAT: "json" } });
+  const maker = project.start("node", ["container.mjs"], {
+    env: { ...stack.env, NODE_ENV: "development", LOG_FORMAT: "json" },
+  });
   await maker.printed(/"msg":"server.started"/);
   await maker.stop();
 });
 afterAll(() => stack?.close());
 
 const [traceId, parentId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
-const headers = { traceparent: `00-${traceId}-${parentId}-01`, tracestate: "theirs=1", baggage: "secret=1" };
+const headers = {
+  traceparent: `00-${traceId}-${parentId}-01`,
+  tracestate: "theirs=1",
+  baggage: "secret=1",
+};
 
 /** Receives webhooks; gives their headers. */
 async function startTarget() {
@@ -93,19 +114,27 @@ function treeOf(spans: readonly CollectedSpan[]) {
 const own = (spans: readonly CollectedSpan[]) => spans.filter(({ scope }) => scope === "keelson");
 
 /** What holds of every trace, whoever else makes spans. */
-async function expectOneTrace(collected: readonly CollectedSpan[], hooks: readonly NodeJS.Dict<string | string[]>[]) {
+async function expectOneTrace(
+  collected: readonly CollectedSpan[],
+  hooks: readonly NodeJS.Dict<string | string[]>[],
+) {
   const ofTrace = () => collected.filter((span) => span.traceId === traceId);
   await expect.poll(() => hooks.length).toBe(1);
   await expect.poll(() => ofTrace().map(({ name }) => name)).toContain("process webhook");
   const spans = ofTrace();
   const ids = new Set([parentId, ...spans.map(({ spanId }) => spanId)]);
-  expect(spans.filter(({ parentSpanId }) => !ids.has(parentSpanId ?? "")).map(({ name }) => name)).toEqual([]); // no parent is lost
+  expect(
+    spans.filter(({ parentSpanId }) => !ids.has(parentSpanId ?? "")).map(({ name }) => name),
+  ).toEqual([]); // no parent is lost
   // Once each, however many see it.
-  const recorded = spans.flatMap(({ name, events = [] }) => events.map((event) => [name, event.name]));
+  const recorded = spans.flatMap(({ name, events = [] }) =>
+    events.map((event) => [name, event.name]),
+  );
   expect(recorded).toEqual([["process traced-file.created", "exception"]]);
   const post = own(spans).find(({ name, kind }) => name === "POST" && kind === 3);
   expect(hooks[0]).toMatchObject({ traceparent: `00-${traceId}-${post?.spanId}-01` });
-  for (const name of ["tracestate", "baggage", "x-amzn-trace-id"]) expect(hooks[0]).not.toHaveProperty(name);
+  for (const name of ["tracestate", "baggage", "x-amzn-trace-id"])
+    expect(hooks[0]).not.toHaveProperty(name);
   expect(JSON.stringify(own(spans))).not.toContain("secret");
   return spans;
 }
@@ -119,15 +148,31 @@ const work = (request: string) => {
   const deliver = `${job} > deliver webhook (producer)`;
   const sent = `${deliver} > process webhook (consumer)`;
   return [
-    ...[publish, consume, `${consume} > claim (internal)`, consume, `${consume} > claim (internal)`],
+    ...[
+      publish,
+      consume,
+      `${consume} > claim (internal)`,
+      consume,
+      `${consume} > claim (internal)`,
+    ],
     ...[enqueue, job, `${job} > claim (internal)`, `${job} > commit (internal)`, deliver],
     ...[sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
   ];
 };
 
 describe.each([
-  { by: "the SDK alone", options: ["--import", "./sdk.mjs", "container.mjs"], isInstrumented: false, hasApp: true },
-  { by: "the oldest SDK and API", options: ["--import", "./oldest.mjs", "container.mjs"], isInstrumented: false, hasApp: true },
+  {
+    by: "the SDK alone",
+    options: ["--import", "./sdk.mjs", "container.mjs"],
+    isInstrumented: false,
+    hasApp: true,
+  },
+  {
+    by: "the oldest SDK and API",
+    options: ["--import", "./oldest.mjs", "container.mjs"],
+    isInstrumented: false,
+    hasApp: true,
+  },
   {
     by: "instrumentations, in ESM",
     options: ["--import", "./instrumented.mjs", "container.mjs"],
@@ -152,7 +197,15 @@ describe.each([
     const started = (options.includes("./oldest.mjs") ? former : project).start(
       "node",
       options.map((option) => option.replace("LAYER", layer)),
-      { env: { ...stack.env, ...collector.env, NODE_ENV: "development", LOG_FORMAT: "json", OTEL_SERVICE_NAME: "traced" } },
+      {
+        env: {
+          ...stack.env,
+          ...collector.env,
+          NODE_ENV: "development",
+          LOG_FORMAT: "json",
+          OTEL_SERVICE_NAME: "traced",
+        },
+      },
     );
     onTestFinished(() => void started.stop("SIGKILL"));
     const [, port] = await started.printed(/"msg":"server.started".*?"port":(\d+)/);
@@ -167,8 +220,12 @@ describe.each([
     await started.stop();
     expect(spans.filter(({ kind }) => kind === 2).map(({ name }) => name)).toEqual(["POST /files"]);
     const request = "POST /files (server)";
-    const [job] = work(request).filter((path) => path.endsWith("process traced.file.scan (consumer)"));
-    const sent = isInstrumented ? [] : [`${request} > send keelson (client)`, `${job} > send keelson-jobs.fifo (client)`];
+    const [job] = work(request).filter((path) =>
+      path.endsWith("process traced.file.scan (consumer)"),
+    );
+    const sent = isInstrumented
+      ? []
+      : [`${request} > send keelson (client)`, `${job} > send keelson-jobs.fifo (client)`];
     expect(treeOf(spans.filter(({ scope, kind }) => scope === "keelson" || kind === 2))).toEqual(
       [request, `${request} > commit (internal)`, ...work(request), ...sent].sort(),
     );
@@ -182,17 +239,28 @@ describe.each([
 function expectClientsBelow(spans: readonly CollectedSpan[], isInstrumented: boolean) {
   const nameOf = new Map(spans.map(({ spanId, name }) => [spanId, name]));
   const clients = spans.filter(({ scope }) => scope.endsWith("instrumentation-aws-sdk"));
-  const seen = new Set(clients.map(({ name, parentSpanId = "" }) => `${nameOf.get(parentSpanId)} > ${name}`));
+  const seen = new Set(
+    clients.map(({ name, parentSpanId = "" }) => `${nameOf.get(parentSpanId)} > ${name}`),
+  );
   expect(seen.size > 0).toBe(isInstrumented);
   if (!isInstrumented) return;
-  for (const edge of ["commit > DynamoDB.TransactWriteItems", "claim > DynamoDB.PutItem"]) expect(seen).toContain(edge);
+  for (const edge of ["commit > DynamoDB.TransactWriteItems", "claim > DynamoDB.PutItem"])
+    expect(seen).toContain(edge);
   expect([...seen].filter((edge) => edge.startsWith("undefined"))).toEqual([]);
   // No instrumentation has seen the webhook: keelson has.
-  expect(spans.filter(({ kind, scope }) => kind === 3 && /instrumentation-(http|undici)$/.test(scope))).toEqual([]);
+  expect(
+    spans.filter(({ kind, scope }) => kind === 3 && /instrumentation-(http|undici)$/.test(scope)),
+  ).toEqual([]);
 }
 
 describe.each([
-  { by: "an ESM handler", runtime: "nodejs24.x", options: ["--import", "LAYER/wrapper.mjs"], loads: "import", hasXRay: true },
+  {
+    by: "an ESM handler",
+    runtime: "nodejs24.x",
+    options: ["--import", "LAYER/wrapper.mjs"],
+    loads: "import",
+    hasXRay: true,
+  },
   {
     by: "a CommonJS handler",
     runtime: "nodejs22.x",
@@ -230,14 +298,27 @@ describe.each([
           .output()
           .split("\n")
           .filter((line) => line.includes('"level":"error"'));
-      return { failures, invoke: (...given: Parameters<typeof invoke>) => Promise.race([invoke(...given), gone]) };
+      return {
+        failures,
+        invoke: (...given: Parameters<typeof invoke>) => Promise.race([invoke(...given), gone]),
+      };
     };
     const [http, queue] = await Promise.all([start("http"), start("queue")]);
     const body = { id: loads, url: target.url };
-    const event = lambdaEvent("httpApi", { method: "POST", path: "/files", body, headers: hasXRay ? {} : headers });
+    const event = lambdaEvent("httpApi", {
+      method: "POST",
+      path: "/files",
+      body,
+      headers: hasXRay ? {} : headers,
+    });
     const root = `Root=1-${traceId.slice(0, 8)}-${traceId.slice(8)};Parent=${parentId};Sampled=1`;
-    const answer = (await http.invoke(event, hasXRay ? root : undefined)) as { readonly body: string };
-    expect({ ...JSON.parse(answer.body), output: http.failures() }).toEqual({ traceId, output: [] });
+    const answer = (await http.invoke(event, hasXRay ? root : undefined)) as {
+      readonly body: string;
+    };
+    expect({ ...JSON.parse(answer.body), output: http.failures() }).toEqual({
+      traceId,
+      output: [],
+    });
     await consumeUntil(() => target.hooks.length > 0, queue.invoke);
 
     const spans = await expectOneTrace(collector.spans, target.hooks);
@@ -247,8 +328,12 @@ describe.each([
       [invocation, request, `${request} > commit (internal)`, ...work(request)].sort(),
     );
     expectClientsBelow(spans, true);
-    const invocations = new Set(collector.spans.flatMap(({ name, spanId }) => (name === "queue" ? [spanId] : [])));
-    for (const { links = [], parentSpanId } of spans.filter(({ kind, scope }) => kind === 5 && scope === "keelson")) {
+    const invocations = new Set(
+      collector.spans.flatMap(({ name, spanId }) => (name === "queue" ? [spanId] : [])),
+    );
+    for (const { links = [], parentSpanId } of spans.filter(
+      ({ kind, scope }) => kind === 5 && scope === "keelson",
+    )) {
       expect(links[0]?.spanId).toBe(parentSpanId);
       expect(invocations).toContain(links[1]?.spanId);
     }
@@ -295,18 +380,29 @@ async function startRuntimeApi(functionName: string) {
 /** Hands the messages of both queues to a function, what it does not take again, until something is so. */
 async function consumeUntil(isSo: () => boolean, invoke: (event: unknown) => Promise<unknown>) {
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  const sqs = new SQSClient({ endpoint: String(stack.env["AWS_ENDPOINT_URL"]), region: "us-east-1", credentials });
+  const sqs = new SQSClient({
+    endpoint: String(stack.env["AWS_ENDPOINT_URL"]),
+    region: "us-east-1",
+    credentials,
+  });
   onTestFinished(() => sqs.destroy());
-  const names = [stack.env["KEELSON_EVENT_QUEUE"] ?? "keelson-events", stack.env["KEELSON_JOB_QUEUE"] ?? "keelson-jobs.fifo"];
+  const names = [
+    stack.env["KEELSON_EVENT_QUEUE"] ?? "keelson-events",
+    stack.env["KEELSON_JOB_QUEUE"] ?? "keelson-jobs.fifo",
+  ];
   const end = Date.now() + 60_000;
   while (!isSo() && Date.now() < end) {
     for (const QueueName of names) {
       const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
-      const { Messages = [] } = await sqs.send(new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 1 }));
+      const { Messages = [] } = await sqs.send(
+        new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 1 }),
+      );
       for (const { Body = "", ReceiptHandle } of Messages) {
         const event = lambdaEvent("sqs", { messages: [Body], queue: QueueName });
         const isDone = async () => {
-          const answer = (await invoke(event)) as { readonly batchItemFailures: readonly unknown[] }; // what the function answers
+          const answer = (await invoke(event)) as {
+            readonly batchItemFailures: readonly unknown[];
+          }; // what the function answers
           return answer.batchItemFailures.length === 0;
         };
         for (let isTaken = false; !isTaken; ) isTaken = await isDone();

@@ -8,8 +8,11 @@ const { devDependencies, dependencies, peerDependencies } = JSON.parse(
 );
 const source = (name: string) => readFileSync(join(import.meta.dirname, "projects", name), "utf8");
 const compilers = { ts57: "5.7", ts59: "5.9", ts7: "7" };
-const exact = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, devDependencies[name]]));
-const middlewares = Object.keys(devDependencies).filter((name) => /^@middy\/(http-(?!multi|url)|input-)/.test(name));
+const exact = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, devDependencies[name]]));
+const middlewares = Object.keys(devDependencies).filter((name) =>
+  /^@middy\/(http-(?!multi|url)|input-)/.test(name),
+);
 // Packages of Powertools ask for one another in the very same version.
 const powertools = ["commons", "idempotency", "logger"].map((name) => [
   `@aws-lambda-powertools/${name}`,
@@ -23,17 +26,34 @@ beforeAll(async () => {
     dependencies: { ...exact(["zod", ...middlewares]), ...Object.fromEntries(powertools) },
     devDependencies: {
       ...exact(["@types/node"]),
-      ...Object.fromEntries(Object.entries(compilers).map(([name, version]) => [name, `npm:typescript@${version}`])),
+      ...Object.fromEntries(
+        Object.entries(compilers).map(([name, version]) => [name, `npm:typescript@${version}`]),
+      ),
     },
     files: { "types.ts": source("types.ts"), "middy-types.ts": source("middy-types.ts") },
   });
 });
 
-async function compile(compiler: string, file: string, options: Readonly<Record<string, unknown>>): Promise<string> {
+async function compile(
+  compiler: string,
+  file: string,
+  options: Readonly<Record<string, unknown>>,
+): Promise<string> {
   const config = `tsconfig.${compiler}.${Object.values(options).join("-")}.${file}.json`;
-  const compilerOptions = { strict: true, noEmit: true, target: "es2022", lib: ["es2022"], types: ["node"], ...options };
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    target: "es2022",
+    lib: ["es2022"],
+    types: ["node"],
+    ...options,
+  };
   project.write(config, JSON.stringify({ compilerOptions, files: [file] }));
-  const { stdout, stderr } = await project.run("node", [`node_modules/${compiler}/bin/tsc`, "-p", config]);
+  const { stdout, stderr } = await project.run("node", [
+    `node_modules/${compiler}/bin/tsc`,
+    "-p",
+    config,
+  ]);
   return `${stdout}${stderr}`;
 }
 
@@ -74,16 +94,35 @@ test("what uses the package compiles with the lowest versions of what its declar
   const peers = Object.keys(peerDependencies).filter((name) => name !== "dynalite");
   const old = await createProject({
     name: "lowest-types",
-    dependencies: { ...exact(["zod"]), ...Object.fromEntries(peers.map((name) => [name, lowest(name)])) },
+    dependencies: {
+      ...exact(["zod"]),
+      ...Object.fromEntries(peers.map((name) => [name, lowest(name)])),
+    },
     devDependencies: { typescript: compilers.ts57 },
     files: { "types.ts": source("types.ts") },
     packageJson: {
-      overrides: { keelson: Object.fromEntries(Object.keys(dependencies).map((name) => [name, lowest(name)])) },
+      overrides: {
+        keelson: Object.fromEntries(Object.keys(dependencies).map((name) => [name, lowest(name)])),
+      },
     },
   });
   // What those versions declare themselves is theirs.
-  const options = ["--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext", "--types", "node"];
-  const { stdout } = await old.run("node", ["node_modules/typescript/bin/tsc", ...options, "types.ts"]);
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--skipLibCheck",
+    "--target",
+    "es2022",
+    "--module",
+    "nodenext",
+    "--types",
+    "node",
+  ];
+  const { stdout } = await old.run("node", [
+    "node_modules/typescript/bin/tsc",
+    ...options,
+    "types.ts",
+  ]);
 
   expect(stdout).toBe("");
 });
@@ -92,9 +131,25 @@ test("keelson/middy compiles without Powertools Idempotency, which is optional",
   const bare = await createProject({
     name: "bare-types",
     devDependencies: exact(["@types/node", "typescript"]),
-    files: { "middy.ts": 'import { ClaimLayer, requestScope } from "keelson/middy";\nvoid [ClaimLayer, requestScope];\n' },
+    files: {
+      "middy.ts":
+        'import { ClaimLayer, requestScope } from "keelson/middy";\nvoid [ClaimLayer, requestScope];\n',
+    },
   });
-  const options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node", "middy.ts"];
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--target",
+    "es2022",
+    "--module",
+    "nodenext",
+    "--types",
+    "node",
+    "middy.ts",
+  ];
 
-  expect(await bare.run("node", ["node_modules/typescript/bin/tsc", ...options])).toMatchObject({ code: 0, stdout: "" });
+  expect(await bare.run("node", ["node_modules/typescript/bin/tsc", ...options])).toMatchObject({
+    code: 0,
+    stdout: "",
+  });
 });

@@ -60,10 +60,20 @@ async function freePort(): Promise<number> {
 }
 
 /** How to start each of them, as docs/local.md says. */
-const watchers: readonly [name: string, command: string, args: readonly string[], env: Readonly<Record<string, string>>][] = [
+const watchers: readonly [
+  name: string,
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+][] = [
   ["node --watch", "node", ["--watch", "main.ts"], {}],
   ["tsx watch", "tsx", ["watch", "main.ts"], { KEELSON_WATCH: "1" }],
-  ["nodemon", "nodemon", ["--signal", "SIGTERM", "--exec", "node main.ts", "--ext", "ts"], { KEELSON_WATCH: "1" }],
+  [
+    "nodemon",
+    "nodemon",
+    ["--signal", "SIGTERM", "--exec", "node main.ts", "--ext", "ts"],
+    { KEELSON_WATCH: "1" },
+  ],
 ];
 
 test.each(watchers)(
@@ -73,15 +83,26 @@ test.each(watchers)(
     const directory = join(project.directory, `.keelson-${port}`);
     const answer = async () => {
       const response = await fetch(`http://127.0.0.1:${port}/word`).catch(() => undefined);
-      return response?.ok ? ((await response.json()) as { word: string; said: string | null }) : undefined;
+      return response?.ok
+        ? ((await response.json()) as { word: string; said: string | null })
+        : undefined;
     };
     project.write("word.ts", wordFile("one"));
     const app = project.start(command, args, {
-      env: { ...env, NODE_ENV: "development", LOG_FORMAT: "json", PORT: String(port), KEELSON_DIRECTORY: directory },
+      env: {
+        ...env,
+        NODE_ENV: "development",
+        LOG_FORMAT: "json",
+        PORT: String(port),
+        KEELSON_DIRECTORY: directory,
+      },
     });
     await app.printed(/server\.started/);
     expect(await answer()).toEqual({ word: "one", said: null });
-    await fetch(`http://127.0.0.1:${port}/word`, { method: "POST", headers: { "idempotency-key": "1" } });
+    await fetch(`http://127.0.0.1:${port}/word`, {
+      method: "POST",
+      headers: { "idempotency-key": "1" },
+    });
 
     const reloadsMs: number[] = [];
     for (const word of ["two", "three", "four"]) {
@@ -95,7 +116,8 @@ test.each(watchers)(
 
     await app.stop("SIGINT");
     const lines = app.output().match(/\{"level".*\}/g) ?? []; // tsx clears the screen in front of one
-    const said = (msg: string) => lines.map((line) => JSON.parse(line)).filter((line) => line.msg === msg);
+    const said = (msg: string) =>
+      lines.map((line) => JSON.parse(line)).filter((line) => line.msg === msg);
     expect(said("embedded.attached")).toHaveLength(3);
     expect(said("embedded.stopped")).toEqual([]);
     const lingersMs = said("shutdown.completed").map(({ phaseMs }) => phaseMs.draining);
@@ -133,7 +155,9 @@ test("an application with queues reloads about as fast as one without", async ()
     return tookMs.toSorted((one, other) => one - other);
   };
   const [without, withQueues] = [await reloads(""), await reloads("yes")];
-  console.log(`reloads took ${without.join(", ")} ms without queues, ${withQueues.join(", ")} ms with queues`);
+  console.log(
+    `reloads took ${without.join(", ")} ms without queues, ${withQueues.join(", ")} ms with queues`,
+  );
   // A fifth is allowed, and what a busy machine adds; an idle poll alone takes twice as long as all of it.
   expect(withQueues[0]).toBeLessThan(1.2 * Number(without[0]) + 200);
 });
@@ -148,8 +172,15 @@ test("a port in use is one sentence that says what to do, and exit code 1", asyn
     });
     const { msg, message, stack } = JSON.parse(stdout.trim());
 
-    expect({ code, stderr, msg, stack }).toEqual({ code: 1, stderr: "", msg: "server.start_failed", stack: undefined });
-    expect(message).toBe(`Port ${port} is in use: stop the process that listens on it, or set PORT to another one`);
+    expect({ code, stderr, msg, stack }).toEqual({
+      code: 1,
+      stderr: "",
+      msg: "server.start_failed",
+      stack: undefined,
+    });
+    expect(message).toBe(
+      `Port ${port} is in use: stop the process that listens on it, or set PORT to another one`,
+    );
   } finally {
     taken.close();
   }

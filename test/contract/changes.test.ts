@@ -47,14 +47,19 @@ async function run(...args: readonly string[]) {
 describe("each of the forty changes has its verdict", () => {
   test.each(changeCases)("$name ($oasdiff)", async ({ before, after, expected }) => {
     const file = join(folder, `contract-${modules}.json`);
-    expect(await run("write", await moduleOf(before), "--file", file)).toMatchObject({ code: 0, err: "" });
+    expect(await run("write", await moduleOf(before), "--file", file)).toMatchObject({
+      code: 0,
+      err: "",
+    });
     const { code, out, err } = await run("check", await moduleOf(after), "--file", file, "--json");
     expect(err).toBe("");
     const { changes, stored } = JSON.parse(out) as {
       changes: { breaks?: string; where: string; rule: string }[];
       stored: unknown;
     }; // safe: as it is printed
-    expect(changes.map(({ breaks = "-", where, rule }) => `${breaks} ${where} ${rule}`)).toEqual(expected);
+    expect(changes.map(({ breaks = "-", where, rule }) => `${breaks} ${where} ${rule}`)).toEqual(
+      expected,
+    );
     expect(stored).toEqual([]);
     expect(code).toBe(expected.some((line) => !line.startsWith("-")) ? 1 : 0);
   });
@@ -70,6 +75,10 @@ describe("each of the forty changes has its verdict", () => {
     const file = join(folder, `contract-${modules}.json`);
     const module = await moduleOf(after);
     await run("write", module, "--file", file);
-    expect(await run("check", module, "--file", file)).toEqual({ code: 0, out: "Nothing has changed.", err: "" });
+    expect(await run("check", module, "--file", file)).toEqual({
+      code: 0,
+      out: "Nothing has changed.",
+      err: "",
+    });
   });
 });

@@ -17,9 +17,19 @@ const shop = (declare: Declare): Feature => defineFeature("shop", declare);
 const handler = async () => undefined as never; // no request is made
 
 const post = (input: z.ZodType, more: object = {}) =>
-  shop((r) => r.write("item.create", { route: "POST /items", access: access.tenant, input, handler, ...more }));
+  shop((r) =>
+    r.write("item.create", {
+      route: "POST /items",
+      access: access.tenant,
+      input,
+      handler,
+      ...more,
+    }),
+  );
 const list = (input: z.ZodType, more: object = {}) =>
-  shop((r) => r.query("item.list", { route: "GET /items", access: access.tenant, input, handler, ...more }));
+  shop((r) =>
+    r.query("item.list", { route: "GET /items", access: access.tenant, input, handler, ...more }),
+  );
 const show = (output: z.ZodType, more: object = {}) =>
   shop((r) =>
     r.query("item.show", {
@@ -53,7 +63,9 @@ export const changeCases: readonly ChangeCase[] = [
       r.query("item.list", { route: "GET /items", access: access.tenant, handler });
       r.write("item.create", { route: "POST /items", access: access.tenant, input: name, handler });
     }),
-    after: shop((r) => r.query("item.list", { route: "GET /items", access: access.tenant, handler })),
+    after: shop((r) =>
+      r.query("item.list", { route: "GET /items", access: access.tenant, handler }),
+    ),
     expected: ["client POST /items route-removed"],
   },
   {
@@ -241,7 +253,9 @@ export const changeCases: readonly ChangeCase[] = [
   },
   {
     name: "another branch of a union may be sent",
-    before: post(z.object({ pay: z.discriminatedUnion("by", [z.object({ by: z.literal("card") })]) })),
+    before: post(
+      z.object({ pay: z.discriminatedUnion("by", [z.object({ by: z.literal("card") })]) }),
+    ),
     after: post(
       z.object({
         pay: z.discriminatedUnion("by", [
@@ -255,14 +269,23 @@ export const changeCases: readonly ChangeCase[] = [
   {
     name: "another branch of a union has less than the others",
     before: post(z.object({ pay })),
-    after: post(z.object({ pay: z.discriminatedUnion("by", [...pay.options, z.object({ by: z.literal("cash") })]) })),
+    after: post(
+      z.object({
+        pay: z.discriminatedUnion("by", [...pay.options, z.object({ by: z.literal("cash") })]),
+      }),
+    ),
     expected: ["- POST /items body.pay.by input-value-added"],
   },
   {
     name: "a branch of a union is answered no more",
     oasdiff: "response-property-one-of-removed",
     before: show(
-      z.object({ pay: z.discriminatedUnion("by", [...pay.options, z.object({ by: z.literal("cash"), at: z.string() })]) }),
+      z.object({
+        pay: z.discriminatedUnion("by", [
+          ...pay.options,
+          z.object({ by: z.literal("cash"), at: z.string() }),
+        ]),
+      }),
     ),
     after: show(z.object({ pay })),
     expected: ["- GET /items/:id output.pay.by output-value-removed"],
@@ -270,7 +293,11 @@ export const changeCases: readonly ChangeCase[] = [
   {
     name: "a branch of a union has a property less",
     before: post(z.object({ pay })),
-    after: post(z.object({ pay: z.discriminatedUnion("by", [pay.options[0].omit({ note: true }), pay.options[1]]) })),
+    after: post(
+      z.object({
+        pay: z.discriminatedUnion("by", [pay.options[0].omit({ note: true }), pay.options[1]]),
+      }),
+    ),
     expected: ["client POST /items body.pay.note input-property-removed"],
   },
   {

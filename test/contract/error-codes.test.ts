@@ -1,7 +1,13 @@
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { access, buildServer, createTenantConfig, defineFeature, reply } from "keelson";
 import { type HttpApiResult, lambdaHttp } from "keelson/lambda";
-import { type Caller, lambdaContext, lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
+import {
+  type Caller,
+  lambdaContext,
+  lambdaEvent,
+  startTestApp,
+  type TestApp,
+} from "keelson/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../../src/errors/codes.ts";
@@ -16,32 +22,59 @@ const broken = (): never => {
 };
 
 const probe = defineFeature("probe", (r) => {
-  const config = r.config({ keys: { most: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) } });
+  const config = r.config({
+    keys: { most: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) },
+  });
   const rows = r.table("rows", { partitionKey: "pk", sortKey: "sk", tenant: true });
   const anybody = { access: access.everyone };
   const user = { access: access.authenticated };
   r.query("order.list", { route: "GET /orders", access: access.admin, handler: () => [] });
-  r.write("order.create", { ...user, route: "POST /orders", input: order, handler: (_ctx, { item }) => ({ item }) });
+  r.write("order.create", {
+    ...user,
+    route: "POST /orders",
+    input: order,
+    handler: (_ctx, { item }) => ({ item }),
+  });
   r.write("order.wait", { ...user, route: "POST /waits", handler: () => held.promise });
   const once = { required: true, keepSeconds: 300 } as const;
-  r.write("order.charge", { ...user, route: "POST /charges", once, handler: (ctx) => ctx.step("charge", {}, broken) });
+  r.write("order.charge", {
+    ...user,
+    route: "POST /charges",
+    once,
+    handler: (ctx) => ctx.step("charge", {}, broken),
+  });
   r.query("order.broken", { ...anybody, route: "GET /broken", handler: broken });
   // Safe: a wrong result is what is tested.
-  r.query("order.wrong", { ...anybody, route: "GET /wrong", output: order, handler: () => ({ item: 7 }) as never });
+  r.query("order.wrong", {
+    ...anybody,
+    route: "GET /wrong",
+    output: order,
+    handler: () => ({ item: 7 }) as never,
+  });
   const large = () => reply("x".repeat(7_000_000), { headers: { "content-type": "text/plain" } });
   r.query("order.large", { ...anybody, route: "GET /large", handler: large });
   r.query("order.slow", { ...anybody, route: "GET /slow", handler: () => held.promise });
-  r.query("most.show", { ...user, route: "GET /most", handler: async (ctx) => ({ most: await ctx.config(config.most) }) });
+  r.query("most.show", {
+    ...user,
+    route: "GET /most",
+    handler: async (ctx) => ({ most: await ctx.config(config.most) }),
+  });
   r.query("row.show", {
     ...user,
     route: "GET /row",
     handler: async (ctx) => {
-      const { Item } = await ctx.db.send(new GetCommand({ TableName: rows.name, Key: await rows.key(ctx, "rows", "a") }));
+      const { Item } = await ctx.db.send(
+        new GetCommand({ TableName: rows.name, Key: await rows.key(ctx, "rows", "a") }),
+      );
       return { found: Item !== undefined };
     },
   });
 });
-const options = { features: [probe], once: { waitMs: 50 }, limits: { bodyBytes: 200_000, bufferedBytes: 200_000 } };
+const options = {
+  features: [probe],
+  once: { waitMs: 50 },
+  limits: { bodyBytes: 200_000, bufferedBytes: 200_000 },
+};
 
 interface Sent {
   readonly method?: string;
@@ -49,13 +82,17 @@ interface Sent {
   readonly body?: unknown;
   readonly as?: Caller;
 }
-type Ask = (path: string, sent?: Sent) => Promise<{ readonly status: number | undefined; readonly error: unknown }>;
+type Ask = (
+  path: string,
+  sent?: Sent,
+) => Promise<{ readonly status: number | undefined; readonly error: unknown }>;
 type Way = (ask: Ask) => Promise<{ readonly status: number | undefined; readonly error: unknown }>;
 
 let app: TestApp;
 const isolated = buildServer({ ...options, isolation: {} });
 const ann: Caller = { id: "ann", tenantId: "acme" };
-const errorOf = (text: string | undefined) => (text?.startsWith('{"error"') ? JSON.parse(text).error : undefined);
+const errorOf = (text: string | undefined) =>
+  text?.startsWith('{"error"') ? JSON.parse(text).error : undefined;
 
 beforeAll(async () => {
   app = await startTestApp(buildServer(options));
@@ -84,8 +121,13 @@ const inContainer: Ask = async (path, sent) => {
 function inLambda(server = buildServer(options), timeoutMs = 30_000): Ask {
   const handler = lambdaHttp(server);
   return async (path, { as, headers, ...sent } = {}) => {
-    const authorization = as === undefined ? {} : { authorization: `Bearer ${await app.token(as)}` };
-    const event = lambdaEvent("httpApi", { ...sent, path, headers: { ...headers, ...authorization } });
+    const authorization =
+      as === undefined ? {} : { authorization: `Bearer ${await app.token(as)}` };
+    const event = lambdaEvent("httpApi", {
+      ...sent,
+      path,
+      headers: { ...headers, ...authorization },
+    });
     const { statusCode, body }: HttpApiResult = await handler(event, lambdaContext({ timeoutMs }));
     return { status: statusCode, error: errorOf(body) };
   };
@@ -116,9 +158,15 @@ const onBoth = {
     await ask("/charges", sent);
     return ask("/charges", sent);
   },
-  payload_too_large: (ask) => ask("/orders", { method: "POST", as: ann, body: { item: "x".repeat(200_000) } }),
+  payload_too_large: (ask) =>
+    ask("/orders", { method: "POST", as: ann, body: { item: "x".repeat(200_000) } }),
   unsupported_media_type: (ask) =>
-    ask("/orders", { method: "POST", as: ann, headers: { "content-type": "text/csv" }, body: "item" }),
+    ask("/orders", {
+      method: "POST",
+      as: ann,
+      headers: { "content-type": "text/csv" },
+      body: "item",
+    }),
   validation_error: (ask) => ask("/orders", { method: "POST", as: ann, body: {} }),
   idempotency_key_reused: async (ask) => {
     const headers = newKey();
@@ -145,7 +193,12 @@ const onOne = {
   isolation_unavailable: () => inLambda(isolated)("/row", { as: ann }),
   overloaded: async () => {
     const upload = () =>
-      inContainer("/waits", { method: "POST", as: ann, headers: newKey(), body: { text: "x".repeat(150_000) } });
+      inContainer("/waits", {
+        method: "POST",
+        as: ann,
+        headers: newKey(),
+        body: { text: "x".repeat(150_000) },
+      });
     const answers = [upload(), upload()];
     const first = await Promise.race(answers);
     held.resolve({});
@@ -159,11 +212,17 @@ describe.each([
   ["a container", inContainer],
   ["Lambda", inLambda()],
 ])("%s", (_, ask) => {
-  test.each(Object.entries<Way>(onBoth))("answers %s as the document of its server has it", async (code, way) => {
-    expect(await way(ask)).toEqual({ status: errorCodes[code as ErrorCode], error: code }); // safe: a key of the table
-  });
+  test.each(Object.entries<Way>(onBoth))(
+    "answers %s as the document of its server has it",
+    async (code, way) => {
+      expect(await way(ask)).toEqual({ status: errorCodes[code as ErrorCode], error: code }); // safe: a key of the table
+    },
+  );
 });
 
-test.each(Object.entries<Way>(onOne))("a server answers %s as its document has it", async (code, way) => {
-  expect(await way(inContainer)).toEqual({ status: errorCodes[code as ErrorCode], error: code }); // safe: a key of the table
-});
+test.each(Object.entries<Way>(onOne))(
+  "a server answers %s as its document has it",
+  async (code, way) => {
+    expect(await way(inContainer)).toEqual({ status: errorCodes[code as ErrorCode], error: code }); // safe: a key of the table
+  },
+);

@@ -2,7 +2,14 @@ import { type } from "arktype";
 import * as v from "valibot";
 import * as z from "zod";
 import * as mini from "zod/mini";
-import { access, buildServer, createTenantConfig, defineFeature, NotFoundError, reply } from "../../src/index.ts";
+import {
+  access,
+  buildServer,
+  createTenantConfig,
+  defineFeature,
+  NotFoundError,
+  reply,
+} from "../../src/index.ts";
 
 const file = z
   .object({ id: z.string(), name: z.string(), sizeMb: z.number(), createdAt: z.date() })
@@ -33,7 +40,13 @@ declare module "../../src/context/names.ts" {
 /** Each kind of body, of parameter and of answer, each library's schemas, and whatever else a feature declares. */
 const files = defineFeature("vault", (r) => {
   const config = r.config({
-    keys: { maxSizeMb: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 100 }, read: access.tenant }) },
+    keys: {
+      maxSizeMb: createTenantConfig("number", {
+        default: 10,
+        bounds: { min: 1, max: 100 },
+        read: access.tenant,
+      }),
+    },
   });
   r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
   r.event("vault-file.created", created, { keep: true });
@@ -77,14 +90,21 @@ const files = defineFeature("vault", (r) => {
     output: file,
     handler: async (ctx, { name, sizeMb }) => {
       await ctx.config(config.maxSizeMb);
-      return reply({ id: "1", name, sizeMb, createdAt: new Date(0) }, { headers: { location: "/files/1" }, status: 201 });
+      return reply(
+        { id: "1", name, sizeMb, createdAt: new Date(0) },
+        { headers: { location: "/files/1" }, status: 201 },
+      );
     },
   });
   r.write("file.replace", {
     route: "PUT /files/:id/content",
     access: access.admin,
     body: "bytes",
-    input: z.object({ id: z.string(), name: z.string().optional(), body: z.instanceof(Uint8Array) }),
+    input: z.object({
+      id: z.string(),
+      name: z.string().optional(),
+      body: z.instanceof(Uint8Array),
+    }),
     output: z.undefined(),
     handler: () => undefined,
   });
@@ -95,14 +115,19 @@ const files = defineFeature("vault", (r) => {
     once: "idempotency-key",
     input: z.object({ id: z.string(), body: z.string().max(1_000) }),
     output: z.string(),
-    handler: (_ctx, { body }) => reply(body, { headers: { "content-type": "text/plain; charset=utf-8" } }),
+    handler: (_ctx, { body }) =>
+      reply(body, { headers: { "content-type": "text/plain; charset=utf-8" } }),
   });
   r.write("file.rename", {
     route: "PATCH /files/:id",
     access: access.systemAdmin,
     body: "form",
     once: false,
-    input: mini.object({ id: mini.string(), name: mini.string(), tags: mini.optional(mini.array(mini.string())) }),
+    input: mini.object({
+      id: mini.string(),
+      name: mini.string(),
+      tags: mini.optional(mini.array(mini.string())),
+    }),
     output: mini.object({ name: mini.string() }),
     handler: (_ctx, { name }) => ({ name }),
   });
@@ -129,14 +154,21 @@ const files = defineFeature("vault", (r) => {
   r.write("folder.change", {
     route: "PATCH /folders/:folder",
     access: access.tenant,
-    input: z.object({ folder: z.string(), name: z.string().max(100).optional(), isOpen: z.boolean().optional() }),
+    input: z.object({
+      folder: z.string(),
+      name: z.string().max(100).optional(),
+      isOpen: z.boolean().optional(),
+    }),
     output: z.object({ folder: z.string() }),
     handler: (_ctx, { folder }) => ({ folder }),
   });
   return { config };
 });
 
-const money = v.object({ amount: v.pipe(v.number(), v.minValue(0)), currency: v.picklist(["EUR", "USD"]) });
+const money = v.object({
+  amount: v.pipe(v.number(), v.minValue(0)),
+  currency: v.picklist(["EUR", "USD"]),
+});
 const card = v.object({ kind: v.literal("card"), number: v.pipe(v.string(), v.regex(/^\d{16}$/)) });
 const transfer = v.object({ kind: v.literal("transfer"), iban: v.string() });
 const receipt = type({ id: "string", paid: "boolean", "note?": "string" });
@@ -149,7 +181,11 @@ const billing = defineFeature("ledger", (r) => {
     once: { required: true, keepSeconds: 86_400 },
     replay: "encrypted",
     status: 202,
-    input: v.intersect([v.object({ invoice: v.string() }), money, v.variant("kind", [card, transfer])]),
+    input: v.intersect([
+      v.object({ invoice: v.string() }),
+      money,
+      v.variant("kind", [card, transfer]),
+    ]),
     output: receipt,
     handler: () => ({ id: "1", paid: true }),
   });
@@ -161,7 +197,11 @@ const billing = defineFeature("ledger", (r) => {
     handler: (_ctx, { id }) => ({ id, paid: true }),
   });
   r.query("price.list", { route: "GET /prices", access: access.everyone, handler: () => [] });
-  r.write("webhook.receive", { route: "POST /webhooks", access: access.everyone, handler: () => undefined });
+  r.write("webhook.receive", {
+    route: "POST /webhooks",
+    access: access.everyone,
+    handler: () => undefined,
+  });
   r.hook("vault.file.create", { before: (_ctx, given) => given });
   r.query("internal.total", { output: z.number(), handler: () => 0 });
 });

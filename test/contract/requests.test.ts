@@ -9,7 +9,12 @@ import { serverInternals } from "../../src/server/server.ts";
 import { schemaCheck } from "../support/held/disagreement.ts";
 import { runs } from "../support/runs.ts";
 import { server as everything } from "./every-feature.ts";
-import { allowedRequests, type GeneratedRequest, type Operation, operationsOf } from "./generated.ts";
+import {
+  allowedRequests,
+  type GeneratedRequest,
+  type Operation,
+  operationsOf,
+} from "./generated.ts";
 
 /** What a request is answered with that has not the shape that the operation asks for. */
 const ofShape: readonly unknown[] = [
@@ -39,7 +44,9 @@ describe.each([
   const requests = () =>
     fc
       .constantFrom(...operations)
-      .chain((operation) => allowedRequests(operation, document).map((request) => ({ operation, request })));
+      .chain((operation) =>
+        allowedRequests(operation, document).map((request) => ({ operation, request })),
+      );
 
   test("allows no request that is refused for its shape", async () => {
     await fc.assert(
@@ -55,7 +62,9 @@ describe.each([
   test("forbids what is refused", async () => {
     const forbidden = requests().chain(({ operation, request }) => {
       const ways = forbiddenOf(operation, request, document);
-      return ways.length === 0 ? fc.constant(undefined) : fc.constantFrom(...ways).map((way) => ({ operation, ...way }));
+      return ways.length === 0
+        ? fc.constant(undefined)
+        : fc.constantFrom(...ways).map((way) => ({ operation, ...way }));
     });
     const tried = new Set<string>();
     await fc.assert(
@@ -64,7 +73,10 @@ describe.each([
         const { operation, request, what, type } = given;
         const { status, error, body } = await send(app, server, operation, request, type);
         tried.add(what);
-        expect(ofShape.includes(error), `${operation.operationId}, ${what}: ${status} ${body}`).toBe(true);
+        expect(
+          ofShape.includes(error),
+          `${operation.operationId}, ${what}: ${status} ${body}`,
+        ).toBe(true);
       }),
       { numRuns: runs(1_000), endOnFailure: true },
     );
@@ -78,31 +90,57 @@ const asksConfiguration = /^(?:keelson\.config\.|files\.file\.)/;
 const whateverTheKey = /is not an ID|must be (?:a text|a time|a whole number|from 1|system)/;
 
 function isOfState({ operationId }: Operation, error: unknown, body: string): boolean {
-  return asksConfiguration.test(operationId) && error === "validation_error" && !whateverTheKey.test(body);
+  return (
+    asksConfiguration.test(operationId) &&
+    error === "validation_error" &&
+    !whateverTheKey.test(body)
+  );
 }
 
 let keys = 0;
 
-async function send(app: TestApp, server: Server, operation: Operation, request: GeneratedRequest, type = operation.body?.type) {
+async function send(
+  app: TestApp,
+  server: Server,
+  operation: Operation,
+  request: GeneratedRequest,
+  type = operation.body?.type,
+) {
   const { options, registry } = serverInternals(server);
   const { basePath = "" } = options;
   // A key that nobody declares is not found, whatever is said of it.
   const [key] = registry.configKeys.keys();
-  const given: Readonly<Record<string, unknown>> = operation.operationId.startsWith("keelson.config.") ? { key } : request.path;
-  const path = operation.path.replaceAll(/\{([^}]+)\}/g, (_whole, name: string) => encodeURIComponent(String(given[name])));
+  const given: Readonly<Record<string, unknown>> = operation.operationId.startsWith(
+    "keelson.config.",
+  )
+    ? { key }
+    : request.path;
+  const path = operation.path.replaceAll(/\{([^}]+)\}/g, (_whole, name: string) =>
+    encodeURIComponent(String(given[name])),
+  );
   const query = formOf(request.query);
-  const headers = Object.fromEntries(Object.entries(request.header).map(([name, value]) => [name, String(value)]));
+  const headers = Object.fromEntries(
+    Object.entries(request.header).map(([name, value]) => [name, String(value)]),
+  );
   // A key that was used for another request is a conflict of the two.
   if (headers["Idempotency-Key"] !== undefined) headers["Idempotency-Key"] = `${keys++}`;
   const response = await app.fetch(`${basePath}${path}${query === "" ? "" : `?${query}`}`, {
     method: operation.method,
     as: caller,
-    headers: { ...headers, ...(request.body === undefined || type === undefined ? {} : { "content-type": type }) },
+    headers: {
+      ...headers,
+      ...(request.body === undefined || type === undefined ? {} : { "content-type": type }),
+    },
     ...(request.body === undefined ? {} : { body: written(request.body, operation.body?.type) }),
   });
   const body = await response.text();
-  const isError = response.status >= 400 && response.headers.get("content-type")?.startsWith("application/json");
-  return { status: response.status, error: isError === true ? JSON.parse(body).error : undefined, body };
+  const isError =
+    response.status >= 400 && response.headers.get("content-type")?.startsWith("application/json");
+  return {
+    status: response.status,
+    error: isError === true ? JSON.parse(body).error : undefined,
+    body,
+  };
 }
 
 function written(body: unknown, type: string | undefined): string | Uint8Array {
@@ -125,16 +163,26 @@ interface Forbidden {
 }
 
 /** A request with one thing that the document forbids, for each such thing. */
-function forbiddenOf({ parameters, body }: Operation, request: GeneratedRequest, document: JsonSchema): Forbidden[] {
+function forbiddenOf(
+  { parameters, body }: Operation,
+  request: GeneratedRequest,
+  document: JsonSchema,
+): Forbidden[] {
   const found: Forbidden[] = [];
   for (const { in: place, name, required, schema } of parameters) {
     const { [name]: _left, ...others } = request[place];
-    if (place !== "path" && required === true) found.push({ what: `no ${place}`, request: { ...request, [place]: others } });
+    if (place !== "path" && required === true)
+      found.push({ what: `no ${place}`, request: { ...request, [place]: others } });
     for (const text of place === "query" ? texts : []) {
       // A parameter is a text, which stands for a number where one is asked for.
-      const isAllowed = [text, Number(text)].some((value) => schemaCheck(value, schema, document) === undefined);
+      const isAllowed = [text, Number(text)].some(
+        (value) => schemaCheck(value, schema, document) === undefined,
+      );
       if (!isAllowed) {
-        found.push({ what: `another ${place}`, request: { ...request, [place]: { ...others, [name]: text } } });
+        found.push({
+          what: `another ${place}`,
+          request: { ...request, [place]: { ...others, [name]: text } },
+        });
       }
     }
   }

@@ -19,5 +19,7 @@ test("the sample's contract is the one that is committed; npm run contract write
 test("the document that the guide to clients is held against is the sample's own; npm run contract writes it anew", async () => {
   const { document, unsaid } = await serverDocument(serverInternals(server), folder);
   expect(unsaid).toEqual([]);
-  expect(documentText(document)).toBe(await readFile(join(import.meta.dirname, "../fixtures/files-api.json"), "utf8"));
+  expect(documentText(document)).toBe(
+    await readFile(join(import.meta.dirname, "../fixtures/files-api.json"), "utf8"),
+  );
 });

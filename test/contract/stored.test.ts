@@ -8,21 +8,34 @@ import { runCommand } from "../../src/cli/command.ts";
 
 const shop = (max: number) =>
   defineFeature("shop", (r) => {
-    r.config({ keys: { limit: createTenantConfig("number", { default: 5, bounds: { min: 1, max } }) } });
+    r.config({
+      keys: { limit: createTenantConfig("number", { default: 5, bounds: { min: 1, max } }) },
+    });
   });
 const served = Symbol.for("keelson.test.stored");
-const servers = { deployed: buildServer({ features: [shop(100)] }), released: buildServer({ features: [shop(50)] }) };
+const servers = {
+  deployed: buildServer({ features: [shop(100)] }),
+  released: buildServer({ features: [shop(50)] }),
+};
 
 let app: TestApp;
 let folder: string;
 beforeAll(async () => {
   app = await startTestApp(servers.deployed);
   await app.rows.put({ scope: "tenant", tenantId: "acme", key: "shop:config:limit", value: 80 });
-  await app.rows.put({ scope: "tenant", tenantId: "umbrella", key: "shop:config:limit", value: 40 });
+  await app.rows.put({
+    scope: "tenant",
+    tenantId: "umbrella",
+    key: "shop:config:limit",
+    value: 40,
+  });
   folder = await mkdtemp(join(tmpdir(), "keelson-stored-"));
   Object.defineProperty(globalThis, served, { value: servers, configurable: true });
   for (const name of Object.keys(servers)) {
-    await writeFile(join(folder, `${name}.mjs`), `export const server = globalThis[Symbol.for("keelson.test.stored")].${name};`);
+    await writeFile(
+      join(folder, `${name}.mjs`),
+      `export const server = globalThis[Symbol.for("keelson.test.stored")].${name};`,
+    );
   }
 });
 afterAll(async () => {
@@ -34,7 +47,14 @@ afterAll(async () => {
 async function run(action: string, name: string, ...args: readonly string[]) {
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommand(
-    ["contract", action, join(folder, `${name}.mjs`), "--file", join(folder, "contract.json"), ...args],
+    [
+      "contract",
+      action,
+      join(folder, `${name}.mjs`),
+      "--file",
+      join(folder, "contract.json"),
+      ...args,
+    ],
     {
       env: app.env,
       clock: app.clock,
@@ -53,7 +73,15 @@ test("keelson contract check --stored says which tenants' settings a release rea
   expect({ code, err }).toEqual({ code: 1, err: "" });
   expect(JSON.parse(out)).toMatchObject({
     changes: [{ breaks: "row", where: "shop:config:limit", rule: "bounds-narrowed" }],
-    stored: [{ key: "shop:config:limit", scope: "tenant", tenantId: "acme", verdict: "clamped", reads: 50 }],
+    stored: [
+      {
+        key: "shop:config:limit",
+        scope: "tenant",
+        tenantId: "acme",
+        verdict: "clamped",
+        reads: 50,
+      },
+    ],
     counts: { clamped: 1, fallback: 0, ignored: 0 },
     rows: 2,
   });

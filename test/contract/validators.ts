@@ -8,9 +8,15 @@ const off = {
 
 /** What two validators that are not keelson's find wrong with a document: nothing where it is valid. */
 export async function problemsOf(document: object): Promise<string[]> {
-  const { valid, errors } = await new Validator().validate(structuredClone(document) as Record<string, unknown>);
+  const { valid, errors } = await new Validator().validate(
+    structuredClone(document) as Record<string, unknown>,
+  );
   const config = await createConfig({ extends: ["recommended"], rules: off });
-  const found = await lintFromString({ source: JSON.stringify(document), absoluteRef: "/openapi.json", config });
+  const found = await lintFromString({
+    source: JSON.stringify(document),
+    absoluteRef: "/openapi.json",
+    config,
+  });
   return [
     ...(valid ? [] : [JSON.stringify(errors)]),
     ...found.map(({ severity, ruleId, message, location }) => {

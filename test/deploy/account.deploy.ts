@@ -28,7 +28,9 @@ test("the API answers once it is deployed", async () => {
   const found = await miniStack.call("secretsmanager.ListSecrets", {});
   // Safe: what is looked at fails the test where it is not there.
   const [{ ARN }] = found["SecretList"] as [{ readonly ARN: string }];
-  const { SecretString: secret } = await miniStack.call("secretsmanager.GetSecretValue", { SecretId: ARN });
+  const { SecretString: secret } = await miniStack.call("secretsmanager.GetSecretValue", {
+    SecretId: ARN,
+  });
   const token = await signToken(
     { secret: String(secret), userId: "ann", tenantId: "acme", roles: ["admin"] },
     { now: () => Date.now() },
@@ -46,15 +48,21 @@ test("POST /files leads through stream, bus and queues to the message about the 
   const [status, file] = await ask("POST", "/files", { name: "a.txt", sizeMb: 1 });
   expect(status).toBe(201);
 
-  await expect.poll(miniStack.text, { timeout: 60_000 }).toContain(`{"text":"the file was scanned","file":"${file["id"]}"}`);
+  await expect
+    .poll(miniStack.text, { timeout: 60_000 })
+    .toContain(`{"text":"the file was scanned","file":"${file["id"]}"}`);
 });
 
 test("deployed once more with a function for each handler, the key ring stays, and each answers its route", async () => {
   const before = await functionNames();
-  expect(await deploy("--shape", "each")).toContain(`the key ring /keelson-files/${stage}/key-ring is there`);
+  expect(await deploy("--shape", "each")).toContain(
+    `the key ring /keelson-files/${stage}/key-ring is there`,
+  );
   const after = await functionNames();
   expect(after).toEqual(
-    expect.arrayContaining(["Create", "List", "Show"].map((name) => `keelson-files-${stage}-filesFile${name}`)),
+    expect.arrayContaining(
+      ["Create", "List", "Show"].map((name) => `keelson-files-${stage}-filesFile${name}`),
+    ),
   );
   expect(before).not.toEqual(after);
 
@@ -70,7 +78,9 @@ async function functionNames(): Promise<string[]> {
     headers: { authorization: "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/lambda" },
   });
   // Safe: what is not there fails the test.
-  const { Functions: functions } = (await response.json()) as { readonly Functions: { readonly FunctionName: string }[] };
+  const { Functions: functions } = (await response.json()) as {
+    readonly Functions: { readonly FunctionName: string }[];
+  };
   return functions.map(({ FunctionName: name }) => name).sort();
 }
 
@@ -87,10 +97,22 @@ async function deploy(...more: string[]): Promise<string> {
     });
   }
   const [code] = await once(started, "exit");
-  if (code !== 0) throw new Error(`npm run deploy ended with ${code}: ${printed}\n${miniStack.text().slice(-2000)}`);
+  if (code !== 0)
+    throw new Error(
+      `npm run deploy ended with ${code}: ${printed}\n${miniStack.text().slice(-2000)}`,
+    );
   return printed;
 }
 
-function ask(method: string, path: string, body?: object): Promise<[status: number, body: Record<string, unknown>]> {
-  return miniStack.ask(host, { method, path, authorization, ...(body === undefined ? {} : { body }) });
+function ask(
+  method: string,
+  path: string,
+  body?: object,
+): Promise<[status: number, body: Record<string, unknown>]> {
+  return miniStack.ask(host, {
+    method,
+    path,
+    authorization,
+    ...(body === undefined ? {} : { body }),
+  });
 }

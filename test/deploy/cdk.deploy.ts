@@ -17,11 +17,28 @@ test.each([
   ["all", "one"],
   ["all", "each"],
 ])("cdk synth includes the template of %s as it is, in shape %s", async (part, shape) => {
-  const own = part === "all" ? ["--with", "infra/own.json", "--with", `infra/own-${shape}.json`] : [];
-  const infra = ["infra", "examples/files/server.ts", "--part", part, "--shape", shape, ...own, "--out", output];
+  const own =
+    part === "all" ? ["--with", "infra/own.json", "--with", `infra/own-${shape}.json`] : [];
+  const infra = [
+    "infra",
+    "examples/files/server.ts",
+    "--part",
+    part,
+    "--shape",
+    shape,
+    ...own,
+    "--out",
+    output,
+  ];
   await run(process.execPath, [join(root, "src/cli/main.ts"), ...infra], { cwd: root });
   const file = join(output, `${part}-dev.json`);
-  const quiet = ["--no-notices", "--no-version-reporting", "--no-path-metadata", "--no-asset-metadata", "--quiet"];
+  const quiet = [
+    "--no-notices",
+    "--no-version-reporting",
+    "--no-path-metadata",
+    "--no-asset-metadata",
+    "--quiet",
+  ];
   const app = `${process.execPath} ${join(tools, "cdk-app.mjs")} ${file}`;
   const synth = ["synth", ...quiet, "--app", app, "--output", join(output, "cdk")];
   await run(process.execPath, [join(tools, "node_modules/aws-cdk/bin/cdk"), ...synth], {
@@ -31,6 +48,8 @@ test.each([
 
   // The CDK writes a list where one name would do.
   const read = (path: string) =>
-    JSON.parse(readFileSync(path, "utf8"), (name, value) => (name === "DependsOn" ? [value].flat() : value));
+    JSON.parse(readFileSync(path, "utf8"), (name, value) =>
+      name === "DependsOn" ? [value].flat() : value,
+    );
   expect(read(join(output, "cdk/Included.template.json"))).toEqual(read(file));
 });

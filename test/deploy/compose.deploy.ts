@@ -29,10 +29,15 @@ test("docker compose takes the LocalStack that the tests take, and builds the im
 test("the container is told where LocalStack is, and reached from this machine only", () => {
   expect(services.app.environment["AWS_ENDPOINT_URL"]).toBe("http://localstack:4566");
   expect(services.app.ports).toEqual(["127.0.0.1:3000:3000"]);
-  const secret = /^\$\{KEELSON_AUTH_SECRET:-(.*)\}$/.exec(services.app.environment["KEELSON_AUTH_SECRET"] ?? "")?.[1] ?? "";
+  const secret =
+    /^\$\{KEELSON_AUTH_SECRET:-(.*)\}$/.exec(
+      services.app.environment["KEELSON_AUTH_SECRET"] ?? "",
+    )?.[1] ?? "";
   expect(secret.length).toBeGreaterThanOrEqual(32);
 });
 
 test("the container has the time for its shutdown", () => {
-  expect(Number.parseInt(services.app.stop_grace_period ?? "", 10) * 1_000).toBeGreaterThan(defaultTimes.totalMs);
+  expect(Number.parseInt(services.app.stop_grace_period ?? "", 10) * 1_000).toBeGreaterThan(
+    defaultTimes.totalMs,
+  );
 });

@@ -19,7 +19,10 @@ export interface EmulatedFunction {
 export async function startFunction(
   { emulator, runtime, task, variables }: Deployed,
   name: string,
-  { timeoutSeconds = 20, env = {} }: { readonly timeoutSeconds?: number; readonly env?: Readonly<Record<string, string>> } = {},
+  {
+    timeoutSeconds = 20,
+    env = {},
+  }: { readonly timeoutSeconds?: number; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<EmulatedFunction> {
   const [port, apiPort] = [await freePort(), await freePort()];
   const addresses = [
@@ -51,10 +54,16 @@ export async function startFunction(
       text += chunk.toString();
       const lines = (rest + chunk.toString()).split("\n");
       rest = lines.pop() ?? "";
-      logs.push(...lines.filter((line) => line.startsWith('{"')).map((line) => JSON.parse(line) as Record<string, unknown>));
+      logs.push(
+        ...lines
+          .filter((line) => line.startsWith('{"'))
+          .map((line) => JSON.parse(line) as Record<string, unknown>),
+      );
     });
   }
-  await expect.poll(() => isListening(port), { timeout: 20_000, message: `the emulator of ${name} listens` }).toBe(true);
+  await expect
+    .poll(() => isListening(port), { timeout: 20_000, message: `the emulator of ${name} listens` })
+    .toBe(true);
   // The emulator takes one invocation at a time, and breaks off with a second.
   let last: Promise<unknown> = Promise.resolve();
   return {
@@ -62,10 +71,13 @@ export async function startFunction(
     text: () => text,
     invoke: (event) => {
       const invoked = last.then(async () => {
-        const response = await fetch(`http://127.0.0.1:${port}/2015-03-31/functions/function/invocations`, {
-          method: "POST",
-          body: JSON.stringify(event),
-        });
+        const response = await fetch(
+          `http://127.0.0.1:${port}/2015-03-31/functions/function/invocations`,
+          {
+            method: "POST",
+            body: JSON.stringify(event),
+          },
+        );
         const answer = await response.text();
         try {
           return JSON.parse(answer) as Record<string, unknown>;
@@ -94,7 +106,9 @@ async function freePort(): Promise<number> {
 
 function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () => resolve(false));
+    const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () =>
+      resolve(false),
+    );
     socket.once("connect", () => socket.destroy());
   });
 }

@@ -1,8 +1,18 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { promisify } from "node:util";
-import { DynamoDBClient, GetItemCommand, PutItemCommand, ScanCommand } from "@aws-sdk/client-dynamodb";
-import { type Message, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+  ScanCommand,
+} from "@aws-sdk/client-dynamodb";
+import {
+  type Message,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { signToken } from "../../src/identity/token.ts";
 import { describeGeneratedRoles } from "../iam/generated-roles.ts";
@@ -14,10 +24,17 @@ import { type RecordedCalls, recordCalls } from "./recorded-calls.ts";
 const run = promisify(execFile);
 const deployed = inject("deployed");
 const { endpoint, prefix, resources, variables } = deployed;
-const account = { endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
+const account = {
+  endpoint,
+  region: "us-east-1",
+  credentials: { accessKeyId: "test", secretAccessKey: "test" },
+};
 const [dynamodb, sqs] = [new DynamoDBClient(account), new SQSClient(account)];
 const secret = "a secret of the tests, at least 32 bytes";
-const started = new Map<string, { readonly lambda: EmulatedFunction; readonly calls: RecordedCalls }>();
+const started = new Map<
+  string,
+  { readonly lambda: EmulatedFunction; readonly calls: RecordedCalls }
+>();
 let authorization = "";
 
 beforeAll(async () => {
@@ -51,7 +68,10 @@ describe("one function for all routes", () => {
       eventOf,
     );
 
-    expect(answer).toMatchObject({ statusCode: 201, body: { name: "a.txt", sizeMb: 1, id: expect.any(String) } });
+    expect(answer).toMatchObject({
+      statusCode: 201,
+      body: { name: "a.txt", sizeMb: 1, id: expect.any(String) },
+    });
     expect(headerOf(answer, "x-request-id")).toBe(requestId);
   });
 
@@ -68,14 +88,20 @@ describe("one function for all routes", () => {
 
     expect(first.statusCode).toBe(201);
     for (const repeat of [again, elsewhere]) {
-      expect([repeat.statusCode, repeat.body, headerOf(repeat, "idempotent-replayed")]).toEqual([201, first.body, "true"]);
+      expect([repeat.statusCode, repeat.body, headerOf(repeat, "idempotent-replayed")]).toEqual([
+        201,
+        first.body,
+        "true",
+      ]);
     }
   });
 
   test("configuration comes from SSM, and what is set from DynamoDB", async () => {
     const path = "/config/files:config:signed-url-expiry-seconds";
     const lambda = await functionNamed("operate");
-    expect(await http(lambda, { path })).toMatchObject({ body: { value: 900, source: "app-override" } });
+    expect(await http(lambda, { path })).toMatchObject({
+      body: { value: 900, source: "app-override" },
+    });
 
     const set = await http(lambda, {
       method: "PUT",
@@ -84,9 +110,16 @@ describe("one function for all routes", () => {
       headers: { "idempotency-key": `"${randomUUID()}"` },
     });
     expect(set).toMatchObject({ statusCode: 200, body: { value: 120, source: "tenant-row" } });
-    expect(await http(lambda, { path: `${path}/history` })).toMatchObject({ body: { items: [{ value: 120 }] } });
-    const { body } = await http(await functionNamed("filesFileDownloadUrl"), { path: "/files/7/download-url" });
-    expect(body).toMatchObject({ expiresSeconds: 120, url: expect.stringContaining("X-Amz-Expires=120") });
+    expect(await http(lambda, { path: `${path}/history` })).toMatchObject({
+      body: { items: [{ value: 120 }] },
+    });
+    const { body } = await http(await functionNamed("filesFileDownloadUrl"), {
+      path: "/files/7/download-url",
+    });
+    expect(body).toMatchObject({
+      expiresSeconds: 120,
+      url: expect.stringContaining("X-Amz-Expires=120"),
+    });
   });
 
   test("a secret is sealed with the key ring of SSM", async () => {
@@ -96,16 +129,27 @@ describe("one function for all routes", () => {
     expect(set).toMatchObject({ statusCode: 200, body: { source: "tenant-row" } });
 
     const { body } = await http(lambda, { path });
-    expect(body).toMatchObject({ levels: [{ source: "tenant-row", isSet: true, active: true }, {}, {}, {}] });
+    expect(body).toMatchObject({
+      levels: [{ source: "tenant-row", isSet: true, active: true }, {}, {}, {}],
+    });
     expect(JSON.stringify([set, body])).not.toContain("whsec_");
   });
 
   test("what a client does wrong is answered, and logged", async () => {
     const lambda = await functionNamed("http");
-    expect(await http(lambda, { path: "/files/none" })).toMatchObject({ statusCode: 404, body: { error: "not_found" } });
-    const failed = await http(lambda, { method: "POST", path: "/files", body: { name: "", sizeMb: 1 } });
+    expect(await http(lambda, { path: "/files/none" })).toMatchObject({
+      statusCode: 404,
+      body: { error: "not_found" },
+    });
+    const failed = await http(lambda, {
+      method: "POST",
+      path: "/files",
+      body: { name: "", sizeMb: 1 },
+    });
     expect(failed).toMatchObject({ statusCode: 422, body: { error: "validation_error" } });
-    expect(lambda.logs).toContainEqual(expect.objectContaining({ msg: "request.failed", error: "not_found" }));
+    expect(lambda.logs).toContainEqual(
+      expect.objectContaining({ msg: "request.failed", error: "not_found" }),
+    );
   });
 
   test("without a store that answers it says so itself, before its time is over", async () => {
@@ -120,7 +164,9 @@ describe("one function for all routes", () => {
 
       expect(answer).toMatchObject({ statusCode: 504, body: { error: "timeout" } });
       expect(headerOf(answer, "x-request-id")).toEqual(expect.any(String));
-      await expect.poll(() => lambda.logs).toContainEqual(expect.objectContaining({ msg: "handler.abandoned" }));
+      await expect
+        .poll(() => lambda.logs)
+        .toContainEqual(expect.objectContaining({ msg: "handler.abandoned" }));
     } finally {
       await lambda.stop();
       await calls.close();
@@ -141,48 +187,85 @@ test("functions for one handler each answer their routes, and no other", async (
     statusCode: 200,
     body: { id },
   });
-  expect(await http(await functionNamed("filesFileList"), { path: "/files" })).toMatchObject({ statusCode: 200 });
-  expect(await http(await functionNamed("filesFileQuota"), { path: "/files/quota" })).toMatchObject({
-    body: { storageQuotaMb: 5_000 },
+  expect(await http(await functionNamed("filesFileList"), { path: "/files" })).toMatchObject({
+    statusCode: 200,
   });
-  const deletion = { method: "DELETE", path: `/files/${id}`, headers: { "idempotency-key": `"${randomUUID()}"` } };
-  expect(await http(await functionNamed("filesFileDelete"), deletion)).toMatchObject({ statusCode: 204 });
-  expect(await http(await functionNamed("filesFileShow"), { path: `/files/${id}` })).toMatchObject({ statusCode: 404 });
-  expect(await http(await functionNamed("filesFileShow"), { path: "/config" })).toMatchObject({ statusCode: 404 });
+  expect(await http(await functionNamed("filesFileQuota"), { path: "/files/quota" })).toMatchObject(
+    {
+      body: { storageQuotaMb: 5_000 },
+    },
+  );
+  const deletion = {
+    method: "DELETE",
+    path: `/files/${id}`,
+    headers: { "idempotency-key": `"${randomUUID()}"` },
+  };
+  expect(await http(await functionNamed("filesFileDelete"), deletion)).toMatchObject({
+    statusCode: 204,
+  });
+  expect(await http(await functionNamed("filesFileShow"), { path: `/files/${id}` })).toMatchObject({
+    statusCode: 404,
+  });
+  expect(await http(await functionNamed("filesFileShow"), { path: "/config" })).toMatchObject({
+    statusCode: 404,
+  });
 });
 
 describe("the function for queues", () => {
   test("answers with the messages that have to come again", async () => {
     const { id } = (await createdFile("batch.txt")).body as { id: string }; // safe: the output of files.file.create
     const [good] = await received("events", ({ Body = "" }) => Body.includes(id));
-    await sqs.send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: eventOf("file.unknown", {}) }));
+    await sqs.send(
+      new SendMessageCommand({
+        QueueUrl: queueUrl("events"),
+        MessageBody: eventOf("file.unknown", {}),
+      }),
+    );
     const [later] = await received("events", ({ Body = "" }) => Body.includes("file.unknown"));
     const lambda = await functionNamed("queue");
 
-    expect(await lambda.invoke({ Records: [recordOf(good, "events"), recordOf(later, "events")] })).toEqual({
+    expect(
+      await lambda.invoke({ Records: [recordOf(good, "events"), recordOf(later, "events")] }),
+    ).toEqual({
       batchItemFailures: [{ itemIdentifier: later?.MessageId }],
     });
     const [job] = await received("jobs.fifo", ({ Body = "" }) => Body.includes(id));
-    expect(await lambda.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({ batchItemFailures: [] });
+    expect(await lambda.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({
+      batchItemFailures: [],
+    });
     const [message] = await received("jobs.fifo", ({ Body = "" }) => Body.includes(id));
-    expect(await lambda.invoke({ Records: [recordOf(message, "jobs.fifo")] })).toEqual({ batchItemFailures: [] });
+    expect(await lambda.invoke({ Records: [recordOf(message, "jobs.fifo")] })).toEqual({
+      batchItemFailures: [],
+    });
     expect(lambda.logs).toContainEqual(
-      expect.objectContaining({ msg: "delivery.message", message: { text: "the file was scanned", file: id } }),
+      expect.objectContaining({
+        msg: "delivery.message",
+        message: { text: "the file was scanned", file: id },
+      }),
     );
   });
 
-  test.each(["events", "jobs.fifo"])("buries what can never be done, of the queue %s", async (queue) => {
-    const text = `no JSON at all ${randomUUID()}`;
-    const ordered = queue.endsWith(".fifo") ? { MessageGroupId: "a", MessageDeduplicationId: randomUUID() } : {};
-    await sqs.send(new SendMessageCommand({ QueueUrl: queueUrl(queue), MessageBody: text, ...ordered }));
-    const [message] = await received(queue, ({ Body }) => Body === text);
+  test.each(["events", "jobs.fifo"])(
+    "buries what can never be done, of the queue %s",
+    async (queue) => {
+      const text = `no JSON at all ${randomUUID()}`;
+      const ordered = queue.endsWith(".fifo")
+        ? { MessageGroupId: "a", MessageDeduplicationId: randomUUID() }
+        : {};
+      await sqs.send(
+        new SendMessageCommand({ QueueUrl: queueUrl(queue), MessageBody: text, ...ordered }),
+      );
+      const [message] = await received(queue, ({ Body }) => Body === text);
 
-    expect(await (await functionNamed("queue")).invoke({ Records: [recordOf(message, queue)] })).toEqual({
-      batchItemFailures: [],
-    });
-    const dead = queue.replace(/^(\w+)/, "$1-dead");
-    expect(await received(dead, ({ Body }) => Body === text)).toHaveLength(1);
-  });
+      expect(
+        await (await functionNamed("queue")).invoke({ Records: [recordOf(message, queue)] }),
+      ).toEqual({
+        batchItemFailures: [],
+      });
+      const dead = queue.replace(/^(\w+)/, "$1-dead");
+      expect(await received(dead, ({ Body }) => Body === text)).toHaveLength(1);
+    },
+  );
 });
 
 test("the function for the stream dispatches what is left in the outbox", async () => {
@@ -203,7 +286,11 @@ test("the function for the stream dispatches what is left in the outbox", async 
 test("the function for the outbox dispatches what is older", async () => {
   const key = await leftInOutbox(60_000);
 
-  expect(await (await functionNamed("sweep")).invoke({})).toEqual({ dispatched: 1, left: 0, setAside: 0 });
+  expect(await (await functionNamed("sweep")).invoke({})).toEqual({
+    dispatched: 1,
+    left: 0,
+    setAside: 0,
+  });
   expect(await isInOutbox(key)).toBe(false);
 });
 
@@ -214,22 +301,37 @@ test("the function for schedules runs what is due, once, and its job charges", a
 
   expect(await lambda.invoke({})).toEqual({ fired: 1, failed: 0 });
   expect(await lambda.invoke({})).toEqual({ fired: 0, failed: 0 });
-  const [job] = await received("jobs.fifo", ({ Body = "" }) => Body.includes("billing.plan.charge"));
+  const [job] = await received("jobs.fifo", ({ Body = "" }) =>
+    Body.includes("billing.plan.charge"),
+  );
   const queue = await functionNamed("queue");
-  expect(await queue.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({ batchItemFailures: [] });
-  const [message] = await received("jobs.fifo", ({ Body = "" }) => Body.includes("the plan was charged"));
+  expect(await queue.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({
+    batchItemFailures: [],
+  });
+  const [message] = await received("jobs.fifo", ({ Body = "" }) =>
+    Body.includes("the plan was charged"),
+  );
   expect(JSON.parse(message?.Body ?? "")).toMatchObject({ tenantId: "acme" });
 });
 
 // The last of them: from now on no file can be changed.
 test("an error is logged under the name of its class, although the bundle is minified", async () => {
   const path = "/config/files:config:maintenance-mode";
-  const set = await http(await functionNamed("operate"), { method: "PUT", path, body: { value: true, scope: "system" } });
+  const set = await http(await functionNamed("operate"), {
+    method: "PUT",
+    path,
+    body: { value: true, scope: "system" },
+  });
   expect(set.statusCode).toBe(200);
-  await expect.poll(async () => (await createdFile("refused.txt")).statusCode, { timeout: 30_000 }).toBe(503); // rows are cached
+  await expect
+    .poll(async () => (await createdFile("refused.txt")).statusCode, { timeout: 30_000 })
+    .toBe(503); // rows are cached
 
   expect((await functionNamed("http")).logs).toContainEqual(
-    expect.objectContaining({ status: 503, stack: expect.stringMatching(/^PipelineError: Files cannot be changed/) }),
+    expect.objectContaining({
+      status: 503,
+      stack: expect.stringMatching(/^PipelineError: Files cannot be changed/),
+    }),
   );
 });
 
@@ -240,17 +342,20 @@ const onlySometimes: Readonly<Record<string, string>> = {
   "dynamodb:UpdateItem outbox": "marks a job that is due before it is sent",
   "dynamodb:GetItem once": "reads a duplicate's claim, or the parts of a large answer",
   "dynamodb:DeleteItem once": "releases the claim of a handler that fails",
-  "ssm:GetParametersByPath config/*": "IAM takes a path for the path itself, or for what is below it",
+  "ssm:GetParametersByPath config/*":
+    "IAM takes a path for the path itself, or for what is below it",
   "dynamodb:BatchGetItem config": "`ctx.config` of a consumer, and the secret of a webhook",
   "dynamodb:PutItem outbox": "sets aside an event that the bus refuses for good",
   "sqs:ChangeMessageVisibility jobs.fifo": "hides a job that failed, for a while",
   "sqs:SendMessage jobs.fifo": "`ctx.enqueue` of any write, consumer or job",
-  "dynamodb:DeleteItem outbox": "`ctx.publish` of any write, consumer or job: the event was dispatched",
+  "dynamodb:DeleteItem outbox":
+    "`ctx.publish` of any write, consumer or job: the event was dispatched",
   "events:PutEvents bus": "`ctx.publish` of any write, consumer or job",
   "dynamodb:GetItem events": "the active version of a projection, in any handler",
   "dynamodb:Query events": "reads events that are kept, in any handler",
   "dynamodb:PutItem events": "keeps an event that any write, consumer or job publishes",
-  "dynamodb:BatchGetItem events": "keeps an event that any write, consumer or job publishes: its day is looked at before",
+  "dynamodb:BatchGetItem events":
+    "keeps an event that any write, consumer or job publishes: its day is looked at before",
 };
 /** A role has the tables of its feature, whatever the handler does with them: which of these, the next test says. */
 const ofFeatures = / files$/;
@@ -270,14 +375,20 @@ describe("the role of each function", () => {
 
   test.each(roles)("%s: every call is allowed, and what is allowed is needed", (name) => {
     const granted = grantedTo(name);
-    const needed = neededBy(name === "filesFileList" ? ["filesFileList", "filesFileQuota", "filesFileShow"] : [name]);
+    const needed = neededBy(
+      name === "filesFileList" ? ["filesFileList", "filesFileQuota", "filesFileShow"] : [name],
+    );
 
-    expect(needed.filter((permission) => !granted.some((grant) => covers(grant, permission)))).toEqual([]);
+    expect(
+      needed.filter((permission) => !granted.some((grant) => covers(grant, permission))),
+    ).toEqual([]);
     expect(withoutNeed(granted, needed)).toEqual([]);
   });
 
   test("one that only answers queries cannot write", () => {
-    const tables = ["filesFileList", "filesFileQuota", "filesFileShow", "filesFileDownloadUrl"].flatMap(grantedTo).map(short);
+    const tables = ["filesFileList", "filesFileQuota", "filesFileShow", "filesFileDownloadUrl"]
+      .flatMap(grantedTo)
+      .map(short);
     expect([...new Set(tables.filter((grant) => ofFeatures.test(grant)))].sort()).toEqual(
       ["BatchGetItem", "GetItem", "Query"].map((action) => `dynamodb:${action} files`),
     );
@@ -300,14 +411,19 @@ describe("the role of each function", () => {
     ]);
 
     expect(needed.length).toBeGreaterThan(12);
-    expect(needed.filter((permission) => !granted.some((grant) => covers(grant, permission)))).toEqual([]);
+    expect(
+      needed.filter((permission) => !granted.some((grant) => covers(grant, permission))),
+    ).toEqual([]);
     expect(withoutNeed(granted, needed)).toEqual([]);
   });
 
   /** What the calls of these functions need. */
   function neededBy(names: readonly string[]): string[] {
     const calls = names.map((name) => started.get(name)?.calls);
-    expect([names, calls.map((recorded) => [...(recorded?.unknown ?? ["was not run"])])]).toEqual([names, names.map(() => [])]);
+    expect([names, calls.map((recorded) => [...(recorded?.unknown ?? ["was not run"])])]).toEqual([
+      names,
+      names.map(() => []),
+    ]);
     return calls.flatMap((recorded) => [...(recorded?.permissions ?? [])]);
   }
 
@@ -316,7 +432,9 @@ describe("the role of each function", () => {
     return granted
       .filter((grant) => !needed.some((permission) => covers(grant, permission)))
       .map(short)
-      .filter((grant) => !(grant in onlySometimes) && !ofFeatures.test(grant) && !isThePlatforms(grant));
+      .filter(
+        (grant) => !(grant in onlySometimes) && !ofFeatures.test(grant) && !isThePlatforms(grant),
+      );
   }
 });
 
@@ -337,7 +455,9 @@ function isThePlatforms(grant: string): boolean {
 
 /** `dynamodb:PutItem once`, whatever the stage. */
 function short(grant: string): string {
-  return grant.replace(/ (event-bus)\/.*$/, " $1").replace(/ .*?[/-]((?:[a-z]+)(?:\.fifo|\/\*)?)$/, " $1");
+  return grant
+    .replace(/ (event-bus)\/.*$/, " $1")
+    .replace(/ .*?[/-]((?:[a-z]+)(?:\.fifo|\/\*)?)$/, " $1");
 }
 
 function covers(grant: string, permission: string): boolean {
@@ -353,19 +473,32 @@ function grantedTo(name: string): string[] {
 function grantsOf(all: Readonly<Record<string, Resource>>, role: string): string[] {
   const attached = Object.values(all).filter(
     ({ Type, Properties }) =>
-      Type === "AWS::IAM::Policy" && JSON.stringify(Properties["Roles"]) === JSON.stringify([{ Ref: role }]),
+      Type === "AWS::IAM::Policy" &&
+      JSON.stringify(Properties["Roles"]) === JSON.stringify([{ Ref: role }]),
   );
   // Safe: `keelson infra` writes those, and the sample's own have the same members.
-  const policies = [all[role]?.Properties["Policies"] ?? [], attached.map(({ Properties }) => Properties)].flat() as Policy[];
+  const policies = [
+    all[role]?.Properties["Policies"] ?? [],
+    attached.map(({ Properties }) => Properties),
+  ].flat() as Policy[];
   return policies
     .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
     .flatMap(({ Action = [], Resource }) =>
-      [Action].flat().flatMap((action) => [Resource].flat().map((resource) => `${action} ${calledName(all, resource)}`)),
+      [Action]
+        .flat()
+        .flatMap((action) =>
+          [Resource].flat().map((resource) => `${action} ${calledName(all, resource)}`),
+        ),
     );
 }
 
 interface Policy {
-  readonly PolicyDocument: { readonly Statement: readonly { readonly Action?: string | string[]; readonly Resource: unknown }[] };
+  readonly PolicyDocument: {
+    readonly Statement: readonly {
+      readonly Action?: string | string[];
+      readonly Resource: unknown;
+    }[];
+  };
 }
 
 const kinds = new Map([
@@ -400,13 +533,20 @@ async function http(
   eventOf: (ask: Ask) => object = triggers["an HTTP API"],
 ): Promise<Answer> {
   const answer = await lambda.invoke(eventOf({ ...ask, headers: { authorization, ...headers } }));
-  if (typeof answer["statusCode"] !== "number") throw new Error(`no answer: ${JSON.stringify(answer)}\n${lambda.text()}`);
+  if (typeof answer["statusCode"] !== "number")
+    throw new Error(`no answer: ${JSON.stringify(answer)}\n${lambda.text()}`);
   const { body } = answer;
   // Safe: it was just looked at.
-  return { ...answer, body: typeof body === "string" && body !== "" ? JSON.parse(body) : undefined } as unknown as Answer;
+  return {
+    ...answer,
+    body: typeof body === "string" && body !== "" ? JSON.parse(body) : undefined,
+  } as unknown as Answer;
 }
 
-function headerOf({ headers = {}, multiValueHeaders = {} }: Answer, name: string): string | undefined {
+function headerOf(
+  { headers = {}, multiValueHeaders = {} }: Answer,
+  name: string,
+): string | undefined {
   return headers[name] ?? multiValueHeaders[name]?.[0];
 }
 
@@ -417,14 +557,22 @@ async function functionNamed(name: string): Promise<EmulatedFunction> {
   const calls = await recordCalls(endpoint);
   const handler = name === "operate" ? "http" : name;
   // As in the template: those that answer no requests are not given the secret.
-  const secrets = ["queue", "schedule", "stream", "sweep"].includes(name) ? {} : { KEELSON_AUTH_SECRET: secret };
-  const lambda = await startFunction(deployed, handler, { env: { AWS_ENDPOINT_URL: calls.endpoint, ...secrets } });
+  const secrets = ["queue", "schedule", "stream", "sweep"].includes(name)
+    ? {}
+    : { KEELSON_AUTH_SECRET: secret };
+  const lambda = await startFunction(deployed, handler, {
+    env: { AWS_ENDPOINT_URL: calls.endpoint, ...secrets },
+  });
   started.set(name, { lambda, calls });
   return lambda;
 }
 
 async function createdFile(name: string): Promise<Answer> {
-  return http(await functionNamed("http"), { method: "POST", path: "/files", body: { name, sizeMb: 1 } });
+  return http(await functionNamed("http"), {
+    method: "POST",
+    path: "/files",
+    body: { name, sizeMb: 1 },
+  });
 }
 
 function queueUrl(queue: string): string {
@@ -454,7 +602,10 @@ async function received(queue: string, fits: (message: Message) => boolean): Pro
 }
 
 /** A message as Lambda's poller hands it over. */
-function recordOf({ MessageId, Body, ReceiptHandle, Attributes }: Message = {}, queue: string): object {
+function recordOf(
+  { MessageId, Body, ReceiptHandle, Attributes }: Message = {},
+  queue: string,
+): object {
   return {
     messageId: MessageId,
     body: Body,
@@ -469,13 +620,23 @@ function recordOf({ MessageId, Body, ReceiptHandle, Attributes }: Message = {}, 
 
 function eventOf(type: string, payload: object, eventId: string = randomUUID()): string {
   const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
-  return JSON.stringify({ kind: "shared", type, eventId, payload: { ...payload, requestId: "r1" }, ...cause });
+  return JSON.stringify({
+    kind: "shared",
+    type,
+    eventId,
+    payload: { ...payload, requestId: "r1" },
+    ...cause,
+  });
 }
 
 /** A row that nobody has dispatched. */
 async function leftInOutbox(ageMs: number) {
   const eventId = randomUUID();
-  const key = { pk: "shard#3", sk: `${String(Date.now() - ageMs).padStart(15, "0")}#${eventId}`, eventId };
+  const key = {
+    pk: "shard#3",
+    sk: `${String(Date.now() - ageMs).padStart(15, "0")}#${eventId}`,
+    eventId,
+  };
   const envelope = eventOf("file.created", { id: "gone", sizeMb: 1 }, eventId);
   const item = { ...key, type: "file.created", envelope };
   const Item = Object.fromEntries(Object.entries(item).map(([name, S]) => [name, { S }]));
@@ -486,14 +647,28 @@ async function leftInOutbox(ageMs: number) {
 /** Makes it long ago that the sample's only schedule fired last. */
 async function lookedLast(atMs: number): Promise<void> {
   const TableName = `${prefix}-once`;
-  const { Items = [] } = await dynamodb.send(new ScanCommand({ TableName, FilterExpression: "attribute_exists(lastMs)" }));
+  const { Items = [] } = await dynamodb.send(
+    new ScanCommand({ TableName, FilterExpression: "attribute_exists(lastMs)" }),
+  );
   expect(Items).toHaveLength(1);
-  await dynamodb.send(new PutItemCommand({ TableName, Item: { ...Items[0], lastMs: { N: String(atMs) } } }));
+  await dynamodb.send(
+    new PutItemCommand({ TableName, Item: { ...Items[0], lastMs: { N: String(atMs) } } }),
+  );
 }
 
-async function isInOutbox({ pk, sk }: { readonly pk: string; readonly sk: string }): Promise<boolean> {
+async function isInOutbox({
+  pk,
+  sk,
+}: {
+  readonly pk: string;
+  readonly sk: string;
+}): Promise<boolean> {
   const Key = { pk: { S: pk }, sk: { S: sk } };
   return (
-    (await dynamodb.send(new GetItemCommand({ TableName: `${prefix}-outbox`, Key, ConsistentRead: true }))).Item !== undefined
+    (
+      await dynamodb.send(
+        new GetItemCommand({ TableName: `${prefix}-outbox`, Key, ConsistentRead: true }),
+      )
+    ).Item !== undefined
   );
 }

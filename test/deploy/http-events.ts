@@ -10,20 +10,31 @@ const ip = "203.0.113.9";
 
 /** The same request as each kind of trigger delivers it. */
 export const triggers = {
-  "an HTTP API": (ask: Ask) => version2(ask, { stage: "$default", domainName: "a.execute-api.eu-west-1.amazonaws.com" }),
-  "a function URL": (ask: Ask) => version2(ask, { stage: "$default", domainName: "a.lambda-url.eu-west-1.on.aws" }),
+  "an HTTP API": (ask: Ask) =>
+    version2(ask, { stage: "$default", domainName: "a.execute-api.eu-west-1.amazonaws.com" }),
+  "a function URL": (ask: Ask) =>
+    version2(ask, { stage: "$default", domainName: "a.lambda-url.eu-west-1.on.aws" }),
   "a REST API": (ask: Ask) => ({
     resource: "/{proxy+}",
     ...version1(ask),
     multiValueQueryStringParameters: null,
-    requestContext: { stage: "dev", path: `/dev${ask.path}`, httpMethod: ask.method ?? "GET", identity: { sourceIp: ip } },
+    requestContext: {
+      stage: "dev",
+      path: `/dev${ask.path}`,
+      httpMethod: ask.method ?? "GET",
+      identity: { sourceIp: ip },
+    },
   }),
   "a load balancer": (ask: Ask) => ({
     ...version1(ask),
     multiValueHeaders: undefined,
     headers: { ...headersOf(ask), "x-forwarded-for": ip },
     body: bodyOf(ask) ?? "",
-    requestContext: { elb: { targetGroupArn: "arn:aws:elasticloadbalancing:eu-west-1:000000000000:targetgroup/a/b" } },
+    requestContext: {
+      elb: {
+        targetGroupArn: "arn:aws:elasticloadbalancing:eu-west-1:000000000000:targetgroup/a/b",
+      },
+    },
   }),
 } as const;
 
@@ -38,7 +49,10 @@ function version2(ask: Ask, context: object): object {
     headers: headersOf(ask),
     body: bodyOf(ask),
     isBase64Encoded: false,
-    requestContext: { ...context, http: { method, path: rawPath, protocol: "HTTP/1.1", sourceIp: ip, userAgent: "test" } },
+    requestContext: {
+      ...context,
+      http: { method, path: rawPath, protocol: "HTTP/1.1", sourceIp: ip, userAgent: "test" },
+    },
   };
 }
 
@@ -48,7 +62,9 @@ function version1(ask: Ask) {
     httpMethod: ask.method ?? "GET",
     path: ask.path,
     headers,
-    multiValueHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])),
+    multiValueHeaders: Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, [value]]),
+    ),
     queryStringParameters: null,
     body: bodyOf(ask) ?? null,
     isBase64Encoded: false,

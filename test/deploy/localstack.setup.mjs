@@ -7,7 +7,11 @@ import { join } from "node:path";
 import { deployToLocalStack } from "../../scripts/deploy-localstack.mjs";
 import { installPackage } from "../../scripts/install.mjs";
 import { getLocalStack } from "../../scripts/localstack/run.mjs";
-import { installAwsCli, installMiniStack, installRuntime } from "../../scripts/package-emulator.mjs";
+import {
+  installAwsCli,
+  installMiniStack,
+  installRuntime,
+} from "../../scripts/package-emulator.mjs";
 
 const root = join(import.meta.dirname, "../..");
 const say = (line) => console.log(`deploy: ${line}`);
@@ -25,13 +29,25 @@ export async function setup(project) {
 
 async function prepare(project) {
   installPackage("test/deploy/tools", say);
-  const programs = { ...installRuntime(say), miniStack: installMiniStack(say), awsCli: installAwsCli(say) };
+  const programs = {
+    ...installRuntime(say),
+    miniStack: installMiniStack(say),
+    awsCli: installAwsCli(say),
+  };
   const interruption = new AbortController();
   localStack = await getLocalStack({ signal: interruption.signal }, say);
   directory = mkdtempSync(join(tmpdir(), "keelson-deploy-"));
   // One name a run: a LocalStack that is given has those of earlier runs.
   const stage = `run${Date.now().toString(36).slice(-6)}`;
-  run(process.execPath, ["scripts/package.mjs", "--package", directory, "--stage", stage, "--shape", "each"]);
+  run(process.execPath, [
+    "scripts/package.mjs",
+    "--package",
+    directory,
+    "--stage",
+    stage,
+    "--shape",
+    "each",
+  ]);
   run("python3", ["-m", "zipfile", "-e", join(directory, "code.zip"), join(directory, "task")]);
   const file = join(directory, `all-${stage}.json`);
   const variables = await deployToLocalStack(localStack.endpoint, { stage, file }, say);

@@ -28,7 +28,10 @@ export interface MiniStackRequest {
 }
 
 /** Starts a {@link MiniStack}. */
-export async function startMiniStack({ miniStack, awsCli }: Pick<Deployed, "miniStack" | "awsCli">): Promise<MiniStack> {
+export async function startMiniStack({
+  miniStack,
+  awsCli,
+}: Pick<Deployed, "miniStack" | "awsCli">): Promise<MiniStack> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as { readonly port: number }; // safe: it listens on a port
@@ -46,7 +49,12 @@ export async function startMiniStack({ miniStack, awsCli }: Pick<Deployed, "mini
   const child = spawn(miniStack, ["--bind", `127.0.0.1:${port}`, "mini_stack:app"], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true, // its functions are in its group
-    env: { ...env, GATEWAY_PORT: String(port), PYTHONPATH: import.meta.dirname, PYTHONDONTWRITEBYTECODE: "1" },
+    env: {
+      ...env,
+      GATEWAY_PORT: String(port),
+      PYTHONPATH: import.meta.dirname,
+      PYTHONDONTWRITEBYTECODE: "1",
+    },
   });
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {

@@ -1,5 +1,13 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -45,19 +53,25 @@ test("what the bundle does not export is told before it is deployed", async () =
   const [bundle = "", infra = "", check = ""] = commands.slice(2);
   const failed = shell(["cd my-app", bundle, infra, check]);
 
-  await expect(failed).rejects.toThrow(/QueueLambdaFunction calls lambda\.queue, and lambda exports no such function/);
+  await expect(failed).rejects.toThrow(
+    /QueueLambdaFunction calls lambda\.queue, and lambda exports no such function/,
+  );
 });
 
 test("an application of three tables, an index, events and a schedule is deployed over it, and answers", async () => {
   writeFileSync(join(application, "src/lambda.ts"), lambdaOfShop);
-  const printed = await shell(["cd my-app", ...commands.slice(2)].map((line) => line.replaceAll("code-1", "code-2")));
+  const printed = await shell(
+    ["cd my-app", ...commands.slice(2)].map((line) => line.replaceAll("code-1", "code-2")),
+  );
   expect(printed).toMatch(/\{"status":"ready",.*\}$/);
 
   const [status, order] = await ask("POST", "/orders", { customer: "zoe", item: "hat" });
   expect(status).toBe(201);
   expect(await ask("GET", "/customers/zoe/orders")).toEqual([200, { orders: [order["id"]] }]);
   // By the bus, its queue and the consumer.
-  await expect.poll(() => ask("GET", "/stock/hat"), { timeout: 60_000, interval: 500 }).toEqual([200, { item: "hat", sold: 1 }]);
+  await expect
+    .poll(() => ask("GET", "/stock/hat"), { timeout: 60_000, interval: 500 })
+    .toEqual([200, { item: "hat", sold: 1 }]);
 });
 
 test("its schedule fires in the function that a rule calls each minute, and writes", async () => {
@@ -65,7 +79,9 @@ test("its schedule fires in the function that a rule calls each minute, and writ
     const invoke = `lambda invoke --function-name my-app-dev-schedule ${join(directory, "fired.json")}`;
     const { stdout } = await run("aws", invoke.split(" "), { env: miniStack.env });
     expect(stdout).not.toContain("FunctionError");
-    const { Count } = await miniStack.call("DynamoDB_20120810.Scan", { TableName: "my-app-dev-counts" });
+    const { Count } = await miniStack.call("DynamoDB_20120810.Scan", {
+      TableName: "my-app-dev-counts",
+    });
     return Number(Count);
   };
   // A schedule that is new fires from its first look on: within the minute.
@@ -74,7 +90,8 @@ test("its schedule fires in the function that a rule calls each minute, and writ
 
 /** The lines of the document's first block. */
 function tenCommands(): string[] {
-  const [, block = ""] = /```text\n([\s\S]*?)```/.exec(readFileSync(join(root, "docs/deploy.md"), "utf8")) ?? [];
+  const [, block = ""] =
+    /```text\n([\s\S]*?)```/.exec(readFileSync(join(root, "docs/deploy.md"), "utf8")) ?? [];
   return block.trim().split("\n");
 }
 
@@ -90,10 +107,16 @@ async function shell(lines: readonly string[]): Promise<string> {
     `curl() { local url="\${1/https:/http:}"; url="\${url/.us-east-1.amazonaws.com/.localhost:${port()}}"; command curl --silent --fail --resolve "*:${port()}:127.0.0.1" "$url"; }`,
   ];
   try {
-    const { stdout } = await run("bash", ["-c", [...prelude, ...made].join("\n")], { cwd: directory, env: miniStack.env });
+    const { stdout } = await run("bash", ["-c", [...prelude, ...made].join("\n")], {
+      cwd: directory,
+      env: miniStack.env,
+    });
     return stdout.trim();
   } catch (error) {
-    const { stdout = "", stderr = "" } = error as { readonly stdout?: string; readonly stderr?: string }; // safe: any object
+    const { stdout = "", stderr = "" } = error as {
+      readonly stdout?: string;
+      readonly stderr?: string;
+    }; // safe: any object
     throw new Error(`${stdout}${stderr}\n${miniStack.text().slice(-2_000)}`);
   }
 }
@@ -106,23 +129,44 @@ function port(): string {
 function linkPackages(folder: string): void {
   const [from, to] = [join(root, "node_modules"), join(folder, "node_modules")];
   mkdirSync(join(to, ".bin"), { recursive: true });
-  for (const name of readdirSync(from)) if (!name.startsWith(".")) symlinkSync(join(from, name), join(to, name));
+  for (const name of readdirSync(from))
+    if (!name.startsWith(".")) symlinkSync(join(from, name), join(to, name));
   symlinkSync(root, join(to, "keelson"));
   const program = `#!/bin/sh\nexec node "${join(root, "dist/cli/main.js")}" "$@"\n`;
   writeFileSync(join(to, ".bin/keelson"), program, { mode: 0o755 });
 }
 
-async function ask(method: string, path: string, body?: object): Promise<[status: number, body: Record<string, unknown>]> {
+async function ask(
+  method: string,
+  path: string,
+  body?: object,
+): Promise<[status: number, body: Record<string, unknown>]> {
   const found = await miniStack.call("secretsmanager.ListSecrets", {});
   // Safe: what is looked at fails the test where it is not there.
   const [{ ARN }] = found["SecretList"] as [{ readonly ARN: string }];
-  const { SecretString: secret } = await miniStack.call("secretsmanager.GetSecretValue", { SecretId: ARN });
+  const { SecretString: secret } = await miniStack.call("secretsmanager.GetSecretValue", {
+    SecretId: ARN,
+  });
   const claims = { secret: String(secret), userId: "ann", tenantId: "acme", roles: [] };
   const authorization = `Bearer ${await signToken(claims, { now: () => Date.now() })}`;
   const query = "Stacks[0].Outputs[?OutputKey=='HttpApiId'].OutputValue";
-  const described = ["cloudformation", "describe-stacks", "--stack-name", "my-app-dev", "--query", query, "--output", "text"];
+  const described = [
+    "cloudformation",
+    "describe-stacks",
+    "--stack-name",
+    "my-app-dev",
+    "--query",
+    query,
+    "--output",
+    "text",
+  ];
   const { stdout } = await run("aws", described, { env: miniStack.env });
-  return miniStack.ask(stdout.trim(), { method, path, authorization, ...(body === undefined ? {} : { body }) });
+  return miniStack.ask(stdout.trim(), {
+    method,
+    path,
+    authorization,
+    ...(body === undefined ? {} : { body }),
+  });
 }
 
 const serverOfShop = `import { buildServer } from "keelson";

@@ -57,17 +57,28 @@ export interface Package {
 /** Packages the sample as `npm run package -- <args>` does. */
 export async function packaged(...args: readonly string[]): Promise<Package> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-package-"));
-  const { stdout } = await run(process.execPath, ["scripts/package.mjs", "--package", directory, ...args], {
-    cwd: root,
-    env: withoutAccount(),
-  });
+  const { stdout } = await run(
+    process.execPath,
+    ["scripts/package.mjs", "--package", directory, ...args],
+    {
+      cwd: root,
+      env: withoutAccount(),
+    },
+  );
   const [template = ""] = readdirSync(directory).filter((name) => name.endsWith(".json"));
   // Safe: `keelson infra` has written a template.
-  const { Parameters: parameters, Resources: resources } = JSON.parse(readFileSync(join(directory, template), "utf8")) as {
+  const { Parameters: parameters, Resources: resources } = JSON.parse(
+    readFileSync(join(directory, template), "utf8"),
+  ) as {
     Parameters: Package["parameters"];
     Resources: Package["resources"];
   };
-  return { parameters, resources, archive: readFileSync(join(directory, "code.zip"), "latin1"), printed: stdout };
+  return {
+    parameters,
+    resources,
+    archive: readFileSync(join(directory, "code.zip"), "latin1"),
+    printed: stdout,
+  };
 }
 
 /** The resources of a type, by their logical names. */
@@ -84,5 +95,7 @@ export function nameOf({ Properties }: Resource, prefix: string): string {
 
 /** An environment without credentials, endpoint or region: packaging needs none. */
 function withoutAccount(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("AWS_")));
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith("AWS_")),
+  );
 }

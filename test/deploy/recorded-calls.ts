@@ -74,10 +74,14 @@ function permissionsOf(call: string, body: string): readonly string[] | undefine
     case "DynamoDB_20120810": {
       if (operation === "TransactWriteItems") {
         const items = list(input["TransactItems"]).flatMap((item) => Object.entries(item));
-        return items.map(([action, value]) => `dynamodb:${action}Item table/${String(object(value)["TableName"])}`);
+        return items.map(
+          ([action, value]) => `dynamodb:${action}Item table/${String(object(value)["TableName"])}`,
+        );
       }
       if (operation === "BatchGetItem") {
-        return Object.keys(object(input["RequestItems"])).map((table) => `dynamodb:BatchGetItem table/${table}`);
+        return Object.keys(object(input["RequestItems"])).map(
+          (table) => `dynamodb:BatchGetItem table/${table}`,
+        );
       }
       return [`dynamodb:${operation} table/${String(input["TableName"])}`];
     }
@@ -88,7 +92,9 @@ function permissionsOf(call: string, body: string): readonly string[] | undefine
     case "AmazonSSM":
       return [`ssm:${operation} parameter${String(input["Path"] ?? input["Name"])}`];
     case "AWSEvents":
-      return list(input["Entries"]).map((entry) => `events:${operation} event-bus/${String(entry["EventBusName"])}`);
+      return list(input["Entries"]).map(
+        (entry) => `events:${operation} event-bus/${String(entry["EventBusName"])}`,
+      );
     default:
       return undefined;
   }

@@ -19,15 +19,28 @@ afterAll(() => rmSync(output, { recursive: true, force: true }));
 
 test("osls package takes the generated tables, queues and bus as they are, beside functions of its own", () => {
   // Safe: osls has written a template.
-  const { Resources } = JSON.parse(readFileSync(template, "utf8")) as { readonly Resources: Readonly<Record<string, Resource>> };
+  const { Resources } = JSON.parse(readFileSync(template, "utf8")) as {
+    readonly Resources: Readonly<Record<string, Resource>>;
+  };
   const data = JSON.parse(readFileSync(join(root, "infra/generated/data-dev.json"), "utf8"));
   expect(Resources).toMatchObject(data.Resources);
-  const functions = Object.keys(Resources).filter((id) => Resources[id]?.Type === "AWS::Lambda::Function");
-  expect(functions.sort()).toEqual(["Http", "Queue", "Schedule", "Stream", "Sweep"].map((name) => `${name}LambdaFunction`));
+  const functions = Object.keys(Resources).filter(
+    (id) => Resources[id]?.Type === "AWS::Lambda::Function",
+  );
+  expect(functions.sort()).toEqual(
+    ["Http", "Queue", "Schedule", "Stream", "Sweep"].map((name) => `${name}LambdaFunction`),
+  );
 });
 
 test("what osls packages fits the server and the bundle", async () => {
-  const args = ["infra", "examples/files/server.ts", "--check", template, "--entry", "infra/dist/lambda.mjs"];
+  const args = [
+    "infra",
+    "examples/files/server.ts",
+    "--check",
+    template,
+    "--entry",
+    "infra/dist/lambda.mjs",
+  ];
   const { stdout } = await run(process.execPath, ["src/cli/main.ts", ...args], { cwd: root });
 
   expect(stdout).toContain("fits the server and infra/dist/lambda.mjs");

@@ -3,8 +3,17 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { DescribeTableCommand, DescribeTimeToLiveCommand, DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
-import { EventBridgeClient, ListRulesCommand, ListTargetsByRuleCommand } from "@aws-sdk/client-eventbridge";
+import {
+  DescribeTableCommand,
+  DescribeTimeToLiveCommand,
+  DynamoDBClient,
+  ListTablesCommand,
+} from "@aws-sdk/client-dynamodb";
+import {
+  EventBridgeClient,
+  ListRulesCommand,
+  ListTargetsByRuleCommand,
+} from "@aws-sdk/client-eventbridge";
 import { GetQueueAttributesCommand, GetQueueUrlCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { startTestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
@@ -14,8 +23,16 @@ import { root } from "./package.ts";
 
 const run = promisify(execFile);
 const { endpoint, prefix: untouched, variables } = inject("deployed");
-const account = { endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
-const [dynamodb, sqs, eventBridge] = [new DynamoDBClient(account), new SQSClient(account), new EventBridgeClient(account)];
+const account = {
+  endpoint,
+  region: "us-east-1",
+  credentials: { accessKeyId: "test", secretAccessKey: "test" },
+};
+const [dynamodb, sqs, eventBridge] = [
+  new DynamoDBClient(account),
+  new SQSClient(account),
+  new EventBridgeClient(account),
+];
 const directory = mkdtempSync(join(tmpdir(), "keelson-deploy-"));
 const prefix = "keelson-files-dev";
 const tables = ["config", "once", "outbox", "kept-events", "files"];
@@ -38,14 +55,19 @@ afterAll(async () => {
 test("the container serves on what the stack has made, and makes no table of its own", async () => {
   const { TableNames = [] } = await dynamodb.send(new ListTablesCommand({}));
 
-  expect(TableNames.filter((name) => name.startsWith(prefix) || name.startsWith("keelson-c")).sort()).toEqual(
-    tables.map((name) => `${prefix}-${name}`).sort(),
-  );
+  expect(
+    TableNames.filter((name) => name.startsWith(prefix) || name.startsWith("keelson-c")).sort(),
+  ).toEqual(tables.map((name) => `${prefix}-${name}`).sort());
   expect(started.text()).toContain("resources made");
 });
 
 test("POST /files leads to a scan, and the message about it is logged", async () => {
-  const response = await send("POST", "/files", { name: "a.txt", sizeMb: 1 }, { "x-request-id": "deployed-1" });
+  const response = await send(
+    "POST",
+    "/files",
+    { name: "a.txt", sizeMb: 1 },
+    { "x-request-id": "deployed-1" },
+  );
   expect(response.status).toBe(201);
   // Safe: the output of files.file.create.
   const { id } = (await response.json()) as { id: string };
@@ -75,17 +97,25 @@ test("an override of the stack's parameters counts", async () => {
 });
 
 test("keelson doctor misses the key ring alone, and what it says mends that", async () => {
-  const [from, to] = [untouched, prefix].map((name) => name.replace("keelson-files-", "")) as [string, string]; // safe: two of two
-  const env = Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value.replaceAll(from, to)]));
+  const [from, to] = [untouched, prefix].map((name) => name.replace("keelson-files-", "")) as [
+    string,
+    string,
+  ]; // safe: two of two
+  const env = Object.fromEntries(
+    Object.entries(variables).map(([name, value]) => [name, value.replaceAll(from, to)]),
+  );
   const keelson = (...args: readonly string[]) =>
     // It exits with 1 where something is wrong, and says what.
-    run(process.execPath, ["src/cli/main.ts", ...args], { cwd: root, env: { ...process.env, ...env } }).catch(
-      (failed: { stdout: string }) => failed,
-    );
+    run(process.execPath, ["src/cli/main.ts", ...args], {
+      cwd: root,
+      env: { ...process.env, ...env },
+    }).catch((failed: { stdout: string }) => failed);
   const failing = async () => {
     const { stdout } = await keelson("doctor", "examples/files/server.ts", "--json");
     // Safe: as it documents.
-    const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; fix: string[] }[] };
+    const { checks } = JSON.parse(stdout) as {
+      checks: { name: string; status: string; fix: string[] }[];
+    };
     expect(checks.length).toBeGreaterThan(10);
     return checks.filter(({ status }) => status === "fail");
   };
@@ -104,10 +134,14 @@ test("the stack is what the container makes where nothing is", async () => {
   try {
     // Bus and queues are made for the first event.
     const ann = { id: "ann", tenantId: "acme" };
-    expect((await app.fetch("/files", { body: { name: "b.txt", sizeMb: 1 }, as: ann })).status).toBe(201);
+    expect(
+      (await app.fetch("/files", { body: { name: "b.txt", sizeMb: 1 }, as: ann })).status,
+    ).toBe(201);
     const own = app.env;
     for (const name of tables) {
-      const made = await tableOf(String(own[`KEELSON_TABLE_${name.toUpperCase().replace("-", "_")}`]));
+      const made = await tableOf(
+        String(own[`KEELSON_TABLE_${name.toUpperCase().replace("-", "_")}`]),
+      );
       expect([name, await tableOf(`${untouched}-${name}`)]).toEqual([name, made]);
     }
     for (const [stacks, made] of [
@@ -132,24 +166,49 @@ test("SIGTERM to npm ends the container, which drains, and leaves the LocalStack
   expect((await fetch(`${endpoint}/_localstack/health`)).status).toBe(200);
 });
 
-async function send(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Response> {
+async function send(
+  method: string,
+  path: string,
+  body?: object,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return fetch(`http://127.0.0.1:${started.port}${path}`, {
     method,
-    headers: { authorization: `Bearer ${await token()}`, "content-type": "application/json", ...headers },
+    headers: {
+      authorization: `Bearer ${await token()}`,
+      "content-type": "application/json",
+      ...headers,
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 }
 
 async function token(): Promise<string> {
-  const args = ["run", "--silent", "token", "--", "--tenant", "acme", "--user", "ann", "--roles", "admin"];
-  const { stdout } = await run("npm", args, { cwd: root, env: { ...process.env, KEELSON_DIRECTORY: directory } });
+  const args = [
+    "run",
+    "--silent",
+    "token",
+    "--",
+    "--tenant",
+    "acme",
+    "--user",
+    "ann",
+    "--roles",
+    "admin",
+  ];
+  const { stdout } = await run("npm", args, {
+    cwd: root,
+    env: { ...process.env, KEELSON_DIRECTORY: directory },
+  });
   return stdout.trim();
 }
 
 /** What has to be the same of a table. */
 async function tableOf(TableName: string) {
   const { Table } = await dynamodb.send(new DescribeTableCommand({ TableName }));
-  const { TimeToLiveDescription } = await dynamodb.send(new DescribeTimeToLiveCommand({ TableName }));
+  const { TimeToLiveDescription } = await dynamodb.send(
+    new DescribeTimeToLiveCommand({ TableName }),
+  );
   return {
     keys: Table?.KeySchema,
     attributes: Table?.AttributeDefinitions,
@@ -162,9 +221,14 @@ async function tableOf(TableName: string) {
 /** What has to be the same of a queue; a function's is hidden for longer than a container's. */
 async function queueOf(QueueName: string) {
   const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
-  const { Attributes = {} } = await sqs.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] }));
+  const { Attributes = {} } = await sqs.send(
+    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] }),
+  );
   // Safe: both have one, or the comparison fails.
-  const redrive = JSON.parse(Attributes["RedrivePolicy"] ?? "{}") as { deadLetterTargetArn?: string; maxReceiveCount?: unknown };
+  const redrive = JSON.parse(Attributes["RedrivePolicy"] ?? "{}") as {
+    deadLetterTargetArn?: string;
+    maxReceiveCount?: unknown;
+  };
   return {
     isOrdered: Attributes["FifoQueue"],
     deduplicates: Attributes["ContentBasedDeduplication"],
@@ -177,8 +241,14 @@ async function rulesOf(EventBusName: string) {
   const { Rules = [] } = await eventBridge.send(new ListRulesCommand({ EventBusName }));
   return Promise.all(
     Rules.map(async ({ Name, EventPattern }) => {
-      const { Targets = [] } = await eventBridge.send(new ListTargetsByRuleCommand({ EventBusName, Rule: Name }));
-      const targets = Targets.map(({ Id, Arn, InputPath }) => [Id, Arn?.replace(/.*-(events|jobs)/, "$1"), InputPath]);
+      const { Targets = [] } = await eventBridge.send(
+        new ListTargetsByRuleCommand({ EventBusName, Rule: Name }),
+      );
+      const targets = Targets.map(({ Id, Arn, InputPath }) => [
+        Id,
+        Arn?.replace(/.*-(events|jobs)/, "$1"),
+        InputPath,
+      ]);
       return { Name, pattern: JSON.parse(EventPattern ?? ""), targets };
     }),
   );

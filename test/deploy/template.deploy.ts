@@ -28,7 +28,10 @@ describe.each([
       const { "Fn::Sub": handler } = Properties["Handler"] as { readonly "Fn::Sub"?: string }; // safe: or the test fails
       expect(Object.keys(functions).map((one) => `\${CodeEntry}.${one}`)).toContain(handler);
       const group = made.resources[name.replace("LambdaFunction", "LogGroup")];
-      expect([name, group?.Properties["RetentionInDays"]]).toEqual([name, { Ref: "LogRetentionDays" }]);
+      expect([name, group?.Properties["RetentionInDays"]]).toEqual([
+        name,
+        { Ref: "LogRetentionDays" },
+      ]);
     }
     expect(made.printed).toContain("fits the server and infra/dist/lambda.mjs");
   });
@@ -40,7 +43,9 @@ describe.each([
     for (const [, { Properties }] of ofType(made, "AWS::Lambda::Function")) {
       expect(Properties["Environment"]).toEqual({
         Variables: expect.objectContaining({
-          ...Object.fromEntries(names.map((name) => [name, { Ref: expect.stringMatching(/Table$/) }])),
+          ...Object.fromEntries(
+            names.map((name) => [name, { Ref: expect.stringMatching(/Table$/) }]),
+          ),
           KEELSON_EVENT_BUS: { Ref: "EventBus" },
           KEELSON_EVENT_QUEUE: { Ref: "EventQueue" },
           KEELSON_JOB_QUEUE: { Ref: "JobQueue" },
@@ -55,24 +60,42 @@ describe.each([
     for (const [name, { Properties }] of ofType(made, "AWS::Lambda::Function")) {
       const answers = !/^(Queue|Schedule|Stream|Sweep)LambdaFunction$/.test(name);
       const secret = JSON.stringify(variablesOf(Properties)["KEELSON_AUTH_SECRET"]);
-      expect([name, secret?.includes("{{resolve:secretsmanager:")]).toEqual([name, answers ? true : undefined]);
+      expect([name, secret?.includes("{{resolve:secretsmanager:")]).toEqual([
+        name,
+        answers ? true : undefined,
+      ]);
     }
   });
 
   test("the API is throttled, and each request to it logged, without a header that is a secret", () => {
-    const { DefaultRouteSettings, AccessLogSettings } = made.resources["HttpApiStage"]?.Properties ?? {};
-    const throttling = { ThrottlingRateLimit: { Ref: "ThrottleRate" }, ThrottlingBurstLimit: { Ref: "ThrottleBurst" } };
+    const { DefaultRouteSettings, AccessLogSettings } =
+      made.resources["HttpApiStage"]?.Properties ?? {};
+    const throttling = {
+      ThrottlingRateLimit: { Ref: "ThrottleRate" },
+      ThrottlingBurstLimit: { Ref: "ThrottleBurst" },
+    };
     expect(DefaultRouteSettings).toEqual({ DetailedMetricsEnabled: false, ...throttling });
     const lines = {
       DestinationArn: { "Fn::GetAtt": ["HttpApiLogGroup", "Arn"] },
       Format: expect.not.stringMatching(/header|querystring|authorizer|body|claims/i),
     };
-    expect(AccessLogSettings).toEqual({ "Fn::If": ["HasAccessLog", lines, { Ref: "AWS::NoValue" }] });
+    expect(AccessLogSettings).toEqual({
+      "Fn::If": ["HasAccessLog", lines, { Ref: "AWS::NoValue" }],
+    });
     // Safe: it was just looked at.
-    const { Format } = (AccessLogSettings as { readonly "Fn::If": [string, { readonly Format: string }] })["Fn::If"][1];
+    const { Format } = (
+      AccessLogSettings as { readonly "Fn::If": [string, { readonly Format: string }] }
+    )["Fn::If"][1];
     const members = Object.keys(JSON.parse(Format));
     expect(members).toEqual(
-      expect.arrayContaining(["requestId", "routeKey", "status", "latencyMs", "sourceIp", "integrationError"]),
+      expect.arrayContaining([
+        "requestId",
+        "routeKey",
+        "status",
+        "latencyMs",
+        "sourceIp",
+        "integrationError",
+      ]),
     );
     // A client that closes a quote cannot write a member that counts after these.
     expect(members.slice(0, 2)).toEqual(["userAgent", "path"]);
@@ -80,24 +103,38 @@ describe.each([
 
   test("queues cannot take all functions of the account, and nothing is reserved that a small account lacks", () => {
     expect(made.parameters["HttpConcurrency"]?.Default).toBe(0);
-    const mappings = ofType(made, "AWS::Lambda::EventSourceMapping").filter(([name]) => name.startsWith("Queue"));
+    const mappings = ofType(made, "AWS::Lambda::EventSourceMapping").filter(([name]) =>
+      name.startsWith("Queue"),
+    );
     expect(mappings.map(([, { Properties }]) => Properties["ScalingConfig"])).toEqual(
       [1, 2].map(() => ({ MaximumConcurrency: { Ref: "QueueConcurrency" } })),
     );
   });
 
   test("queues and buckets refuse what comes without TLS", () => {
-    const policies = [...ofType(made, "AWS::SQS::QueuePolicy"), ...ofType(made, "AWS::S3::BucketPolicy")];
+    const policies = [
+      ...ofType(made, "AWS::SQS::QueuePolicy"),
+      ...ofType(made, "AWS::S3::BucketPolicy"),
+    ];
     const queues = ofType(made, "AWS::SQS::Queue").map(([name]) => name);
     expect(policies.flatMap(([, { Properties }]) => Properties["Queues"] ?? [])).toEqual(
       expect.arrayContaining(queues.map((name) => ({ Ref: name }))),
     );
     expect(policies.length).toBe(queues.length + ofType(made, "AWS::S3::Bucket").length);
     for (const [name, { Properties }] of policies) {
-      const { Statement } = Properties["PolicyDocument"] as { readonly Statement: readonly object[] }; // safe: of this repository
-      const denied = Statement.filter((statement) => "Effect" in statement && statement.Effect === "Deny");
-      const condition = { Bool: { "aws:SecureTransport": expect.toSatisfy((value) => String(value) === "false") } };
-      expect([name, denied]).toEqual([name, [expect.objectContaining({ Principal: "*", Condition: condition })]]);
+      const { Statement } = Properties["PolicyDocument"] as {
+        readonly Statement: readonly object[];
+      }; // safe: of this repository
+      const denied = Statement.filter(
+        (statement) => "Effect" in statement && statement.Effect === "Deny",
+      );
+      const condition = {
+        Bool: { "aws:SecureTransport": expect.toSatisfy((value) => String(value) === "false") },
+      };
+      expect([name, denied]).toEqual([
+        name,
+        [expect.objectContaining({ Principal: "*", Condition: condition })],
+      ]);
     }
   });
 
@@ -106,9 +143,17 @@ describe.each([
     expect(roles.length).toBeGreaterThan(3);
     for (const [name, role] of roles) {
       for (const { Sid, Action, Resource } of statementsOf(role)) {
-        expect([name, Sid, [Action].flat().filter((action) => action.includes("*"))]).toEqual([name, expect.any(String), []]);
+        expect([name, Sid, [Action].flat().filter((action) => action.includes("*"))]).toEqual([
+          name,
+          expect.any(String),
+          [],
+        ]);
         // What it is on is one resource, or what lies below a path.
-        expect([name, Sid, JSON.stringify(Resource)]).toEqual([name, Sid, expect.not.stringMatching(/"\*"|:\*"|:table\/\*/)]);
+        expect([name, Sid, JSON.stringify(Resource)]).toEqual([
+          name,
+          Sid,
+          expect.not.stringMatching(/"\*"|:\*"|:table\/\*/),
+        ]);
       }
       expect(role.Properties["AssumeRolePolicyDocument"]).toMatchObject({
         Statement: [{ Principal: { Service: "lambda.amazonaws.com" } }],
@@ -119,18 +164,23 @@ describe.each([
   test("every batch is answered with what has to come again", () => {
     const mappings = ofType(made, "AWS::Lambda::EventSourceMapping");
     expect(mappings.length).toBe(3);
-    for (const [, { Properties }] of mappings) expect(Properties["FunctionResponseTypes"]).toEqual(["ReportBatchItemFailures"]);
+    for (const [, { Properties }] of mappings)
+      expect(Properties["FunctionResponseTypes"]).toEqual(["ReportBatchItemFailures"]);
   });
 
   test("a message is hidden six times as long as its function may take", () => {
     const timeoutSeconds = Number(made.resources["QueueLambdaFunction"]?.Properties["Timeout"]);
     for (const name of ["EventQueue", "JobQueue"]) {
-      expect(made.resources[name]?.Properties["VisibilityTimeout"]).toBeGreaterThanOrEqual(6 * timeoutSeconds);
+      expect(made.resources[name]?.Properties["VisibilityTimeout"]).toBeGreaterThanOrEqual(
+        6 * timeoutSeconds,
+      );
     }
   });
 
   test("nobody reads payloads in the stream of the outbox", () => {
-    expect(made.resources["OutboxTable"]?.Properties["StreamSpecification"]).toEqual({ StreamViewType: "KEYS_ONLY" });
+    expect(made.resources["OutboxTable"]?.Properties["StreamSpecification"]).toEqual({
+      StreamViewType: "KEYS_ONLY",
+    });
   });
 
   test("the archive holds the bundle without its maps, and nothing of this machine", () => {
@@ -140,7 +190,9 @@ describe.each([
 
   test("what holds data stays when the stack goes, and is protected by a parameter", () => {
     const lasting = ["ConfigTable", "OutboxTable", "FilesTable", "FilesBucket"];
-    expect(lasting.map((name) => made.resources[name]?.DeletionPolicy)).toEqual(lasting.map(() => "Retain"));
+    expect(lasting.map((name) => made.resources[name]?.DeletionPolicy)).toEqual(
+      lasting.map(() => "Retain"),
+    );
     for (const name of lasting.slice(0, 3)) {
       expect(made.resources[name]?.Properties).toMatchObject({
         DeletionProtectionEnabled: { Ref: "DeletionProtection" },
@@ -151,7 +203,10 @@ describe.each([
 
   test("what infra/parameters.json has for a stage are parameters of the template", () => {
     // Safe: the file of this repository.
-    const stages = JSON.parse(readFileSync(join(root, "infra/parameters.json"), "utf8")) as Record<string, object>;
+    const stages = JSON.parse(readFileSync(join(root, "infra/parameters.json"), "utf8")) as Record<
+      string,
+      object
+    >;
     expect(stages["prod"]).toEqual({
       DeletionProtection: "true",
       LogRetentionDays: "90",
@@ -163,7 +218,9 @@ describe.each([
   });
 
   test("every route of the sample's handlers is one of the API, or all are one", () => {
-    const routes = ofType(made, "AWS::ApiGatewayV2::Route").map(([, { Properties }]) => String(Properties["RouteKey"]));
+    const routes = ofType(made, "AWS::ApiGatewayV2::Route").map(([, { Properties }]) =>
+      String(Properties["RouteKey"]),
+    );
     const asked = routes.filter((route) => !route.startsWith("HEAD ")); // of queries
     const declared = [...server.registry.handlers.values()].flatMap(({ name, route }) =>
       name.startsWith("files.") && route !== undefined ? [route.replaceAll(/:(\w+)/g, "{$1}")] : [],
@@ -190,15 +247,23 @@ test("a mistake fails the packaging, and so does an option that there is not", a
 
 function variablesOf(properties: Resource["Properties"]): Readonly<Record<string, unknown>> {
   // Safe: `keelson infra` has written it.
-  return (properties["Environment"] as { readonly Variables: Readonly<Record<string, unknown>> }).Variables;
+  return (properties["Environment"] as { readonly Variables: Readonly<Record<string, unknown>> })
+    .Variables;
 }
 
 function statementsOf({ Properties }: Resource): readonly Statement[] {
   // Safe: a policy of `keelson infra`.
-  const policies = Properties["Policies"] as readonly { readonly PolicyDocument: { readonly Statement: readonly object[] } }[];
+  const policies = Properties["Policies"] as readonly {
+    readonly PolicyDocument: { readonly Statement: readonly object[] };
+  }[];
   return policies
     .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
-    .map((statement) => ("Fn::If" in statement ? (statement["Fn::If"] as readonly Statement[])[1] : statement) as Statement);
+    .map(
+      (statement) =>
+        ("Fn::If" in statement
+          ? (statement["Fn::If"] as readonly Statement[])[1]
+          : statement) as Statement,
+    );
 }
 
 test("what a cold start reads needs no file of helpers, and its source maps lead to the source", () => {
@@ -208,17 +273,26 @@ test("what a cold start reads needs no file of helpers, and its source maps lead
   const texts = ["this is not a server", "handler.abandoned"];
   const found = read.flatMap((name) => {
     const lines = readFileSync(join(dist, name), "utf8").split("\n");
-    expect(lines.some((line) => /^import\{[^}]*\}from"\.\/rolldown-runtime/.test(line))).toBe(false);
+    expect(lines.some((line) => /^import\{[^}]*\}from"\.\/rolldown-runtime/.test(line))).toBe(
+      false,
+    );
     // Safe: Rolldown has written it.
     const map = new SourceMap(JSON.parse(readFileSync(join(dist, `${name}.map`), "utf8")));
     return texts.flatMap((text) => {
       const line = lines.findIndex((one) => one.includes(text));
       if (line === -1) return [];
-      const { originalSource, originalLine } = map.findEntry(line, String(lines[line]).indexOf(text)) as {
+      const { originalSource, originalLine } = map.findEntry(
+        line,
+        String(lines[line]).indexOf(text),
+      ) as {
         readonly originalSource: string;
         readonly originalLine: number;
       };
-      return readFileSync(join(dist, originalSource), "utf8").split("\n")[originalLine]?.includes(text) ? [text] : [];
+      return readFileSync(join(dist, originalSource), "utf8")
+        .split("\n")
+        [originalLine]?.includes(text)
+        ? [text]
+        : [];
     });
   });
   expect(found.sort()).toEqual(texts.sort());

@@ -20,7 +20,12 @@ const features = [
   defineFeature(
     "files",
     (r) => {
-      r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true, indexes: { byOwner: { partitionKey: "owner" } } });
+      r.table("files", {
+        partitionKey: "pk",
+        sortKey: "sk",
+        tenant: true,
+        indexes: { byOwner: { partitionKey: "owner" } },
+      });
       r.table("counts", { partitionKey: "pk" });
       r.event("file.made", z.object({}));
       r.query("file.list", { route: "GET /files", ...everyone });
@@ -60,18 +65,36 @@ beforeAll(async () => {
 });
 
 /** Whether all that a command asks for is allowed to a session. */
-async function isAllowed(operation: string, input: object, session: Tags, role: RoleName = "create"): Promise<boolean> {
-  return areAllowed(iamRequests(operation, input as Readonly<Record<string, unknown>>, keysOf), session, role);
+async function isAllowed(
+  operation: string,
+  input: object,
+  session: Tags,
+  role: RoleName = "create",
+): Promise<boolean> {
+  return areAllowed(
+    iamRequests(operation, input as Readonly<Record<string, unknown>>, keysOf),
+    session,
+    role,
+  );
 }
 
-async function areAllowed(requests: readonly IamRequest[], session: Tags, role: RoleName = "create"): Promise<boolean> {
+async function areAllowed(
+  requests: readonly IamRequest[],
+  session: Tags,
+  role: RoleName = "create",
+): Promise<boolean> {
   const { allows } = roles[role];
-  const results = await Promise.all(requests.map((request) => simulate(request, { arn, tags: session }, { identity: allows })));
+  const results = await Promise.all(
+    requests.map((request) => simulate(request, { arn, tags: session }, { identity: allows })),
+  );
   return results.every((result) => result);
 }
 
 /** Every command on a row of whose keys begin with `of`, and how the function has to reach the table for it. */
-function commandsOf(of: string, name: string): readonly [string, object, "query" | "check" | "write"][] {
+function commandsOf(
+  of: string,
+  name: string,
+): readonly [string, object, "query" | "check" | "write"][] {
   const table = physical(name);
   const [key, owner] = [`${of}/files`, `${of}/ann`];
   const Key = { pk: key };
@@ -92,9 +115,17 @@ function commandsOf(of: string, name: string): readonly [string, object, "query"
     ["PutItem", { TableName: table, Item }, "write"],
     ["UpdateItem", { TableName: table, Key }, "write"],
     ["DeleteItem", { TableName: table, Key }, "write"],
-    ["BatchWriteItem", { RequestItems: { [table]: [{ PutRequest: { Item } }, { DeleteRequest: { Key } }] } }, "write"],
+    [
+      "BatchWriteItem",
+      { RequestItems: { [table]: [{ PutRequest: { Item } }, { DeleteRequest: { Key } }] } },
+      "write",
+    ],
     ["TransactWriteItems", transact({ Put: { TableName: table, Item } }), "write"],
-    ["TransactWriteItems", transact({ Update: { TableName: table, Key } }, { Delete: { TableName: table, Key } }), "write"],
+    [
+      "TransactWriteItems",
+      transact({ Update: { TableName: table, Key } }, { Delete: { TableName: table, Key } }),
+      "write",
+    ],
   ];
 }
 
@@ -115,12 +146,19 @@ describe.each<[RoleName, string, string]>([
   ["list", "files", "query"],
   ["list", "notes", "query"],
 ])("the function %s reaches the table %s to %s:", (role, table, reach) => {
-  const commands = commandsOf("acme", table).map(([operation, input, needs], index) => ({ operation, input, needs, index }));
+  const commands = commandsOf("acme", table).map(([operation, input, needs], index) => ({
+    operation,
+    input,
+    needs,
+    index,
+  }));
 
   test.each(commands)(
     "$operation $input is allowed on the tenant's own rows, as far as the function goes, and on no other's",
     async ({ operation, input, needs, index }) => {
-      expect(await isAllowed(operation, input, acme, role)).toBe(reaches.indexOf(needs) <= reaches.indexOf(reach));
+      expect(await isAllowed(operation, input, acme, role)).toBe(
+        reaches.indexOf(needs) <= reaches.indexOf(reach),
+      );
       for (const other of strangers) {
         const [, foreign = {}] = commandsOf(other, table)[index] ?? [];
         expect([other, await isAllowed(operation, foreign, acme, role)]).toEqual([other, false]);
@@ -141,7 +179,9 @@ test("an index is queried by keys of the tenant, and one that is not declared by
 
 test("a batch with one row of another tenant is denied, and so is a transaction", async () => {
   const Keys = [{ pk: "acme/files" }, { pk: "globex/files" }];
-  expect(await isAllowed("BatchGetItem", { RequestItems: { [physical("files")]: { Keys } } }, acme)).toBe(false);
+  expect(
+    await isAllowed("BatchGetItem", { RequestItems: { [physical("files")]: { Keys } } }, acme),
+  ).toBe(false);
   const items = Keys.map((Key) => ({ Delete: { TableName: physical("files"), Key } }));
   expect(await isAllowed("TransactWriteItems", { TransactItems: items }, acme)).toBe(false);
 });
@@ -170,30 +210,44 @@ test.each([
   "ExportTableToPointInTime",
 ])("%s is allowed to no tenant", async (operation) => {
   for (const table of tables) {
-    const request = { action: `dynamodb:${operation}`, resource: `${tablesArn}${physical(table)}`, context: {} };
-    for (const role of ["create", "list", "own"] as const) expect(await areAllowed([request], acme, role)).toBe(false);
+    const request = {
+      action: `dynamodb:${operation}`,
+      resource: `${tablesArn}${physical(table)}`,
+      context: {},
+    };
+    for (const role of ["create", "list", "own"] as const)
+      expect(await areAllowed([request], acme, role)).toBe(false);
   }
 });
 
 test("a command of which no key is known is denied", async () => {
   for (const action of ["GetItem", "Query", "BatchGetItem", "PutItem"]) {
-    const request = { action: `dynamodb:${action}`, resource: `${tablesArn}${physical("files")}`, context: {} };
+    const request = {
+      action: `dynamodb:${action}`,
+      resource: `${tablesArn}${physical("files")}`,
+      context: {},
+    };
     expect(await areAllowed([request], acme)).toBe(false);
-    expect(await areAllowed([{ ...request, context: { "dynamodb:LeadingKeys": ["acme/files"] } }], acme)).toBe(true);
+    expect(
+      await areAllowed([{ ...request, context: { "dynamodb:LeadingKeys": ["acme/files"] } }], acme),
+    ).toBe(true);
   }
 });
 
 test("a session for every tenant reads and writes what the function does, of every tenant, and scans", async () => {
   const across = { across: "true" };
   for (const tenant of ["acme", "globex"]) {
-    for (const [operation, input] of commandsOf(tenant, "files")) expect(await isAllowed(operation, input, across)).toBe(true);
+    for (const [operation, input] of commandsOf(tenant, "files"))
+      expect(await isAllowed(operation, input, across)).toBe(true);
     for (const [operation, input, needs] of commandsOf(tenant, "files")) {
       expect(await isAllowed(operation, input, across, "list")).toBe(needs === "query");
     }
   }
   expect(await isAllowed("Query", byOwner("globex"), across)).toBe(true);
   expect(await isAllowed("Scan", { TableName: physical("files") }, across)).toBe(true);
-  expect(await isAllowed("Scan", { TableName: physical("files"), IndexName: "byOwner" }, across)).toBe(true);
+  expect(
+    await isAllowed("Scan", { TableName: physical("files"), IndexName: "byOwner" }, across),
+  ).toBe(true);
   expect(await isAllowed("Scan", { TableName: physical("others") }, across)).toBe(false);
 });
 
@@ -201,8 +255,15 @@ test("claims and events are written inside of a transaction alone, claims checke
   for (const table of ["once", "outbox"]) {
     for (const [operation, input] of commandsOf("claim#1", table)) {
       const actions = table === "once" ? ['"Put"', '"ConditionCheck"'] : ['"Put"']; // an answer with cookies checks its claim
-      const isIn = operation === "TransactWriteItems" && actions.some((action) => JSON.stringify(input).includes(action));
-      expect([table, operation, input, await isAllowed(operation, input, acme)]).toEqual([table, operation, input, isIn]);
+      const isIn =
+        operation === "TransactWriteItems" &&
+        actions.some((action) => JSON.stringify(input).includes(action));
+      expect([table, operation, input, await isAllowed(operation, input, acme)]).toEqual([
+        table,
+        operation,
+        input,
+        isIn,
+      ]);
     }
   }
 });
@@ -213,8 +274,13 @@ test("tables without tenants are reached inside of transactions alone, as far as
     ["rates", "check"],
   ] as const) {
     for (const [operation, input, needs] of commandsOf("any", table)) {
-      const isInside = operation.startsWith("Transact") && reaches.indexOf(needs) <= reaches.indexOf(reach);
-      expect([table, operation, await isAllowed(operation, input, acme)]).toEqual([table, operation, isInside]);
+      const isInside =
+        operation.startsWith("Transact") && reaches.indexOf(needs) <= reaches.indexOf(reach);
+      expect([table, operation, await isAllowed(operation, input, acme)]).toEqual([
+        table,
+        operation,
+        isInside,
+      ]);
     }
   }
 });
@@ -237,14 +303,16 @@ test("the function's own role has no row of a tenant any more, and all that it h
       expect(await isAllowed(operation, input, acme, "own")).toBe(false);
   }
   expect(await isAllowed("Query", byOwner("acme"), acme, "own")).toBe(false);
-  for (const [operation, input] of commandsOf("any", "counts")) expect(await isAllowed(operation, input, {}, "own")).toBe(true);
+  for (const [operation, input] of commandsOf("any", "counts"))
+    expect(await isAllowed(operation, input, {}, "own")).toBe(true);
   const Item = { pk: "claim" };
   expect(await isAllowed("PutItem", { TableName: physical("once"), Item }, {}, "own")).toBe(true);
 });
 
 test("tables of other features are denied", async () => {
   for (const session of [acme, { across: "true" }]) {
-    for (const [operation, input] of commandsOf("acme", "others")) expect(await isAllowed(operation, input, session)).toBe(false);
+    for (const [operation, input] of commandsOf("acme", "others"))
+      expect(await isAllowed(operation, input, session)).toBe(false);
   }
 });
 
@@ -255,7 +323,9 @@ describe("the role is assumed", () => {
     resource: `arn:aws:iam::${account}:role/FilesFileCreateTenantRole`,
     context: {
       ...(Object.keys(tags).length === 0 ? {} : { "aws:TagKeys": Object.keys(tags) }),
-      ...Object.fromEntries(Object.entries(tags).map(([name, value]) => [`aws:RequestTag/${name}`, value])),
+      ...Object.fromEntries(
+        Object.entries(tags).map(([name, value]) => [`aws:RequestTag/${name}`, value]),
+      ),
     },
   });
 
@@ -266,14 +336,24 @@ describe("the role is assumed", () => {
     ["never with another tag", { tenant: "acme", admin: "true" }, false],
   ])("%s", async (_, given, allowed) => {
     for (const action of ["sts:AssumeRole", "sts:TagSession"]) {
-      expect(await simulate(request(action, given), { arn: own }, { resource: roles.create.trusts })).toBe(allowed);
+      expect(
+        await simulate(request(action, given), { arn: own }, { resource: roles.create.trusts }),
+      ).toBe(allowed);
     }
   });
 
   test("by nobody else", async () => {
-    for (const other of [`${own}2`, `arn:aws:iam::${account}:user/ann`, `arn:aws:iam::210987654321:role/FilesFileCreateRole`]) {
+    for (const other of [
+      `${own}2`,
+      `arn:aws:iam::${account}:user/ann`,
+      `arn:aws:iam::210987654321:role/FilesFileCreateRole`,
+    ]) {
       expect(
-        await simulate(request("sts:AssumeRole", { tenant: "acme" }), { arn: other }, { resource: roles.create.trusts }),
+        await simulate(
+          request("sts:AssumeRole", { tenant: "acme" }),
+          { arn: other },
+          { resource: roles.create.trusts },
+        ),
       ).toBe(false);
     }
   });

@@ -17,21 +17,37 @@ test("an emulator's STS gives sessions by the SDK, and its DynamoDB takes what t
     ...{ clock: { now: () => Date.now() }, log: { warn: () => undefined } },
   });
   const tableName = `${prefix}-files`;
-  const wall = createWall([{ name: "files", tableName, partitionKey: "pk", indexes: [] }], sessions);
+  const wall = createWall(
+    [{ name: "files", tableName, partitionKey: "pk", indexes: [] }],
+    sessions,
+  );
   const signers: unknown[] = [];
   database.middlewareStack.add(
     (next) => (given) => {
       signers.push(
-        /Credential=([^/]+)/.exec((given.request as { headers: Record<string, string> }).headers["authorization"] ?? "")?.[1],
+        /Credential=([^/]+)/.exec(
+          (given.request as { headers: Record<string, string> }).headers["authorization"] ?? "",
+        )?.[1],
       );
       return next(given);
     },
     { step: "deserialize", priority: "low" },
   );
-  const db = requestDatabases(database, wall)({ tenantId: "acme", log: { error: fail }, signal: undefined, sessionFor: fail });
+  const db = requestDatabases(
+    database,
+    wall,
+  )({ tenantId: "acme", log: { error: fail }, signal: undefined, sessionFor: fail });
   try {
-    await db.send(new PutCommand({ TableName: tableName, Item: { pk: "acme/session", sk: "1", name: "a" } }));
-    expect((await db.send(new GetCommand({ TableName: tableName, Key: { pk: "acme/session", sk: "1" } }))).Item).toMatchObject({
+    await db.send(
+      new PutCommand({ TableName: tableName, Item: { pk: "acme/session", sk: "1", name: "a" } }),
+    );
+    expect(
+      (
+        await db.send(
+          new GetCommand({ TableName: tableName, Key: { pk: "acme/session", sk: "1" } }),
+        )
+      ).Item,
+    ).toMatchObject({
       name: "a",
     });
     expect(signers).toEqual([expect.stringMatching(/^[AL]SIA/), expect.stringMatching(/^[AL]SIA/)]);

@@ -11,7 +11,15 @@ import { stepsUsage } from "../../src/cli/steps-command.ts";
 import { tenantUsage } from "../../src/cli/tenant-command.ts";
 import { traceUsage } from "../../src/cli/trace-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
-import { allBlocks, type CodeBlock, codeBlocks, documents, placeOf, root, textOf } from "./markdown.ts";
+import {
+  allBlocks,
+  type CodeBlock,
+  codeBlocks,
+  documents,
+  placeOf,
+  root,
+  textOf,
+} from "./markdown.ts";
 
 const blocks = allBlocks();
 const inLanguage = (language: string) => blocks.filter((block) => block.language === language);
@@ -48,25 +56,33 @@ test("a ts block that does not compile is reported with document and line", asyn
   ];
   const written = writeBlocks(codeBlocks("docs/broken.md", text.join("\n")));
   try {
-    expect(await compileErrors(written)).toEqual([expect.stringMatching(/^docs\/broken\.md:9: error TS2322: Type 'number'/)]);
+    expect(await compileErrors(written)).toEqual([
+      expect.stringMatching(/^docs\/broken\.md:9: error TS2322: Type 'number'/),
+    ]);
   } finally {
     written.remove();
   }
 });
 
 test("a block that is not closed is reported, since all that follows would go unchecked", () => {
-  expect(() => codeBlocks("docs/open.md", "text\n```ts\nconst a = 1;\n")).toThrow("docs/open.md:3: the block is not closed");
+  expect(() => codeBlocks("docs/open.md", "text\n```ts\nconst a = 1;\n")).toThrow(
+    "docs/open.md:3: the block is not closed",
+  );
 });
 
 test("every json block parses", () => {
-  expect(inLanguage("json").flatMap((block) => (parses(block.code) ? [] : [placeOf(block)]))).toEqual([]);
+  expect(
+    inLanguage("json").flatMap((block) => (parses(block.code) ? [] : [placeOf(block)])),
+  ).toEqual([]);
 });
 
 test("every sh line is a command that is there", () => {
   const unknown = inLanguage("sh").flatMap((block) =>
     block.code.split("\n").flatMap((line, index) => {
       const place = placeOf({ ...block, line: block.line + index });
-      return line.split("&&").every((command) => isKnown(command.trim().split(/\s+/), block)) ? [] : [`${place}: ${line}`];
+      return line.split("&&").every((command) => isKnown(command.trim().split(/\s+/), block))
+        ? []
+        : [`${place}: ${line}`];
     }),
   );
 
@@ -93,7 +109,9 @@ test("every npm script that a text names is there, and every file that it has No
 test("every mermaid block is of a kind that is checked", () => {
   const known = /^(?:flowchart (?:LR|TB)|sequenceDiagram|stateDiagram-v2)\n/;
 
-  expect(inLanguage("mermaid").flatMap((block) => (known.test(block.code) ? [] : [placeOf(block)]))).toEqual([]);
+  expect(
+    inLanguage("mermaid").flatMap((block) => (known.test(block.code) ? [] : [placeOf(block)])),
+  ).toEqual([]);
 });
 
 test("every flowchart's arrows lead from one declared box to another", () => {
@@ -105,10 +123,16 @@ test("every flowchart's arrows lead from one declared box to another", () => {
     const boxes = new Set(lines.map((line) => box.exec(line)?.[1]));
     const isRight = (line: string) => {
       const [, from, to] = arrow.exec(line) ?? [];
-      return from === undefined ? box.test(line) || /^ *(end)?$/.test(line) : boxes.has(from) && boxes.has(to);
+      return from === undefined
+        ? box.test(line) || /^ *(end)?$/.test(line)
+        : boxes.has(from) && boxes.has(to);
     };
-    const opened = lines.filter((line) => /^ *subgraph /.test(line)).length - lines.filter((line) => /^ *end$/.test(line)).length;
-    const wrong = lines.filter((line) => !isRight(line)).map((line) => `${placeOf(block)}: ${line.trim()}`);
+    const opened =
+      lines.filter((line) => /^ *subgraph /.test(line)).length -
+      lines.filter((line) => /^ *end$/.test(line)).length;
+    const wrong = lines
+      .filter((line) => !isRight(line))
+      .map((line) => `${placeOf(block)}: ${line.trim()}`);
     return /^flowchart (LR|TB)$/.test(head) && opened === 0
       ? wrong
       : [...wrong, `${placeOf(block)}: ${head}, ${opened} left open`];
@@ -127,12 +151,27 @@ test("every sequence diagram's messages and notes are between participants that 
 
 test.each([
   ["a message to nobody", ["participant a as A", "a->>b: hello"], ["a->>b: hello"]],
-  ["a note about nobody", ["participant a as A", "a->>a: hello", "Note over a,b: both"], ["Note over a,b: both"]],
-  ["a participant without a line", ["participant a as A", "participant b as B", "a->>a: hello"], ["b"]],
-  ["a text that Mermaid would end early", ["participant a as A", "a->>a: one", "a->>a: one; two"], ["a->>a: one; two"]],
+  [
+    "a note about nobody",
+    ["participant a as A", "a->>a: hello", "Note over a,b: both"],
+    ["Note over a,b: both"],
+  ],
+  [
+    "a participant without a line",
+    ["participant a as A", "participant b as B", "a->>a: hello"],
+    ["b"],
+  ],
+  [
+    "a text that Mermaid would end early",
+    ["participant a as A", "a->>a: one", "a->>a: one; two"],
+    ["a->>a: one; two"],
+  ],
   ["another statement", ["participant a as A", "a->>a: hello", "autonumber"], ["autonumber"]],
 ])("a sequence diagram is refused for %s", (_case, lines, wrong) => {
-  const [block] = codeBlocks("docs/a.md", ["```mermaid", "sequenceDiagram", ...lines, "```"].join("\n"));
+  const [block] = codeBlocks(
+    "docs/a.md",
+    ["```mermaid", "sequenceDiagram", ...lines, "```"].join("\n"),
+  );
 
   expect(block && sequenceProblems(block)).toEqual(wrong.map((line) => `docs/a.md:2: ${line}`));
 });
@@ -145,7 +184,10 @@ function sequenceProblems(block: CodeBlock): string[] {
     .map((line) => line.trim());
   const declared = lines.flatMap((line) => /^participant (\w+) as [^;#]+$/.exec(line)?.[1] ?? []);
   const named = lines.map((line) => {
-    const [, from, to] = /^(\w+)--?(?:>>|x)(\w+): [^;#]+$/.exec(line) ?? /^Note over (\w+)(?:,(\w+))?: [^;#]+$/.exec(line) ?? [];
+    const [, from, to] =
+      /^(\w+)--?(?:>>|x)(\w+): [^;#]+$/.exec(line) ??
+      /^Note over (\w+)(?:,(\w+))?: [^;#]+$/.exec(line) ??
+      [];
     return [from, to].filter((name) => name !== undefined);
   });
   const isRight = (line: string, index: number) => {
@@ -155,7 +197,9 @@ function sequenceProblems(block: CodeBlock): string[] {
       : names.length > 0 && names.every((name) => declared.includes(name));
   };
   const unused = declared.filter((name) => !named.flat().includes(name));
-  return [...lines.filter((line, index) => !isRight(line, index)), ...unused].map((problem) => `${placeOf(block)}: ${problem}`);
+  return [...lines.filter((line, index) => !isRight(line, index)), ...unused].map(
+    (problem) => `${placeOf(block)}: ${problem}`,
+  );
 }
 
 /** A command of the package, with an action and options that its usage has. */
@@ -166,8 +210,10 @@ function isCommand([command, action, ...options]: readonly string[]): boolean {
   if (command === "openapi") return names.every((name) => openApiUsage.includes(name));
   if (command === "infra") return names.every((name) => infraUsage.includes(name));
   if (command === "init") return names.every((name) => initUsage.includes(name));
-  if (command === "steps") return [`keelson steps ${action} `, ...names].every((name) => stepsUsage.includes(name));
-  if (command === "tenant") return [`keelson tenant ${action} `, ...names].every((name) => tenantUsage.includes(name));
+  if (command === "steps")
+    return [`keelson steps ${action} `, ...names].every((name) => stepsUsage.includes(name));
+  if (command === "tenant")
+    return [`keelson tenant ${action} `, ...names].every((name) => tenantUsage.includes(name));
   const usage = new Map([
     ["key-ring", keyRingUsage],
     ["outbox", outboxUsage],
@@ -175,15 +221,20 @@ function isCommand([command, action, ...options]: readonly string[]): boolean {
   return usage !== undefined && [`  ${action} `, ...names].every((name) => usage.includes(name));
 }
 
-const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
+const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  scripts: Record<string, string>;
+};
 
 function isKnown([program, ...words]: readonly string[], block: CodeBlock): boolean {
   const [first = "", second = ""] = words.filter((word) => !word.startsWith("-"));
-  if (program === "npm") return first === "ci" || first in scripts || (first === "run" && second in scripts);
+  if (program === "npm")
+    return first === "ci" || first in scripts || (first === "run" && second in scripts);
   if (program === "npx" && words[0] === "keelson") return isCommand(words.slice(1));
   // A Node of the repository runs a file of it, or one that the document gives, with an environment file that is there.
   if (program !== "npx" || first !== "node") return false;
-  const envFile = words.map((word) => /^--env-file=(.*)/.exec(word)?.[1]).find((path) => path !== undefined);
+  const envFile = words
+    .map((word) => /^--env-file=(.*)/.exec(word)?.[1])
+    .find((path) => path !== undefined);
   const isThere =
     existsSync(join(root, second)) ||
     blocks.some((other) => other.document === block.document && nameOf(other) === basename(second));
@@ -194,7 +245,10 @@ function isKnown([program, ...words]: readonly string[], block: CodeBlock): bool
 function isNamed([program, ...words]: readonly string[]): boolean {
   const [first = "", second = ""] = words.filter((word) => !word.startsWith("-"));
   if (program === "npm") return second in scripts;
-  if (program === "npx") return first === "keelson" || first === "node" || existsSync(join(root, "node_modules/.bin", first));
+  if (program === "npx")
+    return (
+      first === "keelson" || first === "node" || existsSync(join(root, "node_modules/.bin", first))
+    );
   return first.startsWith("…") || existsSync(join(root, first));
 }
 

@@ -30,12 +30,16 @@ export function writeBlocks(blocks: readonly CodeBlock[]): WrittenBlocks {
     const folder = join(directory, block.document.replaceAll("/", "-"));
     mkdirSync(folder, { recursive: true });
     const [name, source] = made[block.document] ?? [];
-    if (name !== undefined && source !== undefined) copyFileSync(join(root, source), join(folder, name));
+    if (name !== undefined && source !== undefined)
+      copyFileSync(join(root, source), join(folder, name));
     const path = join(folder, nameOf(block) ?? `line-${block.line}.ts`);
     try {
       writeFileSync(path, `${block.code}\n`, { flag: "wx" });
     } catch (cause) {
-      throw new Error(`${placeOf(block)}: another block of the document is called ${nameOf(block)}`, { cause });
+      throw new Error(
+        `${placeOf(block)}: another block of the document is called ${nameOf(block)}`,
+        { cause },
+      );
     }
     return { path, block };
   });
@@ -59,8 +63,14 @@ export async function compileErrors({ directory, files }: WrittenBlocks): Promis
       files: files.map(({ path }) => path),
     }),
   );
-  const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
-  const child = spawn(process.execPath, [compiler, "-p", config, "--pretty", "false"], { cwd: directory });
+  const compiler = join(
+    dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
+    "bin",
+    "tsc",
+  );
+  const child = spawn(process.execPath, [compiler, "-p", config, "--pretty", "false"], {
+    cwd: directory,
+  });
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => {
     output += chunk.toString();
@@ -74,6 +84,10 @@ export async function compileErrors({ directory, files }: WrittenBlocks): Promis
 /** `line-7.ts(2,1): error …` becomes `README.md:8: error …`; what belongs to no block stays as it is. */
 function located(line: string, directory: string, files: WrittenBlocks["files"]): string {
   const [, path = "", row, message] = /^(.+?)\((\d+),\d+\): (.*)$/.exec(line) ?? [];
-  const block = files.find((file) => file.path === join(directory, path) || file.path === path)?.block;
-  return block === undefined ? line : `${placeOf({ document: block.document, line: block.line + Number(row) - 1 })}: ${message}`;
+  const block = files.find(
+    (file) => file.path === join(directory, path) || file.path === path,
+  )?.block;
+  return block === undefined
+    ? line
+    : `${placeOf({ document: block.document, line: block.line + Number(row) - 1 })}: ${message}`;
 }

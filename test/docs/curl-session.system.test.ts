@@ -11,9 +11,15 @@ import { answers, runSteps, stepsOf } from "./session.ts";
 // The console blocks of a document are one session, spoken with the sample; those below this heading with the handler there.
 const handlerHeading = "A first handler";
 const blocks = allBlocks();
-const sessions = blocks.filter(({ language, heading }) => language === "console" && heading !== handlerHeading);
-const handlerSession = blocks.filter(({ language, heading }) => language === "console" && heading === handlerHeading);
-const handler = blocks.filter((block) => block.heading === handlerHeading && nameOf(block) !== undefined);
+const sessions = blocks.filter(
+  ({ language, heading }) => language === "console" && heading !== handlerHeading,
+);
+const handlerSession = blocks.filter(
+  ({ language, heading }) => language === "console" && heading === handlerHeading,
+);
+const handler = blocks.filter(
+  (block) => block.heading === handlerHeading && nameOf(block) !== undefined,
+);
 
 let directory: string;
 let started: StartedProcess | undefined;
@@ -31,11 +37,14 @@ afterEach(async () => {
   [started, written] = [undefined, undefined];
 });
 
-test.each([...new Set(sessions.map(({ document }) => document))])("the session in %s gives what it says", async (document) => {
-  started = await start("examples/files/main.ts");
+test.each([...new Set(sessions.map(({ document }) => document))])(
+  "the session in %s gives what it says",
+  async (document) => {
+    started = await start("examples/files/main.ts");
 
-  expect(await differences(sessions.filter((block) => block.document === document))).toEqual([]);
-});
+    expect(await differences(sessions.filter((block) => block.document === document))).toEqual([]);
+  },
+);
 
 test("the session of the README goes from a token to the errors", () => {
   const commands = sessions.filter(({ document }) => document === "README.md").flatMap(stepsOf);
@@ -65,17 +74,23 @@ test.each([
 /** Starts a program against the sources, as `npm start` starts the sample against dist/. */
 function start(program: string): Promise<StartedProcess> {
   const loader = pathToFileURL(join(root, "test/support/keelson-sources.mjs")).href;
-  return startProcess(process.execPath, ["--import", loader, "--env-file=examples/files/development.env", program], {
-    ...environment(),
-    PORT: "0",
-    LOG_FORMAT: "json",
-  });
+  return startProcess(
+    process.execPath,
+    ["--import", loader, "--env-file=examples/files/development.env", program],
+    {
+      ...environment(),
+      PORT: "0",
+      LOG_FORMAT: "json",
+    },
+  );
 }
 
 async function differences(session: readonly CodeBlock[]): Promise<object[]> {
   const steps = session.flatMap(stepsOf);
   const printed = await runSteps(steps, environment(), started?.port ?? 0);
-  return steps.flatMap((step, index) => (answers(step, printed[index] ?? "") ? [] : [{ ...step, printed: printed[index] }]));
+  return steps.flatMap((step, index) =>
+    answers(step, printed[index] ?? "") ? [] : [{ ...step, printed: printed[index] }],
+  );
 }
 
 /** What a newcomer's shell has: nothing set, data and secret in a directory of their own. */

@@ -5,8 +5,12 @@ const text = textOf("docs/decisions.md");
 const [introduction = "", ...entries] = text.split(/^(?=#{2,} )/m);
 
 test("every decision has a date, a topic of the list, a title of its own, and a text", () => {
-  const topics = [...introduction.replace(/^[\s\S]*Topics:/, "").matchAll(/`([a-z-]+)`/g)].map(([, topic]) => topic);
-  const read = entries.map((entry) => /^## \d{4}-\d{2}-\d{2} ([a-z-]+): (.+)\n(?!\n)[\s\S]+\n$/.exec(entry));
+  const topics = [...introduction.replace(/^[\s\S]*Topics:/, "").matchAll(/`([a-z-]+)`/g)].map(
+    ([, topic]) => topic,
+  );
+  const read = entries.map((entry) =>
+    /^## \d{4}-\d{2}-\d{2} ([a-z-]+): (.+)\n(?!\n)[\s\S]+\n$/.exec(entry),
+  );
   const titles = read.map((match) => match?.[2]);
 
   expect(entries.filter((_entry, index) => !topics.includes(read[index]?.[1]))).toEqual([]);

@@ -46,7 +46,9 @@ const systemTables: Readonly<Record<string, string>> = {
 const leftOut: Readonly<Record<string, string>> = {
   "docs/configuration.md broken": "its declaration is wrong on purpose",
 };
-const written = writeBlocks(allBlocks().filter(({ language, code }) => language === "ts" && code.includes("defineFeature(")));
+const written = writeBlocks(
+  allBlocks().filter(({ language, code }) => language === "ts" && code.includes("defineFeature(")),
+);
 afterAll(() => written.remove());
 
 interface Example {
@@ -71,7 +73,8 @@ for (const { path, block } of written.files) {
     const name = serverName(feature);
     if (leftOut[`${block.document} ${name}`] !== undefined) continue;
     const fitting = examples.find(
-      ({ document, features }) => document === block.document && !features.some((other) => serverName(other) === name),
+      ({ document, features }) =>
+        document === block.document && !features.some((other) => serverName(other) === name),
     );
     if (fitting === undefined) examples.push({ document: block.document, features: [feature] });
     else fitting.features.push(feature);
@@ -90,7 +93,10 @@ test("the documents have examples of features, each of which is called", () => {
 });
 
 describe.each(
-  examples.map((example) => [`${example.document}: ${example.features.map(serverName).join(", ")}`, example] as const),
+  examples.map(
+    (example) =>
+      [`${example.document}: ${example.features.map(serverName).join(", ")}`, example] as const,
+  ),
 )("%s", (_title, { document, features }) => {
   let server: Server;
   let app: TestApp;
@@ -111,18 +117,30 @@ describe.each(
   });
 
   test("every table keeps tenants apart, or has a reason", () => {
-    const open = [...serverInternals(server).registry.tables.values()].filter(({ tenant }) => tenant !== true);
-    expect(open.map(({ name }) => `${document} ${name}`).filter((table) => systemTables[table] === undefined)).toEqual([]);
+    const open = [...serverInternals(server).registry.tables.values()].filter(
+      ({ tenant }) => tenant !== true,
+    );
+    expect(
+      open
+        .map(({ name }) => `${document} ${name}`)
+        .filter((table) => systemTables[table] === undefined),
+    ).toEqual([]);
   });
 
   test("tenants who do the same neither see nor change each other's data, and no line warns", async () => {
-    const handlers = [...serverInternals(server).registry.handlers.values()].filter(({ feature }) => feature !== "keelson");
+    const handlers = [...serverInternals(server).registry.handlers.values()].filter(
+      ({ feature }) => feature !== "keelson",
+    );
     const paths = new Map<string, string>();
     const callAll = async (tenant: string, kinds: readonly string[]) => {
       const said: string[] = [];
       for (const { name, kind, route } of handlers) {
         if (route === undefined || !kinds.includes(kind)) continue;
-        const { method, path, body } = requestFor(route, inputs[name]?.(tenant) ?? {}, paths.get(tenant));
+        const { method, path, body } = requestFor(
+          route,
+          inputs[name]?.(tenant) ?? {},
+          paths.get(tenant),
+        );
         const response = await app.fetch(path, {
           method,
           as: { id: "ann", tenantId: tenant, roles: ["admin"] },
@@ -149,8 +167,11 @@ describe.each(
     expect(await callAll("acme", ["query"])).not.toContain("globex");
 
     const isExpected = ({ msg, handler }: Readonly<Record<string, unknown>>) =>
-      (msg === "request.failed" && refused[String(handler)] !== undefined) || handler === "test.app.ctx"; // the second is this test
-    const warnings = app.logs.filter((line) => ["warn", "error"].includes(String(line["level"])) && !isExpected(line));
+      (msg === "request.failed" && refused[String(handler)] !== undefined) ||
+      handler === "test.app.ctx"; // the second is this test
+    const warnings = app.logs.filter(
+      (line) => ["warn", "error"].includes(String(line["level"])) && !isExpected(line),
+    );
     expect(warnings).toEqual([]);
   });
 });
@@ -174,8 +195,14 @@ function requestFor(route: string, input: Readonly<Record<string, unknown>>, loc
 
 /** Every row of the server's own tables, as text. */
 async function rowsOf(app: TestApp, server: Server): Promise<readonly string[]> {
-  const db = (await app.ctx({ id: "root", tenantId: "ops", roles: ["systemAdmin"] })).acrossTenants("to compare");
+  const db = (await app.ctx({ id: "root", tenantId: "ops", roles: ["systemAdmin"] })).acrossTenants(
+    "to compare",
+  );
   const tables = [...serverInternals(server).registry.tables.values()];
-  const found = await Promise.all(tables.map(({ name }) => db.send(new ScanCommand({ TableName: `keelson-${name}` }))));
-  return found.flatMap(({ Items = [] }, index) => Items.map((item) => `${tables[index]?.name} ${JSON.stringify(item)}`));
+  const found = await Promise.all(
+    tables.map(({ name }) => db.send(new ScanCommand({ TableName: `keelson-${name}` }))),
+  );
+  return found.flatMap(({ Items = [] }, index) =>
+    Items.map((item) => `${tables[index]?.name} ${JSON.stringify(item)}`),
+  );
 }

@@ -25,13 +25,20 @@ test("there are forms for bugs and features, of parts that GitHub knows, and no 
   for (const { description, body } of forms) {
     expect(description).not.toBe("");
     const asked = body.filter(({ type }) => type !== "markdown");
-    expect(body.filter(({ type }) => !["markdown", "textarea", "input", "dropdown"].includes(type))).toEqual([]);
-    expect(asked.filter(({ id, attributes }) => !/^[a-z-]+$/.test(id ?? "") || typeof attributes["label"] !== "string")).toEqual(
-      [],
-    );
+    expect(
+      body.filter(({ type }) => !["markdown", "textarea", "input", "dropdown"].includes(type)),
+    ).toEqual([]);
+    expect(
+      asked.filter(
+        ({ id, attributes }) =>
+          !/^[a-z-]+$/.test(id ?? "") || typeof attributes["label"] !== "string",
+      ),
+    ).toEqual([]);
     expect(new Set(asked.map(({ id }) => id)).size).toBe(asked.length);
   }
-  expect(parse(readFileSync(join(root, folder, "config.yml"), "utf8"))).toEqual({ blank_issues_enabled: false });
+  expect(parse(readFileSync(join(root, folder, "config.yml"), "utf8"))).toEqual({
+    blank_issues_enabled: false,
+  });
 });
 
 test("vulnerabilities are reported in private: the policy names GitHub's advisories, and no address", () => {

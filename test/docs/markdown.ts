@@ -45,12 +45,25 @@ export function allBlocks(): CodeBlock[] {
 export function codeBlocks(document: string, text: string): CodeBlock[] {
   const blocks: CodeBlock[] = [];
   let heading = "";
-  let open: { readonly fence: string; readonly line: number; readonly language: string; readonly lines: string[] } | undefined;
+  let open:
+    | {
+        readonly fence: string;
+        readonly line: number;
+        readonly language: string;
+        readonly lines: string[];
+      }
+    | undefined;
   for (const [index, line] of text.split("\n").entries()) {
     const [, fence, language = ""] = /^ *(`{3,}|~{3,}) *(\S*)/.exec(line) ?? [];
     if (open !== undefined) {
       if (line.trim() === open.fence) {
-        blocks.push({ document, heading, line: open.line, language: open.language, code: open.lines.join("\n") });
+        blocks.push({
+          document,
+          heading,
+          line: open.line,
+          language: open.language,
+          code: open.lines.join("\n"),
+        });
         open = undefined;
       } else open.lines.push(line);
     } else if (fence !== undefined) open = { fence, line: index + 2, language, lines: [] };
@@ -82,7 +95,9 @@ export function placeOf({ document, line }: Pick<CodeBlock, "document" | "line">
 /** The rows of the table under a heading, each as its cells; the code marks around a cell are taken off. */
 export function tableUnder(document: string, heading: string): string[][] {
   const lines = textOf(document).split("\n");
-  const start = lines.findIndex((line) => /^#+ +/.test(line) && line.replace(/^#+ +/, "") === heading);
+  const start = lines.findIndex(
+    (line) => /^#+ +/.test(line) && line.replace(/^#+ +/, "") === heading,
+  );
   if (start === -1) throw new Error(`${document} has no heading ${JSON.stringify(heading)}`);
   const first = lines.findIndex((line, index) => index > start && line.startsWith("|"));
   const rows: string[][] = [];

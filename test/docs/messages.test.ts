@@ -8,23 +8,45 @@ import { root } from "./markdown.ts";
 const known = knownMessages();
 const files = globSync("src/**/*.ts", { cwd: root })
   .filter((path) => !/\.test\.ts$|-contract\.ts$/.test(path))
-  .map((path) => ({ path: path.replaceAll("\\", "/"), text: readFileSync(join(root, path), "utf8") }));
+  .map((path) => ({
+    path: path.replaceAll("\\", "/"),
+    text: readFileSync(join(root, path), "utf8"),
+  }));
 
 /** How the part of a name in a template reads. */
 const parts: Readonly<Record<string, readonly string[]>> = {
   // biome-ignore-start lint/suspicious/noTemplateCurlyInString: as the sources have them
   "${logPrefix}.taken": ["once.taken", "event.taken", "job.taken", "schedule.taken"],
-  "${logPrefix}.conflicted": ["once.conflicted", "event.conflicted", "job.conflicted", "schedule.conflicted"],
-  "${run.logPrefix}.replayed": ["once.replayed", "event.replayed", "job.replayed", "schedule.replayed"],
+  "${logPrefix}.conflicted": [
+    "once.conflicted",
+    "event.conflicted",
+    "job.conflicted",
+    "schedule.conflicted",
+  ],
+  "${run.logPrefix}.replayed": [
+    "once.replayed",
+    "event.replayed",
+    "job.replayed",
+    "schedule.replayed",
+  ],
   "${logPrefix}.failed": ["event.failed", "job.failed", "schedule.failed"],
   "${logPrefix}.${line.message}": settled(),
-  "${kind}.completed": ["event.completed", "job.completed", "delivery.completed", "schedule.completed", "run.completed"],
+  "${kind}.completed": [
+    "event.completed",
+    "job.completed",
+    "delivery.completed",
+    "schedule.completed",
+    "run.completed",
+  ],
   // biome-ignore-end lint/suspicious/noTemplateCurlyInString: as above
 };
 /** Names that are variables, by their file. */
 const variables: Readonly<Record<string, readonly string[]>> = {
   "src/events/message-guard.ts line": ["message.proof_missing", "message.proof_invalid"],
-  "src/container/run-container.ts msg": ["process.uncaught_exception", "process.unhandled_rejection"],
+  "src/container/run-container.ts msg": [
+    "process.uncaught_exception",
+    "process.unhandled_rejection",
+  ],
   "src/routes/client-log.ts msg": ["uncaught.error", "unhandled.rejection"], // and whatever else a page logs
 };
 
@@ -34,11 +56,21 @@ function settled(): string[] {
   for (const run of ["write", "message"] as const)
     for (const work of ["answered", "refused", "threw", "stopped", "timed out"] as const)
       for (const commit of ["none", "committed", "unknown"] as const)
-        for (const claim of ["unclaimed", "ours", "lost", "completed", "fenced", "unrecorded", "theirs", "unknown"] as const) {
+        for (const claim of [
+          "unclaimed",
+          "ours",
+          "lost",
+          "completed",
+          "fenced",
+          "unrecorded",
+          "theirs",
+          "unknown",
+        ] as const) {
           if (run === "message" && (claim === "theirs" || claim === "unknown")) continue; // that is looked for by writes alone
           const { line } = settlementOf(run, work, commit, claim);
           const prefixes = run === "write" ? ["once"] : ["event", "job", "schedule"];
-          if (line !== undefined) for (const prefix of prefixes) names.add(`${prefix}.${line.message}`);
+          if (line !== undefined)
+            for (const prefix of prefixes) names.add(`${prefix}.${line.message}`);
         }
   return [...names];
 }
@@ -52,14 +84,17 @@ interface Logged {
 
 /** Every call that logs: of something that is called a log, or by the function that a threshold is given; and every record that is made. */
 function logged(): Logged[] {
-  const called = /(?:\b(?:log|logger|report)|\))(?:\??\.(debug|info|warn|error)|\[[^\]]*(?:level|"warn")[^\]]*\])\(\s*([^,)]+)/gi;
+  const called =
+    /(?:\b(?:log|logger|report)|\))(?:\??\.(debug|info|warn|error)|\[[^\]]*(?:level|"warn")[^\]]*\])\(\s*([^,)]+)/gi;
   // The client's logger makes records that the server logs as they come.
   const made = /\blevel: "(\w+)", msg: ("[^"]+")/g;
   const notified = /\bnotify\(\s*"(\w+)",\s*([^,)]+)/g;
   return files.flatMap(({ path, text }) => {
     const code = text.replaceAll(/^\s*(?:\*|\/\/).*$/gm, "");
     const calls = [...code.matchAll(called), ...code.matchAll(notified), ...code.matchAll(made)];
-    return calls.flatMap(([, level, first = ""]) => namesOf(path, first.trim()).map((name) => ({ path, name, level })));
+    return calls.flatMap(([, level, first = ""]) =>
+      namesOf(path, first.trim()).map((name) => ({ path, name, level })),
+    );
   });
 }
 
@@ -67,7 +102,8 @@ function namesOf(path: string, first: string): readonly string[] {
   const texts = [...first.matchAll(/"([a-z_]+(?:\.[a-z_]+)+)"/g)].map(([, name = ""]) => name);
   if (texts.length > 0) return texts;
   const found = first.startsWith("`") ? parts[first.slice(1, -1)] : variables[`${path} ${first}`];
-  if (found === undefined) throw new Error(`${path}: what does ${first} stand for? Say so in this test`);
+  if (found === undefined)
+    throw new Error(`${path}: what does ${first} stand for? Say so in this test`);
   return found;
 }
 
@@ -76,7 +112,9 @@ test("every line that the sources log is on the page of messages, at its level",
   expect(lines.length).toBeGreaterThan(90);
   const missing = lines.filter(({ name }) => !known.has(name));
   expect(missing).toEqual([]);
-  const elsewhere = lines.filter(({ name, level }) => level !== undefined && !known.get(name)?.levels.includes(level));
+  const elsewhere = lines.filter(
+    ({ name, level }) => level !== undefined && !known.get(name)?.levels.includes(level),
+  );
   expect(elsewhere).toEqual([]);
 });
 

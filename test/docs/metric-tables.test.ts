@@ -6,7 +6,8 @@ import { textOf } from "./markdown.ts";
 const metrics: readonly MetricDeclaration[] = metricList;
 
 const labelText = ([label, values]: [string, MetricDeclaration["labels"][string]]) => {
-  const among = typeof values === "string" ? undefined : values.length <= 6 ? values.join(", ") : undefined;
+  const among =
+    typeof values === "string" ? undefined : values.length <= 6 ? values.join(", ") : undefined;
   return `\`${label}\`${among === undefined ? "" : `: ${among}`}`;
 };
 
@@ -17,7 +18,8 @@ const rows = metrics.map(({ name, kind, unit, labels, text }) => {
 });
 
 test("the table of metrics is what the list says", () => {
-  const [, table = ""] = /\n\| Metric \| Kind [^\n]*\n\|[-|]*\n((?:\|[^\n]*\n)+)/.exec(textOf("docs/observe.md")) ?? [];
+  const [, table = ""] =
+    /\n\| Metric \| Kind [^\n]*\n\|[-|]*\n((?:\|[^\n]*\n)+)/.exec(textOf("docs/observe.md")) ?? [];
 
   expect(table.trim().split("\n")).toEqual(rows);
 });

@@ -17,8 +17,13 @@ export function stepsOf(block: CodeBlock): Step[] {
   for (const [index, line] of block.code.split("\n").entries()) {
     const last = steps.at(-1);
     if (line.startsWith("$ "))
-      steps.push({ place: placeOf({ ...block, line: block.line + index }), command: line.slice(2), answer: "" });
-    else if (last === undefined) throw new Error(`${placeOf(block)}: the block does not begin with a command`);
+      steps.push({
+        place: placeOf({ ...block, line: block.line + index }),
+        command: line.slice(2),
+        answer: "",
+      });
+    else if (last === undefined)
+      throw new Error(`${placeOf(block)}: the block does not begin with a command`);
     else last.answer += last.answer === "" ? line : `\n${line}`;
   }
   return steps;
@@ -38,9 +43,14 @@ export async function runSteps(
 ): Promise<string[]> {
   const mark = "keelson-docs-end-of-answer";
   const script = steps.map(
-    ({ command }) => `${command.replaceAll("localhost:3000", `localhost:${port}`)}\nprintf '\\n%s\\n' ${mark}`,
+    ({ command }) =>
+      `${command.replaceAll("localhost:3000", `localhost:${port}`)}\nprintf '\\n%s\\n' ${mark}`,
   );
-  const shell = spawn("bash", ["-u"], { cwd: root, env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] });
+  const shell = spawn("bash", ["-u"], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
   let printed = "";
   let complaints = "";
   shell.stdout.on("data", (chunk: Buffer) => {
@@ -52,6 +62,7 @@ export async function runSteps(
   shell.stdin.end(`${script.join("\n")}\n`);
   await once(shell, "close");
   const outputs = printed.split(`\n${mark}\n`);
-  if (outputs.length !== steps.length + 1) throw new Error(`the shell ended early: ${printed} ${complaints}`);
+  if (outputs.length !== steps.length + 1)
+    throw new Error(`the shell ended early: ${printed} ${complaints}`);
   return outputs.slice(0, -1);
 }

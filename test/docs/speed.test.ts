@@ -32,7 +32,12 @@ test("the figures of docs/speed.md are those of bench/results.json", () => {
 test("the figures of docs/container.md are among those of docs/speed.md", () => {
   const own = tableUnder("docs/container.md", "What it costs");
 
-  expect(own.map(([id]) => id)).toEqual(["drain-lost-balancer", "drain-resets", "drain-exit", "http-memory"]);
+  expect(own.map(([id]) => id)).toEqual([
+    "drain-lost-balancer",
+    "drain-resets",
+    "drain-exit",
+    "http-memory",
+  ]);
   expect(tableUnder("docs/speed.md", "Figures")).toEqual(expect.arrayContaining(own));
 });
 
@@ -41,7 +46,9 @@ test("docs/speed.md says of each figure what is measured", () => {
     ids.split(/[`, ]+/).filter((id) => id !== ""),
   );
 
-  const sources = globSync("bench/*.ts", { cwd: root }).map((path) => readFileSync(join(root, path), "utf8"));
+  const sources = globSync("bench/*.ts", { cwd: root }).map((path) =>
+    readFileSync(join(root, path), "utf8"),
+  );
   const isMeasured = (id: string) =>
     results.some((result) => result.id === id) || sources.some((text) => text.includes(`"${id}"`));
 

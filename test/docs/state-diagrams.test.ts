@@ -1,16 +1,26 @@
 import { expect, test } from "vitest";
 import { allBlocks, type CodeBlock, codeBlocks, placeOf } from "./markdown.ts";
 
-const diagrams = allBlocks().filter(({ language, code }) => language === "mermaid" && code.startsWith("stateDiagram-v2\n"));
+const diagrams = allBlocks().filter(
+  ({ language, code }) => language === "mermaid" && code.startsWith("stateDiagram-v2\n"),
+);
 
 test("every state diagram's transitions are between states that it describes, and it uses them all", () => {
   expect(diagrams.flatMap(stateProblems)).toEqual([]);
 });
 
 test.each([
-  ["a transition to an unknown state", ['state "A" as a', "[*] --> a", "a --> b: ends"], ["a --> b: ends"]],
+  [
+    "a transition to an unknown state",
+    ['state "A" as a', "[*] --> a", "a --> b: ends"],
+    ["a --> b: ends"],
+  ],
   ["a transition from an unknown state", ['state "A" as a', "[*] --> a", "b --> a"], ["b --> a"]],
-  ["a state that no transition leads to", ['state "A" as a', 'state "B" as b', "[*] --> a", "b --> a"], ["b"]],
+  [
+    "a state that no transition leads to",
+    ['state "A" as a', 'state "B" as b', "[*] --> a", "b --> a"],
+    ["b"],
+  ],
   ["a diagram without a beginning", ['state "A" as a', "a --> a"], ["no [*] --> state"]],
   [
     "a text that Mermaid would end early",
@@ -19,7 +29,10 @@ test.each([
   ],
   ["another statement", ['state "A" as a', "[*] --> a", "note right of a"], ["note right of a"]],
 ])("a state diagram is refused for %s", (_case, lines, wrong) => {
-  const [block] = codeBlocks("docs/a.md", ["```mermaid", "stateDiagram-v2", ...lines, "```"].join("\n"));
+  const [block] = codeBlocks(
+    "docs/a.md",
+    ["```mermaid", "stateDiagram-v2", ...lines, "```"].join("\n"),
+  );
 
   expect(block && stateProblems(block)).toEqual(wrong.map((line) => `docs/a.md:2: ${line}`));
 });
@@ -36,7 +49,9 @@ function stateProblems(block: CodeBlock): string[] {
     return from === undefined || to === undefined ? [] : [{ line, from, to }];
   });
   const isKnown = (name: string) => name === "[*]" || states.includes(name);
-  const right = new Set(transitions.flatMap(({ line, from, to }) => (isKnown(from) && isKnown(to) ? [line] : [])));
+  const right = new Set(
+    transitions.flatMap(({ line, from, to }) => (isKnown(from) && isKnown(to) ? [line] : [])),
+  );
   const wrong = lines.filter((line) => !/^state "[^"]+" as \w+$/.test(line) && !right.has(line));
   const unreached = states.filter((state) => !transitions.some(({ to }) => to === state));
   const begins = transitions.some(({ from }) => from === "[*]") ? [] : ["no [*] --> state"];

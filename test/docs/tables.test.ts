@@ -11,7 +11,10 @@ const sources = globSync(["src/**/*.ts", "examples/**/*.{ts,env}"], { cwd: root 
   .join("\n");
 
 test("the table of error codes is the one in code", () => {
-  const documented = tableUnder("docs/errors-and-logs.md", "Codes").map(([code, status]) => [code, Number(status)]);
+  const documented = tableUnder("docs/errors-and-logs.md", "Codes").map(([code, status]) => [
+    code,
+    Number(status),
+  ]);
 
   expect(documented.sort()).toEqual(Object.entries(errorCodes).sort());
 });
@@ -28,18 +31,26 @@ test("every error code that keelson throws has a section of the page that proble
     /new PipelineError\([^;]*?\bcode: "(\w+)"/g,
     /\.code \?\? "(\w+)"/g,
   ];
-  const thrown = patterns.flatMap((pattern) => [...code.matchAll(pattern)].map(([, name = ""]) => name));
+  const thrown = patterns.flatMap((pattern) =>
+    [...code.matchAll(pattern)].map(([, name = ""]) => name),
+  );
   // No other call names a code: what builds one of something else has to be known here.
-  const built = [...code.matchAll(/new ConflictError\(\s*([^"\s][^,)]*)/g)].map(([, argument]) => argument);
+  const built = [...code.matchAll(/new ConflictError\(\s*([^"\s][^,)]*)/g)].map(
+    ([, argument]) => argument,
+  );
 
   expect(built).toEqual([]);
   expect(new Set(thrown)).toContain("nothing_to_undo");
-  expect(headingAnchors("docs/errors.md").slice(1).sort()).toEqual([...new Set([...Object.keys(errorCodes), ...thrown])].sort());
+  expect(headingAnchors("docs/errors.md").slice(1).sort()).toEqual(
+    [...new Set([...Object.keys(errorCodes), ...thrown])].sort(),
+  );
 });
 
 /** The members of an interface in a source file. */
 function membersOf(path: string, name: string): string[] {
-  const [, body = ""] = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, "m").exec(textOf(path)) ?? [];
+  const [, body = ""] =
+    new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, "m").exec(textOf(path)) ??
+    [];
   return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, member = ""]) => member);
 }
 
@@ -56,7 +67,9 @@ test("every option of buildServer is in its table, and nothing else", () => {
 
 test("every member of ctx is in its table, and nothing else", () => {
   const members = membersOf("src/declare/pipeline-context.ts", "PipelineContext");
-  const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [...cell.matchAll(/\bctx\.(\w+)/g)]);
+  const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [
+    ...cell.matchAll(/\bctx\.(\w+)/g),
+  ]);
 
   expect(members).toContain("acrossTenants");
   expect([...new Set(rows.map(([, name]) => name))].sort()).toEqual(members.sort());
@@ -67,18 +80,24 @@ test("every environment variable that a document names is read somewhere, and ev
   const named = new Set(documents.flatMap((document) => textOf(document).match(names) ?? []));
   // One row of the table stands for the names of all tables.
   const ours = new Set(sources.match(/\bKEELSON_(?!TABLE_)[A-Z_]+[A-Z]\b/g));
-  const table = tableUnder("docs/hosts.md", "Environment variables").flatMap(([variables = ""]) => variables.match(names) ?? []);
+  const table = tableUnder("docs/hosts.md", "Environment variables").flatMap(
+    ([variables = ""]) => variables.match(names) ?? [],
+  );
   const isRead = (name: string) => sources.includes(name) || name.startsWith("KEELSON_TABLE_");
 
   expect([...named].filter((name) => !isRead(name))).toEqual([]);
-  expect([...ours].filter((name) => !table.some((documented) => name.startsWith(documented)))).toEqual([]);
+  expect(
+    [...ours].filter((name) => !table.some((documented) => name.startsWith(documented))),
+  ).toEqual([]);
 });
 
 test("every link to a file of the repository leads to one", () => {
   const broken = documents.flatMap((document) =>
     [...textOf(document).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = ""]) => {
       const path = target.replace(/#.*$/, "");
-      return /^https?:/.test(target) || path === "" || existsSync(join(root, dirname(document), path))
+      return /^https?:/.test(target) ||
+        path === "" ||
+        existsSync(join(root, dirname(document), path))
         ? []
         : [`${document}: ${target}`];
     }),
@@ -90,24 +109,29 @@ test("every link to a file of the repository leads to one", () => {
 test("every link to a heading leads to one", () => {
   const headings = new Map(documents.map((document) => [document, headingAnchors(document)]));
   const broken = documents.flatMap((document) =>
-    [...textOf(document).matchAll(/\]\(([^)#\s]*)#([^)\s]+)\)/g)].flatMap(([, path = "", anchor = ""]) => {
-      if (/^https?:/.test(path)) return [];
-      const target = path === "" ? document : join(dirname(document), path).replaceAll("\\", "/");
-      return headings.get(target)?.includes(anchor) ? [] : [`${document}: ${path}#${anchor}`];
-    }),
+    [...textOf(document).matchAll(/\]\(([^)#\s]*)#([^)\s]+)\)/g)].flatMap(
+      ([, path = "", anchor = ""]) => {
+        if (/^https?:/.test(path)) return [];
+        const target = path === "" ? document : join(dirname(document), path).replaceAll("\\", "/");
+        return headings.get(target)?.includes(anchor) ? [] : [`${document}: ${path}#${anchor}`];
+      },
+    ),
   );
 
   expect(broken).toEqual([]);
 });
 
 test("every public function is in a document", () => {
-  const exported = globSync(["src/index.ts", "src/{lambda,container,testing}/index.ts"], { cwd: root }).flatMap((path) =>
+  const exported = globSync(["src/index.ts", "src/{lambda,container,testing}/index.ts"], {
+    cwd: root,
+  }).flatMap((path) =>
     // Types are found by those who use the functions.
-    [...readFileSync(join(root, path), "utf8").matchAll(/^export \{([^}]*)\}/gm)].flatMap(([, names = ""]) =>
-      names
-        .split(",")
-        .map((name) => name.trim())
-        .filter((name) => name !== "" && !name.startsWith("type ")),
+    [...readFileSync(join(root, path), "utf8").matchAll(/^export \{([^}]*)\}/gm)].flatMap(
+      ([, names = ""]) =>
+        names
+          .split(",")
+          .map((name) => name.trim())
+          .filter((name) => name !== "" && !name.startsWith("type ")),
     ),
   );
   const text = documents
@@ -121,8 +145,12 @@ test("every public function is in a document", () => {
 
 test("the plan of folders in AGENTS.md is that of src/, in the order in which imports go", async () => {
   const checked: string = join(root, "scripts", "layers", "plan.mjs");
-  const { folders } = (await import(pathToFileURL(checked).href)) as { readonly folders: readonly string[] }; // safe: its own list
-  const [plan] = allBlocks().filter(({ document, language }) => document === "AGENTS.md" && language === "text");
+  const { folders } = (await import(pathToFileURL(checked).href)) as {
+    readonly folders: readonly string[];
+  }; // safe: its own list
+  const [plan] = allBlocks().filter(
+    ({ document, language }) => document === "AGENTS.md" && language === "text",
+  );
   const named = [...(plan?.code ?? "").matchAll(/^( {2,4})([a-z-]+)\/ /gm)];
   let parent = "";
   const listed = named.map(([, indent, name = ""]) => {
@@ -131,7 +159,9 @@ test("the plan of folders in AGENTS.md is that of src/, in the order in which im
     return name;
   });
   // `config/` has no files of its own, and those in `cli/` no lines of their own.
-  const inOrder = [...folders].reverse().filter((folder) => folder !== "." && !folder.startsWith("cli/"));
+  const inOrder = [...folders]
+    .reverse()
+    .filter((folder) => folder !== "." && !folder.startsWith("cli/"));
 
   expect(listed.filter((folder) => folder !== "config")).toEqual(inOrder);
   expect(listed.filter((folder) => !folder.includes("/")).sort()).toEqual(

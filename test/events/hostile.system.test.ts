@@ -8,7 +8,14 @@ import {
   SQSClient,
 } from "@aws-sdk/client-sqs";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { buildServer, ConflictError, defineFeature, PermanentError, type PipelineContext, type SharedEvent } from "keelson";
+import {
+  buildServer,
+  ConflictError,
+  defineFeature,
+  PermanentError,
+  type PipelineContext,
+  type SharedEvent,
+} from "keelson";
 import { lambdaQueue } from "keelson/lambda";
 import { CrashError, startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
@@ -111,12 +118,16 @@ const queueNames = {
   jobs: ["keelson-jobs.fifo", "keelson-jobs-dead.fifo"],
 } as const;
 
-const urlOf = async (name: string) => String((await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
+const urlOf = async (name: string) =>
+  String((await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
 
 async function send(kind: QueueKind, ...bodies: readonly string[]): Promise<void> {
   const QueueUrl = await urlOf(queueNames[kind][0]);
   for (const body of bodies) {
-    const ordered = kind === "jobs" ? { MessageGroupId: crypto.randomUUID(), MessageDeduplicationId: crypto.randomUUID() } : {};
+    const ordered =
+      kind === "jobs"
+        ? { MessageGroupId: crypto.randomUUID(), MessageDeduplicationId: crypto.randomUUID() }
+        : {};
     await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: body, ...ordered }));
   }
 }
@@ -164,16 +175,23 @@ const anEvent = (name: string, eventId: string = name): SharedEvent<{ name: stri
   payload: { name },
   ...cause,
 });
-const aJob = (name: string, jobId: string = name) => ({ jobId, name: "marks.mark.work", payload: { name }, ...cause });
+const aJob = (name: string, jobId: string = name) => ({
+  jobId,
+  name: "marks.mark.work",
+  payload: { name },
+  ...cause,
+});
 /** As EventBridge puts it into a queue. */
-const onBus = (detail: unknown) => JSON.stringify({ version: "0", "detail-type": "mark.made", source: "keelson", detail });
+const onBus = (detail: unknown) =>
+  JSON.stringify({ version: "0", "detail-type": "mark.made", source: "keelson", detail });
 const event = (name: string, eventId?: string) => onBus(anEvent(name, eventId));
 const job = (name: string, jobId?: string) => JSON.stringify(aJob(name, jobId));
 
 /** What only payloads have in this test: no line may show it. */
 const marker = "tr0ub4dor";
 const nested = (depth: number) => `${'{"n":'.repeat(depth)}1${"}".repeat(depth)}`;
-const proto = (members: string) => `{"__proto__":${members},"constructor":{"prototype":${members}}}`;
+const proto = (members: string) =>
+  `{"__proto__":${members},"constructor":{"prototype":${members}}}`;
 
 describe("what no producer of keelson's would send", () => {
   beforeAll(start, 60_000);
@@ -190,13 +208,33 @@ describe("what no producer of keelson's would send", () => {
   const forgeries: Forgery[] = [
     ...(["events", "jobs"] as const).flatMap((queue): Forgery[] => [
       { what: "no JSON", queue, body: `${marker}{`, reason: "the message is not JSON" },
-      { what: "256 KB of garbage", queue, body: marker.padEnd(262_144, "x"), reason: "the message is not JSON" },
-      { what: "a text", queue, body: JSON.stringify(marker), reason: "the message is not an object" },
+      {
+        what: "256 KB of garbage",
+        queue,
+        body: marker.padEnd(262_144, "x"),
+        reason: "the message is not JSON",
+      },
+      {
+        what: "a text",
+        queue,
+        body: JSON.stringify(marker),
+        reason: "the message is not an object",
+      },
       { what: "null", queue, body: "null", reason: "the message is not an object" },
       { what: "a list", queue, body: `[${event(marker)}]`, reason: "the message is not an object" },
-      { what: "lists in lists", queue, body: "[".repeat(131_072) + "]".repeat(131_072), reason: "the message is not an object" },
+      {
+        what: "lists in lists",
+        queue,
+        body: "[".repeat(131_072) + "]".repeat(131_072),
+        reason: "the message is not an object",
+      },
       { what: "objects in objects", queue, body: nested(40_000), reason: "its kind is not shared" },
-      { what: "nothing but prototypes", queue, body: proto(event(marker)), reason: "its kind is not shared" },
+      {
+        what: "nothing but prototypes",
+        queue,
+        body: proto(event(marker)),
+        reason: "its kind is not shared",
+      },
       { what: "an empty object", queue, body: "{}", reason: "its kind is not shared" },
     ]),
     ...forgedEvents([
@@ -204,7 +242,11 @@ describe("what no producer of keelson's would send", () => {
       ["no kind", { kind: undefined }, "its kind is not shared"],
       ["no type", { type: undefined }, "its type is not <entity>.<event name>"],
       ["a type of a prototype", { type: "__proto__" }, "its type is not <entity>.<event name>"],
-      ["a type that is too long", { type: `mark.${marker.repeat(50)}` }, "its type is not <entity>.<event name>"],
+      [
+        "a type that is too long",
+        { type: `mark.${marker.repeat(50)}` },
+        "its type is not <entity>.<event name>",
+      ],
       ["no event ID", { eventId: undefined }, "eventId is not an ID"],
       ["an event ID that is a number", { eventId: 7 }, "eventId is not an ID"],
       ["an event ID with a line feed", { eventId: `${marker}\n` }, "eventId is not an ID"],
@@ -218,7 +260,11 @@ describe("what no producer of keelson's would send", () => {
         { tenantId: [marker] },
         "tenantId is not a text of 1 to 256 characters without control characters",
       ],
-      ["an empty tenant", { tenantId: "" }, "tenantId is not a text of 1 to 256 characters without control characters"],
+      [
+        "an empty tenant",
+        { tenantId: "" },
+        "tenantId is not a text of 1 to 256 characters without control characters",
+      ],
       [
         "a user that is too long",
         { userId: marker.repeat(200) },
@@ -231,9 +277,18 @@ describe("what no producer of keelson's would send", () => {
         { payload: { name: [marker] } },
         "the payload of mark.made does not fit its schema (name: ",
       ],
-      ["a payload that is too long", { payload: { name: marker.repeat(20_000) } }, "does not fit its schema (name: "],
+      [
+        "a payload that is too long",
+        { payload: { name: marker.repeat(20_000) } },
+        "does not fit its schema (name: ",
+      ],
     ]),
-    { what: "a detail that is no object", queue: "events", body: onBus(marker), reason: "its detail is not an object" },
+    {
+      what: "a detail that is no object",
+      queue: "events",
+      body: onBus(marker),
+      reason: "its detail is not an object",
+    },
     {
       what: "a payload that is all prototype",
       queue: "events",
@@ -255,7 +310,11 @@ describe("what no producer of keelson's would send", () => {
     },
     ...forgedJobs([
       ["no name", { name: undefined }, "its name is not <feature>.<entity>.<operation>"],
-      ["a name of a prototype", { name: "constructor" }, "its name is not <feature>.<entity>.<operation>"],
+      [
+        "a name of a prototype",
+        { name: "constructor" },
+        "its name is not <feature>.<entity>.<operation>",
+      ],
       ["a job ID that is null", { jobId: null }, "jobId is not an ID"],
       ["a job ID with blanks", { jobId: `${marker} ` }, "jobId is not an ID"],
       ["a user without a tenant", { tenantId: undefined }, "userId comes without a tenantId"],
@@ -280,9 +339,20 @@ describe("what no producer of keelson's would send", () => {
       ["no key", { key: undefined }, "its key is not a text"],
       ["no message", { message: undefined }, "its message is not an object"],
       ["a message that is a list", { message: [marker] }, "its message is not an object"],
-      ["a message that does not fit", { message: { name: { marker } } }, "the message does not fit the channel (name: "],
+      [
+        "a message that does not fit",
+        { message: { name: { marker } } },
+        "the message does not fit the channel (name: ",
+      ],
     ]),
-    { ...forgedDelivery("a channel that is not there", { channel: "pigeon" }, "there is no channel pigeon"), receives: 5 },
+    {
+      ...forgedDelivery(
+        "a channel that is not there",
+        { channel: "pigeon" },
+        "there is no channel pigeon",
+      ),
+      receives: 5,
+    },
   ];
 
   type Change = readonly [what: string, change: object, reason: string];
@@ -311,7 +381,12 @@ describe("what no producer of keelson's would send", () => {
 
   function forgedDelivery(what: string, change: object, reason: string): Forgery {
     const payload = { channel: "fence", key: "k", message: { name: marker }, ...change };
-    const body = JSON.stringify({ jobId: crypto.randomUUID(), name: "keelson.delivery.send", payload, ...cause });
+    const body = JSON.stringify({
+      jobId: crypto.randomUUID(),
+      name: "keelson.delivery.send",
+      payload,
+      ...cause,
+    });
     return { what: `a delivery with ${what}`, queue: "jobs", body, reason };
   }
 
@@ -340,12 +415,20 @@ describe("what no producer of keelson's would send", () => {
   );
 
   test("members that keelson does not know give nobody a role, and prototypes are payload like any other", async () => {
-    const forged = { roles: ["systemAdmin"], user: { id: "root" }, scope: "system", __proto__: null };
+    const forged = {
+      roles: ["systemAdmin"],
+      user: { id: "root" },
+      scope: "system",
+      __proto__: null,
+    };
     await send("events", onBus({ ...anEvent("extra", "extra-e"), ...forged }));
     await send("jobs", JSON.stringify({ ...aJob("extra", "extra-j"), ...forged }));
     await send(
       "events",
-      onBus({ ...anEvent("x", "proto"), type: "mark.open" }).replace('{"name":"x"}', proto('{"isPolluted":true}')),
+      onBus({ ...anEvent("x", "proto"), type: "mark.open" }).replace(
+        '{"name":"x"}',
+        proto('{"isPolluted":true}'),
+      ),
     );
     await app.settled();
     const user = { id: "ann", tenantId: "acme", roles: [] };
@@ -361,7 +444,10 @@ describe("what no producer of keelson's would send", () => {
   });
 
   test("a payload that fits and is nested without end is consumed, and the line that a handler writes of it is bounded", async () => {
-    const body = onBus({ ...anEvent("x", "nested"), type: "mark.open" }).replace('{"name":"x"}', nested(40_000));
+    const body = onBus({ ...anEvent("x", "nested"), type: "mark.open" }).replace(
+      '{"name":"x"}',
+      nested(40_000),
+    );
     await send("events", body);
     await app.settled();
     expect(ranOf("n")).toHaveLength(1);
@@ -394,17 +480,22 @@ describe("what no producer of keelson's would send", () => {
         }),
     ],
     ["an error without a text", () => Object.assign(new Error("x"), { message: 7 })],
-  ])("a consumer that throws %s is tried again, and dead-lettered with one line in the end", async (_, thrown) => {
-    const name = crypto.randomUUID();
-    behaviours.set(name, () => {
-      throw thrown();
-    });
-    await send("events", event(name));
-    await expect(app.settled()).rejects.toThrow("app.settled: in the dead-letter queue: ");
-    expect(ranOf(name)).toHaveLength(5);
-    expect(await deadLetters("events")).toEqual([event(name)]);
-    expect(lines("queue.dead_lettered")).toEqual([expect.objectContaining({ eventId: name, reason: expect.any(String) })]);
-  });
+  ])(
+    "a consumer that throws %s is tried again, and dead-lettered with one line in the end",
+    async (_, thrown) => {
+      const name = crypto.randomUUID();
+      behaviours.set(name, () => {
+        throw thrown();
+      });
+      await send("events", event(name));
+      await expect(app.settled()).rejects.toThrow("app.settled: in the dead-letter queue: ");
+      expect(ranOf(name)).toHaveLength(5);
+      expect(await deadLetters("events")).toEqual([event(name)]);
+      expect(lines("queue.dead_lettered")).toEqual([
+        expect.objectContaining({ eventId: name, reason: expect.any(String) }),
+      ]);
+    },
+  );
 
   test("a text of a handler's error that is very long makes no long line", async () => {
     behaviours.set("long", () => {
@@ -413,7 +504,8 @@ describe("what no producer of keelson's would send", () => {
     await send("events", event("long"));
     await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
     expect(lines("queue.dead_lettered")).toHaveLength(1);
-    for (const line of app.logs.slice(seen)) expect(JSON.stringify(line).length).toBeLessThan(65_536);
+    for (const line of app.logs.slice(seen))
+      expect(JSON.stringify(line).length).toBeLessThan(65_536);
     await deadLetters("events");
   });
 
@@ -438,7 +530,9 @@ describe("what no producer of keelson's would send", () => {
     await app.settled();
     expect(ranOf("hidden")).toHaveLength(2);
     expect(lines("queue.hand_back_failed")).toHaveLength(1);
-    expect(lines("event.failed")).toMatchObject([{ level: "warn", status: 409, message: expect.stringContaining("not yet") }]);
+    expect(lines("event.failed")).toMatchObject([
+      { level: "warn", status: 409, message: expect.stringContaining("not yet") },
+    ]);
   });
 });
 
@@ -466,7 +560,9 @@ describe("messages that come in any order, and more than once", () => {
     }
     await app.settled();
     for (const handler of ["note", "work"]) {
-      const tenants = runs.filter((run) => run.handler === handler).map(({ user }) => user.tenantId);
+      const tenants = runs
+        .filter((run) => run.handler === handler)
+        .map(({ user }) => user.tenantId);
       expect(tenants.toSorted()).toEqual(["-", "=acme", "acme", "zenith", undefined]);
     }
     expect(ended("event", skipped)).toHaveLength(5);
@@ -502,7 +598,11 @@ describe("messages that come in any order, and more than once", () => {
   test("wait in their process for a run that is under way, and are skipped after it", async () => {
     const gate = Promise.withResolvers<void>();
     behaviours.set("gate", () => gate.promise);
-    const deliveries = Promise.all([app.deliver(anEvent("gate")), app.deliver(anEvent("gate")), app.deliver(anEvent("gate"))]);
+    const deliveries = Promise.all([
+      app.deliver(anEvent("gate")),
+      app.deliver(anEvent("gate")),
+      app.deliver(anEvent("gate")),
+    ]);
     await expect.poll(() => ranOf("gate")).toHaveLength(1);
     gate.resolve();
     expect((await deliveries).toSorted()).toEqual(["processed", "skipped", "skipped"]);
@@ -515,8 +615,16 @@ describe("messages that come in any order, and more than once", () => {
     });
     await send("events", onBus({ ...anEvent("halves"), type: "mark.shared" }));
     await app.settled();
-    expect(runs.map(({ handler }) => handler).sort()).toEqual(["first", "second", "second", "second"]);
-    expect(ended("event", processed).map((line) => line["handler"])).toEqual(["marks.mark.first", "marks.mark.second"]);
+    expect(runs.map(({ handler }) => handler).sort()).toEqual([
+      "first",
+      "second",
+      "second",
+      "second",
+    ]);
+    expect(ended("event", processed).map((line) => line["handler"])).toEqual([
+      "marks.mark.first",
+      "marks.mark.second",
+    ]);
     expect(lines("event.failed")).toHaveLength(2);
   });
 
@@ -556,14 +664,17 @@ describe("messages that come in any order, and more than once", () => {
     await send("events", event("doomed"));
     await app.settled();
     expect(ranOf("doomed")).toHaveLength(2);
-    for (const line of ended("event", handedBack)) expect(line["afterMs"]).toBeLessThanOrEqual(32_000);
+    for (const line of ended("event", handedBack))
+      expect(line["afterMs"]).toBeLessThanOrEqual(32_000);
     expect(ended("event", handedBack).length).toBeGreaterThanOrEqual(1);
     expect(await app.deliver(anEvent("doomed"))).toBe("skipped");
   });
 });
 
 async function amountOf(ctx: PipelineContext, pk: string): Promise<unknown> {
-  const { Item } = await ctx.db.send(new GetCommand({ TableName: "keelson-effects", Key: { pk }, ConsistentRead: true }));
+  const { Item } = await ctx.db.send(
+    new GetCommand({ TableName: "keelson-effects", Key: { pk }, ConsistentRead: true }),
+  );
   return Item?.["amount"];
 }
 
@@ -582,7 +693,9 @@ describe("a store that fails in the middle", () => {
     expect(await app.deliver(anEvent("late"))).toBe("skipped");
     expect(ranOf("late")).toHaveLength(1);
     expect(await amount("late")).toBe(1);
-    expect(lines("event.threw_after_commit")).toMatchObject([{ level: "error", message: "after the commit", eventId: "late" }]);
+    expect(lines("event.threw_after_commit")).toMatchObject([
+      { level: "error", message: "after the commit", eventId: "late" },
+    ]);
     expect(ended("event", processed)).toHaveLength(1);
   });
 
@@ -611,7 +724,8 @@ describe("a store that fails in the middle", () => {
 
   test("a commit that may still be on its way keeps its claim until the lease is over, and is done again then", async () => {
     behaviours.set("on its way", (ctx) => addOne(ctx, "on its way"));
-    for (const call of [1, 2, 3]) app.faults.before("TransactWriteItems", call).fail("TimeoutError");
+    for (const call of [1, 2, 3])
+      app.faults.before("TransactWriteItems", call).fail("TimeoutError");
     const sent = anEvent("on its way", "on-its-way");
     await expect(app.deliver(sent)).rejects.toThrow("TimeoutError");
     expect(await app.deliver(sent)).toBe("handed-back");
@@ -643,7 +757,9 @@ describe("a store that fails in the middle", () => {
     await send("events", event("unnoted"));
     await app.settled();
     expect(ranOf("unnoted")).toHaveLength(2);
-    expect(lines("event.failed")).toMatchObject([{ message: "the work is done, but could not be recorded; it may run again" }]);
+    expect(lines("event.failed")).toMatchObject([
+      { message: "the work is done, but could not be recorded; it may run again" },
+    ]);
     expect(ended("event", handedBack).length).toBeGreaterThanOrEqual(1);
   });
 
@@ -666,7 +782,9 @@ describe("a store that fails in the middle", () => {
     await send("events", event("unclaimed"));
     await app.settled();
     expect(ranOf("unclaimed")).toHaveLength(1);
-    expect(lines("queue.retry")).toMatchObject([{ reason: expect.stringContaining("InternalServerError"), receives: 1 }]);
+    expect(lines("queue.retry")).toMatchObject([
+      { reason: expect.stringContaining("InternalServerError"), receives: 1 },
+    ]);
   });
 });
 
@@ -679,7 +797,8 @@ describe("a process whose lease is over", () => {
     for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
     printed.length = 0;
     vi.spyOn(process.stdout, "write").mockImplementation((text) => {
-      for (const line of String(text).trim().split("\n")) printed.push(JSON.parse(line) as Record<string, unknown>);
+      for (const line of String(text).trim().split("\n"))
+        printed.push(JSON.parse(line) as Record<string, unknown>);
       return true;
     });
   });
@@ -704,7 +823,10 @@ describe("a process whose lease is over", () => {
       eventSourceARN: `arn:aws:sqs:us-east-1:000000000000:${queueNames.events[0]}`,
       awsRegion: "us-east-1",
     };
-    const { batchItemFailures } = await lambdaQueue(server())({ Records: [record] }, { getRemainingTimeInMillis: () => 30_000 });
+    const { batchItemFailures } = await lambdaQueue(server())(
+      { Records: [record] },
+      { getRemainingTimeInMillis: () => 30_000 },
+    );
     return batchItemFailures.length;
   }
 

@@ -31,18 +31,31 @@ const reminders = defineFeature("reminders", (r) => {
     input: reminder,
     handler: async (ctx, payload) => {
       await note(ctx, payload);
-      if (sent.length < 5) await ctx.enqueue("reminders.reminder.again", payload, { delaySeconds: 60 });
+      if (sent.length < 5)
+        await ctx.enqueue("reminders.reminder.again", payload, { delaySeconds: 60 });
     },
   });
   r.job("reminder.count", {
     input: reminder,
     handler: async (ctx, { text }) => {
-      const count = { UpdateExpression: "ADD #times :one", ExpressionAttributeNames: { "#times": "times" } };
-      const Update = { TableName: table.name, Key: { pk: text }, ...count, ExpressionAttributeValues: { ":one": 1 } };
+      const count = {
+        UpdateExpression: "ADD #times :one",
+        ExpressionAttributeNames: { "#times": "times" },
+      };
+      const Update = {
+        TableName: table.name,
+        Key: { pk: text },
+        ...count,
+        ExpressionAttributeValues: { ":one": 1 },
+      };
       await ctx.commit([{ Update }], undefined);
     },
   });
-  r.write("reminder.do", { route: "POST /do", access: access.everyone, handler: async (ctx) => work(ctx) });
+  r.write("reminder.do", {
+    route: "POST /do",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx),
+  });
   r.write("reminder.commit", {
     route: "POST /commit",
     access: access.authenticated,
@@ -51,9 +64,17 @@ const reminders = defineFeature("reminders", (r) => {
       return ctx.commit([{ Put: { TableName: table.name, Item: { pk: "n" } } }], { id });
     },
   });
-  r.query("reminder.look", { route: "GET /look", access: access.everyone, handler: async (ctx) => work(ctx) });
+  r.query("reminder.look", {
+    route: "GET /look",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx),
+  });
 });
-const server = buildServer({ features: [reminders], messages: { proof: "require" }, keyRing: { parameter: "/ring" } });
+const server = buildServer({
+  features: [reminders],
+  messages: { proof: "require" },
+  keyRing: { parameter: "/ring" },
+});
 const [ann, eve] = [
   { id: "ann", tenantId: "acme" },
   { id: "eve", tenantId: "evil" },
@@ -71,8 +92,11 @@ beforeEach(async () => {
 });
 
 const outboxTable = () => app.env["KEELSON_TABLE_OUTBOX"] ?? "keelson-outbox";
-const post = (path: string, as: typeof ann | undefined = ann, headers: Record<string, string> = {}) =>
-  app.fetch(path, { body: {}, headers, ...(as === undefined ? {} : { as }) });
+const post = (
+  path: string,
+  as: typeof ann | undefined = ann,
+  headers: Record<string, string> = {},
+) => app.fetch(path, { body: {}, headers, ...(as === undefined ? {} : { as }) });
 const idOf = async (response: Response) => ((await response.json()) as { jobId: string }).jobId;
 const texts = () => sent.map(({ text }) => text);
 /** A handler that enqueues for later and answers with the ID. */
@@ -83,13 +107,19 @@ const later =
 
 async function rows(): Promise<{ pk: string; sk: string }[]> {
   const { db } = await app.ctx(ann);
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: outboxTable(), ConsistentRead: true }));
+  const { Items = [] } = await db.send(
+    new ScanCommand({ TableName: outboxTable(), ConsistentRead: true }),
+  );
   return Items as { pk: string; sk: string }[]; // safe: the keys of the table
 }
 
 async function remove(pk: string, sk: string): Promise<void> {
   const { db } = await app.ctx(ann);
-  await db.send(new BatchWriteCommand({ RequestItems: { [outboxTable()]: [{ DeleteRequest: { Key: { pk, sk } } }] } }));
+  await db.send(
+    new BatchWriteCommand({
+      RequestItems: { [outboxTable()]: [{ DeleteRequest: { Key: { pk, sk } } }] },
+    }),
+  );
 }
 
 test("a job goes when it is due, and not before", async () => {
@@ -136,8 +166,12 @@ test("it joins the commit: what is not done enqueues nothing", async () => {
 
   work = later({ delaySeconds: 5 }, "committed");
   expect((await post("/commit", ann, { "idempotency-key": "c1" })).status).toBe(200);
-  expect((await post("/commit", ann, { "idempotency-key": "c1" })).headers.get("idempotent-replayed")).toBe("true");
-  expect(await rows()).toEqual([expect.objectContaining({ pk: expect.stringMatching(/^due#[0-7]$/) })]);
+  expect(
+    (await post("/commit", ann, { "idempotency-key": "c1" })).headers.get("idempotent-replayed"),
+  ).toBe("true");
+  expect(await rows()).toEqual([
+    expect.objectContaining({ pk: expect.stringMatching(/^due#[0-7]$/) }),
+  ]);
   expect(app.logs.findLast(({ msg }) => msg === "job.scheduled")).toMatchObject({
     job: name,
     scheduledId: expect.any(String),
@@ -146,14 +180,19 @@ test("it joins the commit: what is not done enqueues nothing", async () => {
 });
 
 test("after the commit, in a query, and for a time that is none it is refused", async () => {
-  const lastError = () => String(app.logs.filter(({ msg }) => msg === "request.failed").at(-1)?.["message"]);
+  const lastError = () =>
+    String(app.logs.filter(({ msg }) => msg === "request.failed").at(-1)?.["message"]);
   work = async (ctx) => {
     await ctx.commit([], {});
-    const error = await ctx.enqueue(name, { text: "a" }, { delaySeconds: 1 }).catch((thrown: Error) => thrown);
+    const error = await ctx
+      .enqueue(name, { text: "a" }, { delaySeconds: 1 })
+      .catch((thrown: Error) => thrown);
     throw error;
   };
   await post("/do");
-  expect(app.logs.findLast(({ msg }) => msg === "once.threw_after_commit" || msg === "request.failed")).toBeDefined();
+  expect(
+    app.logs.findLast(({ msg }) => msg === "once.threw_after_commit" || msg === "request.failed"),
+  ).toBeDefined();
   expect(await rows()).toEqual([]);
   work = later({ delaySeconds: -1 });
   expect((await post("/do")).status).toBe(500);
@@ -194,7 +233,9 @@ test("one that is being sent is not taken back, and is sent again by the next sw
   const answer = post("/do");
   await waiting;
   expect(await (await answer).json()).toEqual({ taken: false });
-  expect(app.logs.find(({ msg }) => msg === "job.dispatch_failed")).toMatchObject({ jobs: [`${name} ${jobId}`] });
+  expect(app.logs.find(({ msg }) => msg === "job.dispatch_failed")).toMatchObject({
+    jobs: [`${name} ${jobId}`],
+  });
   expect(texts()).toEqual(["a"]);
 });
 
@@ -252,7 +293,12 @@ test("what is due in months is not read by a sweep, and a row that is no job is 
       .map((ms) => ({ PutRequest: { Item: { pk: "due#1", sk: due(ms), envelope: "?" } } }));
     await db.send(new BatchWriteCommand({ RequestItems: { [outboxTable()]: puts } }));
   }
-  await db.send(new PutCommand({ TableName: outboxTable(), Item: { pk: "due#1", sk: due(app.clock.now()), tags: [] } }));
+  await db.send(
+    new PutCommand({
+      TableName: outboxTable(),
+      Item: { pk: "due#1", sk: due(app.clock.now()), tags: [] },
+    }),
+  );
   work = later({ delaySeconds: 1 });
   await post("/do");
   app.clock.advance(1_000);
@@ -264,29 +310,36 @@ test("what is due in months is not read by a sweep, and a row that is no job is 
 });
 
 test.each(
-  ["PutItem 1", "UpdateItem 1", "SendMessage 1", "DeleteItem 1", "DeleteItem 2", "TransactWriteItems 1"].flatMap((call) => [
-    ["before", call] as const,
-    ["after", call] as const,
-  ]),
-)("a job's effect is there once though the process crashes %s %s of the sweep", async (moment, call) => {
-  const text = `${moment} ${call}`;
-  work = (ctx) => ctx.enqueue("reminders.reminder.count", { text }, { delaySeconds: 60 });
-  await post("/commit");
-  app.clock.advance(60_000);
-  const [operation = "", n] = call.split(" ");
-  app.faults[moment](operation, Number(n)).crash();
-  await expect(app.settled()).rejects.toThrow(CrashError);
-  // Past the dead process's leases, and what it has received.
-  app.clock.advance(leaseMs);
-  await app.settled();
-  const { db } = await app.ctx(ann);
-  const { Item } = await db.send(
-    new GetCommand({
-      TableName: app.env["KEELSON_TABLE_REMINDERS"] ?? "keelson-reminders",
-      Key: { pk: text },
-      ConsistentRead: true,
-    }),
-  );
-  expect(Item).toEqual({ pk: text, times: 1 });
-  expect(await rows()).toEqual([]);
-});
+  [
+    "PutItem 1",
+    "UpdateItem 1",
+    "SendMessage 1",
+    "DeleteItem 1",
+    "DeleteItem 2",
+    "TransactWriteItems 1",
+  ].flatMap((call) => [["before", call] as const, ["after", call] as const]),
+)(
+  "a job's effect is there once though the process crashes %s %s of the sweep",
+  async (moment, call) => {
+    const text = `${moment} ${call}`;
+    work = (ctx) => ctx.enqueue("reminders.reminder.count", { text }, { delaySeconds: 60 });
+    await post("/commit");
+    app.clock.advance(60_000);
+    const [operation = "", n] = call.split(" ");
+    app.faults[moment](operation, Number(n)).crash();
+    await expect(app.settled()).rejects.toThrow(CrashError);
+    // Past the dead process's leases, and what it has received.
+    app.clock.advance(leaseMs);
+    await app.settled();
+    const { db } = await app.ctx(ann);
+    const { Item } = await db.send(
+      new GetCommand({
+        TableName: app.env["KEELSON_TABLE_REMINDERS"] ?? "keelson-reminders",
+        Key: { pk: text },
+        ConsistentRead: true,
+      }),
+    );
+    expect(Item).toEqual({ pk: text, times: 1 });
+    expect(await rows()).toEqual([]);
+  },
+);

@@ -10,7 +10,11 @@ import { type StartedProcess, signalGroup, startProcess } from "../support/proce
 const secret = "a secret that all processes of this test share";
 const fixture = join(import.meta.dirname, "../fixtures/events.ts");
 
-async function start(app: TestApp, started: StartedProcess[], pauseMs = 0): Promise<StartedProcess> {
+async function start(
+  app: TestApp,
+  started: StartedProcess[],
+  pauseMs = 0,
+): Promise<StartedProcess> {
   const env = {
     ...app.env,
     NODE_ENV: "development",
@@ -50,9 +54,15 @@ describe("several processes on the same queues", () => {
   });
 
   test("share the work: every event is consumed once and every job is run once, whoever does it", async () => {
-    const processes = [await start(app, started), await start(app, started), await start(app, started)];
+    const processes = [
+      await start(app, started),
+      await start(app, started),
+      await start(app, started),
+    ];
     const names = Array.from({ length: 30 }, (_, index) => `thing-${index}`);
-    await Promise.all(names.map((name, index) => send(processes[index % 3] as StartedProcess, "POST", name)));
+    await Promise.all(
+      names.map((name, index) => send(processes[index % 3] as StartedProcess, "POST", name)),
+    );
     for (const name of names) {
       await expect
         .poll(() => send(processes[0] as StartedProcess, "GET", name), { timeout: 60_000 })

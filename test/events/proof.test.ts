@@ -1,9 +1,22 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
-import { GetQueueUrlCommand, PurgeQueueCommand, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  GetQueueUrlCommand,
+  PurgeQueueCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
-import { access, buildServer, createTenantConfig, defineFeature, type ServerOptions, type SharedEvent } from "keelson";
+import {
+  access,
+  buildServer,
+  createTenantConfig,
+  defineFeature,
+  type ServerOptions,
+  type SharedEvent,
+} from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -22,7 +35,9 @@ let runs: string[] = [];
 const named = z.object({ name: z.string() });
 const seals = defineFeature("seals", (r) => {
   const everybody = { read: access.authenticated, write: access.authenticated };
-  const config = r.config({ keys: { hook: createTenantConfig("text", { encrypted: true, access: everybody }) } });
+  const config = r.config({
+    keys: { hook: createTenantConfig("text", { encrypted: true, access: everybody }) },
+  });
   r.event("seal.made", named);
   r.on("seal.made", "note", async (ctx, { payload }) => {
     runs.push(`event ${payload.name} of ${ctx.user.tenantId}`);
@@ -48,7 +63,11 @@ const seals = defineFeature("seals", (r) => {
     route: "POST /tell",
     handler: (ctx, { name }) => ctx.delivery.send("webhook", tell(name)),
   });
-  r.write("seal.enqueue", { ...write, route: "POST /press", handler: (ctx, input) => ctx.enqueue("seals.seal.press", input) });
+  r.write("seal.enqueue", {
+    ...write,
+    route: "POST /press",
+    handler: (ctx, input) => ctx.enqueue("seals.seal.press", input),
+  });
   return { config };
 });
 const webhook = { secret: seals.config.hook, allowHttp: true, allowPrivate: true };
@@ -84,7 +103,10 @@ const account = () => ({
   credentials: { accessKeyId: "test", secretAccessKey: "test" },
 });
 
-async function start(options: Partial<ServerOptions>, secureParameters: Record<string, string> = {}): Promise<void> {
+async function start(
+  options: Partial<ServerOptions>,
+  secureParameters: Record<string, string> = {},
+): Promise<void> {
   app = await startTestApp(build(options), { secureParameters });
   await app.settled(); // makes the queues
   sqs = new SQSClient(account());
@@ -101,17 +123,24 @@ async function stop(): Promise<void> {
   await app.close();
 }
 
-const urlOf = async (name: string) => String((await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
+const urlOf = async (name: string) =>
+  String((await sqs.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
 
 async function send(kind: keyof typeof queues, body: string): Promise<void> {
   const id = crypto.randomUUID();
   const ordered = kind === "jobs" ? { MessageGroupId: id, MessageDeduplicationId: id } : {};
-  await sqs.send(new SendMessageCommand({ QueueUrl: await urlOf(queues[kind]), MessageBody: body, ...ordered }));
+  await sqs.send(
+    new SendMessageCommand({ QueueUrl: await urlOf(queues[kind]), MessageBody: body, ...ordered }),
+  );
 }
 
 /** What lies in a queue, without being taken. */
 async function bodiesIn(name: string): Promise<string[]> {
-  const command = new ReceiveMessageCommand({ QueueUrl: await urlOf(name), MaxNumberOfMessages: 10, VisibilityTimeout: 0 });
+  const command = new ReceiveMessageCommand({
+    QueueUrl: await urlOf(name),
+    MaxNumberOfMessages: 10,
+    VisibilityTimeout: 0,
+  });
   return ((await sqs.send(command)).Messages ?? []).map(({ Body = "" }) => Body);
 }
 
@@ -150,8 +179,12 @@ describe.each<[string, Partial<ServerOptions>, string[]]>([
       "event old-event of acme",
       "job old-job of acme",
     ]);
-    expect(received.find((headers) => headers["webhook-id"] === "forged")?.["webhook-signature"]).toMatch(/^v1,/);
-    const kinds = lines("message.proof_missing").map((line) => (line["eventId"] === undefined ? "job" : "event"));
+    expect(
+      received.find((headers) => headers["webhook-id"] === "forged")?.["webhook-signature"],
+    ).toMatch(/^v1,/);
+    const kinds = lines("message.proof_missing").map((line) =>
+      line["eventId"] === undefined ? "job" : "event",
+    );
     // The second job of a minute is counted, and not said.
     expect(kinds.sort()).toEqual(warned.slice(0, 2));
   });
@@ -196,29 +229,52 @@ describe("with proofs that are required", () => {
     await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
     expect([what, runs, received]).toEqual([what, [], []]);
     const said = app.logs.slice(seen).filter((line) => line["msg"] === "queue.dead_lettered");
-    expect(said).toEqual([expect.objectContaining({ reason: "it has no proof", messageId: expect.any(String), receives: 1 })]);
+    expect(said).toEqual([
+      expect.objectContaining({
+        reason: "it has no proof",
+        messageId: expect.any(String),
+        receives: 1,
+      }),
+    ]);
   });
 
   test.each<[string, (name: string) => string]>([
     ["for another tenant", (text) => text.replaceAll('"tenantId":"acme"', '"tenantId":"globex"')],
-    ["with another address", (text) => text.replace(/"url":"[^"]*"/, '"url":"https://evil.example/"')],
-    ["as the system's", (text) => text.replace('"tenantId":"acme","userId":"ann"', '"originator":"system"')],
-    ["as created by the system", (text) => text.replace('"tenantId":"acme"', '"originator":"system","tenantId":"acme"')],
-    ["as another job", (text) => text.replace('"name":"keelson.delivery.send"', '"name":"seals.seal.press"')],
-  ])("a delivery that was taken from the queue and put back %s is refused", async (_what, forge) => {
-    const name = crypto.randomUUID();
-    const body = await told(name);
-    expect(body).toContain(name);
-    await app.settled();
-    expect(received).toHaveLength(1);
-    expect(forge(body)).not.toBe(body);
-    await send("jobs", forge(body));
-    await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
-    const line = lines("queue.dead_lettered").at(-1);
-    expect(line).toMatchObject({ reason: "its proof is not of this message" });
-    expect(JSON.stringify(app.logs)).not.toContain((JSON.parse(body) as { proof: { mac: string } }).proof.mac);
-    expect(received).toHaveLength(1);
-  });
+    [
+      "with another address",
+      (text) => text.replace(/"url":"[^"]*"/, '"url":"https://evil.example/"'),
+    ],
+    [
+      "as the system's",
+      (text) => text.replace('"tenantId":"acme","userId":"ann"', '"originator":"system"'),
+    ],
+    [
+      "as created by the system",
+      (text) => text.replace('"tenantId":"acme"', '"originator":"system","tenantId":"acme"'),
+    ],
+    [
+      "as another job",
+      (text) => text.replace('"name":"keelson.delivery.send"', '"name":"seals.seal.press"'),
+    ],
+  ])(
+    "a delivery that was taken from the queue and put back %s is refused",
+    async (_what, forge) => {
+      const name = crypto.randomUUID();
+      const body = await told(name);
+      expect(body).toContain(name);
+      await app.settled();
+      expect(received).toHaveLength(1);
+      expect(forge(body)).not.toBe(body);
+      await send("jobs", forge(body));
+      await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
+      const line = lines("queue.dead_lettered").at(-1);
+      expect(line).toMatchObject({ reason: "its proof is not of this message" });
+      expect(JSON.stringify(app.logs)).not.toContain(
+        (JSON.parse(body) as { proof: { mac: string } }).proof.mac,
+      );
+      expect(received).toHaveLength(1);
+    },
+  );
 
   test("a message that comes again two days later is done again: a proof does not stop that", async () => {
     const name = crypto.randomUUID();
@@ -247,7 +303,9 @@ describe("with proofs that are required", () => {
   ])("%s in the queue of %s is refused, proven or not", async (what, kind, body) => {
     await send(kind, await body());
     await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
-    expect(lines("queue.dead_lettered").at(-1)).toMatchObject({ reason: `${what} is not taken from the queue of ${kind}` });
+    expect(lines("queue.dead_lettered").at(-1)).toMatchObject({
+      reason: `${what} is not taken from the queue of ${kind}`,
+    });
   });
 });
 
@@ -257,10 +315,18 @@ describe("with a ring whose keys change", () => {
   const text = (ring: KeyRingText) => JSON.stringify(ring);
   const put = async (ring: KeyRingText) => {
     const ssm = new SSMClient(account());
-    await ssm.send(new PutParameterCommand({ Name: parameter, Value: text(ring), Type: "SecureString", Overwrite: true }));
+    await ssm.send(
+      new PutParameterCommand({
+        Name: parameter,
+        Value: text(ring),
+        Type: "SecureString",
+        Overwrite: true,
+      }),
+    );
     ssm.destroy();
   };
-  const press = async (name: string) => expect((await app.fetch("/press", { body: { name }, as: ann })).status).toBe(200);
+  const press = async (name: string) =>
+    expect((await app.fetch("/press", { body: { name }, as: ann })).status).toBe(200);
 
   beforeAll(
     () =>
@@ -302,7 +368,11 @@ describe("with a ring whose keys change", () => {
     app.clock.advance(300_000);
     await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
     expect(lines("queue.dead_lettered")).toMatchObject([
-      { reason: "its proof names the key k1, which the key ring has not", jobId: expect.any(String), tenantId: "acme" },
+      {
+        reason: "its proof names the key k1, which the key ring has not",
+        jobId: expect.any(String),
+        tenantId: "acme",
+      },
     ]);
   });
 });

@@ -74,7 +74,12 @@ const scrawls = defineFeature("scrawls", (r) => {
         if (by === "event") await ctx.publish("scrawl.written", payload);
         else if (by === "kept") await ctx.publish("scrawl.kept", payload);
         else if (by === "delivery") await ctx.delivery.send("easel", payload);
-        else await ctx.enqueue("scrawls.scrawl.read", payload, by === "later" ? { delaySeconds: 60 } : {});
+        else
+          await ctx.enqueue(
+            "scrawls.scrawl.read",
+            payload,
+            by === "later" ? { delaySeconds: 60 } : {},
+          );
       }
       return { done: true };
     },
@@ -84,7 +89,9 @@ const scrawls = defineFeature("scrawls", (r) => {
 let app: TestApp;
 beforeAll(async () => {
   const options = { messages: { proof: "require" }, keyRing: { parameter: "/ring" } } as const;
-  app = await startTestApp(buildServer({ features: [scrawls], ...options }), { environment: "development" });
+  app = await startTestApp(buildServer({ features: [scrawls], ...options }), {
+    environment: "development",
+  });
 }, 60_000);
 afterAll(() => app.close());
 beforeEach(() => {
@@ -107,14 +114,18 @@ interface Row {
 }
 const rows = async () => {
   const { db } = await app.ctx(ann);
-  return ((await db.send(new ScanCommand({ TableName: outbox(), ConsistentRead: true }))).Items ?? []) as unknown as Row[]; // safe: what the table holds
+  return ((await db.send(new ScanCommand({ TableName: outbox(), ConsistentRead: true }))).Items ??
+    []) as unknown as Row[]; // safe: what the table holds
 };
 
-test.each(["event", "job", "delivery"] as const)("what no queue takes as it is arrives unchanged: %s", async (by) => {
-  await write(eve, { by, payload: unfit });
-  await app.settled();
-  expect(got).toEqual([{ by, tenantId: "evil", payload: unfit }]);
-});
+test.each(["event", "job", "delivery"] as const)(
+  "what no queue takes as it is arrives unchanged: %s",
+  async (by) => {
+    await write(eve, { by, payload: unfit });
+    await app.settled();
+    expect(got).toEqual([{ by, tenantId: "evil", payload: unfit }]);
+  },
+);
 
 test("what is recorded of such events and jobs has their payloads, and a recorded event can be delivered again", async () => {
   const payload = { ...unfit, recorded: "yes" };
@@ -153,7 +164,13 @@ test("a page of rows that the queue will never take is set aside, and the job be
   for (let number = 0; number < 150; number += 1) {
     const eventId = `00000000-0000-8000-8000-${String(number).padStart(12, "0")}`;
     const envelope = mine.envelope.replace("behind", "\uFFFE");
-    const Item = { ...mine, tenantId: "evil", eventId, envelope, sk: `${"0".repeat(15)}#${eventId}` };
+    const Item = {
+      ...mine,
+      tenantId: "evil",
+      eventId,
+      envelope,
+      sk: `${"0".repeat(15)}#${eventId}`,
+    };
     await db.send(new PutCommand({ TableName: outbox(), Item }));
   }
   app.clock.advance(60_000);
@@ -167,5 +184,7 @@ test("a page of rows that the queue will never take is set aside, and the job be
     reason: expect.stringContaining("Invalid characters"),
   });
   const { sk } = mine;
-  expect((await db.send(new GetCommand({ TableName: outbox(), Key: { pk: mine.pk, sk } }))).Item).toBeUndefined();
+  expect(
+    (await db.send(new GetCommand({ TableName: outbox(), Key: { pk: mine.pk, sk } }))).Item,
+  ).toBeUndefined();
 }, 120_000);

@@ -41,14 +41,26 @@ function answers(received: string): Answered[] {
     if (end === -1) break;
     const head = rest.slice(0, end);
     const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
-    found.push({ status: Number(head.slice(9, 12)), head, body: rest.slice(end + 4, end + 4 + length) });
+    found.push({
+      status: Number(head.slice(9, 12)),
+      head,
+      body: rest.slice(end + 4, end + 4 + length),
+    });
     rest = rest.slice(end + 4 + length);
   }
   return found;
 }
 
 const post = (body: string, ...headers: string[]) =>
-  ["POST /things HTTP/1.1", "Host: a", "Content-Type: application/json", "Connection: close", ...headers, "", body].join("\r\n");
+  [
+    "POST /things HTTP/1.1",
+    "Host: a",
+    "Content-Type: application/json",
+    "Connection: close",
+    ...headers,
+    "",
+    body,
+  ].join("\r\n");
 
 test.each([
   ["both lengths", post('{"name":"a"}', "Content-Length: 12", "Transfer-Encoding: chunked"), 400],
@@ -66,15 +78,26 @@ test.each([
   ["no host", "GET /things/1 HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
   ["another protocol", "GET /things/1 HTTP/9.9\r\nHost: a\r\n\r\n", 400],
   ["no request", "\u0016\u0003\u0001 nonsense\r\n\r\n", 400],
-  ["a header that is too large", `GET /things/1 HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(100_000)}\r\n\r\n`, 431],
-  ["more than the last request", post('{"name":"a"}GET /secrets HTTP/1.1\r\nHost: a\r\n\r\n', "Content-Length: 12"), 400],
-])("%s is answered once, in the uniform body, and the connection ends", async (_case, bytes, status) => {
-  const [first, ...more] = await sendRaw(bytes);
-  expect(first?.status).toBe(status);
-  expect(more).toEqual([]);
-  expect(wrongWith(Number(first?.status), String(first?.body))).toBeUndefined();
-  expect(first?.head).toMatch(/x-request-id: /i);
-});
+  [
+    "a header that is too large",
+    `GET /things/1 HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(100_000)}\r\n\r\n`,
+    431,
+  ],
+  [
+    "more than the last request",
+    post('{"name":"a"}GET /secrets HTTP/1.1\r\nHost: a\r\n\r\n', "Content-Length: 12"),
+    400,
+  ],
+])(
+  "%s is answered once, in the uniform body, and the connection ends",
+  async (_case, bytes, status) => {
+    const [first, ...more] = await sendRaw(bytes);
+    expect(first?.status).toBe(status);
+    expect(more).toEqual([]);
+    expect(wrongWith(Number(first?.status), String(first?.body))).toBeUndefined();
+    expect(first?.head).toMatch(/x-request-id: /i);
+  },
+);
 
 const deep = (depth: number) => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
 
@@ -87,7 +110,10 @@ test.each([
   ["depth", `{"name":"a","x":${deep(5_000)}}`],
   ["more depth", `{"name":"a","x":${deep(100_000)}}`],
   ["a list of lists", `{"name":"a","x":${"[".repeat(50_000)}${"]".repeat(50_000)}}`],
-  ["invalid UTF-8", new Uint8Array([...new TextEncoder().encode('{"name":"'), 0xff, 0xc0, 0x22, 0x7d])],
+  [
+    "invalid UTF-8",
+    new Uint8Array([...new TextEncoder().encode('{"name":"'), 0xff, 0xc0, 0x22, 0x7d]),
+  ],
   ["half a surrogate", String.raw`{"name":"\ud800"}`],
   ["a byte order mark", '\ufeff{"name":"a"}'],
   ["nothing", ""],
@@ -97,7 +123,11 @@ test.each([
   ["a comment", '{"name":"a"/**/}'],
   ["NaN", '{"name":NaN}'],
 ])("JSON with %s is taken or refused, and does no harm", async (_case, body) => {
-  const response = await app.fetch("/things", { method: "POST", body, headers: { "content-type": "application/json" } });
+  const response = await app.fetch("/things", {
+    method: "POST",
+    body,
+    headers: { "content-type": "application/json" },
+  });
   const answered = await response.text();
   expect(wrongWith(response.status, answered)).toBeUndefined();
   expect(answered).not.toContain('"polluted":true');
@@ -105,7 +135,10 @@ test.each([
 });
 
 test("whatever the path, the query and the headers are, the answer is no 500, and an error says what is wrong", async () => {
-  const bytes = fc.string({ unit: fc.integer({ min: 0x21, max: 0xff }).map((code) => String.fromCharCode(code)), maxLength: 40 });
+  const bytes = fc.string({
+    unit: fc.integer({ min: 0x21, max: 0xff }).map((code) => String.fromCharCode(code)),
+    maxLength: 40,
+  });
   const odd = fc.constantFrom(
     "%00",
     "%zz",
@@ -157,7 +190,8 @@ test("whatever the path, the query and the headers are, the answer is no 500, an
         ];
         const [first] = await sendRaw(Buffer.from(lines.join("\r\n"), "latin1"));
         expect(first).toBeDefined();
-        if (method !== "HEAD") expect(wrongWith(Number(first?.status), String(first?.body))).toBeUndefined();
+        if (method !== "HEAD")
+          expect(wrongWith(Number(first?.status), String(first?.body))).toBeUndefined();
         expect(Number(first?.status)).toBeLessThan(500);
       },
     ),
@@ -170,7 +204,8 @@ test("answers have a date, a length and no ETag; HEAD has the same headers and n
   const head = await app.fetch("/things/1", { method: "HEAD" });
   for (const name of ["date", "content-length"]) expect(get.headers.get(name)).not.toBeNull();
   expect([get.headers.get("etag"), head.status, await head.text()]).toEqual([null, 200, ""]);
-  for (const name of ["content-length", "content-type"]) expect(head.headers.get(name)).toBe(get.headers.get(name));
+  for (const name of ["content-length", "content-type"])
+    expect(head.headers.get(name)).toBe(get.headers.get(name));
   const missing = await app.fetch("/nowhere");
   expect(missing.headers.get("vary")).toMatch(/Accept/);
 });

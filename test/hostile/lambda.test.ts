@@ -19,7 +19,8 @@ beforeAll(async () => {
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const handler = lambdaHttp(hostileServer());
-  call = (event) => handler(event as never, { getRemainingTimeInMillis: () => 30_000 } as never) as never;
+  call = (event) =>
+    handler(event as never, { getRemainingTimeInMillis: () => 30_000 } as never) as never;
   close = app.close;
 });
 afterAll(async () => {
@@ -30,7 +31,19 @@ afterAll(async () => {
 
 const text = fc.oneof(
   fc.string({ unit: codePoint, maxLength: 30 }),
-  fc.constantFrom("__proto__", "constructor", "", "%", "%zz", "%00", "..", "/", "é", "\u0000", "\ud800"),
+  fc.constantFrom(
+    "__proto__",
+    "constructor",
+    "",
+    "%",
+    "%zz",
+    "%00",
+    "..",
+    "/",
+    "é",
+    "\u0000",
+    "\ud800",
+  ),
 );
 const junk = fc.oneof(
   fc.constant(undefined),
@@ -41,7 +54,10 @@ const junk = fc.oneof(
   fc.constant([]),
   fc.constant({}),
 );
-const method = fc.oneof(fc.constantFrom("GET", "POST", "HEAD", "OPTIONS", "PUT", "TRACE", "CONNECT", "get"), text);
+const method = fc.oneof(
+  fc.constantFrom("GET", "POST", "HEAD", "OPTIONS", "PUT", "TRACE", "CONNECT", "get"),
+  text,
+);
 const path = fc.oneof(
   fc.constantFrom("/things", "/things/1", "/forms", "/secrets", "/health/ready", "/config", "/log"),
   text.map((part) => `/things/${part}`),
@@ -80,11 +96,20 @@ const value = fc.oneof(
   text,
 );
 const dictionary = fc.oneof(fc.dictionary(name, value, { maxKeys: 5 }), junk);
-const lists = fc.oneof(fc.dictionary(name, fc.oneof(fc.array(value, { maxLength: 3 }), junk), { maxKeys: 4 }), junk);
+const lists = fc.oneof(
+  fc.dictionary(name, fc.oneof(fc.array(value, { maxLength: 3 }), junk), { maxKeys: 4 }),
+  junk,
+);
 const body = fc.oneof(
   fc.json(),
   text,
-  fc.constantFrom('{"name":"a"}', '{"name":"a"', '{"name":"a","size":1e999}', '{"__proto__":{"polluted":1},"name":"a"}', "[1]"),
+  fc.constantFrom(
+    '{"name":"a"}',
+    '{"name":"a"',
+    '{"name":"a","size":1e999}',
+    '{"__proto__":{"polluted":1},"name":"a"}',
+    "[1]",
+  ),
   junk,
 );
 const isBase64Encoded = fc.oneof(fc.boolean(), junk);
@@ -92,14 +117,21 @@ const isBase64Encoded = fc.oneof(fc.boolean(), junk);
 const httpApi = fc.record({
   version: fc.constant("2.0"),
   rawPath: fc.oneof(path, junk),
-  rawQueryString: fc.oneof(text, fc.constantFrom("a=1&a=2", "__proto__=1", "a=%ff", "=".repeat(99)), junk),
+  rawQueryString: fc.oneof(
+    text,
+    fc.constantFrom("a=1&a=2", "__proto__=1", "a=%ff", "=".repeat(99)),
+    junk,
+  ),
   headers: dictionary,
   cookies: fc.oneof(fc.array(value, { maxLength: 3 }), junk),
   requestContext: fc.record({
     http: fc.record({ method, sourceIp: text }),
     stage: fc.oneof(fc.constantFrom("$default", "things"), junk),
     authorizer: junk,
-    domainName: fc.oneof(fc.constantFrom("a.lambda-url.eu-west-1.on.aws", "offlineContext_domainName"), junk),
+    domainName: fc.oneof(
+      fc.constantFrom("a.lambda-url.eu-west-1.on.aws", "offlineContext_domainName"),
+      junk,
+    ),
   }),
   body,
   isBase64Encoded,
@@ -128,9 +160,16 @@ test.each([
   async (_shape, events) => {
     await fc.assert(
       fc.asyncProperty(events, async (event) => {
-        const { statusCode, headers = {}, multiValueHeaders = {}, body: answered = "" } = await call(event);
+        const {
+          statusCode,
+          headers = {},
+          multiValueHeaders = {},
+          body: answered = "",
+        } = await call(event);
         const isHead = JSON.stringify(event).includes('"HEAD"');
-        expect(answered === "" && isHead ? undefined : wrongWith(statusCode, answered)).toBeUndefined();
+        expect(
+          answered === "" && isHead ? undefined : wrongWith(statusCode, answered),
+        ).toBeUndefined();
         expect(headers["x-request-id"] ?? multiValueHeaders["x-request-id"]).toBeDefined();
         expect("polluted" in {}).toBe(false);
       }),

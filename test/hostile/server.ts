@@ -6,7 +6,10 @@ const hostile = defineFeature("hostile", (r) => {
     route: "POST /things",
     access: access.everyone,
     input: z.object({ name: z.string().max(100), size: z.number().optional() }).loose(),
-    handler: async (_ctx, input) => ({ names: Object.keys(input).length, polluted: "polluted" in {} }),
+    handler: async (_ctx, input) => ({
+      names: Object.keys(input).length,
+      polluted: "polluted" in {},
+    }),
   });
   r.query("thing.show", {
     route: "GET /things/:id",
@@ -20,7 +23,11 @@ const hostile = defineFeature("hostile", (r) => {
     body: "form",
     handler: async (_ctx, input) => ({ input }),
   });
-  r.query("secret.show", { route: "GET /secrets", access: access.authenticated, handler: async () => ({ secret: true }) });
+  r.query("secret.show", {
+    route: "GET /secrets",
+    access: access.authenticated,
+    handler: async () => ({ secret: true }),
+  });
 });
 
 /** A server whose handlers fail for no input that they accept: what is a 500 here is a defect of the way to them. */
@@ -33,7 +40,9 @@ export function wrongWith(status: number, body: string): string | undefined {
   if (status < 400) return undefined;
   try {
     const { error, message, requestId } = JSON.parse(body) as Record<string, unknown>;
-    return [error, message, requestId].every((member) => typeof member === "string" && member !== "")
+    return [error, message, requestId].every(
+      (member) => typeof member === "string" && member !== "",
+    )
       ? undefined
       : `no uniform body: ${body}`;
   } catch {

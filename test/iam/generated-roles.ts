@@ -24,7 +24,10 @@ export function describeGeneratedRoles(recorded: Recorded): void {
     ["", undefined],
     [", of a server that is isolated,", {}],
   ])("the generated role%s", (_, isolation) => {
-    const roles = { one: generatedRoles(recorded, "one", isolation), each: generatedRoles(recorded, "each", isolation) };
+    const roles = {
+      one: generatedRoles(recorded, "one", isolation),
+      each: generatedRoles(recorded, "each", isolation),
+    };
     let simulate: Simulator;
     beforeAll(async () => {
       simulate = await loadSimulator();
@@ -66,13 +69,14 @@ export function describeGeneratedRoles(recorded: Recorded): void {
           const requests = requestsOf(call, () => ({ partitionKey: "pk" }));
           // A transaction has one set of credentials: those of the tenant, where a row of theirs is in it.
           const isTenants =
-            isolation !== undefined && requests.some(({ resource }) => resource === `${tablesArn}${prefix}-files`);
+            isolation !== undefined &&
+            requests.some(({ resource }) => resource === `${tablesArn}${prefix}-files`);
           const identity = roles[shape](`${id}${isTenants ? "TenantRole" : "Role"}`);
           const isAllowed = async (tenant: string) => {
             const by = { arn: assumedRole, tags: isTenants ? { tenant } : {} };
-            return (await Promise.all(requests.map((request) => simulate(request, by, { identity })))).every(
-              (allowed) => allowed,
-            );
+            return (
+              await Promise.all(requests.map((request) => simulate(request, by, { identity })))
+            ).every((allowed) => allowed);
           };
           expect([call, await isAllowed("acme")]).toEqual([call, true]);
           if (isTenants) expect([call, await isAllowed("globex")]).toEqual([call, false]);
@@ -80,24 +84,35 @@ export function describeGeneratedRoles(recorded: Recorded): void {
       },
     );
 
-    test.each(functions)("of %s in shape %s scans nothing, and writes no table where it answers queries", async (id, shape) => {
-      const isQuery = /List|Show|Quota|DownloadUrl/.test(id);
-      const denied = ["Scan", "PartiQLSelect", ...(isQuery ? ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"] : [])];
-      for (const role of [`${id}Role`, `${id}TenantRole`]) {
-        for (const table of ["config", "once", "outbox", "files"]) {
-          for (const operation of denied) {
-            const context = { "dynamodb:LeadingKeys": ["acme/files"] };
-            const request = { action: `dynamodb:${operation}`, resource: `${tablesArn}${prefix}-${table}`, context };
-            const by = { arn: assumedRole, tags: { tenant: "acme" } };
-            expect([role, request, await simulate(request, by, { identity: roles[shape](role) })]).toEqual([
-              role,
-              request,
-              false,
-            ]);
+    test.each(functions)(
+      "of %s in shape %s scans nothing, and writes no table where it answers queries",
+      async (id, shape) => {
+        const isQuery = /List|Show|Quota|DownloadUrl/.test(id);
+        const denied = [
+          "Scan",
+          "PartiQLSelect",
+          ...(isQuery ? ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"] : []),
+        ];
+        for (const role of [`${id}Role`, `${id}TenantRole`]) {
+          for (const table of ["config", "once", "outbox", "files"]) {
+            for (const operation of denied) {
+              const context = { "dynamodb:LeadingKeys": ["acme/files"] };
+              const request = {
+                action: `dynamodb:${operation}`,
+                resource: `${tablesArn}${prefix}-${table}`,
+                context,
+              };
+              const by = { arn: assumedRole, tags: { tenant: "acme" } };
+              expect([
+                role,
+                request,
+                await simulate(request, by, { identity: roles[shape](role) }),
+              ]).toEqual([role, request, false]);
+            }
           }
         }
-      }
-    });
+      },
+    );
   });
 }
 
@@ -110,8 +125,14 @@ function generatedRoles(
   isolation: object | undefined,
 ): (id: string) => Policy {
   const { options, ...declared } = serverInternals(sample);
-  const given = { ssm: { path: `${parameters}/config` }, keyRing: { parameter: `${parameters}/key-ring` } };
-  const server = { ...declared, options: { ...options, ...given, ...(isolation === undefined ? {} : { isolation }) } };
+  const given = {
+    ssm: { path: `${parameters}/config` },
+    keyRing: { parameter: `${parameters}/key-ring` },
+  };
+  const server = {
+    ...declared,
+    options: { ...options, ...given, ...(isolation === undefined ? {} : { isolation }) },
+  };
   const template = serverTemplate(server, { stage: "dev", shape }).Resources as Resources; // safe: a template has these
   return (id) => roleOf(id, template, prefix).allows;
 }

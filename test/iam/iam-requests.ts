@@ -25,7 +25,9 @@ export function iamRequests(operation: string, input: Fields, keysOf: KeysOf): I
   const { RequestItems: requests, TransactItems: items, TableName: name } = input;
   if (operation === "BatchGetItem" || operation === "BatchWriteItem") {
     return Object.entries(fieldsOf(requests)).map(([table, given]) => {
-      const keys = Array.isArray(given) ? given.map(writtenKey) : (fieldsOf(given)["Keys"] as readonly unknown[]); // safe: as the command has it
+      const keys = Array.isArray(given)
+        ? given.map(writtenKey)
+        : (fieldsOf(given)["Keys"] as readonly unknown[]); // safe: as the command has it
       return requestOf(
         operation,
         table,
@@ -38,19 +40,31 @@ export function iamRequests(operation: string, input: Fields, keysOf: KeysOf): I
     return (items as readonly unknown[]).flatMap((item) =>
       Object.entries(fieldsOf(item)).map(([kind, action]) => {
         const { TableName, Item, Key } = fieldsOf(action);
-        const enclosed = kind === "ConditionCheck" ? {} : { "dynamodb:EnclosingOperation": operation };
+        const enclosed =
+          kind === "ConditionCheck" ? {} : { "dynamodb:EnclosingOperation": operation };
         const table = String(TableName);
-        return requestOf(`${kind}Item`, table, enclosed, [keyOf(Item ?? Key, keysOf(nameOf(table)).partitionKey)]);
+        return requestOf(`${kind}Item`, table, enclosed, [
+          keyOf(Item ?? Key, keysOf(nameOf(table)).partitionKey),
+        ]);
       }),
     );
   }
   const table = String(name);
   if (operation === "Query") return [queryRequest(table, input, keysOf(nameOf(table)))];
-  if (operation === "Scan") return [requestOf(operation, tableAndIndex(table, input), {}, undefined)];
-  return [requestOf(operation, table, {}, [keyOf(input["Item"] ?? input["Key"], keysOf(nameOf(table)).partitionKey)])];
+  if (operation === "Scan")
+    return [requestOf(operation, tableAndIndex(table, input), {}, undefined)];
+  return [
+    requestOf(operation, table, {}, [
+      keyOf(input["Item"] ?? input["Key"], keysOf(nameOf(table)).partitionKey),
+    ]),
+  ];
 }
 
-function queryRequest(table: string, input: Fields, { partitionKey, indexes = {} }: TableKeys): IamRequest {
+function queryRequest(
+  table: string,
+  input: Fields,
+  { partitionKey, indexes = {} }: TableKeys,
+): IamRequest {
   const {
     IndexName: index,
     KeyConditionExpression: text,
@@ -59,7 +73,9 @@ function queryRequest(table: string, input: Fields, { partitionKey, indexes = {}
   } = input;
   const wanted = index === undefined ? partitionKey : indexes[String(index)];
   const conditions = [...String(text).matchAll(/([#\w]+)\s*=\s*(:\w+)/g)];
-  const found = conditions.find(([, name = ""]) => (name.startsWith("#") ? fieldsOf(names)[name] : name) === wanted);
+  const found = conditions.find(
+    ([, name = ""]) => (name.startsWith("#") ? fieldsOf(names)[name] : name) === wanted,
+  );
   const key = keyOf({ key: fieldsOf(values)[found?.[2] ?? ""] }, "key");
   return requestOf("Query", tableAndIndex(table, input), {}, [key]);
 }

@@ -7,7 +7,8 @@ export interface RecordedCall {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-const arn = (service: string, resource: string) => `arn:aws:${service}:eu-west-1:${account}:${resource}`;
+const arn = (service: string, resource: string) =>
+  `arn:aws:${service}:eu-west-1:${account}:${resource}`;
 const lastOf = (path: unknown) => String(path).slice(String(path).lastIndexOf("/") + 1);
 
 /** What IAM is asked for a call. @throws Error for a service that nobody knows here. */
@@ -25,8 +26,8 @@ export function requestsOf({ target, input }: RecordedCall, keysOf: KeysOf): Iam
       return one("ssm", `parameter${String(input["Path"] ?? input["Name"])}`);
     case "AWSEvents":
       // Safe: as the command has it.
-      return (input["Entries"] as readonly { readonly EventBusName: string }[]).flatMap(({ EventBusName: bus }) =>
-        one("events", `event-bus/${bus}`),
+      return (input["Entries"] as readonly { readonly EventBusName: string }[]).flatMap(
+        ({ EventBusName: bus }) => one("events", `event-bus/${bus}`),
       );
     default:
       throw new Error(`nobody knows what ${target} needs`);

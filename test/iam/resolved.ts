@@ -15,20 +15,31 @@ export function resolved(value: unknown, resources: Resources, prefix: string): 
     return value.map((one) => resolved(one, resources, prefix)).filter((one) => one !== noValue);
   }
   if (typeof value !== "object" || value === null) return value;
-  const { Ref, "Fn::GetAtt": attribute, "Fn::Sub": text, "Fn::If": choice } = value as Readonly<Record<string, unknown>>; // safe: looked at
+  const {
+    Ref,
+    "Fn::GetAtt": attribute,
+    "Fn::Sub": text,
+    "Fn::If": choice,
+  } = value as Readonly<Record<string, unknown>>; // safe: looked at
   const nameOf = (id: string) => {
     const { Properties = {} } = resources[id] ?? {};
-    const name = Properties["TableName"] ?? Properties["QueueName"] ?? Properties["Name"] ?? Properties["LogGroupName"];
+    const name =
+      Properties["TableName"] ??
+      Properties["QueueName"] ??
+      Properties["Name"] ??
+      Properties["LogGroupName"];
     return name === undefined ? id : String(resolved(name, resources, prefix));
   };
   const reference = (id: string): unknown => pseudo(prefix)[id] ?? nameOf(id);
   const arnOf = (id: string) => {
     const make = arns[resources[id]?.Type ?? ""];
-    if (make === undefined) throw new Error(`${id} has a type that nobody knows the ARN of: ${resources[id]?.Type}`);
+    if (make === undefined)
+      throw new Error(`${id} has a type that nobody knows the ARN of: ${resources[id]?.Type}`);
     return make(nameOf(id));
   };
   if (Ref !== undefined) return reference(String(Ref));
-  if (Array.isArray(attribute)) return attribute[1] === "Arn" ? arnOf(String(attribute[0])) : `${attribute[0]}.${attribute[1]}`;
+  if (Array.isArray(attribute))
+    return attribute[1] === "Arn" ? arnOf(String(attribute[0])) : `${attribute[0]}.${attribute[1]}`;
   if (Array.isArray(choice)) return resolved(choice[2], resources, prefix);
   if (text !== undefined) {
     const [template, own = {}] = Array.isArray(text) ? text : [text];
@@ -38,7 +49,9 @@ export function resolved(value: unknown, resources: Resources, prefix: string): 
       return name.endsWith(".Arn") ? arnOf(name.slice(0, -4)) : String(reference(name));
     });
   }
-  const members = Object.entries(value).map(([name, member]) => [name, resolved(member, resources, prefix)] as const);
+  const members = Object.entries(value).map(
+    ([name, member]) => [name, resolved(member, resources, prefix)] as const,
+  );
   return Object.fromEntries(members.filter(([, member]) => member !== noValue));
 }
 
@@ -52,7 +65,8 @@ const pseudo = (prefix: string): Readonly<Record<string, unknown>> => ({
   NamePrefix: prefix,
 });
 
-const inRegion = (service: string, kind: string) => (name: string) => `arn:aws:${service}:eu-west-1:${account}:${kind}${name}`;
+const inRegion = (service: string, kind: string) => (name: string) =>
+  `arn:aws:${service}:eu-west-1:${account}:${kind}${name}`;
 const arns: Readonly<Record<string, (name: string) => string>> = {
   "AWS::DynamoDB::Table": (name) => `${tablesArn}${name}`,
   "AWS::IAM::Role": (name) => `arn:aws:iam::${account}:role/${name}`,
@@ -62,10 +76,18 @@ const arns: Readonly<Record<string, (name: string) => string>> = {
 };
 
 /** The policies of a role: what it allows, and whom it trusts. */
-export function roleOf(id: string, resources: Resources, prefix: string): { readonly allows: Policy; readonly trusts: Policy } {
+export function roleOf(
+  id: string,
+  resources: Resources,
+  prefix: string,
+): { readonly allows: Policy; readonly trusts: Policy } {
   const { Policies = [], AssumeRolePolicyDocument } = resources[id]?.Properties ?? {};
-  const documents = (Policies as readonly { readonly PolicyDocument: Policy }[]).map(({ PolicyDocument }) => PolicyDocument);
-  const Statement = documents.flatMap((document) => resolved(document.Statement, resources, prefix) as Policy["Statement"]);
+  const documents = (Policies as readonly { readonly PolicyDocument: Policy }[]).map(
+    ({ PolicyDocument }) => PolicyDocument,
+  );
+  const Statement = documents.flatMap(
+    (document) => resolved(document.Statement, resources, prefix) as Policy["Statement"],
+  );
   return {
     allows: { Version: "2012-10-17", Statement },
     trusts: resolved(AssumeRolePolicyDocument, resources, prefix) as Policy, // safe, all three: roles are made of them

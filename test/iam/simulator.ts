@@ -30,19 +30,34 @@ interface Simulate {
   runSimulation(
     simulation: object,
     options: object,
-  ): Promise<{ readonly resultType: string; readonly errors?: { readonly message: string }; readonly overallResult?: string }>;
+  ): Promise<{
+    readonly resultType: string;
+    readonly errors?: { readonly message: string };
+    readonly overallResult?: string;
+  }>;
 }
 
 /** Loads the simulator, a package of its own, which is installed first. */
 export async function loadSimulator(): Promise<Simulator> {
   // Safe: so it is declared in scripts/install.mjs, which has no types.
-  const { installPackage } = (await import(pathToFileURL(join(root, "scripts/install.mjs")).href)) as {
+  const { installPackage } = (await import(
+    pathToFileURL(join(root, "scripts/install.mjs")).href
+  )) as {
     installPackage(folder: string, say: (line: string) => void): void;
   };
   installPackage("test/iam", (line) => console.log(`iam: ${line}`));
-  const module = join(import.meta.dirname, "node_modules/@cloud-copilot/iam-simulate/dist/esm/index.js");
-  const { runSimulation } = (await import(/* @vite-ignore */ pathToFileURL(module).href)) as Simulate; // safe: its own type, in so far as it is used
-  return async ({ action, resource, context }, { arn, tags = {} }, { identity, resource: resourcePolicy }) => {
+  const module = join(
+    import.meta.dirname,
+    "node_modules/@cloud-copilot/iam-simulate/dist/esm/index.js",
+  );
+  const { runSimulation } = (await import(
+    /* @vite-ignore */ pathToFileURL(module).href
+  )) as Simulate; // safe: its own type, in so far as it is used
+  return async (
+    { action, resource, context },
+    { arn, tags = {} },
+    { identity, resource: resourcePolicy },
+  ) => {
     const tagged = Object.entries(tags).map(([name, value]) => [`aws:PrincipalTag/${name}`, value]);
     const result = await runSimulation(
       {
@@ -59,7 +74,8 @@ export async function loadSimulator(): Promise<Simulator> {
       },
       {},
     );
-    if (result.errors !== undefined) throw new Error(`${action} on ${resource}: ${JSON.stringify(result.errors)}`);
+    if (result.errors !== undefined)
+      throw new Error(`${action} on ${resource}: ${JSON.stringify(result.errors)}`);
     return result.overallResult === "Allowed";
   };
 }

@@ -2,7 +2,17 @@ import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
-import { allOf, dockerIgnore, execForm, type Instruction, last, readStages, root, type Stage, words } from "./dockerfile.ts";
+import {
+  allOf,
+  dockerIgnore,
+  execForm,
+  type Instruction,
+  last,
+  readStages,
+  root,
+  type Stage,
+  words,
+} from "./dockerfile.ts";
 
 const run = promisify(execFile);
 
@@ -36,7 +46,10 @@ export async function buildImage(into: string): Promise<Image> {
   };
 }
 
-async function buildStage({ name, base, inherited, instructions }: Stage, into: string): Promise<void> {
+async function buildStage(
+  { name, base, inherited, instructions }: Stage,
+  into: string,
+): Promise<void> {
   const files = join(into, name);
   mkdirSync(files, { recursive: true });
   if (existsSync(join(into, base))) cpSync(join(into, base), files, { recursive: true });
@@ -54,7 +67,9 @@ function copy({ text, flags }: Instruction, directory: string, files: string, in
   const from = flags["from"];
   const paths = words(text);
   const destination = paths.pop() ?? "";
-  const target = destination.startsWith("/") ? join(files, destination) : resolve(directory, destination);
+  const target = destination.startsWith("/")
+    ? join(files, destination)
+    : resolve(directory, destination);
   const isDirectory = destination.endsWith("/") || paths.length > 1;
   const ignores = dockerIgnore();
   for (const path of paths) {
@@ -81,14 +96,24 @@ function copyFile(source: string, target: string): void {
 }
 
 /** Runs a command as a build does, which knows nothing of the npm and the vitest that this one runs in. */
-async function runCommand(command: string, cwd: string, env: Readonly<Record<string, string>>): Promise<void> {
+async function runCommand(
+  command: string,
+  cwd: string,
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(NODE_(ENV|OPTIONS)$|VITEST|npm_(?!config_)|npm_config_local_)/.test(name),
   );
-  const options = { cwd, env: { ...Object.fromEntries(kept), ...env, npm_config_prefer_offline: "true" }, maxBuffer: 2 ** 24 };
-  await run("sh", ["-c", command], options).catch((error: Error & { stdout: string; stderr: string }) => {
-    throw new Error(`RUN ${command} failed: ${error.stdout}${error.stderr}`, { cause: error });
-  });
+  const options = {
+    cwd,
+    env: { ...Object.fromEntries(kept), ...env, npm_config_prefer_offline: "true" },
+    maxBuffer: 2 ** 24,
+  };
+  await run("sh", ["-c", command], options).catch(
+    (error: Error & { stdout: string; stderr: string }) => {
+      throw new Error(`RUN ${command} failed: ${error.stdout}${error.stderr}`, { cause: error });
+    },
+  );
 }
 
 function envOf(instructions: readonly Instruction[]): Record<string, string> {

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 // Safe: it is what that file exports.
-const { makeCompileCache } = (await import(new URL("../../scripts/compile-cache.mjs", import.meta.url).href)) as {
+const { makeCompileCache } = (await import(
+  new URL("../../scripts/compile-cache.mjs", import.meta.url).href
+)) as {
   makeCompileCache(options: object): void;
 };
 
@@ -13,7 +15,10 @@ let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "keelson-compile-cache-"));
   mkdirSync(join(folder, "dist"));
-  const functions = Array.from({ length: 200 }, (_, index) => `export const f${index} = (a) => a * ${index};\n`);
+  const functions = Array.from(
+    { length: 200 },
+    (_, index) => `export const f${index} = (a) => a * ${index};\n`,
+  );
   writeFileSync(join(folder, "dist", "lambda.mjs"), functions.join(""));
 });
 afterEach(() => rmSync(folder, { recursive: true }));
@@ -22,23 +27,39 @@ const user = String(process.getuid?.() ?? 0);
 const make = (options: object) => {
   const said: string[] = [];
   const directory = join(folder, "dist");
-  const given = { directory, node: process.execPath, architecture: process.arch, user, say: (line: string) => said.push(line) };
+  const given = {
+    directory,
+    node: process.execPath,
+    architecture: process.arch,
+    user,
+    say: (line: string) => said.push(line),
+  };
   makeCompileCache({ ...given, ...options });
   return said;
 };
 
 /** Runs a bundle as Lambda does, and gives what Node says of its cache. */
 function run(directory: string, cache = join(directory, "compile-cache")) {
-  const env = { NODE_COMPILE_CACHE: cache, NODE_COMPILE_CACHE_PORTABLE: "1", NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
-  const { status, stderr } = spawnSync(process.execPath, ["--expose-gc", join(directory, "lambda.mjs")], {
-    env,
-    encoding: "utf8",
-  });
+  const env = {
+    NODE_COMPILE_CACHE: cache,
+    NODE_COMPILE_CACHE_PORTABLE: "1",
+    NODE_DEBUG_NATIVE: "COMPILE_CACHE",
+  };
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ["--expose-gc", join(directory, "lambda.mjs")],
+    {
+      env,
+      encoding: "utf8",
+    },
+  );
   return { status, isTaken: /lambda\.mjs was accepted/.test(stderr) };
 }
 
 test("the cache of a bundle is taken where the bundle is deployed", () => {
-  expect(make({})).toEqual([`compile cache of Node ${process.version} for ${process.arch} and user ${user}`]);
+  expect(make({})).toEqual([
+    `compile cache of Node ${process.version} for ${process.arch} and user ${user}`,
+  ]);
   renameSync(join(folder, "dist"), join(folder, "task"));
   expect(run(join(folder, "task"))).toEqual({ status: 0, isTaken: true });
 });
@@ -47,11 +68,16 @@ test("another user's is not taken, nor is one that cannot be, and the function r
   make({ user: "4242" });
   expect(readdirSync(join(folder, "dist", "compile-cache"))[0]).toMatch(/-4242$/);
   expect(run(join(folder, "dist"))).toEqual({ status: 0, isTaken: false });
-  expect(run(join(folder, "dist"), join(process.execPath, "none"))).toEqual({ status: 0, isTaken: false });
+  expect(run(join(folder, "dist"), join(process.execPath, "none"))).toEqual({
+    status: 0,
+    isTaken: false,
+  });
 });
 
 test("the Node of another architecture, and a program that is none, are refused with what to do", () => {
   const other = process.arch === "arm64" ? "x64" : "arm64";
-  expect(() => make({ architecture: other })).toThrow(`for ${other}: pass the Node of their runtime`);
+  expect(() => make({ architecture: other })).toThrow(
+    `for ${other}: pass the Node of their runtime`,
+  );
   expect(() => make({ node: join(folder, "none") })).toThrow("does not load the bundle here");
 });

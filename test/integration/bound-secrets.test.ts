@@ -1,6 +1,13 @@
 import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { GetCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
-import { access, buildServer, createTenantConfig, defineFeature, resetConfig, setConfig } from "keelson";
+import {
+  access,
+  buildServer,
+  createTenantConfig,
+  defineFeature,
+  resetConfig,
+  setConfig,
+} from "keelson";
 import { rotateConfigKeys, undoConfig } from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
@@ -46,7 +53,11 @@ afterEach(async () => {
 });
 
 const serverOf = (bindVersion: boolean) =>
-  buildServer({ features: [vault], keyRing: { parameter, bindVersion }, cache: { ttlMs: 0, maxStaleMs: 0 } });
+  buildServer({
+    features: [vault],
+    keyRing: { parameter, bindVersion },
+    cache: { ttlMs: 0, maxStaleMs: 0 },
+  });
 
 /** Starts a server that binds. */
 async function start(): Promise<void> {
@@ -65,19 +76,34 @@ function startPlain(): Process {
   closing.push(runtime.close);
   return {
     ctx: async ({ id, tenantId, roles = [] }) =>
-      runInScope(runtime, { headers: { "x-request-id": "r" }, signal: undefined }, async (scope) => {
-        scope.handler = "h";
-        scope.user = { id, tenantId, roles: [...roles] };
-        return createContext(scope, await runtime.adapters(), {});
-      }),
+      runInScope(
+        runtime,
+        { headers: { "x-request-id": "r" }, signal: undefined },
+        async (scope) => {
+          scope.handler = "h";
+          scope.user = { id, tenantId, roles: [...roles] };
+          return createContext(scope, await runtime.adapters(), {});
+        },
+      ),
   };
 }
 const plainLines: string[] = [];
 
 async function activate(key: keyof typeof keys): Promise<void> {
   const credentials = { accessKeyId: "embedded", secretAccessKey: "embedded" };
-  const ssm = new SSMClient({ endpoint: String(app.env["AWS_ENDPOINT_URL"]), region: "us-east-1", credentials });
-  await ssm.send(new PutParameterCommand({ Name: parameter, Value: ring(key), Type: "SecureString", Overwrite: true }));
+  const ssm = new SSMClient({
+    endpoint: String(app.env["AWS_ENDPOINT_URL"]),
+    region: "us-east-1",
+    credentials,
+  });
+  await ssm.send(
+    new PutParameterCommand({
+      Name: parameter,
+      Value: ring(key),
+      Type: "SecureString",
+      Overwrite: true,
+    }),
+  );
   ssm.destroy();
   app.clock.advance(10_000);
 }
@@ -94,7 +120,11 @@ async function use(process: Process): Promise<unknown> {
 async function stored(): Promise<Record<string, unknown>> {
   const { db } = await app.ctx(operator);
   const { Item = {} } = await db.send(
-    new GetCommand({ TableName: "keelson-config", Key: { pk: "config#tenant#acme", sk: token.id }, ConsistentRead: true }),
+    new GetCommand({
+      TableName: "keelson-config",
+      Key: { pk: "config#tenant#acme", sk: token.id },
+      ConsistentRead: true,
+    }),
   );
   return Item;
 }
@@ -102,8 +132,12 @@ async function stored(): Promise<Record<string, unknown>> {
 /** How the secrets are sealed. */
 async function forms(): Promise<unknown[]> {
   const { db } = await app.ctx(operator);
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-config", ConsistentRead: true }));
-  const values = Items.flatMap(({ value }) => (typeof value === "object" ? [value as Record<string, unknown>] : []));
+  const { Items = [] } = await db.send(
+    new ScanCommand({ TableName: "keelson-config", ConsistentRead: true }),
+  );
+  const values = Items.flatMap(({ value }) =>
+    typeof value === "object" ? [value as Record<string, unknown>] : [],
+  );
   return values.map(({ sealed, bound, key }) => [sealed, bound, key]);
 }
 
@@ -120,7 +154,12 @@ test("an older value of the same row that somebody puts back does not open: the 
   expect((await app.fetch("/use", { as: ann })).status).toBe(503);
   expect(await (await app.fetch(path, { as: ann })).json()).toMatchObject({
     levels: [
-      { source: "tenant-row", active: true, version: 2, note: expect.stringContaining("bound to the version of its row: 2") },
+      {
+        source: "tenant-row",
+        active: true,
+        version: 2,
+        note: expect.stringContaining("bound to the version of its row: 2"),
+      },
       {},
       {},
       {},
@@ -155,11 +194,23 @@ test("servers with the option and without it read each other's values, and write
   await start();
   const plain = startPlain();
   await put(plain, "plain");
-  expect([await use(plain), await use(app), await forms()]).toEqual(["plain", "plain", [[1, undefined, "k1"]]]);
+  expect([await use(plain), await use(app), await forms()]).toEqual([
+    "plain",
+    "plain",
+    [[1, undefined, "k1"]],
+  ]);
   await put(app, "bound");
-  expect([await use(plain), await use(app), await forms()]).toEqual(["bound", "bound", [[1, "version", "k1"]]]);
+  expect([await use(plain), await use(app), await forms()]).toEqual([
+    "bound",
+    "bound",
+    [[1, "version", "k1"]],
+  ]);
   await put(plain, "plain again");
-  expect([await use(plain), await use(app), await forms()]).toEqual(["plain again", "plain again", [[1, undefined, "k1"]]]);
+  expect([await use(plain), await use(app), await forms()]).toEqual([
+    "plain again",
+    "plain again",
+    [[1, undefined, "k1"]],
+  ]);
 });
 
 test("one run of a rotation binds all rows, those of the active key too, under the versions that they have", async () => {
@@ -168,7 +219,11 @@ test("one run of a rotation binds all rows, those of the active key too, under t
   await put(plain, "one");
   await put(plain, "two");
   await setConfig(await plain.ctx(ann), other, "other");
-  expect(await rotateConfigKeys(await plain.ctx(operator))).toMatchObject({ resealed: 0, overtaken: 0, locked: 0 });
+  expect(await rotateConfigKeys(await plain.ctx(operator))).toMatchObject({
+    resealed: 0,
+    overtaken: 0,
+    locked: 0,
+  });
 
   expect(await rotateConfigKeys(await app.ctx(operator))).toMatchObject({
     activeKey: "k1",
@@ -181,11 +236,19 @@ test("one run of a rotation binds all rows, those of the active key too, under t
     [1, "version", "k1"],
   ]);
   expect(await rotateConfigKeys(await app.ctx(operator))).toMatchObject({ resealed: 0 });
-  expect([await use(plain), await use(app), (await stored())["version"]]).toEqual(["two", "two", 2]);
+  expect([await use(plain), await use(app), (await stored())["version"]]).toEqual([
+    "two",
+    "two",
+    2,
+  ]);
 
   // Who does not bind changes the key, and leaves the binding.
   await activate("k2");
-  expect(await rotateConfigKeys(await plain.ctx(operator))).toMatchObject({ activeKey: "k2", resealed: 2, locked: 0 });
+  expect(await rotateConfigKeys(await plain.ctx(operator))).toMatchObject({
+    activeKey: "k2",
+    resealed: 2,
+    locked: 0,
+  });
   expect(await forms()).toEqual([
     [1, "version", "k2"],
     [1, "version", "k2"],
@@ -199,7 +262,9 @@ test("a value that is not bound is read, and logged once a version, where the se
   await put(plain, "old form");
   const { value: older } = await stored();
   expect([await use(app), await use(app)]).toEqual(["old form", "old form"]);
-  expect(unbound()).toMatchObject([{ level: "warn", key: token.id, source: "tenant-row", tenantId: "acme" }]);
+  expect(unbound()).toMatchObject([
+    { level: "warn", key: token.id, source: "tenant-row", tenantId: "acme" },
+  ]);
 
   await put(app, "new form");
   expect(await use(app)).toBe("new form");

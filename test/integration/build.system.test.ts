@@ -27,7 +27,13 @@ beforeEach(() => {
   cpSync(join(repository, "scripts/build.mjs"), path("scripts/build.mjs"));
   symlinkSync(join(repository, "node_modules"), path("node_modules"), "junction");
   writeFileSync(path("package.json"), JSON.stringify({ type: "module" }));
-  const compilerOptions = { target: "es2024", module: "nodenext", rootDir: "src", outDir: "dist", types: [] };
+  const compilerOptions = {
+    target: "es2024",
+    module: "nodenext",
+    rootDir: "src",
+    outDir: "dist",
+    types: [],
+  };
   writeFileSync(path("tsconfig.build.json"), JSON.stringify({ compilerOptions, include: ["src"] }));
   writeFileSync(path("src/index.ts"), 'export const inner = () => import("./inner/lazy.js");\n');
   writeFileSync(path("src/inner/lazy.ts"), "export const lazy = 1;\n");
@@ -62,7 +68,9 @@ test("builds at once all succeed, and whoever imports from dist/ meanwhile finds
       await new Promise(setImmediate);
     }`;
   writeFileSync(path("reader.mjs"), reading);
-  reader = spawn(process.execPath, [path("reader.mjs")], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  reader = spawn(process.execPath, [path("reader.mjs")], {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
   const readerEnds = codeOf(reader);
   await once(reader, "message");
   for (const round of [1, 2]) {
@@ -110,17 +118,30 @@ test("declarations that no entry point reaches are not built", async () => {
     path("src/public.ts"),
     'import { own } from "./own.js";\nexport type { Reached } from "./types.ts";\nexport const sum: number = own;\n',
   );
-  const compilerOptions = { target: "es2024", module: "nodenext", rootDir: "src", outDir: "dist", types: [], declaration: true };
+  const compilerOptions = {
+    target: "es2024",
+    module: "nodenext",
+    rootDir: "src",
+    outDir: "dist",
+    types: [],
+    declaration: true,
+  };
   const extensions = { allowImportingTsExtensions: true, rewriteRelativeImportExtensions: true };
   writeFileSync(
     path("tsconfig.build.json"),
     JSON.stringify({ compilerOptions: { ...compilerOptions, ...extensions }, include: ["src"] }),
   );
-  const exports = { ".": { types: "./dist/public.d.ts", default: "./dist/public.js" }, "./package.json": "./package.json" };
+  const exports = {
+    ".": { types: "./dist/public.d.ts", default: "./dist/public.js" },
+    "./package.json": "./package.json",
+  };
   writeFileSync(path("package.json"), JSON.stringify({ type: "module", exports }));
 
   expect(await codeOf(build())).toBe(0);
-  expect(readdirSync(path("dist")).filter((name) => name.endsWith(".d.ts"))).toEqual(["public.d.ts", "types.d.ts"]);
+  expect(readdirSync(path("dist")).filter((name) => name.endsWith(".d.ts"))).toEqual([
+    "public.d.ts",
+    "types.d.ts",
+  ]);
   expect(existsSync(path("dist/own.js"))).toBe(true);
 });
 
@@ -131,7 +152,10 @@ test("a module of types alone has no code, unless other code asks for it", async
   const index =
     'import type { One } from "./types.js";\nexport * from "./inner/named.js";\nexport const one: One = { one: 1 };\n';
   writeFileSync(path("src/index.ts"), index);
-  writeFileSync(path("package.json"), JSON.stringify({ type: "module", exports: { "./entry": { default: "./dist/entry.js" } } }));
+  writeFileSync(
+    path("package.json"),
+    JSON.stringify({ type: "module", exports: { "./entry": { default: "./dist/entry.js" } } }),
+  );
 
   expect(await codeOf(build())).toBe(0);
 

@@ -42,12 +42,21 @@ describe("the sample's chain: a file, its scan, and the message about it", () =>
       }),
     ]);
     expect(app.deliveries).toEqual([
-      expect.objectContaining({ channel: "log", message: { text: "the file was scanned", file: id }, tenantId: "acme" }),
+      expect.objectContaining({
+        channel: "log",
+        message: { text: "the file was scanned", file: id },
+        tenantId: "acme",
+      }),
     ]);
     const lines = app.logs.filter(
-      ({ handler }) => typeof handler === "string" && /enqueue-scan|file\.scan|delivery/.test(handler),
+      ({ handler }) =>
+        typeof handler === "string" && /enqueue-scan|file\.scan|delivery/.test(handler),
     );
     expect(lines.length).toBeGreaterThan(5);
-    expect(lines.every(({ origRequestId, requestId }) => origRequestId === "chain-1" && requestId === "chain-1")).toBe(true);
+    expect(
+      lines.every(
+        ({ origRequestId, requestId }) => origRequestId === "chain-1" && requestId === "chain-1",
+      ),
+    ).toBe(true);
   });
 });

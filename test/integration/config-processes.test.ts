@@ -35,7 +35,10 @@ afterAll(async () => {
 });
 
 async function send(index: number, method: string, path: string, body?: object) {
-  const token = await signToken({ secret, tenantId: "acme", userId: "ann", roles: [] }, systemClock);
+  const token = await signToken(
+    { secret, tenantId: "acme", userId: "ann", roles: [] },
+    systemClock,
+  );
   const response = await fetch(`http://127.0.0.1:${processes[index]?.port}${path}`, {
     method,
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
@@ -45,25 +48,36 @@ async function send(index: number, method: string, path: string, body?: object) 
 }
 
 test("a write in one process is seen by its own next read, and by another process that has the old value in its cache", async () => {
-  for (const index of [0, 1]) expect((await send(index, "GET", "/limit")).body).toEqual({ size: 10, secretLength: 0 });
+  for (const index of [0, 1])
+    expect((await send(index, "GET", "/limit")).body).toEqual({ size: 10, secretLength: 0 });
 
   for (const [writer, reader, size] of [
     [0, 1, 20],
     [1, 0, 30],
     [0, 1, 40],
   ] as const) {
-    expect((await send(writer, "PUT", "/config/limits:config:size", { value: size })).status).toBe(200);
+    expect((await send(writer, "PUT", "/config/limits:config:size", { value: size })).status).toBe(
+      200,
+    );
     expect((await send(writer, "GET", "/limit")).body["size"]).toBe(size);
-    await expect.poll(async () => (await send(reader, "GET", "/limit")).body["size"], { interval: ttlMs / 4 }).toBe(size);
+    await expect
+      .poll(async () => (await send(reader, "GET", "/limit")).body["size"], { interval: ttlMs / 4 })
+      .toBe(size);
     // And it stays seen: no read goes back.
-    for (let read = 0; read < 20; read++) expect((await send(reader, "GET", "/limit")).body["size"]).toBe(size);
+    for (let read = 0; read < 20; read++)
+      expect((await send(reader, "GET", "/limit")).body["size"]).toBe(size);
   }
 }, 90_000);
 
 test("a secret that one process has sealed is opened by another that shares the development secret", async () => {
-  expect((await send(0, "PUT", "/config/limits:config:secret", { value: "hunter2" })).status).toBe(200);
+  expect((await send(0, "PUT", "/config/limits:config:secret", { value: "hunter2" })).status).toBe(
+    200,
+  );
   await expect
-    .poll(async () => (await send(1, "GET", "/limit")).body["secretLength"], { interval: ttlMs / 4 })
+    .poll(async () => (await send(1, "GET", "/limit")).body["secretLength"], {
+      interval: ttlMs / 4,
+    })
     .toBe("hunter2".length);
-  for (const { logs, text } of processes) expect(JSON.stringify([logs, text()])).not.toContain("hunter2");
+  for (const { logs, text } of processes)
+    expect(JSON.stringify([logs, text()])).not.toContain("hunter2");
 }, 60_000);

@@ -17,7 +17,9 @@ afterEach(async () => {
   }
 });
 
-async function start(env: Readonly<Record<string, string | undefined>> = {}): Promise<StartedProcess> {
+async function start(
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<StartedProcess> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-container-"));
   const fixture = join(import.meta.dirname, "../fixtures/container.ts");
   const process_ = await startProcess(process.execPath, [fixture], {
@@ -85,20 +87,27 @@ test("a check that fails makes the service not ready, and says which", async () 
   const response = await get(container, "/health/ready");
 
   expect(response.status).toBe(503);
-  expect(await response.json()).toEqual({ status: "unavailable", state: "running", checks: { pool: "failing", fine: "ok" } });
+  expect(await response.json()).toEqual({
+    status: "unavailable",
+    state: "running",
+    checks: { pool: "failing", fine: "ok" },
+  });
 });
 
 test.each([
   ["1", 1],
   ["0", 0],
-])("debug lines are sampled at the rate of POWERTOOLS_LOGGER_SAMPLE_RATE: %s", async (rate, count) => {
-  const container = await start({ LOG_LEVEL: "info", POWERTOOLS_LOGGER_SAMPLE_RATE: rate });
-  expect((await get(container, "/wait/1")).status).toBe(200);
-  await logged(container, "wait.began");
-  container.child.kill("SIGTERM");
-  await container.exited;
-  expect(container.logs.filter(({ msg }) => msg === "wait.asked")).toHaveLength(count);
-});
+])(
+  "debug lines are sampled at the rate of POWERTOOLS_LOGGER_SAMPLE_RATE: %s",
+  async (rate, count) => {
+    const container = await start({ LOG_LEVEL: "info", POWERTOOLS_LOGGER_SAMPLE_RATE: rate });
+    expect((await get(container, "/wait/1")).status).toBe(200);
+    await logged(container, "wait.began");
+    container.child.kill("SIGTERM");
+    await container.exited;
+    expect(container.logs.filter(({ msg }) => msg === "wait.asked")).toHaveLength(count);
+  },
+);
 
 test("streams, cookies and bodies pass", async () => {
   const container = await start();
@@ -166,11 +175,27 @@ test("a stream that breaks in mid-response is cut off and logged", async () => {
 });
 
 test.each([
-  ["headers that are too large", `GET / HTTP/1.1\r\nhost: x\r\nlarge: ${"x".repeat(20_000)}\r\n\r\n`, 431],
+  [
+    "headers that are too large",
+    `GET / HTTP/1.1\r\nhost: x\r\nlarge: ${"x".repeat(20_000)}\r\n\r\n`,
+    431,
+  ],
   ["a request that never ends", "GET / HTTP/1.1\r\nhost: x\r\n", 408],
-  ["a body that ends early", "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\ncontent-length: 9\r\n\r\nabc", 408],
-  ["an absolute target", "GET http://example.com/health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", 200],
-  ["an absolute target without a path", "GET http://example.com HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", 404],
+  [
+    "a body that ends early",
+    "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\ncontent-length: 9\r\n\r\nabc",
+    408,
+  ],
+  [
+    "an absolute target",
+    "GET http://example.com/health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    200,
+  ],
+  [
+    "an absolute target without a path",
+    "GET http://example.com HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    404,
+  ],
 ])("%s is answered, not dropped", async (_name, text, status) => {
   const container = await start();
 
@@ -181,10 +206,13 @@ test("a client that resets its connection in mid-body leaves the server serving"
   const container = await start();
   await new Promise<void>((resolve) => {
     const socket = connect(container.port, "127.0.0.1", () => {
-      socket.write("POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\ncontent-length: 9\r\n\r\nabc", () => {
-        socket.resetAndDestroy();
-        resolve();
-      });
+      socket.write(
+        "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\ncontent-length: 9\r\n\r\nabc",
+        () => {
+          socket.resetAndDestroy();
+          resolve();
+        },
+      );
     });
   });
 
@@ -238,7 +266,9 @@ test("a port in use stops the start with exit code 1 and one sentence, which say
 });
 
 test("a secret that is too short stops the start with exit code 1 and one line, which says what to do", async () => {
-  const failure = String(await start({ KEELSON_AUTH_SECRET: "hunter2" }).catch((error: unknown) => error));
+  const failure = String(
+    await start({ KEELSON_AUTH_SECRET: "hunter2" }).catch((error: unknown) => error),
+  );
 
   // Nothing but one record: no stack of Node's.
   expect(failure).toMatch(/it exited with 1 before it started: {2}\[\{[^{}]*\}\]$/);
@@ -250,11 +280,14 @@ test("a secret that is too short stops the start with exit code 1 and one line, 
 test("parameters that are not valid stop the start with exit code 1 and are named all at once, and mended it starts", async () => {
   const directory = mkdtempSync(join(tmpdir(), "keelson-container-ssm-"));
   const env = { KEELSON_DIRECTORY: directory, SSM_PATH: "/app" };
-  const put = (Name: string) => openSsm({ directory }).call("PutParameter", { Name, Value: "1", Type: "String" });
+  const put = (Name: string) =>
+    openSsm({ directory }).call("PutParameter", { Name, Value: "1", Type: "String" });
   try {
     await put("/app/nothing/of-the-kind");
     await put("/app/nor-this");
-    await expect(start(env)).rejects.toThrow(/2 problems at boot.*\/app\/nor-this.*\/app\/nothing\/of-the-kind/);
+    await expect(start(env)).rejects.toThrow(
+      /2 problems at boot.*\/app\/nor-this.*\/app\/nothing\/of-the-kind/,
+    );
 
     for (const Name of ["/app/nothing/of-the-kind", "/app/nor-this"])
       await openSsm({ directory }).call("DeleteParameter", { Name });
@@ -274,7 +307,9 @@ function get({ port }: StartedProcess, path: string, init?: RequestInit): Promis
 }
 
 async function logged(container: StartedProcess, msg: string): Promise<void> {
-  await expect.poll(() => container.logs.map((record) => record["msg"]), { timeout: 30_000 }).toContain(msg);
+  await expect
+    .poll(() => container.logs.map((record) => record["msg"]), { timeout: 30_000 })
+    .toContain(msg);
 }
 
 function exchange({ port }: StartedProcess, text: string): Promise<string> {

@@ -9,20 +9,23 @@ test("wherever a process dies between the 1st of a month and the message about t
   let provider = new Provider();
   let [calledAgain, month] = [0, ""];
   const charge: ChargePlan = (one, key) => provider.charge(one, key);
-  const cuts = await crashEverywhere(buildServer({ features: [createBillingFeature({ charge })] }), {
-    arrange: async (app) => {
-      provider = new Provider();
-      month = await nextMonth(app);
+  const cuts = await crashEverywhere(
+    buildServer({ features: [createBillingFeature({ charge })] }),
+    {
+      arrange: async (app) => {
+        provider = new Provider();
+        month = await nextMonth(app);
+      },
+      act: (app) => app.settled(),
+      check: async (app) => {
+        expect([...provider.charges.values()]).toEqual([{ tenantId: "acme", month, cents: 4_900 }]);
+        if (provider.calls > 1) calledAgain += 1;
+        const [key] = provider.charges.keys();
+        const message = { text: "the plan was charged", charge: `charge-${key}`, month };
+        expect(app.deliveries).toEqual([expect.objectContaining({ message })]);
+      },
     },
-    act: (app) => app.settled(),
-    check: async (app) => {
-      expect([...provider.charges.values()]).toEqual([{ tenantId: "acme", month, cents: 4_900 }]);
-      if (provider.calls > 1) calledAgain += 1;
-      const [key] = provider.charges.keys();
-      const message = { text: "the plan was charged", charge: `charge-${key}`, month };
-      expect(app.deliveries).toEqual([expect.objectContaining({ message })]);
-    },
-  });
+  );
   expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
     expect.arrayContaining(["before SendMessage", "after SendMessage", "after TransactWriteItems"]),
   );

@@ -7,7 +7,11 @@ const ann = { id: "ann", tenantId: "acme" };
 
 test("Wherever a process dies between POST /files and the message about it: one file, one scan, one delivery, counted once", async () => {
   const create = (app: TestApp) =>
-    app.fetch("/files", { body: { name: "a.txt", sizeMb: 1 }, as: ann, headers: { "idempotency-key": "crash-kit" } });
+    app.fetch("/files", {
+      body: { name: "a.txt", sizeMb: 1 },
+      as: ann,
+      headers: { "idempotency-key": "crash-kit" },
+    });
   const cuts = await crashEverywhere(server, {
     act: async (app) => {
       const answer = await create(app);
@@ -30,10 +34,17 @@ test("Wherever a process dies between POST /files and the message about it: one 
         },
       ]);
       expect([app.events.length, app.jobs.length]).toEqual([1, 1]);
-      expect(app.deliveries).toEqual([expect.objectContaining({ message: { text: "the file was scanned", file: created.id } })]);
+      expect(app.deliveries).toEqual([
+        expect.objectContaining({ message: { text: "the file was scanned", file: created.id } }),
+      ]);
     },
   });
   expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
-    expect.arrayContaining(["after PutEvents", "before SendMessage", "after SendMessage", "before DeleteMessage"]),
+    expect.arrayContaining([
+      "after PutEvents",
+      "before SendMessage",
+      "after SendMessage",
+      "before DeleteMessage",
+    ]),
   );
 }, 400_000);

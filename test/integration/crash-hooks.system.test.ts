@@ -1,5 +1,12 @@
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { access, buildServer, type CommitItem, defineFeature, type PipelineContext, type Write } from "keelson";
+import {
+  access,
+  buildServer,
+  type CommitItem,
+  defineFeature,
+  type PipelineContext,
+  type Write,
+} from "keelson";
 import { crashEverywhere } from "keelson/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -65,7 +72,9 @@ function count(TableName: string, pk: string): CommitItem {
 }
 
 async function timesOf(ctx: PipelineContext, TableName: string, pk: string): Promise<unknown> {
-  const { Item } = await ctx.db.send(new GetCommand({ TableName, Key: { pk }, ConsistentRead: true }));
+  const { Item } = await ctx.db.send(
+    new GetCommand({ TableName, Key: { pk }, ConsistentRead: true }),
+  );
   return Item?.["times"];
 }
 
@@ -76,7 +85,12 @@ test.each(["commit", "return"])(
       arrange: async () => {
         [followed, heard] = [0, 0];
       },
-      act: (app) => app.fetch(`/${does}`, { body: { item: "tea" }, as: ann, headers: { "idempotency-key": "k1" } }),
+      act: (app) =>
+        app.fetch(`/${does}`, {
+          body: { item: "tea" },
+          as: ann,
+          headers: { "idempotency-key": "k1" },
+        }),
       check: async (app, answer) => {
         expect([answer.status, await answer.json()]).toEqual([200, { ordered: "tea" }]);
         await app.settled();
@@ -85,7 +99,12 @@ test.each(["commit", "return"])(
       },
     });
     expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
-      expect.arrayContaining(["before PutItem", "after PutItem", "before TransactWriteItems", "after TransactWriteItems"]),
+      expect.arrayContaining([
+        "before PutItem",
+        "after PutItem",
+        "before TransactWriteItems",
+        "after TransactWriteItems",
+      ]),
     );
   },
   120_000,

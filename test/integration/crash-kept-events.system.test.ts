@@ -26,14 +26,17 @@ const ann = { id: "ann", tenantId: "acme" };
 
 test("an event is published and kept both or neither, wherever the process dies", async () => {
   const cuts = await crashEverywhere(buildServer({ features: [book] }), {
-    act: (cut) => cut.fetch("/leaves", { body: { n: 7 }, as: ann, headers: { "idempotency-key": "k" } }),
+    act: (cut) =>
+      cut.fetch("/leaves", { body: { n: 7 }, as: ann, headers: { "idempotency-key": "k" } }),
     check: async (cut, answer) => {
       expect((answer as Response).status).toBe(200);
       await cut.settled();
       const ctx = await cut.ctx(ann);
       const kept: string[] = [];
       for await (const { eventId } of ctx.events("leaf.written")) kept.push(eventId);
-      expect(kept).toEqual(cut.events.filter(({ type }) => type === "leaf.written").map(({ eventId }) => eventId));
+      expect(kept).toEqual(
+        cut.events.filter(({ type }) => type === "leaf.written").map(({ eventId }) => eventId),
+      );
       expect(kept).toHaveLength(1);
     },
   });

@@ -11,13 +11,19 @@ interface FileItem {
 }
 
 async function filesOf(app: TestApp): Promise<FileItem[]> {
-  const { items } = (await (await app.fetch("/files", { as: ann })).json()) as { items: FileItem[] };
+  const { items } = (await (await app.fetch("/files", { as: ann })).json()) as {
+    items: FileItem[];
+  };
   return items;
 }
 
-async function historyOf(app: TestApp, id: string): Promise<{ action: string; value: unknown; version: number }[]> {
+async function historyOf(
+  app: TestApp,
+  id: string,
+): Promise<{ action: string; value: unknown; version: number }[]> {
   const answer = await app.fetch(`/config/${encodeURIComponent(id)}/history`, { as: ann });
-  return ((await answer.json()) as { items: { action: string; value: unknown; version: number }[] }).items;
+  return ((await answer.json()) as { items: { action: string; value: unknown; version: number }[] })
+    .items;
 }
 
 const write = (app: TestApp, path: string, options: TestFetchOptions) =>
@@ -39,7 +45,12 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
       },
     });
     expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
-      expect.arrayContaining(["before PutItem", "after PutItem", "before TransactWriteItems", "after TransactWriteItems"]),
+      expect.arrayContaining([
+        "before PutItem",
+        "after PutItem",
+        "before TransactWriteItems",
+        "after TransactWriteItems",
+      ]),
     );
   }, 120_000);
 
@@ -60,16 +71,21 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
 
   test("PUT /config/:key", async () => {
     await crashEverywhere(server, {
-      act: (app) => write(app, limitPath, { method: "PUT", body: { value: 20, reason: "crash kit" } }),
+      act: (app) =>
+        write(app, limitPath, { method: "PUT", body: { value: 20, reason: "crash kit" } }),
       check: async (app, answer) => {
-        expect([answer.status, await answer.json()]).toMatchObject([200, { value: 20, version: 1 }]);
+        expect([answer.status, await answer.json()]).toMatchObject([
+          200,
+          { value: 20, version: 1 },
+        ]);
         expect(await historyOf(app, limit)).toMatchObject([{ value: 20, version: 1 }]);
       },
     });
   }, 120_000);
 
   test("DELETE /config/:key and its undo", async () => {
-    const set = (app: TestApp) => app.fetch(limitPath, { method: "PUT", body: { value: 20 }, as: ann });
+    const set = (app: TestApp) =>
+      app.fetch(limitPath, { method: "PUT", body: { value: 20 }, as: ann });
     await crashEverywhere(server, {
       arrange: async (app) => void (await set(app)),
       act: (app) => write(app, limitPath, { method: "DELETE" }),
@@ -85,7 +101,10 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
       },
       act: (app) => write(app, `${limitPath}/undo`, { body: {} }),
       check: async (app, answer) => {
-        expect([answer.status, await answer.json()]).toMatchObject([200, { value: 20, version: 3 }]);
+        expect([answer.status, await answer.json()]).toMatchObject([
+          200,
+          { value: 20, version: 3 },
+        ]);
         expect(await historyOf(app, limit)).toHaveLength(3);
       },
     });

@@ -1,5 +1,10 @@
 import { readFileSync } from "node:fs";
-import { GetQueueUrlCommand, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  GetQueueUrlCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import { Ajv } from "ajv";
 import { access, buildServer, defineFeature } from "keelson";
 import { lambdaHttp, lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "keelson/lambda";
@@ -9,7 +14,9 @@ import { metricList } from "../../src/metrics/metric-list.ts";
 import { shop } from "../fixtures/measured.ts";
 import { templateOf } from "../support/server-templates.ts";
 
-const schema = JSON.parse(readFileSync(new URL("../fixtures/emf-schema.json", import.meta.url), "utf8")) as object;
+const schema = JSON.parse(
+  readFileSync(new URL("../fixtures/emf-schema.json", import.meta.url), "utf8"),
+) as object;
 const isEmf = new Ajv({ strict: false }).compile(schema);
 
 /** A line in CloudWatch's format. */
@@ -24,7 +31,11 @@ interface EmfLine {
   readonly [name: string]: unknown;
 }
 
-const server = buildServer({ features: [shop], metrics: { access: access.everyone }, dynamodb: { prefix: "shop" } });
+const server = buildServer({
+  features: [shop],
+  metrics: { access: access.everyone },
+  dynamodb: { prefix: "shop" },
+});
 let app: TestApp;
 let lines: Record<string, unknown>[] = [];
 
@@ -38,7 +49,8 @@ beforeEach(() => {
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   vi.stubEnv("POWERTOOLS_METRICS_NAMESPACE", "shop-dev");
   vi.spyOn(process.stdout, "write").mockImplementation((text) => {
-    for (const line of String(text).trim().split("\n")) lines.push(JSON.parse(line) as Record<string, unknown>);
+    for (const line of String(text).trim().split("\n"))
+      lines.push(JSON.parse(line) as Record<string, unknown>);
     return true;
   });
 });
@@ -56,7 +68,9 @@ const emf = (): EmfLine[] => {
       for (const name of Dimensions.flat()) expect(line[name]).toEqual(expect.any(String));
       for (const { Name } of Metrics) {
         const values = [line[Name]].flat();
-        expect(values.every((value) => typeof value === "number" && Number.isFinite(value))).toBe(true);
+        expect(values.every((value) => typeof value === "number" && Number.isFinite(value))).toBe(
+          true,
+        );
       }
     }
   }
@@ -67,11 +81,19 @@ const emf = (): EmfLine[] => {
 const of = (name: string) =>
   emf()
     .filter((line) => name in line)
-    .map(({ _aws, ...members }) => ({ dimensions: _aws.CloudWatchMetrics[0]?.Dimensions, ...members }));
+    .map(({ _aws, ...members }) => ({
+      dimensions: _aws.CloudWatchMetrics[0]?.Dimensions,
+      ...members,
+    }));
 
-const call = async (path: string, more: { method?: string; headers?: Record<string, string>; body?: unknown } = {}) => {
+const call = async (
+  path: string,
+  more: { method?: string; headers?: Record<string, string>; body?: unknown } = {},
+) => {
   const event = lambdaEvent("httpApi", { path, ...more });
-  return (await lambdaHttp(server)(event as never, lambdaContext() as never)) as { statusCode: number };
+  return (await lambdaHttp(server)(event as never, lambdaContext() as never)) as {
+    statusCode: number;
+  };
 };
 
 test("an invocation writes what it measured before it ends, each line as CloudWatch takes it", async () => {
@@ -88,29 +110,44 @@ test("an invocation writes what it measured before it ends, each line as CloudWa
       "http.server.request.duration": expect.any(Number),
     },
   ]);
-  expect(of("keelson.config.reads")).toMatchObject([{ dimensions: [["service", "keelson.outcome"]], "keelson.outcome": "miss" }]);
-  expect(of("db.client.operation.duration").map((line) => line["db.operation.name" as never])).toContain("BatchGetItem");
+  expect(of("keelson.config.reads")).toMatchObject([
+    { dimensions: [["service", "keelson.outcome"]], "keelson.outcome": "miss" },
+  ]);
+  expect(
+    of("db.client.operation.duration").map((line) => line["db.operation.name" as never]),
+  ).toContain("BatchGetItem");
   for (const line of emf()) expect(line._aws.CloudWatchMetrics[0]?.Namespace).toBe("shop-dev");
 });
 
 test("every metric that is written has a unit that CloudWatch knows, and dimensions of the list alone", async () => {
-  const key = { "idempotency-key": "1", authorization: `Bearer ${await app.token({ id: "ann-4711", tenantId: "acme-0815" })}` };
-  expect((await call("/orders", { method: "POST", headers: key, body: { id: "1" } })).statusCode).toBe(201);
+  const key = {
+    "idempotency-key": "1",
+    authorization: `Bearer ${await app.token({ id: "ann-4711", tenantId: "acme-0815" })}`,
+  };
+  expect(
+    (await call("/orders", { method: "POST", headers: key, body: { id: "1" } })).statusCode,
+  ).toBe(201);
   await call("/orders", { method: "POST", headers: key, body: { id: "1" } });
 
   const allowed = new Map<string, readonly string[]>([
-    ...metricList.map((metric) => [metric.name, "dimensions" in metric ? metric.dimensions : []] as const),
+    ...metricList.map(
+      (metric) => [metric.name, "dimensions" in metric ? metric.dimensions : []] as const,
+    ),
     ["shop.order.value", ["plan"]] as const,
   ]);
   for (const line of emf()) {
     for (const { Dimensions, Metrics } of line._aws.CloudWatchMetrics) {
       for (const { Name, Unit } of Metrics) {
         expect(["Seconds", "Count"]).toContain(Unit);
-        for (const dimension of Dimensions.flat()) expect(["service", ...(allowed.get(Name) ?? [])]).toContain(dimension);
+        for (const dimension of Dimensions.flat())
+          expect(["service", ...(allowed.get(Name) ?? [])]).toContain(dimension);
       }
     }
   }
-  expect(of("keelson.claims").map((line) => line["keelson.outcome" as never])).toEqual(["taken", "replayed"]);
+  expect(of("keelson.claims").map((line) => line["keelson.outcome" as never])).toEqual([
+    "taken",
+    "replayed",
+  ]);
   expect(of("shop.order.value").map((line) => line["plan" as never])).toEqual(["pro", "other"]);
   expect(JSON.stringify(emf())).not.toMatch(/ann-4711|acme-0815/);
 });
@@ -136,10 +173,14 @@ test("queues, streams, schedules and sweeps write theirs, too", async () => {
       "messaging.system.name": "aws.sqs",
     },
   ]);
-  expect(of("keelson.message.attempts")).toMatchObject([{ "keelson.kind": "job", "keelson.message.attempts": 1 }]);
+  expect(of("keelson.message.attempts")).toMatchObject([
+    { "keelson.kind": "job", "keelson.message.attempts": 1 },
+  ]);
 
   await lambdaSweep(server)();
-  expect(of("keelson.outbox.length")).toMatchObject([{ dimensions: [["service"]], "keelson.outbox.length": expect.any(Number) }]);
+  expect(of("keelson.outbox.length")).toMatchObject([
+    { dimensions: [["service"]], "keelson.outbox.length": expect.any(Number) },
+  ]);
   await lambdaSchedule(server)();
   await lambdaStream(server)({ Records: [] }, lambdaContext());
 });
@@ -151,7 +192,9 @@ test("there is no page for a scrape: functions come and go", async () => {
 test("a function without the option writes none", async () => {
   const silent = buildServer({ features: [shop], dynamodb: { prefix: "shop" } });
   const event = lambdaEvent("httpApi", { path: "/orders/7" });
-  expect(await lambdaHttp(silent)(event as never, lambdaContext() as never)).toMatchObject({ statusCode: 200 });
+  expect(await lambdaHttp(silent)(event as never, lambdaContext() as never)).toMatchObject({
+    statusCode: 200,
+  });
 
   expect(emf()).toEqual([]);
 });
@@ -159,7 +202,9 @@ test("a function without the option writes none", async () => {
 test("an error of the run is measured as well", async () => {
   expect((await call("/peek", { headers: { authorization: "Bearer none" } })).statusCode).toBe(401);
 
-  expect(of("http.server.request.duration")).toMatchObject([{ "http.route": "/peek", "http.response.status_code": "401" }]);
+  expect(of("http.server.request.duration")).toMatchObject([
+    { "http.route": "/peek", "http.response.status_code": "401" },
+  ]);
 });
 
 test("what the alarms of the template wait for is written with exactly their dimensions", async () => {
@@ -167,7 +212,8 @@ test("what the alarms of the template wait for is written with exactly their dim
     r.write("thing.hang", {
       route: "POST /hang",
       access: access.tenant,
-      handler: ({ signal }) => new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason))),
+      handler: ({ signal }) =>
+        new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason))),
     });
   });
   const features = [shop, hanging];
@@ -177,7 +223,11 @@ test("what the alarms of the template wait for is written with exactly their dim
   const authorization = `Bearer ${await app.token(as)}`;
   const ask = (path: string, body?: unknown, context: object = lambdaContext()) => {
     const headers = { authorization, ...(body !== undefined && { "idempotency-key": "hang-1" }) };
-    const event = lambdaEvent("httpApi", { path, headers, ...(body !== undefined && { method: "POST", body }) });
+    const event = lambdaEvent("httpApi", {
+      path,
+      headers,
+      ...(body !== undefined && { method: "POST", body }),
+    });
     return lambdaHttp(whole)(event as never, context as never);
   };
   for (const id of ["bad-event", "bad-job"]) {
@@ -205,7 +255,9 @@ test("what the alarms of the template wait for is written with exactly their dim
       const group = { MessageGroupId: record.messageId, MessageDeduplicationId: record.messageId };
       const fifo = queue.endsWith(".fifo") ? group : {};
       await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: record.body, ...fifo }));
-      const { Messages } = await sqs.send(new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 5 }));
+      const { Messages } = await sqs.send(
+        new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 5 }),
+      );
       record.receiptHandle = String(Messages?.[0]?.ReceiptHandle);
     }
     await lambdaQueue(whole)({ Records }, lambdaContext());
@@ -214,22 +266,36 @@ test("what the alarms of the template wait for is written with exactly their dim
   await lambdaSweep(whole)();
   await ask("/peek");
   await ask("/hang", {}, { ...lambdaContext(), getRemainingTimeInMillis: () => 400 });
-  await expect.poll(() => of("keelson.claims").map((line) => line["keelson.outcome" as never])).toContain("unknown");
+  await expect
+    .poll(() => of("keelson.claims").map((line) => line["keelson.outcome" as never]))
+    .toContain("unknown");
 
   /** The dimensions of each metric that was written, by its name. */
   const written = emf().flatMap((line) =>
     line._aws.CloudWatchMetrics.flatMap(({ Dimensions, Metrics }) =>
-      Metrics.flatMap(({ Name }) => Dimensions.map((names) => [Name, names.map((name) => [name, line[name]])])),
+      Metrics.flatMap(({ Name }) =>
+        Dimensions.map((names) => [Name, names.map((name) => [name, line[name]])]),
+      ),
     ),
   );
-  const alarms = Object.values(templateOf(features, {}, options).Resources).flatMap(({ Type, Properties }) =>
-    Type === "AWS::CloudWatch::Alarm" && !String(Properties["Namespace"]).startsWith("AWS/") ? [Object(Properties)] : [],
+  const alarms = Object.values(templateOf(features, {}, options).Resources).flatMap(
+    ({ Type, Properties }) =>
+      Type === "AWS::CloudWatch::Alarm" && !String(Properties["Namespace"]).startsWith("AWS/")
+        ? [Object(Properties)]
+        : [],
   );
   const missing = alarms
-    .map(({ MetricName, Dimensions = [] }) => [MetricName, Dimensions.map((one: object) => Object.values(one))])
+    .map(({ MetricName, Dimensions = [] }) => [
+      MetricName,
+      Dimensions.map((one: object) => Object.values(one)),
+    ])
     .filter((alarm) => !written.some((one) => JSON.stringify(one) === JSON.stringify(alarm)));
 
   expect(alarms).toHaveLength(9);
   // What takes a store that fails, a step that was killed, or the end of a process: the compiler holds their labels to the list.
-  expect(missing.map(([name]) => name)).toEqual(["keelson.steps", "keelson.drains", "keelson.config.reads"]);
+  expect(missing.map(([name]) => name)).toEqual([
+    "keelson.steps",
+    "keelson.drains",
+    "keelson.config.reads",
+  ]);
 });

@@ -9,7 +9,13 @@ import {
   resolveConfigOrParam,
 } from "keelson";
 import { lambdaHttp } from "keelson/lambda";
-import { type Caller, lambdaContext, lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
+import {
+  type Caller,
+  lambdaContext,
+  lambdaEvent,
+  startTestApp,
+  type TestApp,
+} from "keelson/testing";
 import { parseList } from "structured-headers";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 
@@ -26,13 +32,22 @@ const shop = defineFeature("shop", (r) => {
     },
   });
   const { fee } = r.config({
-    keys: { fee: createTenantConfig("number", { computed: async (ctx) => ((await ctx.config(config.open)) ? 5 : 0) }) },
+    keys: {
+      fee: createTenantConfig("number", {
+        computed: async (ctx) => ((await ctx.config(config.open)) ? 5 : 0),
+      }),
+    },
   });
   r.query("shop.show", {
     route: "GET /shop",
     access: access.everyone,
     handler: async (ctx, input) => {
-      await Promise.all([ctx.config(config.maxItems), ctx.config(config.color), ctx.config(config.secret), ctx.config(fee)]);
+      await Promise.all([
+        ctx.config(config.maxItems),
+        ctx.config(config.color),
+        ctx.config(config.secret),
+        ctx.config(fee),
+      ]);
       await ctx.config(config.maxItems);
       await ctx.config(config.deployed);
       await ctx.config(config.absent);
@@ -55,7 +70,11 @@ const shop = defineFeature("shop", (r) => {
       throw new NotFoundError("shop", "7");
     },
   });
-  r.query("shop.nothing", { route: "GET /nothing", access: access.everyone, handler: async () => 1 });
+  r.query("shop.nothing", {
+    route: "GET /nothing",
+    access: access.everyone,
+    handler: async () => 1,
+  });
   r.write("shop.order", {
     route: "POST /orders",
     access: access.authenticated,
@@ -75,8 +94,19 @@ const explain = { "X-Keelson-Explain": "config" };
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-  await app.rows.put({ scope: "tenant", tenantId: "acme", key: "shop:config:max-items", value: 20 });
-  await app.rows.put({ scope: "user", tenantId: "acme", userId: "ann", key: "shop:config:color", value: "blue" });
+  await app.rows.put({
+    scope: "tenant",
+    tenantId: "acme",
+    key: "shop:config:max-items",
+    value: 20,
+  });
+  await app.rows.put({
+    scope: "user",
+    tenantId: "acme",
+    userId: "ann",
+    key: "shop:config:color",
+    value: "blue",
+  });
   for (const value of ["hunter1-hunter1", "hunter2-hunter2"]) {
     await app.fetch("/config/shop:config:secret", { method: "PUT", as: operator, body: { value } });
   }
@@ -84,7 +114,10 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /** Sends a request on a host. */
-type Send = (path: string, options?: { as?: Caller; headers?: Record<string, string>; method?: string }) => Promise<Headers>;
+type Send = (
+  path: string,
+  options?: { as?: Caller; headers?: Record<string, string>; method?: string },
+) => Promise<Headers>;
 
 const inContainer: Send = async (path, { as, ...options } = {}) => {
   const { headers } = await app.fetch(path, { ...options, ...(as && { as }) });
@@ -109,7 +142,14 @@ const byTrigger = async (
     ...Object.fromEntries(Object.entries(several).map(([name, values]) => [name, String(values)])),
   });
 };
-const triggers = ["restApi", "httpApi", "httpApiV1", "functionUrl", "loadBalancer", "loadBalancerMultiValue"] as const;
+const triggers = [
+  "restApi",
+  "httpApi",
+  "httpApiV1",
+  "functionUrl",
+  "loadBalancer",
+  "loadBalancerMultiValue",
+] as const;
 type Trigger = (typeof triggers)[number];
 
 describe.each([
@@ -159,7 +199,9 @@ describe.each([
     const configured = await send("/part", { as: operator, headers: explain });
 
     expect(parameter.get("x-keelson-config")).toBe("shop:config:max-items;source=request");
-    expect(configured.get("x-keelson-config")).toBe("shop:config:max-items;source=tenant-row;version=1");
+    expect(configured.get("x-keelson-config")).toBe(
+      "shop:config:max-items;source=tenant-row;version=1",
+    );
   });
 
   test("an error says what was read before it, and an answer for which nothing was read says so", async () => {
@@ -169,7 +211,9 @@ describe.each([
       await send("/nowhere", { as: operator, headers: explain }),
     ];
 
-    expect(failed.get("x-keelson-config")).toBe("shop:config:max-items;source=tenant-row;version=1");
+    expect(failed.get("x-keelson-config")).toBe(
+      "shop:config:max-items;source=tenant-row;version=1",
+    );
     expect(read.get("x-keelson-config")).toBe("none");
     expect(unknown.get("x-keelson-config")).toBe("none");
   });
@@ -182,38 +226,63 @@ describe.each([
     const plain = await send("/orders", { ...options, headers: key });
 
     expect(first.get("x-keelson-config")).toBe("shop:config:max-items;source=tenant-row;version=1");
-    expect([replayed.get("idempotent-replayed"), replayed.get("x-keelson-config")]).toEqual(["true", "none;replayed"]);
-    expect([plain.get("idempotent-replayed"), plain.get("x-keelson-config")]).toEqual(["true", null]);
+    expect([replayed.get("idempotent-replayed"), replayed.get("x-keelson-config")]).toEqual([
+      "true",
+      "none;replayed",
+    ]);
+    expect([plain.get("idempotent-replayed"), plain.get("x-keelson-config")]).toEqual([
+      "true",
+      null,
+    ]);
     expect(plain.get("cache-control")).toBeNull();
   });
 
   test("other origins may not read it unless `exposedHeaders` says so", async () => {
-    const headers = await send("/shop", { as: operator, headers: { ...explain, origin: "https://ops.example" } });
+    const headers = await send("/shop", {
+      as: operator,
+      headers: { ...explain, origin: "https://ops.example" },
+    });
 
     expect(headers.get("x-keelson-config")).not.toBeNull();
     expect(headers.get("access-control-expose-headers")).not.toMatch(/keelson/i);
   });
 });
 
-test.each(triggers)("an answer to an event of %s says it to an operator alone, to HEAD as well", async (trigger) => {
-  for (const method of ["GET", "HEAD"]) {
-    const headers = await byTrigger(trigger, "/part", { as: operator, method, headers: explain });
-    const foreign = await byTrigger(trigger, "/part", { as: { id: "bob", tenantId: "acme" }, method, headers: explain });
+test.each(triggers)(
+  "an answer to an event of %s says it to an operator alone, to HEAD as well",
+  async (trigger) => {
+    for (const method of ["GET", "HEAD"]) {
+      const headers = await byTrigger(trigger, "/part", { as: operator, method, headers: explain });
+      const foreign = await byTrigger(trigger, "/part", {
+        as: { id: "bob", tenantId: "acme" },
+        method,
+        headers: explain,
+      });
 
-    expect(headers.get("x-keelson-config")).toBe("shop:config:max-items;source=tenant-row;version=1");
-    expect(headers.get("cache-control")).toBe("no-store");
-    expect(foreign.get("x-keelson-config")).toBeNull();
-  }
-});
+      expect(headers.get("x-keelson-config")).toBe(
+        "shop:config:max-items;source=tenant-row;version=1",
+      );
+      expect(headers.get("cache-control")).toBe("no-store");
+      expect(foreign.get("x-keelson-config")).toBeNull();
+    }
+  },
+);
 
 test("overlapping requests say what each has read itself", async () => {
   const answers = await Promise.all(
     Array.from({ length: 60 }, (_, index) => {
       const paths = ["/part?items=7", "/part", "/nothing"];
-      return inContainer(String(paths[index % 3]), { as: operator, headers: index % 2 === 0 ? explain : {} });
+      return inContainer(String(paths[index % 3]), {
+        as: operator,
+        headers: index % 2 === 0 ? explain : {},
+      });
     }),
   );
-  const expected = ["shop:config:max-items;source=request", "shop:config:max-items;source=tenant-row;version=1", "none"];
+  const expected = [
+    "shop:config:max-items;source=request",
+    "shop:config:max-items;source=tenant-row;version=1",
+    "none",
+  ];
 
   expect(answers.map((headers) => headers.get("x-keelson-config"))).toEqual(
     answers.map((_, index) => (index % 2 === 0 ? expected[index % 3] : null)),

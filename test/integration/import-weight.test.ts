@@ -13,7 +13,9 @@ async function loadedBy(entry: string): Promise<string[]> {
     await import(${JSON.stringify(new URL(`../../src/${entry}`, import.meta.url).href)});
     console.log(JSON.stringify(loaded));
   `;
-  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], { maxBuffer: 10_000_000 });
+  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], {
+    maxBuffer: 10_000_000,
+  });
   return JSON.parse(stdout) as string[];
 }
 
@@ -24,7 +26,11 @@ test.each(["index.ts", "lambda/index.ts", "container/index.ts", "operators/index
 
     expect(loaded.length).toBeGreaterThan(10);
     expect(
-      loaded.filter((url) => /node_modules\/(@aws-sdk|@smithy|jose|zod|dynalite)\/|src\/(embedded|testing|cli)\//.test(url)),
+      loaded.filter((url) =>
+        /node_modules\/(@aws-sdk|@smithy|jose|zod|dynalite)\/|src\/(embedded|testing|cli)\//.test(
+          url,
+        ),
+      ),
     ).toEqual([]);
   },
 );

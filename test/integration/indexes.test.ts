@@ -18,7 +18,13 @@ const notes = defineFeature("notes", (r) => {
   r.write("note.create", {
     input: z.object({ title: z.string(), state: z.string().optional(), createdAt: z.string() }),
     handler: async (ctx, note) => {
-      const Item = { pk: ctx.user.tenantId, sk: randomUUID(), owner: ctx.user.id, body: "long", ...note };
+      const Item = {
+        pk: ctx.user.tenantId,
+        sk: randomUUID(),
+        owner: ctx.user.id,
+        body: "long",
+        ...note,
+      };
       return ctx.commit([{ Put: { TableName: table.name, Item } }], {});
     },
   });
@@ -71,7 +77,11 @@ afterAll(() => app.close());
 test("handlers query the declared indexes of their tables, in the order of their sort keys", async () => {
   const [ann, bob] = [caller("ann"), caller("bob")];
   await app.call("notes.note.create", { title: "first", createdAt: "2026-01-01" }, { as: ann });
-  await app.call("notes.note.create", { title: "second", createdAt: "2026-02-01", state: "open" }, { as: ann });
+  await app.call(
+    "notes.note.create",
+    { title: "second", createdAt: "2026-02-01", state: "open" },
+    { as: ann },
+  );
   await app.call("notes.note.import", { title: "third", createdAt: "2026-03-01" }, { as: ann });
   await app.call("notes.note.create", { title: "other", createdAt: "2026-03-01" }, { as: bob });
 

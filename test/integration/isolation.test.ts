@@ -1,5 +1,13 @@
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
-import { access, buildServer, createTenantConfig, createUserConfig, currentContext, defineFeature, type Query } from "keelson";
+import {
+  access,
+  buildServer,
+  createTenantConfig,
+  createUserConfig,
+  currentContext,
+  defineFeature,
+  type Query,
+} from "keelson";
 import { type HttpApiEvent, lambdaHttp } from "keelson/lambda";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -45,7 +53,9 @@ const isolation = defineFeature("isolation", (r) => {
   });
   const derived = r.config({
     keys: {
-      doubled: createTenantConfig("number", { computed: async (ctx) => 2 * (await ctx.config(config.limit)) }),
+      doubled: createTenantConfig("number", {
+        computed: async (ctx) => 2 * (await ctx.config(config.limit)),
+      }),
     },
   });
   const table = r.table("isolation", { partitionKey: "pk", sortKey: "sk" });
@@ -66,7 +76,10 @@ const isolation = defineFeature("isolation", (r) => {
     handler: async (ctx, { host, n }) => {
       const mine = identityOf(n, host);
       const check = (where: string, seen: unknown, expected: unknown) => {
-        if (seen !== expected) foreign.push(`${mine.requestId} in ${where}: ${String(seen)} instead of ${String(expected)}`);
+        if (seen !== expected)
+          foreign.push(
+            `${mine.requestId} in ${where}: ${String(seen)} instead of ${String(expected)}`,
+          );
       };
       const checkAll = (where: string) => {
         const ambient = currentContext();
@@ -88,8 +101,15 @@ const isolation = defineFeature("isolation", (r) => {
           check("query", limit, n);
         },
         database: async () => {
-          await ctx.db.send(new PutCommand({ TableName: table.name, Item: { ...Key, requestId: currentContext()?.requestId } }));
-          const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true }));
+          await ctx.db.send(
+            new PutCommand({
+              TableName: table.name,
+              Item: { ...Key, requestId: currentContext()?.requestId },
+            }),
+          );
+          const { Item } = await ctx.db.send(
+            new GetCommand({ TableName: table.name, Key, ConsistentRead: true }),
+          );
           check("database", Item?.["requestId"], mine.requestId);
         },
         log: async () => {
@@ -98,7 +118,9 @@ const isolation = defineFeature("isolation", (r) => {
         },
         timer: () => new Promise((resolve) => setTimeout(() => resolve(checkAll("timer")), n % 5)),
         failure: async () => {
-          const error = await ctx.config({ id: "none:config:none" } as never).catch((caught: unknown) => caught); // safe: it is refused
+          const error = await ctx
+            .config({ id: "none:config:none" } as never)
+            .catch((caught: unknown) => caught); // safe: it is refused
           check("failure", error instanceof Error, true);
         },
       };
@@ -129,7 +151,12 @@ beforeAll(async () => {
   app = await startTestApp(server);
   await Promise.all(
     numbers.flatMap((n) => [
-      app.rows.put({ scope: "tenant", tenantId: `tenant-${n}`, key: "isolation:config:limit", value: n }),
+      app.rows.put({
+        scope: "tenant",
+        tenantId: `tenant-${n}`,
+        key: "isolation:config:limit",
+        value: n,
+      }),
       app.rows.put({
         scope: "user",
         tenantId: `tenant-${n}`,
@@ -172,7 +199,10 @@ test("requests of both hosts at once, for the same tenants, never see or log eac
     gate = gateFor(requests);
     // Half of them on each: of twice as many, reads of a busy machine time out.
     const half = numbers.slice(0, requests / 2);
-    const [http, invoked] = await Promise.all([Promise.all(half.map(overHttp)), Promise.all(half.map(invoke))]);
+    const [http, invoked] = await Promise.all([
+      Promise.all(half.map(overHttp)),
+      Promise.all(half.map(invoke)),
+    ]);
     expectOwnAnswers(http, "http");
     expectOwnAnswers(invoked, "lambda");
   } finally {
@@ -192,8 +222,16 @@ interface Answered {
 async function overHttp(n: number): Promise<Answered> {
   const { requestId, tenantId, userId } = identityOf(n, "http");
   const headers = { "x-request-id": requestId };
-  const response = await app.fetch(`/isolation/http/${n}`, { method: "POST", headers, as: { id: userId, tenantId } });
-  return { status: response.status, requestId: response.headers.get("x-request-id"), body: await response.json() };
+  const response = await app.fetch(`/isolation/http/${n}`, {
+    method: "POST",
+    headers,
+    as: { id: userId, tenantId },
+  });
+  return {
+    status: response.status,
+    requestId: response.headers.get("x-request-id"),
+    body: await response.json(),
+  };
 }
 
 /** The same server as a Lambda function of this process, and what it prints. */
@@ -208,10 +246,17 @@ function lambda() {
   const handler = lambdaHttp(buildServer({ features: [isolation] }));
   return {
     invoke: async (n: number): Promise<Answered> => {
-      const running = handler(event(n), { awsRequestId: `aws-${n}` } as Parameters<typeof handler>[1]); // the part that is read
-      if (currentContext() !== undefined) foreign.push(`the caller of lambda-${n}: ${currentContext()?.requestId}`);
+      const running = handler(event(n), { awsRequestId: `aws-${n}` } as Parameters<
+        typeof handler
+      >[1]); // the part that is read
+      if (currentContext() !== undefined)
+        foreign.push(`the caller of lambda-${n}: ${currentContext()?.requestId}`);
       const { statusCode, headers, body } = await running;
-      return { status: statusCode, requestId: headers?.["x-request-id"], body: JSON.parse(body ?? "") };
+      return {
+        status: statusCode,
+        requestId: headers?.["x-request-id"],
+        body: JSON.parse(body ?? ""),
+      };
     },
     logs: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
     restore: () => {
@@ -233,7 +278,13 @@ function event(n: number): HttpApiEvent {
     isBase64Encoded: false,
     requestContext: {
       stage: "$default",
-      http: { method: "POST", path, protocol: "HTTP/1.1", sourceIp: "203.0.113.9", userAgent: "test" },
+      http: {
+        method: "POST",
+        path,
+        protocol: "HTTP/1.1",
+        sourceIp: "203.0.113.9",
+        userAgent: "test",
+      },
       authorizer: { jwt: { claims: { sub: userId, tenantId }, scopes: [] } },
     },
   } as unknown as HttpApiEvent; // the parts of an event that are read
@@ -255,7 +306,11 @@ function expectOwnAnswers(answers: readonly Answered[], host: Host): void {
 }
 
 /** Every line has a request, the tenant and user of that request, and data of no other. */
-function expectOwnLines(logs: readonly Readonly<Record<string, unknown>>[], host: Host, count = requests): void {
+function expectOwnLines(
+  logs: readonly Readonly<Record<string, unknown>>[],
+  host: Host,
+  count = requests,
+): void {
   const counted = new Map<string, number>();
   for (const { msg, requestId, tenantId, userId, handler, n, message } of logs) {
     const own = Number(String(requestId).split("-").at(1));
@@ -267,7 +322,12 @@ function expectOwnLines(logs: readonly Readonly<Record<string, unknown>>[], host
   }
   // On a machine that has much else to do a read takes longer than a row is fresh: its line is a request's own, as the others.
   counted.delete("config.stale");
-  const each = { "once.taken": count, outer: 2 * count, nested: 2 * count, "request.completed": count };
+  const each = {
+    "once.taken": count,
+    outer: 2 * count,
+    nested: 2 * count,
+    "request.completed": count,
+  };
   expect(Object.fromEntries(counted)).toEqual({ ...each, "request.failed": count / 10 });
 }
 

@@ -8,7 +8,10 @@ import { startTestApp, type TestApp } from "../../src/testing/index.ts";
 
 const fixture = join(import.meta.dirname, "../fixtures/lambda-process.ts");
 // What the functions publish needs a bus and queues: an app of the same kind makes them.
-const making = defineFeature("making", (r) => void r.event("leaf.fell" as never, z.object({}) as never));
+const making = defineFeature(
+  "making",
+  (r) => void r.event("leaf.fell" as never, z.object({}) as never),
+);
 
 let app: TestApp;
 beforeAll(async () => {
@@ -20,7 +23,11 @@ afterAll(() => app.close());
 /** Starts a process of Lambda functions. */
 function start(mode: string, env: Record<string, string | undefined> = {}) {
   const queues = { KEELSON_EVENT_QUEUE: "keelson-events", KEELSON_JOB_QUEUE: "keelson-jobs.fifo" };
-  const lambda = { AWS_LAMBDA_FUNCTION_NAME: "leaves", NODE_ENV: "production", AWS_REGION: "us-east-1" };
+  const lambda = {
+    AWS_LAMBDA_FUNCTION_NAME: "leaves",
+    NODE_ENV: "production",
+    AWS_REGION: "us-east-1",
+  };
   const child = spawn(process.execPath, [fixture, mode], {
     env: { ...process.env, ...queues, ...app.env, ...lambda, ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -51,7 +58,9 @@ describe("the lines of an invocation", () => {
   test("are out when its answer is there, should the process be killed in that moment", async () => {
     const { said, ended } = start("freeze", { SIGNAL: "SIGKILL", LINES: String(many) });
     expect(await ended).toEqual({ code: null, signal: "SIGKILL" });
-    expect(said("leaf.counted").map(({ n }) => n)).toEqual(Array.from({ length: many }, (_, n) => n + 1));
+    expect(said("leaf.counted").map(({ n }) => n)).toEqual(
+      Array.from({ length: many }, (_, n) => n + 1),
+    );
   });
 
   test("and should it be frozen", async () => {
@@ -68,7 +77,9 @@ describe("a process that Lambda tells to end", () => {
     await expect.poll(() => said("waiting"), { timeout: 30_000 }).toMatchObject([{ listeners: 1 }]);
     child.kill("SIGTERM");
     expect(await ended).toEqual({ code: 0, signal: null });
-    expect(said("closed").map(({ name }) => name)).toEqual(expect.arrayContaining(["pool", "other"]));
+    expect(said("closed").map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["pool", "other"]),
+    );
     expect(said("shutdown.completed")).toMatchObject([
       { clean: true, exitCode: 0, totalMs: expect.any(Number) },
       { clean: true, exitCode: 0, totalMs: expect.any(Number) },
@@ -79,7 +90,9 @@ describe("a process that Lambda tells to end", () => {
     const { child, said, ended } = start("wait", { HANGS: "1" });
     await expect.poll(() => said("waiting").length, { timeout: 30_000 }).toBe(1);
     child.kill("SIGTERM");
-    await expect.poll(() => said("closed").length, { timeout: 30_000, interval: 1 }).toBeGreaterThan(0);
+    await expect
+      .poll(() => said("closed").length, { timeout: 30_000, interval: 1 })
+      .toBeGreaterThan(0);
     child.kill("SIGTERM");
     expect(await ended).toEqual({ code: 0, signal: null });
     expect(said("shutdown.close_failed")).toMatchObject([{ resource: "hanging" }]);
@@ -105,7 +118,15 @@ test("no invocation leaves a timer of ours for the time between two but the one 
   const { said, ended, complaints } = start("timers", { SSM_PATH: "/nowhere" });
   expect([await ended, complaints()]).toEqual([{ code: 0, signal: null }, ""]); // nobody has ended it
   const invoked = said("invoked");
-  expect(invoked.map(({ name }) => name)).toEqual(["query", "write", "repeat", "events", "jobs", "stream", "sweep"]);
+  expect(invoked.map(({ name }) => name)).toEqual([
+    "query",
+    "write",
+    "repeat",
+    "events",
+    "jobs",
+    "stream",
+    "sweep",
+  ]);
   expect(invoked.map(({ answer }) => answer)).toMatchObject([
     { statusCode: 200 },
     { statusCode: 204 },

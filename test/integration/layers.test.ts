@@ -23,7 +23,11 @@ function check(files: Readonly<Record<string, string>>, folders: readonly string
   }
   const plan = join(root, "plan.mjs");
   writeFileSync(plan, `export const folders = ${JSON.stringify(folders)};`);
-  const { status, stdout, stderr } = spawnSync(process.execPath, [script, join(root, "src"), plan], { encoding: "utf8" });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [script, join(root, "src"), plan],
+    { encoding: "utf8" },
+  );
   return { status, stderr, lines: stdout.trim().split("\n") };
 }
 
@@ -31,18 +35,25 @@ test("imports down the plan and within a folder are clean", () => {
   const files = {
     "index.ts": 'export { a } from "./top/a.ts";',
     "top/a.ts": 'import { b } from "./b.ts";\nexport const a = b;',
-    "top/b.ts": 'import { c } from "../bottom/read/c.ts";\nimport { join } from "node:path";\nexport const b = join(c);',
+    "top/b.ts":
+      'import { c } from "../bottom/read/c.ts";\nimport { join } from "node:path";\nexport const b = join(c);',
     "bottom/read/c.ts": 'import type { D } from "../d.ts";\nexport const c: D = "c";',
     "bottom/d.ts": "export type D = string;",
   };
 
-  expect(check(files, [".", "top", "bottom/read", "bottom"])).toEqual({ status: 0, stderr: "", lines: ["layers: clean"] });
+  expect(check(files, [".", "top", "bottom/read", "bottom"])).toEqual({
+    status: 0,
+    stderr: "",
+    lines: ["layers: clean"],
+  });
 });
 
 test("a circle of files is named with what each imports of the next, once, and types count", () => {
   const files = {
-    "a/one.ts": 'import { two, type Two } from "./two.ts";\nexport interface One { two: Two }\nexport const one = two;',
-    "a/two.ts": 'import * as all from "./three.ts";\nexport type Two = string;\nexport const two = all;',
+    "a/one.ts":
+      'import { two, type Two } from "./two.ts";\nexport interface One { two: Two }\nexport const one = two;',
+    "a/two.ts":
+      'import * as all from "./three.ts";\nexport type Two = string;\nexport const two = all;',
     "a/three.ts": 'import type { One } from "./one.ts";\nexport type Three = One;',
   };
 
@@ -66,7 +77,10 @@ test.each([
   ["a type that is exported again", 'export { type A as B } from "./a.ts";', "type A"],
   ["an import for its effects", 'import "./a.ts";', "nothing"],
 ])("%s closes a circle", (_what, text, names) => {
-  const files = { "x/a.ts": 'import "./b.ts";\nexport const a = 1;\nexport type A = 1;', "x/b.ts": text };
+  const files = {
+    "x/a.ts": 'import "./b.ts";\nexport const a = 1;\nexport type A = 1;',
+    "x/b.ts": text,
+  };
 
   expect(check(files, ["x"]).lines).toContain(`  x/b.ts -> x/a.ts: ${names}`);
 });
@@ -82,7 +96,9 @@ test("two circles that share a file are told apart", () => {
 });
 
 test("a file that imports itself is a circle of one", () => {
-  expect(check({ "x/a.ts": 'import type { A } from "./a.ts";\nexport type { A };' }, ["x"]).lines).toContain("circle of 1 file");
+  expect(
+    check({ "x/a.ts": 'import type { A } from "./a.ts";\nexport type { A };' }, ["x"]).lines,
+  ).toContain("circle of 1 file");
 });
 
 test("two folders that import each other are named with both ways, though no file is part of a circle", () => {
@@ -107,7 +123,10 @@ test("two folders that import each other are named with both ways, though no fil
 });
 
 test("a folder within a folder has its own place in the plan", () => {
-  const files = { "config/read/a.ts": 'import { b } from "../b.ts";', "config/b.ts": "export const b = 1;" };
+  const files = {
+    "config/read/a.ts": 'import { b } from "../b.ts";',
+    "config/b.ts": "export const b = 1;",
+  };
 
   expect(check(files, ["config/read", "config"]).status).toBe(0);
   expect(check(files, ["config", "config/read"]).lines).toEqual([
@@ -118,7 +137,11 @@ test("a folder within a folder has its own place in the plan", () => {
 });
 
 test("a folder that the plan lacks, and one that it has for nothing or twice, are findings", () => {
-  const { status, lines } = check({ "new/a.ts": "export const a = 1;", "kept/b.ts": "" }, ["kept", "gone", "kept"]);
+  const { status, lines } = check({ "new/a.ts": "export const a = 1;", "kept/b.ts": "" }, [
+    "kept",
+    "gone",
+    "kept",
+  ]);
 
   expect(status).toBe(1);
   expect(lines).toEqual([

@@ -19,18 +19,29 @@ test("where prom-client is not installed, a container answers, has no page, and 
   expect((await app.fetch("/health/live")).status).toBe(200);
   expect((await app.fetch("/metrics")).status).toBe(404);
   expect(app.logs).toContainEqual(
-    expect.objectContaining({ level: "warn", msg: "metrics.unavailable", fix: "npm install prom-client" }),
+    expect.objectContaining({
+      level: "warn",
+      msg: "metrics.unavailable",
+      fix: "npm install prom-client",
+    }),
   );
   await app.close();
 });
 
 test("where Powertools' package is not installed, a function answers, and says what to install", async () => {
   const lines: unknown[] = [];
-  vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(JSON.parse(String(line))) > 0);
+  vi.spyOn(process.stdout, "write").mockImplementation(
+    (line) => lines.push(JSON.parse(String(line))) > 0,
+  );
   const event = lambdaEvent("httpApi", { path: "/health/live" });
 
-  expect(await lambdaHttp(server)(event as never, lambdaContext() as never)).toMatchObject({ statusCode: 200 });
+  expect(await lambdaHttp(server)(event as never, lambdaContext() as never)).toMatchObject({
+    statusCode: 200,
+  });
   expect(lines).toContainEqual(
-    expect.objectContaining({ msg: "metrics.unavailable", fix: "npm install @aws-lambda-powertools/metrics" }),
+    expect.objectContaining({
+      msg: "metrics.unavailable",
+      fix: "npm install @aws-lambda-powertools/metrics",
+    }),
   );
 });

@@ -10,14 +10,22 @@ import { type StartedProcess, signalGroup, startProcess } from "../support/proce
 
 const run = promisify(execFile);
 const directory = mkdtempSync(join(tmpdir(), "keelson-start-"));
-const env = { PORT: "0", LOG_FORMAT: "json", NODE_ENV: undefined, KEELSON_DIRECTORY: directory, KEELSON_AUTH_SECRET: undefined };
+const env = {
+  PORT: "0",
+  LOG_FORMAT: "json",
+  NODE_ENV: undefined,
+  KEELSON_DIRECTORY: directory,
+  KEELSON_AUTH_SECRET: undefined,
+};
 
 const own = { ...process.env, ...env } as NodeJS.ProcessEnv; // undefined is unset, as for any child
 const developmentEnv = "--env-file=examples/files/development.env";
 
 /** What the command prints in a process of its own, which succeeds. */
 async function keelson(...parameters: readonly string[]): Promise<string> {
-  return (await run(process.execPath, [developmentEnv, "src/cli/main.ts", ...parameters], { env: own })).stdout;
+  return (
+    await run(process.execPath, [developmentEnv, "src/cli/main.ts", ...parameters], { env: own })
+  ).stdout;
 }
 
 let started: StartedProcess;
@@ -49,12 +57,21 @@ test("the boot log says which adapters run", () => {
 });
 
 test("a file is created, listed, read, and deleted, by its own tenant only", async () => {
-  const created = await send("POST", "/files", { as: "ann", body: { name: "report.pdf", sizeMb: 3 } });
+  const created = await send("POST", "/files", {
+    as: "ann",
+    body: { name: "report.pdf", sizeMb: 3 },
+  });
   const { id } = (await created.json()) as { id: string };
   expect(created.status).toBe(201);
 
-  expect(await json(send("GET", `/files/${id}`, { as: "ann" }))).toEqual({ id, name: "report.pdf", sizeMb: 3 });
-  expect(await json(send("GET", "/files?order=name", { as: "ann" }))).toEqual({ items: [{ id, name: "report.pdf", sizeMb: 3 }] });
+  expect(await json(send("GET", `/files/${id}`, { as: "ann" }))).toEqual({
+    id,
+    name: "report.pdf",
+    sizeMb: 3,
+  });
+  expect(await json(send("GET", "/files?order=name", { as: "ann" }))).toEqual({
+    items: [{ id, name: "report.pdf", sizeMb: 3 }],
+  });
   expect((await send("GET", `/files/${id}`, { as: "gil" })).status).toBe(404);
   expect(await json(send("GET", "/files", { as: "gil" }))).toEqual({ items: [] });
   expect((await send("DELETE", `/files/${id}`, { as: "gil" })).status).toBe(404);
@@ -64,7 +81,10 @@ test("a file is created, listed, read, and deleted, by its own tenant only", asy
 
 test("a second terminal gets the tree of a request, which the tables confirm", async () => {
   const headers = { "x-request-id": "traced-1" };
-  expect((await send("POST", "/files", { as: "ann", body: { name: "b.txt", sizeMb: 1 }, headers })).status).toBe(201);
+  expect(
+    (await send("POST", "/files", { as: "ann", body: { name: "b.txt", sizeMb: 1 }, headers }))
+      .status,
+  ).toBe(201);
   const trace = async (...parameters: readonly string[]) =>
     (await run("npm", ["run", "--silent", "trace", "--", ...parameters], { env: own })).stdout;
   // The answer waits for none of what follows.
@@ -79,7 +99,9 @@ test("a second terminal gets the tree of a request, which the tables confirm", a
 });
 
 test("commands in a second terminal work on the data of the server that runs, which goes on", async () => {
-  expect((await send("POST", "/files", { as: "ann", body: { name: "c.txt", sizeMb: 1 } })).status).toBe(201);
+  expect(
+    (await send("POST", "/files", { as: "ann", body: { name: "c.txt", sizeMb: 1 } })).status,
+  ).toBe(201);
   const module = "examples/files/server.ts";
   const exported = join(directory, "acme.jsonl");
   const ring = ["--parameter", "/files/key-ring"];
@@ -124,12 +146,18 @@ test("a file above max-upload-size-mb is 422 and names the field", async () => {
 });
 
 test("the quota follows the tenant's plan", async () => {
-  expect(await json(send("GET", "/files/quota", { as: "ann" }))).toMatchObject({ storageQuotaMb: 5000 });
-  expect(await json(send("GET", "/files/quota", { as: "gil" }))).toMatchObject({ storageQuotaMb: 100 });
+  expect(await json(send("GET", "/files/quota", { as: "ann" }))).toMatchObject({
+    storageQuotaMb: 5000,
+  });
+  expect(await json(send("GET", "/files/quota", { as: "gil" }))).toMatchObject({
+    storageQuotaMb: 100,
+  });
 });
 
 test("a download URL is presigned for the seconds asked for, clamped into the bounds", async () => {
-  const { url, expiresSeconds } = await json(send("GET", "/files/7/download-url?expiresSeconds=999999999", { as: "ann" }));
+  const { url, expiresSeconds } = await json(
+    send("GET", "/files/7/download-url?expiresSeconds=999999999", { as: "ann" }),
+  );
 
   expect(expiresSeconds).toBe(604_800);
   expect(new URL(url).searchParams.get("X-Amz-Expires")).toBe("604800");
@@ -147,7 +175,14 @@ test("a download URL is presigned for the seconds asked for, clamped into the bo
 
 test.each([
   ["no token", "GET", "/files", {}, 401, "unauthenticated"],
-  ["a token that is none", "GET", "/files", { headers: { authorization: "Bearer x.y.z" } }, 401, "unauthenticated"],
+  [
+    "a token that is none",
+    "GET",
+    "/files",
+    { headers: { authorization: "Bearer x.y.z" } },
+    401,
+    "unauthenticated",
+  ],
   ["a route that is not there", "GET", "/nowhere", { as: "ann" }, 404, "not_found"],
   ["a method that is not there", "PUT", "/files", { as: "ann" }, 405, "method_not_allowed"],
   [
@@ -174,18 +209,28 @@ test.each([
     413,
     "payload_too_large",
   ],
-  ["input that does not fit", "POST", "/files", { as: "ann", body: { name: "", sizeMb: "1" } }, 422, "validation_error"],
+  [
+    "input that does not fit",
+    "POST",
+    "/files",
+    { as: "ann", body: { name: "", sizeMb: "1" } },
+    422,
+    "validation_error",
+  ],
   ["malformed percent-encoding", "GET", "/files/%zz", { as: "ann" }, 400, "malformed_request"],
-] as const)("%s is answered in the uniform body", async (_name, method, path, options, status, error) => {
-  const response = await send(method, path, options);
+] as const)(
+  "%s is answered in the uniform body",
+  async (_name, method, path, options, status, error) => {
+    const response = await send(method, path, options);
 
-  expect(response.status).toBe(status);
-  expect(await response.json()).toMatchObject({
-    error,
-    message: expect.any(String),
-    requestId: response.headers.get("x-request-id"),
-  });
-});
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({
+      error,
+      message: expect.any(String),
+      requestId: response.headers.get("x-request-id"),
+    });
+  },
+);
 
 test("what is no HTTP is refused in the uniform body, with a request ID", async () => {
   const answer = await new Promise<string>((resolve, reject) => {
@@ -206,8 +251,12 @@ test("what is no HTTP is refused in the uniform body, with a request ID", async 
 test("a second server on the same data shares it, and leaves it to the first", async () => {
   const second = await startProcess("npm", ["start"], env);
   expect(second.logs).toContainEqual(expect.objectContaining({ msg: "embedded.attached" }));
-  const { id } = await json(send("POST", "/files", { as: "ann", body: { name: "d.txt", sizeMb: 1 } }));
-  const read = await fetch(`http://127.0.0.1:${second.port}/files/${id}`, { headers: { authorization: `Bearer ${tokens.ann}` } });
+  const { id } = await json(
+    send("POST", "/files", { as: "ann", body: { name: "d.txt", sizeMb: 1 } }),
+  );
+  const read = await fetch(`http://127.0.0.1:${second.port}/files/${id}`, {
+    headers: { authorization: `Bearer ${tokens.ann}` },
+  });
   expect(await read.json()).toMatchObject({ name: "d.txt" });
   signalGroup(second, "SIGKILL");
   await second.exited;
@@ -232,7 +281,11 @@ interface SendOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-function send(method: string, path: string, { as, body, raw, headers }: SendOptions): Promise<Response> {
+function send(
+  method: string,
+  path: string,
+  { as, body, raw, headers }: SendOptions,
+): Promise<Response> {
   return fetch(`http://127.0.0.1:${started.port}${path}`, {
     method,
     headers: {
@@ -261,6 +314,8 @@ async function token(tenant: string, user: string, roles = ""): Promise<string> 
     user,
     ...(roles === "" ? [] : ["--roles", roles]),
   ];
-  const { stdout } = await run("npm", parameters, { env: { ...process.env, ...env } as NodeJS.ProcessEnv });
+  const { stdout } = await run("npm", parameters, {
+    env: { ...process.env, ...env } as NodeJS.ProcessEnv,
+  });
   return stdout.trim();
 }

@@ -26,7 +26,12 @@ function registered(temporality = AggregationTemporality.CUMULATIVE) {
     const scopes = exporter.getMetrics().at(-1)?.scopeMetrics ?? [];
     return scopes.flatMap(({ scope, metrics }) =>
       metrics.flatMap(({ descriptor, dataPoints }) =>
-        dataPoints.map(({ attributes, value }) => ({ scope: scope.name, ...descriptor, attributes, value })),
+        dataPoints.map(({ attributes, value }) => ({
+          scope: scope.name,
+          ...descriptor,
+          attributes,
+          value,
+        })),
       ),
     );
   };
@@ -41,7 +46,12 @@ test("with OpenTelemetry's SDK registered everything is measured by its meter, w
   const app = await startTestApp(server);
   const ann = { id: "ann", tenantId: "acme" };
   for (const key of ["1", "1"]) {
-    await app.fetch("/orders", { method: "POST", as: ann, body: { id: "1" }, headers: { "Idempotency-Key": key } });
+    await app.fetch("/orders", {
+      method: "POST",
+      as: ann,
+      body: { id: "1" },
+      headers: { "Idempotency-Key": key },
+    });
   }
   await app.settled();
   const points = await read();
@@ -57,14 +67,27 @@ test("with OpenTelemetry's SDK registered everything is measured by its meter, w
         "http.route": "/orders",
         "http.response.status_code": 201,
       },
-      value: { count: 2, buckets: { boundaries: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] } },
+      value: {
+        count: 2,
+        buckets: {
+          boundaries: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+        },
+      },
     },
   ]);
   expect(of("keelson.claims")).toContainEqual(
-    expect.objectContaining({ attributes: { "keelson.kind": "write", "keelson.outcome": "taken" }, value: 1 }),
+    expect.objectContaining({
+      attributes: { "keelson.kind": "write", "keelson.outcome": "taken" },
+      value: 1,
+    }),
   );
-  expect(of("shop.order.value").map(({ attributes }) => attributes)).toEqual([{ plan: "pro" }, { plan: "other" }]);
-  expect(of("keelson.outbox.length")).toMatchObject([{ attributes: {}, value: expect.any(Number) }]);
+  expect(of("shop.order.value").map(({ attributes }) => attributes)).toEqual([
+    { plan: "pro" },
+    { plan: "other" },
+  ]);
+  expect(of("keelson.outbox.length")).toMatchObject([
+    { attributes: {}, value: expect.any(Number) },
+  ]);
   const known = [...metricList, ...server.registry.metrics.values()].map(({ name }) => name);
   expect(points.filter(({ name }) => !known.includes(name))).toEqual([]);
   await app.close();
@@ -73,7 +96,9 @@ test("with OpenTelemetry's SDK registered everything is measured by its meter, w
 
 test("a server that is closed shows nothing of the moment any more, and others do", async () => {
   const { read, shutdown } = registered(AggregationTemporality.DELTA); // the other goes on with what it has seen
-  const [first, second] = await Promise.all([1, 2].map(() => startTestApp(buildServer({ features: [shop] }))));
+  const [first, second] = await Promise.all(
+    [1, 2].map(() => startTestApp(buildServer({ features: [shop] }))),
+  );
   for (const app of [first, second]) {
     await app?.call("shop.order.place", { id: "1" }, { as: { id: "ann", tenantId: "acme" } });
     await app?.settled();
@@ -93,10 +118,15 @@ test("an exporter that fails fails nothing of the service", async () => {
   const broken = (): never => {
     throw new Error("no receiver");
   };
-  api.setGlobalMeterProvider({ ...provider, getMeter: () => ({ createCounter: broken, createHistogram: broken }) } as never); // as an SDK's has it
+  api.setGlobalMeterProvider({
+    ...provider,
+    getMeter: () => ({ createCounter: broken, createHistogram: broken }),
+  } as never); // as an SDK's has it
   const app = await startTestApp(buildServer({ features: [shop] }));
 
   expect((await app.fetch("/orders/7")).status).toBe(200);
-  expect(app.logs.filter(({ msg }) => msg === "metrics.ignored")).toMatchObject([{ reason: "Error: no receiver" }]);
+  expect(app.logs.filter(({ msg }) => msg === "metrics.ignored")).toMatchObject([
+    { reason: "Error: no receiver" },
+  ]);
   await app.close();
 });

@@ -37,7 +37,10 @@ test("a rebuild that dies at any call goes on, and counts each event once", asyn
       const { runtime } = shelf.start(two);
       await shelf.rebuildAt(runtime);
       shelf.app.clock.advance(5_000);
-      expect([await shelf.total(runtime, "a"), await shelf.total(runtime, "b")], `${moment} call ${call}`).toMatchObject([
+      expect(
+        [await shelf.total(runtime, "a"), await shelf.total(runtime, "b")],
+        `${moment} call ${call}`,
+      ).toMatchObject([
         { key: expect.stringContaining("@2/"), total: -1, events: 2 },
         { total: 4, events: 1 },
       ]);
@@ -53,10 +56,19 @@ test("whatever is published, consumed and cut while it goes on, both versions ar
   });
   const plan = fc.record({
     before: fc.array(fc.tuple(event, fc.boolean()), { maxLength: 5 }),
-    during: fc.array(fc.record({ atCall: fc.integer({ min: 1, max: 45 }), event, isConsumed: fc.boolean() }), { maxLength: 6 }),
-    cuts: fc.array(fc.record({ call: fc.integer({ min: 1, max: 45 }), moment: fc.constantFrom("before", "after") }), {
-      maxLength: 2,
-    }),
+    during: fc.array(
+      fc.record({ atCall: fc.integer({ min: 1, max: 45 }), event, isConsumed: fc.boolean() }),
+      { maxLength: 6 },
+    ),
+    cuts: fc.array(
+      fc.record({
+        call: fc.integer({ min: 1, max: 45 }),
+        moment: fc.constantFrom("before", "after"),
+      }),
+      {
+        maxLength: 2,
+      },
+    ),
     repeated: fc.array(fc.nat(7), { maxLength: 4 }),
   });
   await fc.assert(
@@ -65,7 +77,10 @@ test("whatever is published, consumed and cut while it goes on, both versions ar
       const [one, two] = [shelfServer(world, 1), shelfServer(world, 2)];
       const [old, live] = [shelf.start(one).runtime, shelf.start(two).runtime];
       const model = { a: { total: 0, events: 0 }, b: { total: 0, events: 0 } };
-      const publish = async (runtime: Runtime, { tenant, n, type }: { tenant: string; n: number; type: string }) => {
+      const publish = async (
+        runtime: Runtime,
+        { tenant, n, type }: { tenant: string; n: number; type: string },
+      ) => {
         await shelf.change(runtime, tenant, n, type as "added");
         const of = model[tenant as "a"];
         of.total += type === "added" ? n : -n;
@@ -102,11 +117,15 @@ test("whatever is published, consumed and cut while it goes on, both versions ar
       for (const each of queue) await shelf.consume(live, each);
       for (const tenant of ["a", "b"]) {
         const all = await shelf.eventsOf(live, tenant);
-        for (const each of repeated.flatMap((index) => all[index] ?? [])) await shelf.consume(live, each);
+        for (const each of repeated.flatMap((index) => all[index] ?? []))
+          await shelf.consume(live, each);
       }
       shelf.app.clock.advance(5_000);
       for (const tenant of ["a", "b"] as const) {
-        expect(await shelf.total(live, tenant)).toEqual({ key: `${tenant}/page.usage-${world}@2/to~1tal`, ...model[tenant] });
+        expect(await shelf.total(live, tenant)).toEqual({
+          key: `${tenant}/page.usage-${world}@2/to~1tal`,
+          ...model[tenant],
+        });
       }
     }),
     { numRuns: 20 },

@@ -1,5 +1,15 @@
 import { execFile } from "node:child_process";
-import { chmodSync, cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -8,7 +18,8 @@ const repository = join(import.meta.dirname, "../..");
 /** A repository with the script of this one, whose check and recorder do next to nothing. */
 let root: string;
 
-const changelog = "# Changelog\n\n## [Unreleased]\n\n- A door.\n\n## [0.1.0] - 2026-01-01\n\n- A room.\n";
+const changelog =
+  "# Changelog\n\n## [Unreleased]\n\n- A door.\n\n## [0.1.0] - 2026-01-01\n\n- A room.\n";
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "keelson-release-"));
@@ -17,7 +28,12 @@ beforeEach(async () => {
   file("package.json", JSON.stringify({ name: "keelson", version, scripts, files: ["dist"] }));
   file(
     "package-lock.json",
-    JSON.stringify({ name: "keelson", version, lockfileVersion: 3, packages: { "": { name: "keelson", version } } }),
+    JSON.stringify({
+      name: "keelson",
+      version,
+      lockfileVersion: 3,
+      packages: { "": { name: "keelson", version } },
+    }),
   );
   file("CHANGELOG.md", changelog);
   file(".gitignore", ".dist-*/\ndist/\n");
@@ -49,24 +65,38 @@ test("a release is one commit and a tag, with version, dated changelog and what 
   expect(code).toBe(0);
   expect(stdout).toContain("git push --atomic origin main v0.2.0");
   expect(JSON.parse(read("package.json"))).toMatchObject({ version: "0.2.0" });
-  expect(JSON.parse(read("package-lock.json"))).toMatchObject({ version: "0.2.0", packages: { "": { version: "0.2.0" } } });
-  expect(read("CHANGELOG.md")).toBe(changelog.replace("## [Unreleased]\n", `## [Unreleased]\n\n## [0.2.0] - ${today}\n`));
+  expect(JSON.parse(read("package-lock.json"))).toMatchObject({
+    version: "0.2.0",
+    packages: { "": { version: "0.2.0" } },
+  });
+  expect(read("CHANGELOG.md")).toBe(
+    changelog.replace("## [Unreleased]\n", `## [Unreleased]\n\n## [0.2.0] - ${today}\n`),
+  );
   expect(read("test/compatibility/kept/0.2.0/keelson.js")).toBe("export const packed = true;\n");
   expect(await git("status", "--porcelain")).toBe("");
   expect(await git("log", "--format=%s")).toBe("chore(release): 0.2.0\nfeat: a door");
   expect(await git("describe", "--exact-match")).toBe("v0.2.0");
 
   // Nothing has changed since: there is nothing to release.
-  expect(await release("patch")).toMatchObject({ code: 1, stderr: expect.stringContaining("says nothing under [Unreleased]") });
+  expect(await release("patch")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("says nothing under [Unreleased]"),
+  });
 });
 
 test("the version of package.json can be released as long as it has no tag, and what is kept of it stays as it is", async () => {
   file("test/compatibility/kept/0.1.0/keelson.js", "kept before");
   await commit("test: kept");
 
-  expect(await release("0.1.0")).toMatchObject({ code: 0, stdout: expect.stringContaining("stays as it is") });
+  expect(await release("0.1.0")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("stays as it is"),
+  });
   expect(read("test/compatibility/kept/0.1.0/keelson.js")).toBe("kept before");
-  expect(await release("0.1.0")).toMatchObject({ code: 1, stderr: expect.stringContaining("v0.1.0 is tagged already") });
+  expect(await release("0.1.0")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("v0.1.0 is tagged already"),
+  });
 });
 
 test("a dry run says what it would do, and changes nothing", async () => {
@@ -78,35 +108,54 @@ test("a dry run says what it would do, and changes nothing", async () => {
 
 test.each([
   ["a version that is none", ["next"], "next is no version"],
-  ["a prerelease, which the workflow would publish as the latest", ["1.0.0-rc.1"], "1.0.0-rc.1 is no version"],
+  [
+    "a prerelease, which the workflow would publish as the latest",
+    ["1.0.0-rc.1"],
+    "1.0.0-rc.1 is no version",
+  ],
   ["an older version", ["0.0.9"], "0.0.9 is older than 0.1.0"],
   ["no version", [], "say which version"],
   ["two versions", ["patch", "minor"], "say which version"],
   ["an unknown option", ["patch", "--force"], "Unknown option '--force'"],
 ])("%s is refused before anything is done", async (_what, args, message) => {
-  expect(await release(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+  expect(await release(...args)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(message),
+  });
   await expectUnchanged();
 });
 
 test("changes that are not committed are refused, and another branch, and a check that fails", async () => {
   file("new.txt", "");
-  expect(await release("patch")).toMatchObject({ code: 1, stderr: expect.stringContaining("?? new.txt") });
+  expect(await release("patch")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("?? new.txt"),
+  });
   rmSync(join(root, "new.txt"));
 
   await git("switch", "--quiet", "--create", "topic");
-  expect(await release("patch")).toMatchObject({ code: 1, stderr: expect.stringContaining("this is topic; git switch main") });
+  expect(await release("patch")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("this is topic; git switch main"),
+  });
   await git("switch", "--quiet", "main");
 
   file("check.mjs", 'console.error("a wrong type"); process.exit(1);');
   await commit("feat: a wrong type");
   const { code, stderr } = await release("patch");
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/npm run check fails.*\n.*a wrong type/)]);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/npm run check fails.*\n.*a wrong type/),
+  ]);
   expect(await git("tag", "--list")).toBe("");
   expect(await git("status", "--porcelain")).toBe("");
 });
 
 test("a recording that fails leaves nothing half done", async () => {
-  file("test/compatibility/record.ts", `${read("test/compatibility/record.ts")}\nthrow new Error("no store");`);
+  file(
+    "test/compatibility/record.ts",
+    `${read("test/compatibility/record.ts")}\nthrow new Error("no store");`,
+  );
   await commit("test: fails");
 
   const { code, stderr } = await release("patch");
@@ -120,24 +169,35 @@ test("a commit or a tag that git refuses leaves nothing half done", async () => 
   writeFileSync(hook, '#!/bin/sh\n[ "$1" != prepared ] || ! grep -q refs/tags/\n');
   chmodSync(hook, 0o755);
 
-  expect(await release("patch")).toMatchObject({ code: 1, stderr: expect.stringContaining("git tag failed") });
+  expect(await release("patch")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("git tag failed"),
+  });
   await expectUnchanged();
 });
 
 test("--help says what is done, and does nothing", async () => {
-  expect(await release("--help")).toMatchObject({ code: 0, stdout: expect.stringContaining("--dry-run  ") });
+  expect(await release("--help")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("--dry-run  "),
+  });
   await expectUnchanged();
 });
 
 test("the workflow publishes only the version that is tagged, of a package that names its repository", async () => {
   cpSync(join(repository, "scripts/publishable.mjs"), join(root, "scripts/publishable.mjs"));
   const publishable = (tag: string, name: string) =>
-    execute(process.execPath, [join(root, "scripts/publishable.mjs")], { GITHUB_REF_NAME: tag, GITHUB_REPOSITORY: name });
+    execute(process.execPath, [join(root, "scripts/publishable.mjs")], {
+      GITHUB_REF_NAME: tag,
+      GITHUB_REPOSITORY: name,
+    });
 
   const { code, stderr } = await publishable("v0.2.0", "acme/keelson");
   expect(code).toBe(1);
   expect(stderr).toContain("the tag v0.2.0 is not v0.1.0");
-  expect(stderr).toContain('provenance needs "repository": { "type": "git", "url": "git+https://github.com/acme/keelson.git" }');
+  expect(stderr).toContain(
+    'provenance needs "repository": { "type": "git", "url": "git+https://github.com/acme/keelson.git" }',
+  );
 
   const url = "git+https://github.com/acme/keelson.git";
   file("package.json", JSON.stringify({ version: "0.1.0", repository: { type: "git", url } }));
@@ -185,8 +245,11 @@ function execute(
   env: Readonly<Record<string, string>> = {},
 ): Promise<{ code: unknown; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(command, args, { cwd: root, env: { ...process.env, ...env } }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
+    execFile(
+      command,
+      args,
+      { cwd: root, env: { ...process.env, ...env } },
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
     );
   });
 }

@@ -6,15 +6,30 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 const files = defineFeature("files", (r) => {
   const config = r.config({
     keys: {
-      limit: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 100 }, formerly: "uploads:config:max-mb" }),
-      order: createUserConfig("select", { options: ["name", "newest"], default: "name", formerly: "files:config:sorting" }),
-      token: createTenantConfig("text", { encrypted: true, read: access.admin, formerly: "files:config:secret" }),
+      limit: createTenantConfig("number", {
+        default: 1,
+        bounds: { min: 1, max: 100 },
+        formerly: "uploads:config:max-mb",
+      }),
+      order: createUserConfig("select", {
+        options: ["name", "newest"],
+        default: "name",
+        formerly: "files:config:sorting",
+      }),
+      token: createTenantConfig("text", {
+        encrypted: true,
+        read: access.admin,
+        formerly: "files:config:secret",
+      }),
     },
   });
   r.query("settings.show", {
     route: "GET /shown",
     access: access.authenticated,
-    handler: async (ctx) => ({ limit: await ctx.config(config.limit), order: await ctx.config(config.order) }),
+    handler: async (ctx) => ({
+      limit: await ctx.config(config.limit),
+      order: await ctx.config(config.order),
+    }),
   });
 });
 
@@ -26,7 +41,11 @@ afterAll(() => app.close());
 
 const caller = (tenantId: string) => ({ id: "ann", tenantId, roles: ["admin", "systemAdmin"] });
 const send = async (tenantId: string, method: string, path: string, body?: unknown) => {
-  const response = await app.fetch(path, { method, as: caller(tenantId), ...(body === undefined ? {} : { body }) });
+  const response = await app.fetch(path, {
+    method,
+    as: caller(tenantId),
+    ...(body === undefined ? {} : { body }),
+  });
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 };
 const settings = async (tenantId: string) => (await send(tenantId, "GET", "/shown")).body;
@@ -35,8 +54,19 @@ test("requests read what is stored at a former place, clamped and cached as any 
   expect(await settings("acme")).toEqual({ limit: 1, order: "name" });
   await app.rows.put({ scope: "system", key: "uploads:config:max-mb", value: 30 });
   expect(await settings("acme")).toEqual({ limit: 30, order: "name" });
-  await app.rows.put({ scope: "tenant", tenantId: "acme", key: "uploads:config:max-mb", value: 500 });
-  await app.rows.put({ scope: "user", tenantId: "acme", userId: "ann", key: "files:config:sorting", value: "newest" });
+  await app.rows.put({
+    scope: "tenant",
+    tenantId: "acme",
+    key: "uploads:config:max-mb",
+    value: 500,
+  });
+  await app.rows.put({
+    scope: "user",
+    tenantId: "acme",
+    userId: "ann",
+    key: "files:config:sorting",
+    value: "newest",
+  });
   expect(await settings("acme")).toEqual({ limit: 100, order: "newest" });
   expect(await settings("umbrella")).toEqual({ limit: 30, order: "name" });
 
@@ -47,12 +77,20 @@ test("requests read what is stored at a former place, clamped and cached as any 
 
 test("the operators' API tells where a value lies, writes it under its key, and resets it for good", async () => {
   const path = "/config/files:config:limit";
-  await app.rows.put({ scope: "tenant", tenantId: "shelf", key: "uploads:config:max-mb", value: 20, version: 4 });
+  await app.rows.put({
+    scope: "tenant",
+    tenantId: "shelf",
+    key: "uploads:config:max-mb",
+    value: 20,
+    version: 4,
+  });
   const found = await send("shelf", "GET", path);
   expect(found.body["levels"]).toContainEqual(
     expect.objectContaining({ formerKey: "uploads:config:max-mb", value: 20, version: 4 }),
   );
-  expect(await send("shelf", "GET", "/config/uploads:config:max-mb")).toMatchObject({ status: 404 });
+  expect(await send("shelf", "GET", "/config/uploads:config:max-mb")).toMatchObject({
+    status: 404,
+  });
 
   expect(await send("shelf", "PUT", path, { value: 21, expectedVersion: 4 })).toMatchObject({
     status: 200,
@@ -65,6 +103,11 @@ test("the operators' API tells where a value lies, writes it under its key, and 
 });
 
 test("a rotation finds nothing left to do where no secret is stored, and one that is set is set", async () => {
-  expect(await send("safe", "PUT", "/config/files:config:token", { value: "hunter2" })).toMatchObject({ status: 200 });
-  expect(await rotateConfigKeys(await app.ctx(caller("safe")))).toMatchObject({ resealed: 0, locked: 0 });
+  expect(
+    await send("safe", "PUT", "/config/files:config:token", { value: "hunter2" }),
+  ).toMatchObject({ status: 200 });
+  expect(await rotateConfigKeys(await app.ctx(caller("safe")))).toMatchObject({
+    resealed: 0,
+    locked: 0,
+  });
 });

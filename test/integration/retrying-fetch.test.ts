@@ -7,8 +7,21 @@ import { z } from "zod";
 import { runs } from "../support/runs.ts";
 
 /** What becomes of an attempt. */
-type Fate = "arrives" | "never arrives" | "answer lost" | "gateway too late" | "server busy" | "handler refuses";
-const fates: readonly Fate[] = ["arrives", "never arrives", "answer lost", "gateway too late", "server busy", "handler refuses"];
+type Fate =
+  | "arrives"
+  | "never arrives"
+  | "answer lost"
+  | "gateway too late"
+  | "server busy"
+  | "handler refuses";
+const fates: readonly Fate[] = [
+  "arrives",
+  "never arrives",
+  "answer lost",
+  "gateway too late",
+  "server busy",
+  "handler refuses",
+];
 
 /** How often the handler did what it is there for, by name. */
 const applied = new Map<string, number>();
@@ -20,7 +33,11 @@ const notes = defineFeature("notes", (r) => {
     access: access.authenticated,
     input: z.object({ name: z.string() }),
     handler: async (_ctx, { name }) => {
-      if (refused.delete(name)) throw new PipelineError("Busy", 503, { code: "notes_busy", headers: { "retry-after": "0" } });
+      if (refused.delete(name))
+        throw new PipelineError("Busy", 503, {
+          code: "notes_busy",
+          headers: { "retry-after": "0" },
+        });
       await new Promise(setImmediate); // where a duplicate would come in between
       const times = (applied.get(name) ?? 0) + 1;
       applied.set(name, times);
@@ -56,22 +73,31 @@ test(`${runs(200)} sequences of failures: a write is applied once at most, and a
       const unreliable: typeof fetch = async (input, init) => {
         const request = new Request(input, init);
         const { headers } = request;
-        sent.push(`${headers.get("idempotency-key")} ${headers.get("x-request-id")} ${await request.clone().text()}`);
+        sent.push(
+          `${headers.get("idempotency-key")} ${headers.get("x-request-id")} ${await request.clone().text()}`,
+        );
         const fate = left.shift() ?? "arrives";
         seen.add(fate);
         if (fate === "never arrives") throw new TypeError("fetch failed");
         if (fate === "server busy") return Response.json({ error: "overloaded" }, { status: 503 });
         if (fate === "handler refuses") refused.add(name);
         const answer = fetch(request);
-        if (fate !== "arrives" && fate !== "handler refuses") underWay.push(answer.then((response) => response.body?.cancel()));
+        if (fate !== "arrives" && fate !== "handler refuses")
+          underWay.push(answer.then((response) => response.body?.cancel()));
         if (fate === "gateway too late") return new Response("Gateway Timeout", { status: 504 });
         const response = await answer;
         if (fate === "answer lost") throw new TypeError("fetch failed");
         return response;
       };
 
-      const init = { method: "POST", headers: { authorization, "content-type": "application/json" } };
-      const outcome = await retryingFetch({ fetch: unreliable })(url, { ...init, body: JSON.stringify({ name }) }).catch(String);
+      const init = {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json" },
+      };
+      const outcome = await retryingFetch({ fetch: unreliable })(url, {
+        ...init,
+        body: JSON.stringify({ name }),
+      }).catch(String);
       await Promise.all(underWay);
 
       expect(new Set(sent).size).toBe(1);

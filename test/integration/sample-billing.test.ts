@@ -16,7 +16,9 @@ test("each month every customer is charged once, and nobody who tries it out", a
       await app.settled();
       await app.settled();
     }
-    expect([...provider.charges.values()]).toEqual(months.map((month) => ({ tenantId: "acme", month, cents: 4_900 })));
+    expect([...provider.charges.values()]).toEqual(
+      months.map((month) => ({ tenantId: "acme", month, cents: 4_900 })),
+    );
     expect(provider.calls).toBe(2);
     expect(app.deliveries).toEqual(
       [...provider.charges.keys()].map((key, index) =>

@@ -23,9 +23,12 @@ interface Page {
   readonly items: readonly File[];
   readonly cursor?: string;
 }
-const create = (name: string, sizeMb = 1) => app.call("files.file.create", { name, sizeMb }, { as: ann }) as Promise<File>;
-const list = (input: object = {}, as = ann) => app.call("files.file.list", input, { as }) as Promise<Page>;
-const used = async () => ((await app.call("files.file.quota", {}, { as: ann })) as { usedMb: number }).usedMb;
+const create = (name: string, sizeMb = 1) =>
+  app.call("files.file.create", { name, sizeMb }, { as: ann }) as Promise<File>;
+const list = (input: object = {}, as = ann) =>
+  app.call("files.file.list", input, { as }) as Promise<Page>;
+const used = async () =>
+  ((await app.call("files.file.quota", {}, { as: ann })) as { usedMb: number }).usedMb;
 
 async function pages(input: object): Promise<string[][]> {
   const found: string[][] = [];
@@ -69,7 +72,9 @@ test("the quota has what files take up, and reads one row however many there are
   await app.settled();
   expect(await used()).toBe(7);
   await app.call("files.file.delete", { id }, { as: ann });
-  await expect(app.call("files.file.delete", { id }, { as: ann })).rejects.toMatchObject({ code: "not_found" });
+  await expect(app.call("files.file.delete", { id }, { as: ann })).rejects.toMatchObject({
+    code: "not_found",
+  });
   await app.settled();
   expect(await used()).toBe(4);
   expect((await list()).items.map(({ name }) => name)).toEqual(["b"]);

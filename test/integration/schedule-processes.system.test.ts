@@ -86,15 +86,23 @@ test(`five processes of the operating system whose clocks differ fire ${fires} t
   const app = await startTestApp(buildServer({ features: [reports] })); // makes the tables
   const runs = new Map<string, number>();
   const began = (firesAt: string) => void runs.set(firesAt, (runs.get(firesAt) ?? 0) + 1);
-  const members = [-1_000, -500, 0, 500, 1_000].map((aheadMs) => new Member({ ...app.env, AHEAD_MS: String(aheadMs) }, began));
-  const lookAll = (atMs: number, stand?: Stand) => Promise.all(members.map((member) => member.look({ atMs, stand })));
+  const members = [-1_000, -500, 0, 500, 1_000].map(
+    (aheadMs) => new Member({ ...app.env, AHEAD_MS: String(aheadMs) }, began),
+  );
+  const lookAll = (atMs: number, stand?: Stand) =>
+    Promise.all(members.map((member) => member.look({ atMs, stand })));
   try {
     await Promise.all(members.map((member) => member.ready()));
     const startMs = Math.ceil((Date.now() + 24 * hour) / hour) * hour;
     const times = Array.from({ length: fires }, (_, index) => startMs + index * hour);
     await lookAll(startMs - 60_000);
     for (const [index, atMs] of times.entries()) {
-      const stand = index % 125 === 10 ? "before the commit" : index % 125 === 70 ? "after the commit" : undefined;
+      const stand =
+        index % 125 === 10
+          ? "before the commit"
+          : index % 125 === 70
+            ? "after the commit"
+            : undefined;
       // Some clocks are there already, others are not.
       await lookAll(atMs - 900 + (index % 10) * 200, stand);
       await lookAll(atMs + 1_500, stand);
@@ -103,7 +111,10 @@ test(`five processes of the operating system whose clocks differ fire ${fires} t
     await Promise.all(members.map((member) => member.ready()));
     const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
     const { Items = [] } = await db.send(
-      new ScanCommand({ TableName: app.env["KEELSON_TABLE_FIRES"] ?? "keelson-fires", ConsistentRead: true }),
+      new ScanCommand({
+        TableName: app.env["KEELSON_TABLE_FIRES"] ?? "keelson-fires",
+        ConsistentRead: true,
+      }),
     );
     const texts = times.map((atMs) => new Date(atMs).toISOString());
     expect(Object.fromEntries(Items.map(({ pk, amount }) => [pk, amount]))).toEqual(

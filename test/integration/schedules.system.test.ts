@@ -24,7 +24,10 @@ const counting =
   (table: Table, name: string): ScheduleOptions["handler"] =>
   (ctx, { at }) => {
     const Key = { pk: `${name} ${at.toISOString()}` };
-    const expression = { UpdateExpression: "ADD amount :one", ExpressionAttributeValues: { ":one": 1 } };
+    const expression = {
+      UpdateExpression: "ADD amount :one",
+      ExpressionAttributeValues: { ":one": 1 },
+    };
     return ctx.commit([{ Update: { TableName: table.name, Key, ...expression } }], undefined);
   };
 
@@ -37,7 +40,9 @@ function serverOf(declare: (r: FeatureBuilder, table: Table) => void): Server {
 }
 
 test("wherever a process dies, what it commits happens once, and what was due fires", async () => {
-  const server = serverOf((r, table) => r.schedule("report.make", { cron: "0 3 * * *", handler: counting(table, "make") }));
+  const server = serverOf((r, table) =>
+    r.schedule("report.make", { cron: "0 3 * * *", handler: counting(table, "make") }),
+  );
   const cuts = await crashEverywhere(server, {
     arrange: async (app) => {
       await app.settled();
@@ -46,12 +51,19 @@ test("wherever a process dies, what it commits happens once, and what was due fi
     act: (app) => app.settled(),
     check: async (app) => {
       const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
-      const { Items = [] } = await db.send(new ScanCommand({ TableName: firesTable(app.env), ConsistentRead: true }));
+      const { Items = [] } = await db.send(
+        new ScanCommand({ TableName: firesTable(app.env), ConsistentRead: true }),
+      );
       expect(Items).toMatchObject([{ amount: 1 }]);
     },
   });
   expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
-    expect.arrayContaining(["after GetItem", "after PutItem", "after UpdateItem", "after TransactWriteItems"]),
+    expect.arrayContaining([
+      "after GetItem",
+      "after PutItem",
+      "after UpdateItem",
+      "after TransactWriteItems",
+    ]),
   );
 }, 120_000);
 
@@ -167,7 +179,11 @@ async function startFleet(server: Server) {
       let from: Record<string, unknown> | undefined;
       do {
         const page = await reader.adapters.database.send(
-          new ScanCommand({ TableName: firesTable(stack.env), ConsistentRead: true, ExclusiveStartKey: from }),
+          new ScanCommand({
+            TableName: firesTable(stack.env),
+            ConsistentRead: true,
+            ExclusiveStartKey: from,
+          }),
         );
         for (const { pk, amount } of page.Items ?? []) items[String(pk)] = amount;
         from = page.LastEvaluatedKey;
@@ -207,8 +223,12 @@ test(`five processes whose clocks differ let a schedule fire ${fires} times, eac
       // Some clocks are there already, others are not.
       fleet.moveTo(atMs - 1_000 + random() * 2_000);
       const victim = random() < 0.2 ? Math.floor(random() * 5) : -1;
-      const cut = ["GetItem", "PutItem", "UpdateItem", "TransactWriteItems"][Math.floor(random() * 4)] as string;
-      await Promise.all(fleet.members.map((member, index) => member.look(index === victim ? cut : undefined)));
+      const cut = ["GetItem", "PutItem", "UpdateItem", "TransactWriteItems"][
+        Math.floor(random() * 4)
+      ] as string;
+      await Promise.all(
+        fleet.members.map((member, index) => member.look(index === victim ? cut : undefined)),
+      );
       fleet.moveTo(atMs + 1_500);
       await fleet.lookAll();
       if (fleet.crashes() === crashes) {
@@ -223,7 +243,9 @@ test(`five processes whose clocks differ let a schedule fire ${fires} times, eac
         await fleet.lookAll();
       }
     }
-    expect(await fleet.amounts()).toEqual(Object.fromEntries(times.map((atMs) => [`make ${new Date(atMs).toISOString()}`, 1])));
+    expect(await fleet.amounts()).toEqual(
+      Object.fromEntries(times.map((atMs) => [`make ${new Date(atMs).toISOString()}`, 1])),
+    );
     expect(disturbed).toBeGreaterThan(fires / 100);
   } finally {
     await fleet.close();
@@ -243,12 +265,18 @@ const nights = [
 test("five processes let a nightly schedule fire once a night in three zones, at both changes of daylight saving", async () => {
   const server = serverOf((r, table) => {
     for (const [index, [timeZone, time]] of nights.entries()) {
-      r.schedule(`report.night-${index}`, { cron: `${time} * * *`, timeZone, handler: counting(table, String(index)) });
+      r.schedule(`report.night-${index}`, {
+        cron: `${time} * * *`,
+        timeZone,
+        handler: counting(table, String(index)),
+      });
     }
   });
   const fleet = await startFleet(server);
   try {
-    const begins = nights.map(([, , [first]]) => Date.parse(`${first}Z`) - hour).sort((one, other) => one - other);
+    const begins = nights
+      .map(([, , [first]]) => Date.parse(`${first}Z`) - hour)
+      .sort((one, other) => one - other);
     fleet.moveTo(Number(begins[0]) - day);
     await fleet.lookAll();
     // What was missed since the last change fires first, once, and long before the times that count.
@@ -264,7 +292,10 @@ test("five processes let a nightly schedule fire once a night in three zones, at
       const [first, last] = [times[0], times[2]];
       const found = Object.entries(amounts)
         .map(([key, amount]) => [key.split(" "), amount] as const)
-        .filter(([[of, at = ""]]) => of === String(index) && at.slice(0, 16) >= first && at.slice(0, 16) <= last)
+        .filter(
+          ([[of, at = ""]]) =>
+            of === String(index) && at.slice(0, 16) >= first && at.slice(0, 16) <= last,
+        )
         .map(([[, at = ""], amount]) => [at.slice(0, 16), amount]);
       expect(found.sort()).toEqual(times.map((time) => [time, 1]));
     }

@@ -14,7 +14,12 @@ async function run(
   id: string,
   env: Readonly<Record<string, string>>,
 ): Promise<{ lines: string[]; logs: Record<string, unknown>[] }> {
-  const parameters = ["--import", join(root, "test/support/keelson-sources.mjs"), join(root, "test/fixtures/script.ts"), id];
+  const parameters = [
+    "--import",
+    join(root, "test/support/keelson-sources.mjs"),
+    join(root, "test/fixtures/script.ts"),
+    id,
+  ];
   const { AWS_ENDPOINT_URL: _none, ...own } = process.env;
   const { stdout } = await promisify(execFile)(process.execPath, parameters, {
     env: { ...own, LOG_FORMAT: "json", ...env },
@@ -46,7 +51,13 @@ describe.each([
     const first = await run("import-1", env());
     expect(first.lines).toEqual([expect.stringMatching(/^made acme\/.{36}, 1 rows$/), "closed"]);
     expect(first.logs).toContainEqual(
-      expect.objectContaining({ level: "info", msg: "run.started", reason: "import", tenantId: "acme", requestId: "import-1" }),
+      expect.objectContaining({
+        level: "info",
+        msg: "run.started",
+        reason: "import",
+        tenantId: "acme",
+        requestId: "import-1",
+      }),
     );
     const repeat = await run("import-1", env());
     expect(repeat.lines).toEqual(first.lines);

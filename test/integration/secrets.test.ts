@@ -21,7 +21,10 @@ type KeyName = keyof typeof keys;
 
 /** A ring as its parameter holds it; the first name is the active key. */
 const ring = (...names: readonly [KeyName, ...KeyName[]]) =>
-  JSON.stringify({ active: names[0], keys: Object.fromEntries(names.map((name) => [name, keys[name]])) });
+  JSON.stringify({
+    active: names[0],
+    keys: Object.fromEntries(names.map((name) => [name, keys[name]])),
+  });
 
 const vault = defineFeature("vault", (r) => {
   const rules = { read: access.authenticated, write: access.authenticated };
@@ -35,7 +38,10 @@ const vault = defineFeature("vault", (r) => {
   r.query("secrets.use", {
     route: "GET /use",
     access: access.authenticated,
-    handler: async (ctx) => ({ length: (await ctx.config(config.token))?.length, isSet: (await ctx.config(config.pin)) !== 0 }),
+    handler: async (ctx) => ({
+      length: (await ctx.config(config.token))?.length,
+      isSet: (await ctx.config(config.pin)) !== 0,
+    }),
   });
   r.query("secrets.break", {
     route: "GET /break",
@@ -69,7 +75,14 @@ async function putRing(text: string): Promise<void> {
     region: String(app.env["AWS_REGION"]),
     credentials: { accessKeyId: "embedded", secretAccessKey: "embedded" },
   });
-  await ssm.send(new PutParameterCommand({ Name: parameter, Value: text, Type: "SecureString", Overwrite: true }));
+  await ssm.send(
+    new PutParameterCommand({
+      Name: parameter,
+      Value: text,
+      Type: "SecureString",
+      Overwrite: true,
+    }),
+  );
   ssm.destroy();
 }
 
@@ -88,7 +101,9 @@ async function sealingKeys(): Promise<string[]> {
 
 /** Texts as they would be found whatever way they are printed. */
 function printed(value: unknown): string {
-  return JSON.stringify(value, (_name, part) => (part instanceof Uint8Array ? Buffer.from(part).toString("latin1") : part));
+  return JSON.stringify(value, (_name, part) =>
+    part instanceof Uint8Array ? Buffer.from(part).toString("latin1") : part,
+  );
 }
 
 async function read(caller: Caller) {
@@ -108,18 +123,34 @@ async function setSecrets(tenants: number): Promise<void> {
 
 async function expectSecrets(tenants: number): Promise<void> {
   for (let n = 0; n < tenants; n++) {
-    expect(await read({ id: `user-${n}`, tenantId: `tenant-${n}` })).toEqual([`token-${n}`, n + 1, "for all"]);
+    expect(await read({ id: `user-${n}`, tenantId: `tenant-${n}` })).toEqual([
+      `token-${n}`,
+      n + 1,
+      "for all",
+    ]);
   }
 }
 
 test("no secret is found in any response, log line, history or stored item of a full run", async () => {
   await start(ring("k1"));
-  const secrets = ["hunter2-of-acme", "hunter3-of-acme", "hunter4-of-zenith", "hunter5-of-all", "987654321", "123454321"];
+  const secrets = [
+    "hunter2-of-acme",
+    "hunter3-of-acme",
+    "hunter4-of-zenith",
+    "hunter5-of-all",
+    "987654321",
+    "123454321",
+  ];
   const answers: unknown[] = [];
   const call = async (as: Caller, method: string, path: string, body?: object) => {
     // Each under an ID of its own, so that what writes leave in the table of claims is searched as well.
     const headers = { "idempotency-key": `k${answers.length}` };
-    const response = await app.fetch(path, { as, method, headers, ...(body === undefined ? {} : { body }) });
+    const response = await app.fetch(path, {
+      as,
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    });
     answers.push(response.status, [...response.headers], await response.text());
   };
   const path = ({ id }: { id: string }, rest = "") => `/config/${encodeURIComponent(id)}${rest}`;
@@ -137,23 +168,38 @@ test("no secret is found in any response, log line, history or stored item of a 
       await call(caller, "GET", path(key));
       await call(caller, "GET", path(key, "/history"));
     }
-    for (const route of ["/config", "/use", "/break", "/config?tenantId=acme&userId=ann"]) await call(caller, "GET", route);
+    for (const route of ["/config", "/use", "/break", "/config?tenantId=acme&userId=ann"])
+      await call(caller, "GET", route);
   }
   app.faults.before("TransactWriteItems", 1).fail("InternalServerError");
   await call(ann, "PUT", path(token), { value: secrets[1] });
-  await app.rows.put({ scope: "tenant", tenantId: "acme", key: token.id, value: "unsealed", version: 9 });
+  await app.rows.put({
+    scope: "tenant",
+    tenantId: "acme",
+    key: token.id,
+    value: "unsealed",
+    version: 9,
+  });
   await call(ann, "GET", "/use");
   await call(bob, "PUT", `${path(token)}?value=${secrets[2]}`); // a value in the URL
   await call(bob, "DELETE", path(token));
   await putRing(ring("k2", "k1"));
   app.clock.advance(10_000);
-  await rotateConfigKeys(await app.ctx(operator), { onProgress: (progress) => void answers.push(progress) });
+  await rotateConfigKeys(await app.ctx(operator), {
+    onProgress: (progress) => void answers.push(progress),
+  });
 
   expect(answers.filter((part) => part === 200).length).toBeGreaterThan(20);
-  const everything = printed([answers, app.logs, await storedItems(), await storedItems("keelson-once")]);
+  const everything = printed([
+    answers,
+    app.logs,
+    await storedItems(),
+    await storedItems("keelson-once"),
+  ]);
   const inUse = app.logs.filter(({ msg }) => msg === "about to break");
   expect(inUse.length).toBeGreaterThan(0);
-  for (const secret of [...secrets, ...Object.values(keys)]) expect(everything.includes(secret)).toBe(false);
+  for (const secret of [...secrets, ...Object.values(keys)])
+    expect(everything.includes(secret)).toBe(false);
 });
 
 test("a sealed value that is moved to another tenant, user or key does not open: the read fails, and no other level decides", async () => {
@@ -167,14 +213,28 @@ test("a sealed value that is moved to another tenant, user or key does not open:
   const response = await app.fetch("/use", { as: bob });
   expect(response.status).toBe(503);
   expect(await response.json()).toMatchObject({ error: "config_unavailable" });
-  expect(app.logs).toContainEqual(expect.objectContaining({ msg: "request.failed", error: "config_unavailable" }));
+  expect(app.logs).toContainEqual(
+    expect.objectContaining({ msg: "request.failed", error: "config_unavailable" }),
+  );
   const explained = await app.fetch(`/config/${encodeURIComponent(token.id)}`, { as: bob });
   expect(await explained.json()).toMatchObject({
-    levels: [{ source: "tenant-row", isSet: true, active: true, note: expect.stringContaining("cannot be opened") }, {}, {}, {}],
+    levels: [
+      {
+        source: "tenant-row",
+        isSet: true,
+        active: true,
+        note: expect.stringContaining("cannot be opened"),
+      },
+      {},
+      {},
+      {},
+    ],
   });
   await setConfig(await app.ctx(bob), token, "their own");
   expect(await (await app.ctx(bob)).config(token)).toBe("their own");
-  await expect((await app.ctx(ann)).config(shared)).rejects.toMatchObject({ code: "config_unavailable" });
+  await expect((await app.ctx(ann)).config(shared)).rejects.toMatchObject({
+    code: "config_unavailable",
+  });
 });
 
 test("a row that another process sealed with a key of a newer ring is read once the ring has been read again", async () => {
@@ -190,9 +250,13 @@ test("a row that another process sealed with a key of a newer ring is read once 
   await app.close();
   await start(ring("k1"));
   await app.rows.put({ scope: "tenant", tenantId: "acme", key: token.id, value: sealed });
-  await expect((await app.ctx(ann)).config(token)).rejects.toMatchObject({ code: "config_unavailable" });
+  await expect((await app.ctx(ann)).config(token)).rejects.toMatchObject({
+    code: "config_unavailable",
+  });
   await putRing(ring("k2", "k1"));
-  await expect((await app.ctx(ann)).config(token)).rejects.toMatchObject({ code: "config_unavailable" });
+  await expect((await app.ctx(ann)).config(token)).rejects.toMatchObject({
+    code: "config_unavailable",
+  });
   expect(app.calls["GetParameter"]).toBe(1);
   app.clock.advance(10_000);
   expect(await (await app.ctx(ann)).config(token)).toBe("new");
@@ -254,7 +318,12 @@ test("a rotation reports each page, goes on where it was stopped, and leaves alo
   });
   await expect(stop).rejects.toThrow("stopped");
   const [first] = seen;
-  expect(first).toMatchObject({ activeKey: "k2", scanned: 100, locked: 0, next: expect.any(String) });
+  expect(first).toMatchObject({
+    activeKey: "k2",
+    scanned: 100,
+    locked: 0,
+    next: expect.any(String),
+  });
 
   const rest = await rotateConfigKeys(await app.ctx(operator), {
     from: first?.next,
@@ -263,9 +332,16 @@ test("a rotation reports each page, goes on where it was stopped, and leaves alo
   expect(Number(first?.resealed) + rest.resealed).toBe(121);
   expect(rest).not.toHaveProperty("next");
   expect(seen.length).toBeGreaterThan(2);
-  expect(await rotateConfigKeys(await app.ctx(operator))).toMatchObject({ scanned: 242, resealed: 0, overtaken: 0, locked: 0 });
+  expect(await rotateConfigKeys(await app.ctx(operator))).toMatchObject({
+    scanned: 242,
+    resealed: 0,
+    overtaken: 0,
+    locked: 0,
+  });
   await expectSecrets(60);
-  await expect(rotateConfigKeys(await app.ctx(operator), { from: "nowhere" })).rejects.toMatchObject({
+  await expect(
+    rotateConfigKeys(await app.ctx(operator), { from: "nowhere" }),
+  ).rejects.toMatchObject({
     fields: [{ field: "from" }],
   });
   await expect(rotateConfigKeys(await app.ctx(ann))).rejects.toMatchObject({ status: 403 });
@@ -291,7 +367,12 @@ test("a write that comes in between is not overwritten, and a row that does not 
   expect(overtaken).toBeGreaterThan(0);
   expect(locked).toBe(1);
   expect(app.logs).toContainEqual(
-    expect.objectContaining({ msg: "config.secret_locked", partition: "config#tenant#moved", key: token.id, ringKey: "k1" }),
+    expect.objectContaining({
+      msg: "config.secret_locked",
+      partition: "config#tenant#moved",
+      key: token.id,
+      ringKey: "k1",
+    }),
   );
   expect(await (await app.ctx(ann)).config(token)).toBe("new");
   expect(await (await app.ctx(bob)).config(token)).toBe("bob's new");
@@ -302,10 +383,16 @@ test("a sealed value that is copied into the table of another prefix does not op
   await setConfig(await app.ctx(ann), token, "hunter2");
   const value = (await storedItems()).find(({ pk }) => pk === "config#tenant#acme")?.["value"];
   await app.close();
-  const server = buildServer({ features: [vault], keyRing: { parameter }, dynamodb: { prefix: "other" } });
+  const server = buildServer({
+    features: [vault],
+    keyRing: { parameter },
+    dynamodb: { prefix: "other" },
+  });
   app = await startTestApp(server, { secureParameters: { [parameter]: ring("k1") } });
   await app.rows.put({ scope: "tenant", tenantId: "acme", key: token.id, value });
-  await expect((await app.ctx(ann)).config(token)).rejects.toMatchObject({ code: "config_unavailable" });
+  await expect((await app.ctx(ann)).config(token)).rejects.toMatchObject({
+    code: "config_unavailable",
+  });
 });
 
 test("a rotation over several pages that is stopped anywhere is finished from where it was", async () => {
@@ -317,7 +404,10 @@ test("a rotation over several pages that is stopped anywhere is finished from wh
   for (let n = 1; ; n++) {
     const last: RotationProgress[] = [];
     app.faults.before("UpdateItem", 30).fail("InternalServerError");
-    const run = rotateConfigKeys(await app.ctx(operator), { from, onProgress: (progress) => void last.push(progress) });
+    const run = rotateConfigKeys(await app.ctx(operator), {
+      from,
+      onProgress: (progress) => void last.push(progress),
+    });
     const done = await run.catch(() => undefined);
     resealed += last.at(-1)?.resealed ?? 0;
     if (done !== undefined) break;
@@ -325,7 +415,11 @@ test("a rotation over several pages that is stopped anywhere is finished from wh
     expect(n).toBeLessThan(20);
   }
   expect(resealed).toBeGreaterThan(0);
-  expect(await rotateConfigKeys(await app.ctx(operator))).toMatchObject({ resealed: 0, overtaken: 0, locked: 0 });
+  expect(await rotateConfigKeys(await app.ctx(operator))).toMatchObject({
+    resealed: 0,
+    overtaken: 0,
+    locked: 0,
+  });
   await expectSecrets(60);
 });
 
@@ -336,7 +430,10 @@ test("a secret that was reset or replaced is gone, and cannot be brought back", 
   await resetConfig(ctx, token);
   expect(await (await app.ctx(ann)).config(token)).toBeUndefined();
   expect(await sealingKeys()).toEqual([]);
-  await expect(undoConfig(ctx, token)).rejects.toMatchObject({ status: 422, fields: [{ field: "version" }] });
+  await expect(undoConfig(ctx, token)).rejects.toMatchObject({
+    status: 422,
+    fields: [{ field: "version" }],
+  });
   await setConfig(ctx, token, "hunter3");
   await undoConfig(ctx, token); // to the reset before
   expect(await (await app.ctx(ann)).config(token)).toBeUndefined();
@@ -347,6 +444,8 @@ test("a ring that cannot be read fails the write of a secret, and nothing else",
   await setConfig(await app.ctx(ann), token, "hunter2");
   app.clock.advance(10_000);
   app.faults.before("GetParameter", 1).fail("ThrottlingException");
-  await expect(setConfig(await app.ctx(ann), token, "hunter3")).rejects.toMatchObject({ code: "config_unavailable" });
+  await expect(setConfig(await app.ctx(ann), token, "hunter3")).rejects.toMatchObject({
+    code: "config_unavailable",
+  });
   expect(await (await app.ctx(ann)).config(token)).toBe("hunter2");
 });

@@ -50,7 +50,9 @@ const get = ({ port }: StartedProcess, path: string) =>
   );
 const said = ({ logs }: StartedProcess, msg: string) => logs.filter((line) => line["msg"] === msg);
 const hears = (one: StartedProcess, msg: string, count = 1) =>
-  expect.poll(() => said(one, msg).length, { timeout: 30_000, interval: 10 }).toBeGreaterThanOrEqual(count);
+  expect
+    .poll(() => said(one, msg).length, { timeout: 30_000, interval: 10 })
+    .toBeGreaterThanOrEqual(count);
 const completed = (one: StartedProcess) => said(one, "shutdown.completed")[0];
 
 test.each([["KEELSON_WATCH"], ["WATCH_REPORT_DEPENDENCIES"]])(
@@ -83,8 +85,16 @@ test("A shutdown goes through its phases in their order, finishes what is in fli
   expect(await one.exited).toEqual({ code: 0, signal: null });
   const record = completed(one);
   expect(record).toMatchObject({ clean: true, exitCode: 0, signals: 1, cutOff: [] });
-  const { phaseMs, totalMs } = record as unknown as { phaseMs: Record<string, number>; totalMs: number };
-  expect(Object.keys(phaseMs)).toEqual(["draining", "in-flight-drain", "workers-stopped", "resources-closed"]);
+  const { phaseMs, totalMs } = record as unknown as {
+    phaseMs: Record<string, number>;
+    totalMs: number;
+  };
+  expect(Object.keys(phaseMs)).toEqual([
+    "draining",
+    "in-flight-drain",
+    "workers-stopped",
+    "resources-closed",
+  ]);
   expect(phaseMs["draining"]).toBeGreaterThanOrEqual(300);
   expect(phaseMs["in-flight-drain"]).toBeGreaterThan(0);
   expect(totalMs).toBe(Object.values(phaseMs).reduce((sum, ms) => sum + ms, 0));
@@ -98,15 +108,22 @@ test("What takes too long is cut off and named, and the exit code is 1", async (
   one.child.kill("SIGTERM");
   expect(await stuck).toBe("cut off");
   expect(await one.exited).toEqual({ code: 1, signal: null });
-  expect(said(one, "shutdown.requests_cut_off")).toEqual([expect.objectContaining({ requests: ["GET /wait/60000"] })]);
+  expect(said(one, "shutdown.requests_cut_off")).toEqual([
+    expect.objectContaining({ requests: ["GET /wait/60000"] }),
+  ]);
   expect(completed(one)).toMatchObject({ clean: false, exitCode: 1, cutOff: ["in-flight-drain"] });
 });
 
 test("A resource that hangs stops neither the others nor the end", async () => {
-  const one = await start({ shutdown: { lingerMs: 0, drainMs: 0, totalMs: 2_000 }, hangs: "resource" });
+  const one = await start({
+    shutdown: { lingerMs: 0, drainMs: 0, totalMs: 2_000 },
+    hangs: "resource",
+  });
   one.child.kill("SIGTERM");
   expect(await one.exited).toEqual({ code: 1, signal: null });
-  expect(said(one, "shutdown.close_failed")).toEqual([expect.objectContaining({ resource: "hangs" })]);
+  expect(said(one, "shutdown.close_failed")).toEqual([
+    expect.objectContaining({ resource: "hangs" }),
+  ]);
   expect(said(one, "pool.closed")).toHaveLength(1);
 });
 
@@ -134,16 +151,21 @@ test("A third signal ends the process at once", async () => {
 test.each([
   ["rejection", "process.unhandled_rejection"],
   ["exception", "process.uncaught_exception"],
-])("What is thrown and nobody catches (%s) is logged with its stack; the process drains, and ends with 1", async (what, msg) => {
-  const one = await start({ shutdown: { lingerMs: 100 } });
-  const slow = get(one, "/wait/800");
-  await hears(one, "wait.began");
-  expect(await get(one, `/throw/${what}`)).toBe(200);
-  expect(await slow).toBe(200);
-  expect(await one.exited).toEqual({ code: 1, signal: null });
-  expect(said(one, msg)).toEqual([expect.objectContaining({ level: "error", stack: expect.stringContaining("at ") })]);
-  expect(completed(one)).toMatchObject({ exitCode: 1, cutOff: [] });
-});
+])(
+  "What is thrown and nobody catches (%s) is logged with its stack; the process drains, and ends with 1",
+  async (what, msg) => {
+    const one = await start({ shutdown: { lingerMs: 100 } });
+    const slow = get(one, "/wait/800");
+    await hears(one, "wait.began");
+    expect(await get(one, `/throw/${what}`)).toBe(200);
+    expect(await slow).toBe(200);
+    expect(await one.exited).toEqual({ code: 1, signal: null });
+    expect(said(one, msg)).toEqual([
+      expect.objectContaining({ level: "error", stack: expect.stringContaining("at ") }),
+    ]);
+    expect(completed(one)).toMatchObject({ exitCode: 1, cutOff: [] });
+  },
+);
 
 test("A process that is told to stop while it starts ends without serving", async () => {
   // A store that accepts connections and never answers.

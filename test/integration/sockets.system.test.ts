@@ -69,7 +69,9 @@ async function client({ port }: StartedProcess, text = ""): Promise<Client> {
     ended = "ended";
   });
   socket.on("error", () => {});
-  const closed = new Promise<"ended" | "cut">((resolve) => socket.on("close", () => resolve(ended)));
+  const closed = new Promise<"ended" | "cut">((resolve) =>
+    socket.on("close", () => resolve(ended)),
+  );
   await once(socket, "connect");
   if (text !== "") socket.write(text);
   return {
@@ -82,14 +84,18 @@ async function client({ port }: StartedProcess, text = ""): Promise<Client> {
   };
 }
 
-const ask = (path: string, id = "r1") => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n\r\n`;
+const ask = (path: string, id = "r1") =>
+  `GET ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n\r\n`;
 const halfHead = "GET /text HTTP/1.1\r\nhost: x\r\nx-half: ";
 const halfBody = "POST /size HTTP/1.1\r\nhost: x\r\ncontent-length: 6\r\n\r\nabc";
-const upgradeTo = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n`;
+const upgradeTo = (path: string) =>
+  `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n`;
 const bigBytes = 32 * 1_048_576;
 
 /** What a client got, in short: statuses, whether it was told that the connection closes, and how it was closed. */
-async function outcome(one: Client): Promise<readonly [statuses: string, told: number, closed: string]> {
+async function outcome(
+  one: Client,
+): Promise<readonly [statuses: string, told: number, closed: string]> {
   const closed = await one.closed;
   const got = one.got();
   return [
@@ -100,8 +106,10 @@ async function outcome(one: Client): Promise<readonly [statuses: string, told: n
 }
 
 const said = ({ logs }: StartedProcess, msg: string) => logs.filter((line) => line["msg"] === msg);
-const until = (condition: () => boolean | Promise<boolean>) => vi.waitUntil(condition, { timeout: 30_000, interval: 10 });
-const hears = (one: StartedProcess, msg: string, count = 1) => until(() => said(one, msg).length >= count);
+const until = (condition: () => boolean | Promise<boolean>) =>
+  vi.waitUntil(condition, { timeout: 30_000, interval: 10 });
+const hears = (one: StartedProcess, msg: string, count = 1) =>
+  until(() => said(one, msg).length >= count);
 const completed = (one: StartedProcess) => said(one, "shutdown.completed")[0];
 const gets = (one: Client, text: string) => until(() => one.got().includes(text));
 
@@ -146,7 +154,10 @@ describe("In the linger, what comes is served, and the connection closes with it
     one.child.kill("SIGTERM");
     await hears(one, "shutdown.started");
     const late = await client(one, upgradeTo("/told"));
-    const large = await client(one, `GET /text HTTP/1.1\r\nhost: x\r\nx-large: ${"x".repeat(20_000)}\r\n\r\n`);
+    const large = await client(
+      one,
+      `GET /text HTTP/1.1\r\nhost: x\r\nx-large: ${"x".repeat(20_000)}\r\n\r\n`,
+    );
     idle.send(ask("/text"));
     unused.send(ask("/text"));
     head.send("more\r\n\r\n");
@@ -165,7 +176,12 @@ describe("In the linger, what comes is served, and the connection closes with it
       "large head": await outcome(large),
     };
     slowBytes = slow.bytes();
-    texts = { pipelined: toPipeline.got(), upgraded: upgraded.got(), late: late.got(), large: large.got() };
+    texts = {
+      pipelined: toPipeline.got(),
+      upgraded: upgraded.got(),
+      late: late.got(),
+      large: large.got(),
+    };
     await one.exited;
   });
   afterAll(end);
@@ -185,7 +201,11 @@ describe("In the linger, what comes is served, and the connection closes with it
   });
 
   test("Each pipelined request has its own ID, and refusals are in the uniform body", () => {
-    expect([...texts.pipelined.matchAll(/x-request-id: (\w+)/g)].map(([, id]) => id)).toEqual(["p1", "p2", "p3"]);
+    expect([...texts.pipelined.matchAll(/x-request-id: (\w+)/g)].map(([, id]) => id)).toEqual([
+      "p1",
+      "p2",
+      "p3",
+    ]);
     for (const text of [texts.late, texts.large]) {
       const { requestId } = JSON.parse(text.slice(text.indexOf("{")));
       expect(text).toContain(`x-request-id: ${requestId}`);
@@ -210,7 +230,10 @@ describe("In the drain, what was begun is finished, and nobody waits for the res
   beforeAll(async () => {
     one = await start({ lingerMs: 100 });
     const { idle, unused, head, body, slow, upgraded } = await openAll(one, "/late");
-    const pipelined = await client(one, ask("/late", "p1") + ask("/text", "p2") + ask("/late", "p3"));
+    const pipelined = await client(
+      one,
+      ask("/late", "p1") + ask("/text", "p2") + ask("/late", "p3"),
+    );
     await hears(one, "late.began", 2);
     one.child.kill("SIGTERM");
     await stopsListening(one);
@@ -290,9 +313,17 @@ describe("When the time of the drain is over, what is left is cut off, and said 
   test("The cut ones are counted and named, the others not, and the exit code is 1", async () => {
     expect(upgradedText).toContain("draining ");
     expect(said(one, "shutdown.requests_cut_off")).toEqual([
-      expect.objectContaining({ requests: ["GET /big", "GET /never", "GET /never (upgraded)"], count: 3, upgraded: 1 }),
+      expect.objectContaining({
+        requests: ["GET /big", "GET /never", "GET /never (upgraded)"],
+        count: 3,
+        upgraded: 1,
+      }),
     ]);
-    expect(completed(one)).toMatchObject({ clean: false, exitCode: 1, cutOff: ["in-flight-drain"] });
+    expect(completed(one)).toMatchObject({
+      clean: false,
+      exitCode: 1,
+      cutOff: ["in-flight-drain"],
+    });
     expect(await one.exited).toEqual({ code: 1, signal: null });
   });
 });
@@ -317,7 +348,9 @@ async function http2Client({ port }: StartedProcess) {
         status = String(headers[":status"]);
       });
       stream.on("error", () => {});
-      stream.on("close", () => resolve(stream.rstCode === 0 ? status : `${status}, reset ${stream.rstCode}`));
+      stream.on("close", () =>
+        resolve(stream.rstCode === 0 ? status : `${status}, reset ${stream.rstCode}`),
+      );
       stream.resume();
     });
   return { get, closed, goaways: () => goaways };
@@ -399,8 +432,22 @@ describe("A shutdown is bounded", () => {
     expect(completed(one)).toMatchObject({ clean: true, cutOff: [] });
   });
 
-  test.each<[string, number, "worker" | "resource" | undefined, (one: StartedProcess) => Promise<unknown>, string[]]>([
-    ["linger", 30_000, undefined, (one) => hears(one, "shutdown.started"), ["in-flight-drain", "workers-stopped"]],
+  test.each<
+    [
+      string,
+      number,
+      "worker" | "resource" | undefined,
+      (one: StartedProcess) => Promise<unknown>,
+      string[],
+    ]
+  >([
+    [
+      "linger",
+      30_000,
+      undefined,
+      (one) => hears(one, "shutdown.started"),
+      ["in-flight-drain", "workers-stopped"],
+    ],
     [
       "drain",
       0,
@@ -418,28 +465,43 @@ describe("A shutdown is bounded", () => {
       0,
       "worker",
       async (one) => {
-        await client(one, "POST /job HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        await client(
+          one,
+          "POST /job HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        );
         await hears(one, "job.began");
         one.child.kill("SIGTERM");
         await stopsListening(one);
       },
       ["workers-stopped"],
     ],
-    ["closing of the resources", 0, "resource", (one) => hears(one, "hangs.closing"), ["resources-closed"]],
-  ])("A second signal in the %s hurries what is left: the exit code is 1", async (_phase, lingerMs, hangs, reach, cutOff) => {
-    const one = await start({ lingerMs, drainMs: 30_000, totalMs: 120_000 }, hangs);
-    const first = reach(one);
-    if (lingerMs > 0 || hangs === "resource") one.child.kill("SIGTERM");
-    await first;
-    await signalAgain(one);
-    expect(await one.exited).toEqual({ code: 1, signal: null });
-    expect(said(one, "shutdown.hurried")).toHaveLength(1);
-    expect(completed(one)?.["cutOff"]).toEqual(cutOff);
-  });
+    [
+      "closing of the resources",
+      0,
+      "resource",
+      (one) => hears(one, "hangs.closing"),
+      ["resources-closed"],
+    ],
+  ])(
+    "A second signal in the %s hurries what is left: the exit code is 1",
+    async (_phase, lingerMs, hangs, reach, cutOff) => {
+      const one = await start({ lingerMs, drainMs: 30_000, totalMs: 120_000 }, hangs);
+      const first = reach(one);
+      if (lingerMs > 0 || hangs === "resource") one.child.kill("SIGTERM");
+      await first;
+      await signalAgain(one);
+      expect(await one.exited).toEqual({ code: 1, signal: null });
+      expect(said(one, "shutdown.hurried")).toHaveLength(1);
+      expect(completed(one)?.["cutOff"]).toEqual(cutOff);
+    },
+  );
 
   test("A worker that hangs is left alone when its time is over, and the exit code is 1", async () => {
     const one = await start({ lingerMs: 0, drainMs: 500, totalMs: 3_000 }, "worker");
-    await client(one, "POST /job HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    await client(
+      one,
+      "POST /job HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+    );
     await hears(one, "job.began");
     one.child.kill("SIGTERM");
     expect(await one.exited).toEqual({ code: 1, signal: null });
@@ -452,7 +514,10 @@ describe("A shutdown is bounded", () => {
     one.child.kill("SIGTERM");
     await hears(one, "shutdown.started");
     const ready = await fetch(`http://127.0.0.1:${one.port}/health/ready`);
-    expect([ready.status, await ready.json()]).toMatchObject([503, { status: "unavailable", state: "draining", checks: {} }]);
+    expect([ready.status, await ready.json()]).toMatchObject([
+      503,
+      { status: "unavailable", state: "draining", checks: {} },
+    ]);
     expect(await one.exited).toEqual({ code: 0, signal: null });
     expect(completed(one)).toMatchObject({ cutOff: [] });
   });

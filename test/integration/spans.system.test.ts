@@ -24,9 +24,13 @@ async function startCollector() {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer); // without an encoding there is nothing else
     const { resourceSpans } = JSON.parse(Buffer.concat(chunks).toString()) as {
-      readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: readonly Exported[] }[] }[];
+      readonly resourceSpans: readonly {
+        readonly scopeSpans: readonly { readonly spans: readonly Exported[] }[];
+      }[];
     };
-    spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
+    spans.push(
+      ...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)),
+    );
     response.writeHead(200, { "content-type": "application/json" }).end("{}");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -45,7 +49,14 @@ test("a process dies while it consumes an event, another one consumes it: one tr
   onTestFinished(() => app.close());
   const start = async (more: Readonly<Record<string, string>>) => {
     const fixture = join(import.meta.dirname, "../fixtures/traced-process.ts");
-    const env = { ...app.env, PORT: "0", NODE_ENV: "development", LOG_FORMAT: "json", OTLP_URL: collector.url, ...more };
+    const env = {
+      ...app.env,
+      PORT: "0",
+      NODE_ENV: "development",
+      LOG_FORMAT: "json",
+      OTLP_URL: collector.url,
+      ...more,
+    };
     const started = await startProcess(process.execPath, [fixture], env);
     onTestFinished(async () => {
       signalGroup(started, "SIGKILL");
@@ -66,7 +77,9 @@ test("a process dies while it consumes an event, another one consumes it: one tr
   expect(await dying.exited).toMatchObject({ signal: "SIGKILL" });
   await start({});
   // The message comes again once its visibility timeout is over, and the claim of the one that died its lease.
-  await expect.poll(() => collector.spans.map(({ name }) => name), { timeout: 100_000 }).toContain("process webhook");
+  await expect
+    .poll(() => collector.spans.map(({ name }) => name), { timeout: 100_000 })
+    .toContain("process webhook");
 
   const own = collector.spans.filter((span) => span.traceId === traceId);
   // The last: where the claim of the one that died still has its lease, the message is handed back.
@@ -81,7 +94,11 @@ test("a process dies while it consumes an event, another one consumes it: one tr
       "POST",
     ],
   ].map(one);
-  expect(chain.slice(1).map((span) => span?.parentSpanId)).toEqual(chain.slice(0, -1).map((span) => span?.spanId));
+  expect(chain.slice(1).map((span) => span?.parentSpanId)).toEqual(
+    chain.slice(0, -1).map((span) => span?.spanId),
+  );
   expect(chain[2]?.links?.map(({ spanId }) => spanId)).toEqual([chain[1]?.spanId]);
-  expect(receiver.hooks.map(({ headers }) => headers["traceparent"])).toEqual([`00-${traceId}-${chain[5]?.spanId}-01`]);
+  expect(receiver.hooks.map(({ headers }) => headers["traceparent"])).toEqual([
+    `00-${traceId}-${chain[5]?.spanId}-01`,
+  ]);
 }, 150_000);

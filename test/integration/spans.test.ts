@@ -4,7 +4,12 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { context, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import {
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
 import * as conventions from "@opentelemetry/semantic-conventions/incubating";
 import { access, buildServer, createTenantConfig, defineFeature, NotFoundError } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
@@ -53,7 +58,9 @@ const spanned = defineFeature("spanned", (r) => {
         span.end();
       });
       await ctx.publish("spanned-file.created", { id });
-      return ctx.commit([{ Put: { TableName: table.name, Item: { pk: id } } }], { traceId: ctx.trace.traceId });
+      return ctx.commit([{ Put: { TableName: table.name, Item: { pk: id } } }], {
+        traceId: ctx.trace.traceId,
+      });
     },
   });
   r.on("spanned-file.created", "follow", async (ctx, { payload: { id } }) => {
@@ -77,7 +84,11 @@ const spanned = defineFeature("spanned", (r) => {
   });
 });
 const build = () =>
-  buildServer({ features: [spanned], delivery: { webhook: { allowHttp: true, allowPrivate: true } }, basePath: "/api" });
+  buildServer({
+    features: [spanned],
+    delivery: { webhook: { allowHttp: true, allowPrivate: true } },
+    basePath: "/api",
+  });
 
 let app: TestApp;
 /** The names of the event bus and of the queue of jobs. */
@@ -117,17 +128,26 @@ const one = (name: string): ReadableSpan => {
 };
 /** A span's name and kind, below those of its parents. */
 const pathOf = (span: ReadableSpan): string => {
-  const parent = spans().find((each) => each.spanContext().spanId === span.parentSpanContext?.spanId);
+  const parent = spans().find(
+    (each) => each.spanContext().spanId === span.parentSpanContext?.spanId,
+  );
   return `${parent === undefined ? "" : `${pathOf(parent)} > `}${span.name} (${kinds[span.kind]})`;
 };
 
 /** The attributes of the published conventions that are not deprecated. */
 function publishedAttributes(): ReadonlySet<string> {
-  const folder = dirname(createRequire(import.meta.url).resolve("@opentelemetry/semantic-conventions"));
-  const texts = ["stable", "experimental"].map((kind) => readFileSync(join(folder, `${kind}_attributes.d.mts`), "utf8"));
-  const declared = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(?:export )?declare const ATTR_\w+: "([^"]+)"/g;
+  const folder = dirname(
+    createRequire(import.meta.url).resolve("@opentelemetry/semantic-conventions"),
+  );
+  const texts = ["stable", "experimental"].map((kind) =>
+    readFileSync(join(folder, `${kind}_attributes.d.mts`), "utf8"),
+  );
+  const declared =
+    /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(?:export )?declare const ATTR_\w+: "([^"]+)"/g;
   const found = texts.flatMap((text) => [...text.matchAll(declared)]);
-  return new Set(found.flatMap(([, comment = "", name = ""]) => (comment.includes("@deprecated") ? [] : [name])));
+  return new Set(
+    found.flatMap(([, comment = "", name = ""]) => (comment.includes("@deprecated") ? [] : [name])),
+  );
 }
 
 const container = () => ({
@@ -152,7 +172,11 @@ describe.each([
     const key = { "idempotency-key": id, "content-type": "application/json" };
     expect(await ask("POST", `/api/files/${id}`, { ...headers, ...key })).toEqual({ traceId });
     await finish();
-    expect(spans().filter((span) => span.spanContext().traceId !== traceId && span.name !== "config fetch")).toEqual([]);
+    expect(
+      spans().filter(
+        (span) => span.spanContext().traceId !== traceId && span.name !== "config fetch",
+      ),
+    ).toEqual([]);
     const server = "POST /api/files/:id (server)";
     const publish = `${server} > publish spanned-file.created (producer)`;
     const consume = `${publish} > process spanned-file.created (consumer)`;
@@ -163,11 +187,27 @@ describe.each([
     const dispatch = `${server} > send ${bus} (client)`;
     expect(spans().map(pathOf).sort()).toEqual(
       [
-        ...[server, `${server} > claim (internal)`, `${server} > config fetch (internal)`, `${server} > commit (internal)`],
-        ...[`${server} > app.work (internal)`, `${server} > app.work (internal) > step charge (internal)`, publish, dispatch],
+        ...[
+          server,
+          `${server} > claim (internal)`,
+          `${server} > config fetch (internal)`,
+          `${server} > commit (internal)`,
+        ],
+        ...[
+          `${server} > app.work (internal)`,
+          `${server} > app.work (internal) > step charge (internal)`,
+          publish,
+          dispatch,
+        ],
         // The first attempt, and the one that does it.
         ...[consume, `${consume} > claim (internal)`, consume, `${consume} > claim (internal)`],
-        ...[enqueue, job, `${job} > claim (internal)`, `${job} > commit (internal)`, `${job} > send ${queue} (client)`],
+        ...[
+          enqueue,
+          job,
+          `${job} > claim (internal)`,
+          `${job} > commit (internal)`,
+          `${job} > send ${queue} (client)`,
+        ],
         ...[deliver, sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
       ].sort(),
     );
@@ -175,12 +215,18 @@ describe.each([
     expect(one("POST /api/files/:id").attributes["app.note"]).toBe("of the server span");
     // What has asked for it is linked as well.
     for (const span of spans().filter(({ kind }) => kinds[kind] === "consumer")) {
-      expect(span.links.map((link) => link.context.spanId)).toEqual([span.parentSpanContext?.spanId]);
+      expect(span.links.map((link) => link.context.spanId)).toEqual([
+        span.parentSpanContext?.spanId,
+      ]);
     }
     const [hook] = receiver.hooks.filter((each) => each.id === id);
-    expect(hook?.headers["traceparent"]).toBe(`00-${traceId}-${one("POST").spanContext().spanId}-01`);
+    expect(hook?.headers["traceparent"]).toBe(
+      `00-${traceId}-${one("POST").spanContext().spanId}-01`,
+    );
     const [created] = named("publish spanned-file.created");
-    expect(one(`send ${bus}`).links.map((link) => link.context.spanId)).toEqual([created?.spanContext().spanId]);
+    expect(one(`send ${bus}`).links.map((link) => link.context.spanId)).toEqual([
+      created?.spanContext().spanId,
+    ]);
   });
 });
 
@@ -190,7 +236,10 @@ test("attributes are those of the published conventions, and none that is deprec
   await app.settled();
   const known = publishedAttributes();
   const used = new Set(spans().flatMap(({ attributes }) => Object.keys(attributes)));
-  expect([...used].filter((name) => !known.has(name)).sort()).toEqual(["app.note", "keelson.claim.outcome"]);
+  expect([...used].filter((name) => !known.has(name)).sort()).toEqual([
+    "app.note",
+    "keelson.claim.outcome",
+  ]);
   expect(one("POST /api/files/:id").attributes).toEqual({
     "http.request.method": "POST",
     "http.route": "/api/files/:id",
@@ -203,7 +252,10 @@ test("attributes are those of the published conventions, and none that is deprec
     "http.response.status_code": 200,
     "app.note": "of the server span",
   });
-  const about = { "messaging.destination.name": "spanned-file.created", "messaging.message.id": app.events.at(-1)?.eventId };
+  const about = {
+    "messaging.destination.name": "spanned-file.created",
+    "messaging.message.id": app.events.at(-1)?.eventId,
+  };
   expect(one("publish spanned-file.created").attributes).toMatchObject({
     ...about,
     "messaging.system.name": "aws.eventbridge",
@@ -243,9 +295,15 @@ test("a path that is not there has no route, an unknown method is _OTHER, and ne
   await app.fetch("/api/nowhere");
   await app.fetch("/api/files/a", { method: "PURGE" });
   const [unmatched, unknown] = [one("GET"), one("HTTP")];
-  expect(unmatched.attributes).toMatchObject({ "http.request.method": "GET", "http.response.status_code": 404 });
+  expect(unmatched.attributes).toMatchObject({
+    "http.request.method": "GET",
+    "http.response.status_code": 404,
+  });
   expect(unmatched.attributes).not.toHaveProperty("http.route");
-  expect(unknown.attributes).toMatchObject({ "http.request.method": "_OTHER", "http.request.method_original": "PURGE" });
+  expect(unknown.attributes).toMatchObject({
+    "http.request.method": "_OTHER",
+    "http.request.method_original": "PURGE",
+  });
   expect([unmatched.status.code, unknown.status.code]).toEqual([0, 0]);
 });
 
@@ -254,27 +312,41 @@ test("an error is recorded once, where it happened; the server's span has failed
   const [missing, failed] = named("GET /api/files/:id");
   expect([missing?.status.code, missing?.events]).toEqual([0, []]);
   expect(failed?.status.code).toBe(2);
-  expect(failed?.attributes).toMatchObject({ "http.response.status_code": 500, "error.type": "500" });
-  expect(failed?.events.map(({ attributes }) => attributes?.["exception.message"])).toEqual(["it is broken"]);
+  expect(failed?.attributes).toMatchObject({
+    "http.response.status_code": 500,
+    "error.type": "500",
+  });
+  expect(failed?.events.map(({ attributes }) => attributes?.["exception.message"])).toEqual([
+    "it is broken",
+  ]);
 
   exporter.reset();
   broken.add("recorded");
   await container().ask("POST", "/api/files/recorded", { "idempotency-key": "recorded" });
   await app.settled();
-  const events = spans().flatMap((span) => span.events.map((event) => [span.name, event.attributes?.["exception.message"]]));
+  const events = spans().flatMap((span) =>
+    span.events.map((event) => [span.name, event.attributes?.["exception.message"]]),
+  );
   expect(events).toEqual([["process spanned-file.created", "recorded is broken"]]);
   expect(named("process spanned-file.created").map(({ status }) => status.code)).toEqual([2, 0]);
 });
 
 test("a stranger's trace is linked, not joined; lines and outgoing calls name the request's own span", async () => {
-  const sent = (await (await app.fetch("/api/files/a", { headers })).json()) as { readonly traceparent: string };
+  const sent = (await (await app.fetch("/api/files/a", { headers })).json()) as {
+    readonly traceparent: string;
+  };
   const span = one("GET /api/files/:id");
   const own = span.spanContext();
   expect(own.traceId).not.toBe(traceId);
   expect(span.parentSpanContext).toBeUndefined();
-  expect(span.links.map((link) => [link.context.traceId, link.context.spanId])).toEqual([[traceId, spanId]]);
+  expect(span.links.map((link) => [link.context.traceId, link.context.spanId])).toEqual([
+    [traceId, spanId],
+  ]);
   expect(sent.traceparent).toBe(`00-${own.traceId}-${own.spanId}-01`);
-  expect(app.logs.findLast(({ msg }) => msg === "spanned.shown")).toMatchObject({ trace_id: own.traceId, span_id: own.spanId });
+  expect(app.logs.findLast(({ msg }) => msg === "spanned.shown")).toMatchObject({
+    trace_id: own.traceId,
+    span_id: own.spanId,
+  });
 });
 
 test("of many requests at a time none has a span or a line in another's trace", async () => {
@@ -294,7 +366,9 @@ test("of many requests at a time none has a span or a line in another's trace", 
   for (const span of servers) {
     const at = Number(String(span.attributes["url.path"]).slice("/api/files/at-".length));
     expect(span.spanContext().traceId).toBe(idOf(at));
-    const parts = spans().filter((each) => each.parentSpanContext?.spanId === span.spanContext().spanId);
+    const parts = spans().filter(
+      (each) => each.parentSpanContext?.spanId === span.spanContext().spanId,
+    );
     expect(
       parts
         .map(({ name }) => name)

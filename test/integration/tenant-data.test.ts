@@ -5,7 +5,14 @@ import { z } from "zod";
 import { accountOf } from "../../src/aws/adapters.ts";
 import { openDatabase } from "../../src/aws/dynamodb.ts";
 import { dynamoTenantRows } from "../../src/aws/tenant-rows.ts";
-import { access, buildServer, createTenantConfig, createUserConfig, defineFeature, setConfig } from "../../src/index.ts";
+import {
+  access,
+  buildServer,
+  createTenantConfig,
+  createUserConfig,
+  defineFeature,
+  setConfig,
+} from "../../src/index.ts";
 import { newRingKey } from "../../src/secrets/key-ring.ts";
 import { serverInternals } from "../../src/server/server.ts";
 import { eraseTenant } from "../../src/tenants/erase-tenant.ts";
@@ -59,7 +66,11 @@ const crates = defineFeature("crates", (r) => {
   });
 });
 
-const server = buildServer({ features: [crates], log: { level: "error" }, keyRing: { parameter: "/ring" } });
+const server = buildServer({
+  features: [crates],
+  log: { level: "error" },
+  keyRing: { parameter: "/ring" },
+});
 const ann = { id: "ann", tenantId: "acme", roles: ["systemAdmin"] };
 let app: TestApp;
 beforeAll(async () => {
@@ -100,10 +111,17 @@ test("rows of tenants and users, and their history, say whose they are", async (
 
 test("an export has neither a secret nor what an encrypted replay holds, and an erasure takes them along", async () => {
   await app.call("crates.pin.set", {}, { as: ann, requestId: "r2" });
-  const database = await openDatabase({ endpoint: app.env["AWS_ENDPOINT_URL"], ...accountOf(app.env) });
+  const database = await openDatabase({
+    endpoint: app.env["AWS_ENDPOINT_URL"],
+    ...accountOf(app.env),
+  });
   try {
     const rows = dynamoTenantRows(database, { wait: async () => undefined });
-    const work = { ...tenantSources(serverInternals(server), "acme", app.env), rows, keep: async () => undefined };
+    const work = {
+      ...tenantSources(serverInternals(server), "acme", app.env),
+      rows,
+      keep: async () => undefined,
+    };
     const written: string[] = [];
     const write = async (lines: string) => void written.push(lines);
     await exportTenant({ ...work, write });
@@ -112,17 +130,24 @@ test("an export has neither a secret nor what an encrypted replay holds, and an 
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line));
-    const [pin] = lines.filter(({ item }) => item.pk.S === "config#tenant#acme" && item.sk.S === "crates:config:pin");
+    const [pin] = lines.filter(
+      ({ item }) => item.pk.S === "config#tenant#acme" && item.sk.S === "crates:config:pin",
+    );
     expect(pin.item.value).toEqual({ M: { secret: { BOOL: true } } });
     const answers = lines.flatMap(({ table, item }) =>
       table === "once" && item.data ? [Buffer.from(item.data.B, "base64")] : [],
     );
     expect(answers.length).toBeGreaterThan(0);
-    expect([...answers.map(String), ...written].filter((text) => text.includes("the pin of acme"))).toEqual([]);
+    expect(
+      [...answers.map(String), ...written].filter((text) => text.includes("the pin of acme")),
+    ).toEqual([]);
     expect((await eraseTenant({ ...work, isDryRun: false })).isDone).toBe(true);
   } finally {
     database.destroy();
   }
   const left = [...Object.values(await owners("once")), ...Object.values(await owners("outbox"))];
-  expect([left, Object.keys(await owners("config"))]).toEqual([[], expect.not.arrayContaining([expect.stringMatching("acme")])]);
+  expect([left, Object.keys(await owners("config"))]).toEqual([
+    [],
+    expect.not.arrayContaining([expect.stringMatching("acme")]),
+  ]);
 });

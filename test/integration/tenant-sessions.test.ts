@@ -29,15 +29,22 @@ const box = defineFeature("box", (r) => {
       const Item = { ...(await files.key(ctx, "files", name)), name };
       const Key = { id: "files" };
       const count = { UpdateExpression: "ADD n :one", ExpressionAttributeValues: { ":one": 1 } };
-      return ctx.commit([{ Put: { TableName: files.name, Item } }, { Update: { TableName: counts.name, Key, ...count } }], {
-        name,
-      });
+      return ctx.commit(
+        [
+          { Put: { TableName: files.name, Item } },
+          { Update: { TableName: counts.name, Key, ...count } },
+        ],
+        {
+          name,
+        },
+      );
     },
   });
   r.write("count.reset", {
     route: "POST /counts",
     access: access.authenticated,
-    handler: (ctx) => ctx.commit([{ Delete: { TableName: counts.name, Key: { id: "files" } } }], { done: true }),
+    handler: (ctx) =>
+      ctx.commit([{ Delete: { TableName: counts.name, Key: { id: "files" } } }], { done: true }),
   });
   const read = (
     name: string,
@@ -48,7 +55,11 @@ const box = defineFeature("box", (r) => {
   read("file.list", "GET /files", access.authenticated, async (ctx) => {
     const { pk } = await files.key(ctx, "files");
     const names: unknown[] = [];
-    const input = { TableName: files.name, KeyConditionExpression: "pk = :pk", ExpressionAttributeValues: { ":pk": pk } };
+    const input = {
+      TableName: files.name,
+      KeyConditionExpression: "pk = :pk",
+      ExpressionAttributeValues: { ":pk": pk },
+    };
     for await (const { Items = [] } of paginateQuery({ client: ctx.db, pageSize: 1 }, input))
       names.push(...Items.map((item) => item["name"]));
     return names;
@@ -57,19 +68,33 @@ const box = defineFeature("box", (r) => {
     "count.show",
     "GET /counts",
     access.authenticated,
-    async (ctx) => (await ctx.db.send(new GetCommand({ TableName: counts.name, Key: { id: "files" } }))).Item?.["n"],
+    async (ctx) =>
+      (await ctx.db.send(new GetCommand({ TableName: counts.name, Key: { id: "files" } }))).Item?.[
+        "n"
+      ],
   );
   read("both.read", "GET /both", access.authenticated, async (ctx) => {
     const Key = await files.key(ctx, "files", "a");
-    const items = [{ Get: { TableName: files.name, Key } }, { Get: { TableName: counts.name, Key: { id: "files" } } }];
+    const items = [
+      { Get: { TableName: files.name, Key } },
+      { Get: { TableName: counts.name, Key: { id: "files" } } },
+    ];
     return (await ctx.db.send(new TransactGetCommand({ TransactItems: items }))).Responses?.length;
   });
   read("both.get", "GET /mixed", access.authenticated, async (ctx) => {
     const Keys = [await files.key(ctx, "files", "a")];
-    const own = await ctx.db.send(new BatchGetCommand({ RequestItems: { [files.name]: { Keys } } }));
-    await ctx.db.send(new BatchWriteCommand({ RequestItems: { [counts.name]: [{ DeleteRequest: { Key: { id: "x" } } }] } }));
+    const own = await ctx.db.send(
+      new BatchGetCommand({ RequestItems: { [files.name]: { Keys } } }),
+    );
+    await ctx.db.send(
+      new BatchWriteCommand({
+        RequestItems: { [counts.name]: [{ DeleteRequest: { Key: { id: "x" } } }] },
+      }),
+    );
     const mixed = { [files.name]: { Keys }, [counts.name]: { Keys: [{ id: "files" }] } };
-    const error = await ctx.db.send(new BatchGetCommand({ RequestItems: mixed })).catch(({ message }: Error) => message);
+    const error = await ctx.db
+      .send(new BatchGetCommand({ RequestItems: mixed }))
+      .catch(({ message }: Error) => message);
     return [own.Responses?.[files.name]?.length, error];
   });
   read("file.all", "GET /all", access.systemAdmin, async (ctx) => {
@@ -122,8 +147,14 @@ beforeAll(async () => {
       isBase64Encoded: false,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     } as unknown as HttpApiEvent; // the part that is read
-    const answer = await handler(event, { awsRequestId: crypto.randomUUID() } as Parameters<typeof handler>[1]);
-    return { status: answer.statusCode, headers: answer.headers, body: JSON.parse(answer.body ?? "") };
+    const answer = await handler(event, { awsRequestId: crypto.randomUUID() } as Parameters<
+      typeof handler
+    >[1]);
+    return {
+      status: answer.statusCode,
+      headers: answer.headers,
+      body: JSON.parse(answer.body ?? ""),
+    };
   };
 });
 afterAll(async () => {
@@ -142,7 +173,10 @@ const [own, acme, ab] = ["embedded", accessKeyOf("tenant", "acme"), accessKeyOf(
 
 test("what a tenant commits is signed as its session, with the claim and other tables in the same transaction; the claim is taken as the process", async () => {
   expect(await invoke("POST", "/files", { name: "a" })).toMatchObject({ status: 200 });
-  expect(proxy.calls).toEqual([`PutItem once as ${own}`, `TransactWriteItems files counts once as ${acme}`]);
+  expect(proxy.calls).toEqual([
+    `PutItem once as ${own}`,
+    `TransactWriteItems files counts once as ${acme}`,
+  ]);
   proxy.calls.length = 0;
   expect(await invoke("POST", "/files", { name: "g" }, "gil")).toMatchObject({ status: 200 });
   expect(proxy.calls.at(-1)).toBe(`TransactWriteItems files counts once as ${ab}`);
@@ -169,13 +203,15 @@ test("a commit without rows of the tenant is the process's own", async () => {
 test("a batch has rows of one kind, and one of both is not sent", async () => {
   expect(await invoke("GET", "/mixed")).toMatchObject({
     body: {
-      found: [1, "BatchGetItem has tables with tenants and others, which take credentials of their own here; send two commands"],
+      found: [
+        1,
+        "BatchGetItem has tables with tenants and others, which take credentials of their own here; send two commands",
+      ],
     },
   });
-  expect(proxy.calls.filter((call) => call.startsWith("Batch") && !call.includes(" config "))).toEqual([
-    `BatchGetItem files as ${acme}`,
-    `BatchWriteItem counts as ${own}`,
-  ]);
+  expect(
+    proxy.calls.filter((call) => call.startsWith("Batch") && !call.includes(" config ")),
+  ).toEqual([`BatchGetItem files as ${acme}`, `BatchWriteItem counts as ${own}`]);
 });
 
 test("ctx.acrossTenants has a session of its own for rows of every tenant", async () => {
@@ -189,7 +225,11 @@ test("ctx.acrossTenants has a session of its own for rows of every tenant", asyn
 test("where the role cannot be assumed the request is a 503 to come back for, nothing is sent, and the write may be sent again", async () => {
   sts.answer(500, "<ErrorResponse><Error><Code>InternalFailure</Code></Error></ErrorResponse>");
   const failed = await invoke("GET", "/files", undefined, "root");
-  expect(failed).toMatchObject({ status: 503, headers: { "retry-after": "1" }, body: { error: "isolation_unavailable" } });
+  expect(failed).toMatchObject({
+    status: 503,
+    headers: { "retry-after": "1" },
+    body: { error: "isolation_unavailable" },
+  });
   const write = await invoke("POST", "/files", { name: "late" }, "root");
   expect(write).toMatchObject({ status: 503, body: { error: "isolation_unavailable" } });
   expect(proxy.calls.filter((call) => call.includes("files"))).toEqual([]);
@@ -207,7 +247,11 @@ test("a server without tables of tenants takes no sessions, whatever it asks for
     buildServer({
       features: [
         defineFeature("plain", (r) => {
-          r.query("plain.show", { route: "GET /plain", access: access.everyone, handler: async () => ({ done: true }) });
+          r.query("plain.show", {
+            route: "GET /plain",
+            access: access.everyone,
+            handler: async () => ({ done: true }),
+          });
         }),
       ],
       isolation: {},
@@ -223,7 +267,10 @@ test("a server without tables of tenants takes no sessions, whatever it asks for
     headers: {},
     requestContext: { http: { method: "GET", path: "/plain" } },
   };
-  const answer = await handler(event as unknown as HttpApiEvent, { awsRequestId: "r" } as Parameters<typeof handler>[1]);
+  const answer = await handler(
+    event as unknown as HttpApiEvent,
+    { awsRequestId: "r" } as Parameters<typeof handler>[1],
+  );
   expect(answer.statusCode).toBe(200);
   vi.stubEnv("KEELSON_ISOLATION_ROLE", role);
 });
@@ -237,16 +284,19 @@ async function recordSigners(endpoint: string) {
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks);
     const operation = String(incoming.headers["x-amz-target"]).split(".")[1];
-    const tables = [...body.toString().matchAll(/"(?:TableName":"|RequestItems":\{")[a-z0-9]+-([a-z]+)"/g)].map(
-      ([, name]) => name,
-    );
+    const tables = [
+      ...body.toString().matchAll(/"(?:TableName":"|RequestItems":\{")[a-z0-9]+-([a-z]+)"/g),
+    ].map(([, name]) => name);
     const who = /Credential=([^/]+)/.exec(String(incoming.headers.authorization))?.[1];
     calls.push([operation, ...tables, "as", who].join(" "));
     const { hostname: host, port } = target;
-    const forwarded = send({ host, port, method: "POST", path: "/", headers: incoming.headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
+    const forwarded = send(
+      { host, port, method: "POST", path: "/", headers: incoming.headers },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      },
+    );
     forwarded.end(body);
   });
   await new Promise<void>((resolve) => proxied.listen(0, "127.0.0.1", resolve));

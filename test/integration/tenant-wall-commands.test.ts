@@ -28,7 +28,10 @@ const partition = prefix.map((begin) => `${begin}files`);
 const sort = fc.constantFrom("a", "b", "g");
 const key = fc.record({ pk: partition, sk: sort });
 const owner = prefix.map((begin) => `${begin}gil`);
-const item = fc.record({ pk: partition, sk: sort, owner, name: fc.constant("planted") }, { requiredKeys: ["pk", "sk"] });
+const item = fc.record(
+  { pk: partition, sk: sort, owner, name: fc.constant("planted") },
+  { requiredKeys: ["pk", "sk"] },
+);
 const space = fc.constantFrom(" ", "  ", "\n");
 const ExpressionAttributeNames = { "#o": "owner", "#n": "name", "#pk": "pk" };
 const action = fc.constantFrom(
@@ -40,16 +43,29 @@ const action = fc.constantFrom(
     "REMOVE #o",
     "SET #o = if_not_exists(#x, :o)",
   ],
-  ...["SET #n = :o", "SET #n = :o REMOVE #o", "SET #n = :o SET #o = :o", "SET #o.a = :o", "ADD #o :o", "SET #o=:o"],
+  ...[
+    "SET #n = :o",
+    "SET #n = :o REMOVE #o",
+    "SET #n = :o SET #o = :o",
+    "SET #o.a = :o",
+    "ADD #o :o",
+    "SET #o=:o",
+  ],
 );
 const updates = fc
-  .record({ Key: key, UpdateExpression: action, ExpressionAttributeValues: fc.record({ ":o": owner }) })
+  .record({
+    Key: key,
+    UpdateExpression: action,
+    ExpressionAttributeValues: fc.record({ ":o": owner }),
+  })
   .map((update) => {
     const used = Object.entries({ ...ExpressionAttributeNames, "#x": "x" }).filter(([name]) =>
       update.UpdateExpression.includes(name),
     );
     const names = used.length === 0 ? {} : { ExpressionAttributeNames: Object.fromEntries(used) };
-    const values = update.UpdateExpression.includes(":o") ? {} : { ExpressionAttributeValues: undefined };
+    const values = update.UpdateExpression.includes(":o")
+      ? {}
+      : { ExpressionAttributeValues: undefined };
     return { TableName: tableName, ...update, ...names, ...values };
   });
 const condition = fc
@@ -80,11 +96,14 @@ const queries = fc
   .map(({ ExpressionAttributeValues: values, ...query }) => ({
     ...query,
     TableName: tableName,
-    ExpressionAttributeValues: query.KeyConditionExpression.includes(":s") ? { ...values, ":s": "a" } : values,
+    ExpressionAttributeValues: query.KeyConditionExpression.includes(":s")
+      ? { ...values, ":s": "a" }
+      : values,
   }));
 const put = item.map((Item) => ({ TableName: tableName, Item }));
 const byKey = key.map((Key) => ({ TableName: tableName, Key }));
-const some = <Value>(values: fc.Arbitrary<Value>) => fc.array(values, { minLength: 1, maxLength: 2 });
+const some = <Value>(values: fc.Arbitrary<Value>) =>
+  fc.array(values, { minLength: 1, maxLength: 2 });
 
 const commands = fc.oneof(
   byKey.map((input) => new GetCommand(input)),
@@ -99,7 +118,9 @@ const commands = fc.oneof(
       key.map((Key) => ({ DeleteRequest: { Key } })),
     ),
   ).map((requests) => new BatchWriteCommand({ RequestItems: { [tableName]: requests } })),
-  some(byKey).map((gets) => new TransactGetCommand({ TransactItems: gets.map((Get) => ({ Get })) })),
+  some(byKey).map(
+    (gets) => new TransactGetCommand({ TransactItems: gets.map((Get) => ({ Get })) }),
+  ),
   some(
     fc.oneof(
       put.map((Put) => ({ Put })),
@@ -112,9 +133,16 @@ const commands = fc.oneof(
 test("whatever passes reads and changes rows of the caller's tenant alone, in the table and in its index", async () => {
   const app = await startTestApp(buildServer({ features: [box] }));
   onTestFinished(() => app.close());
-  const all = (await app.ctx({ id: "root", tenantId: "ops", roles: ["systemAdmin"] })).acrossTenants("test");
+  const all = (
+    await app.ctx({ id: "root", tenantId: "ops", roles: ["systemAdmin"] })
+  ).acrossTenants("test");
   const seeded = tenants.flatMap((tenant) =>
-    ["a", "g"].map((sk) => ({ pk: `${tenant}/files`, sk, owner: `${tenant}/gil`, name: `row of ${tenant}` })),
+    ["a", "g"].map((sk) => ({
+      pk: `${tenant}/files`,
+      sk,
+      owner: `${tenant}/gil`,
+      name: `row of ${tenant}`,
+    })),
   );
   for (const Item of seeded) await all.send(new PutCommand({ TableName: tableName, Item }));
   const foreign = async () => {

@@ -23,7 +23,8 @@ const box = defineFeature("box", (r) => {
     route: "POST /files",
     access: access.authenticated,
     input: Named,
-    handler: async (ctx, { name }) => ctx.commit([{ Put: { TableName: files.name, Item: await rowOf(ctx, name) } }], { name }),
+    handler: async (ctx, { name }) =>
+      ctx.commit([{ Put: { TableName: files.name, Item: await rowOf(ctx, name) } }], { name }),
   });
   r.query("file.list", {
     route: "GET /files",
@@ -31,7 +32,11 @@ const box = defineFeature("box", (r) => {
     handler: async (ctx) => {
       const { pk } = await files.key(ctx, "files");
       const names: unknown[] = [];
-      const input = { TableName: files.name, KeyConditionExpression: "pk = :pk", ExpressionAttributeValues: { ":pk": pk } };
+      const input = {
+        TableName: files.name,
+        KeyConditionExpression: "pk = :pk",
+        ExpressionAttributeValues: { ":pk": pk },
+      };
       for await (const { Items = [] } of paginateQuery({ client: ctx.db, pageSize: 1 }, input)) {
         names.push(...Items.map((item) => item["name"]));
       }
@@ -62,7 +67,10 @@ const box = defineFeature("box", (r) => {
     access: access.authenticated,
     input: Named,
     handler: async (ctx, { name, tenant }) => {
-      const row = { ...(await rowOf(ctx, name)), owner: await files.value({ user: { tenantId: tenant } }, "gil") };
+      const row = {
+        ...(await rowOf(ctx, name)),
+        owner: await files.value({ user: { tenantId: tenant } }, "gil"),
+      };
       return ctx.commit([{ Put: { TableName: files.name, Item: row } }], { name });
     },
   });
@@ -70,7 +78,9 @@ const box = defineFeature("box", (r) => {
     route: "GET /all",
     access: access.authenticated,
     handler: async (ctx) => {
-      const { Items = [] } = await ctx.acrossTenants("support").send(new ScanCommand({ TableName: files.name }));
+      const { Items = [] } = await ctx
+        .acrossTenants("support")
+        .send(new ScanCommand({ TableName: files.name }));
       return { names: Items.map((item) => item["name"]).sort() };
     },
   });
@@ -131,11 +141,23 @@ test("a handler that names another tenant's row answers 403, and logs why", asyn
   const before = logged("tenant.wall").length;
   const response = await app.fetch("/peek?name=g&tenant=globex", { as: ann });
   expect(response.status).toBe(403);
-  expect(await response.json()).toMatchObject({ error: "access_denied", message: "Access denied: tenant.wall" });
+  expect(await response.json()).toMatchObject({
+    error: "access_denied",
+    message: "Access denied: tenant.wall",
+  });
   expect((await app.fetch("/peek?name=g&tenant=globex")).status).toBe(403);
-  expect(await (await app.fetch("/peek?name=a&tenant=acme", { as: ann })).json()).toMatchObject({ pk: "acme/files", name: "a" });
+  expect(await (await app.fetch("/peek?name=a&tenant=acme", { as: ann })).json()).toMatchObject({
+    pk: "acme/files",
+    name: "a",
+  });
   expect(logged("tenant.wall").slice(before)).toEqual([
-    expect.objectContaining({ level: "error", tenantId: "acme", handler: "box.file.peek", table: "files", operation: "GetItem" }),
+    expect.objectContaining({
+      level: "error",
+      tenantId: "acme",
+      handler: "box.file.peek",
+      table: "files",
+      operation: "GetItem",
+    }),
     expect.objectContaining({ level: "error", reason: "the run has no tenant" }),
   ]);
 });
@@ -148,22 +170,33 @@ test("a commit plants no row in another tenant's index", async () => {
 
 test("systemAdmin crosses with a reason, which is logged; nobody else does", async () => {
   expect((await app.fetch("/all", { as: ann })).status).toBe(403);
-  expect(await (await app.fetch("/all", { as: root })).json()).toMatchObject({ names: expect.arrayContaining(["a", "g"]) });
+  expect(await (await app.fetch("/all", { as: root })).json()).toMatchObject({
+    names: expect.arrayContaining(["a", "g"]),
+  });
   expect(logged("tenant.crossed")).toEqual([
-    expect.objectContaining({ level: "warn", reason: "support", tenantId: "ops", userId: "root", handler: "box.file.all" }),
+    expect.objectContaining({
+      level: "warn",
+      reason: "support",
+      tenantId: "ops",
+      userId: "root",
+      handler: "box.file.all",
+    }),
   ]);
   const ctx = await app.ctx(root);
-  for (const reason of ["", " ", undefined]) expect(() => ctx.acrossTenants(reason as string)).toThrow("say in a text");
-  await expect(ctx.commit([{ Delete: { TableName: "keelson-files", Key: { pk: "acme/files", sk: "a" } } }], 1)).rejects.toThrow(
-    "tenant.wall",
-  );
+  for (const reason of ["", " ", undefined])
+    expect(() => ctx.acrossTenants(reason as string)).toThrow("say in a text");
+  await expect(
+    ctx.commit([{ Delete: { TableName: "keelson-files", Key: { pk: "acme/files", sk: "a" } } }], 1),
+  ).rejects.toThrow("tenant.wall");
 });
 
 test("a job has its tenant's wall; one without tenant has none of the rows, and may cross where it is the system's", async () => {
   const made = async (as: typeof ann | "system" | undefined, name: string) => {
     const before = [logged("report.made").length, logged("tenant.wall").length];
     if (as === "system") {
-      await server.run({ reason: "a report" }, (ctx) => ctx.enqueue("box.report.make" as never, { name } as never));
+      await server.run({ reason: "a report" }, (ctx) =>
+        ctx.enqueue("box.report.make" as never, { name } as never),
+      );
     } else await app.fetch("/reports", { ...(as && { as }), body: { name } });
     await app.settled().catch(() => undefined);
     return [

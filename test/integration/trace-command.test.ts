@@ -49,9 +49,14 @@ async function trace(
   return { code, text: out.join("\n"), err: err.join("\n") };
 }
 
-async function document(...given: Parameters<typeof trace>): Promise<TraceDocument & { readonly code: number }> {
+async function document(
+  ...given: Parameters<typeof trace>
+): Promise<TraceDocument & { readonly code: number }> {
   const [app, module, id, options = {}] = given;
-  const { code, text } = await trace(app, module, id, { ...options, args: [...(options.args ?? []), "--json"] });
+  const { code, text } = await trace(app, module, id, {
+    ...options,
+    args: [...(options.args ?? []), "--json"],
+  });
   return { code, ...(JSON.parse(text) as TraceDocument) };
 }
 
@@ -59,7 +64,9 @@ async function document(...given: Parameters<typeof trace>): Promise<TraceDocume
 function outline({ kind, name, state, children }: TraceNode): unknown {
   const shown = `${kind} ${name}: ${state}`.replace("  ", " ");
   const below = children.filter((child) => child.kind !== "claim").map(outline);
-  return below.length === 0 ? shown : [shown, ...below.sort((one, other) => (String(one) < String(other) ? -1 : 1))];
+  return below.length === 0
+    ? shown
+    : [shown, ...below.sort((one, other) => (String(one) < String(other) ? -1 : 1))];
 }
 
 /** Lines without what differs from one run to the next. */
@@ -84,7 +91,11 @@ describe("the sample's POST /files", () => {
     app = await startTestApp(files);
     const headers = { "x-request-id": "files-1", "idempotency-key": "k1" };
     for (const as of [ann, gil]) {
-      const answer = await app.fetch("/files", { body: { name: "a.txt", sizeMb: 1 }, as, headers: as === ann ? headers : {} });
+      const answer = await app.fetch("/files", {
+        body: { name: "a.txt", sizeMb: 1 },
+        as,
+        headers: as === ann ? headers : {},
+      });
       expect(answer.status).toBe(201);
     }
     await app.settled();
@@ -96,7 +107,10 @@ describe("the sample's POST /files", () => {
     "commit : done",
     [
       "event file.created: dispatched",
-      ["consumer files.file.enqueue-scan: done", ["job files.file.scan: done", "delivery log: done"]],
+      [
+        "consumer files.file.enqueue-scan: done",
+        ["job files.file.scan: done", "delivery log: done"],
+      ],
       "consumer files.usage:file.created: done",
     ],
   ];
@@ -113,7 +127,13 @@ describe("the sample's POST /files", () => {
     ];
     for (const id of ids) {
       const { code, roots, stuck, tables, notes } = await document(app, module, id);
-      expect([code, stuck, tables, notes, roots.map(outline)]).toEqual([0, undefined, true, [], [whole]]);
+      expect([code, stuck, tables, notes, roots.map(outline)]).toEqual([
+        0,
+        undefined,
+        true,
+        [],
+        [whole],
+      ]);
     }
   });
 
@@ -191,14 +211,26 @@ describe("what does not go as it should", () => {
     const sent = vi.spyOn(DynamoDBDocumentClient.prototype, "send");
     const { code, stuck, roots } = await document(app, module, requestId);
     const commands = new Set(sent.mock.calls.map(([command]) => command.constructor.name));
-    expect([code, stuck]).toEqual([1, expect.objectContaining({ kind: "event", name: "trunk.sent", state: "in-outbox" })]);
-    expect(roots.map(outline)).toEqual([["request POST /trunks/:id: done", "commit : done", "event trunk.sent: in-outbox"]]);
-    expect([...commands].filter((name) => !/^(?:GetItem|Get|Query)Command$/.test(name))).toEqual([]);
+    expect([code, stuck]).toEqual([
+      1,
+      expect.objectContaining({ kind: "event", name: "trunk.sent", state: "in-outbox" }),
+    ]);
+    expect(roots.map(outline)).toEqual([
+      ["request POST /trunks/:id: done", "commit : done", "event trunk.sent: in-outbox"],
+    ]);
+    expect([...commands].filter((name) => !/^(?:GetItem|Get|Query)Command$/.test(name))).toEqual(
+      [],
+    );
     // Also where no line tells of the event, and by its ID where there is no line at all.
     const { id } = stuck ?? {};
     const logs = app.logs.filter(({ msg }) => !/^event\./.test(String(msg)));
-    expect((await document(app, module, requestId, { logs })).stuck).toEqual(stuck && expect.objectContaining({ id }));
-    expect((await document(app, module, String(id), { logs: [] })).stuck).toMatchObject({ id, state: "in-outbox" });
+    expect((await document(app, module, requestId, { logs })).stuck).toEqual(
+      stuck && expect.objectContaining({ id }),
+    );
+    expect((await document(app, module, String(id), { logs: [] })).stuck).toMatchObject({
+      id,
+      state: "in-outbox",
+    });
     await app.settled();
     expect((await document(app, module, requestId)).stuck).toBeUndefined();
   });
@@ -208,8 +240,15 @@ describe("what does not go as it should", () => {
     const { jobId } = (await answer.json()) as { readonly jobId: string };
     await app.settled();
     const { code, says, roots } = await document(app, module, requestId);
-    expect([code, says]).toEqual([0, expect.stringMatching(/^Nothing is stuck: job trunks\.trunk\.remind .* is due at /)]);
-    expect(roots[0]?.children.at(-1)).toMatchObject({ kind: "job", state: "waiting", confirmed: true });
+    expect([code, says]).toEqual([
+      0,
+      expect.stringMatching(/^Nothing is stuck: job trunks\.trunk\.remind .* is due at /),
+    ]);
+    expect(roots[0]?.children.at(-1)).toMatchObject({
+      kind: "job",
+      state: "waiting",
+      confirmed: true,
+    });
     // By its ID where there are no logs.
     expect((await document(app, module, jobId, { logs: [] })).says).toBe(says);
     const logs = [...app.logs];
@@ -231,18 +270,24 @@ describe("what does not go as it should", () => {
     // As far as it was when it had failed once.
     const logs = app.logs.slice(
       0,
-      app.logs.findIndex(({ msg, requestId: of, origRequestId = of }) => msg === "queue.retry" && origRequestId === requestId) +
-        1,
+      app.logs.findIndex(
+        ({ msg, requestId: of, origRequestId = of }) =>
+          msg === "queue.retry" && origRequestId === requestId,
+      ) + 1,
     );
     const once = await document(app, module, requestId, { logs, args: ["--no-tables"] });
     expect([once.code, once.says]).toEqual([
       0,
-      expect.stringMatching(/^Nothing is stuck: job trunks\.trunk\.charge .* has failed, and comes again at /),
+      expect.stringMatching(
+        /^Nothing is stuck: job trunks\.trunk\.charge .* has failed, and comes again at /,
+      ),
     ]);
     const { code, text } = await trace(app, module, requestId);
     expect(code).toBe(1);
     expect(text).toMatch(/Stuck: step charge ([\da-f-]{36})\n/);
-    expect(text).toMatch(/\$ npx keelson steps resolve test\/fixtures\/trace-server\.ts [\da-f-]{36} --retry/);
+    expect(text).toMatch(
+      /\$ npx keelson steps resolve test\/fixtures\/trace-server\.ts [\da-f-]{36} --retry/,
+    );
   });
 
   test("two tenants at the same time, with one request ID, never mix", async () => {
@@ -250,7 +295,9 @@ describe("what does not go as it should", () => {
     await app.settled();
     const { roots } = await document(app, module, requestId);
     expect(roots.map(({ tenantId }) => tenantId).sort()).toEqual(["acme", "globex"]);
-    const idsOf = (root: TraceNode) => [...new Set([...nodesOf(root.children)].flatMap(({ id }) => id ?? []))];
+    const idsOf = (root: TraceNode) => [
+      ...new Set([...nodesOf(root.children)].flatMap(({ id }) => id ?? [])),
+    ];
     const [one = [], other = []] = roots.map(idsOf);
     expect([one.length, other.length]).toEqual([2, 2]);
     for (const id of one) {

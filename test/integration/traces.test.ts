@@ -21,7 +21,10 @@ declare module "keelson" {
 type Line = Readonly<Record<string, unknown>>;
 
 const ann = { id: "ann", tenantId: "acme" };
-const parent = (at: number) => ({ traceId: at.toString(16).padStart(32, "a"), spanId: at.toString(16).padStart(16, "b") });
+const parent = (at: number) => ({
+  traceId: at.toString(16).padStart(32, "a"),
+  spanId: at.toString(16).padStart(16, "b"),
+});
 const headersOf = (at: number) => {
   const { traceId, spanId } = parent(at);
   return { traceparent: `00-${traceId}-${spanId}-01`, tracestate: `theirs=${at}` };
@@ -44,8 +47,11 @@ function createGate(count: number) {
 let gate = createGate(0);
 
 /** Which headers each run would have sent, by where it was. */
-const sent: { readonly where: string; readonly id: string; readonly trace: ReturnType<PipelineContext["trace"]["headers"]> }[] =
-  [];
+const sent: {
+  readonly where: string;
+  readonly id: string;
+  readonly trace: ReturnType<PipelineContext["trace"]["headers"]>;
+}[] = [];
 const note = (ctx: Pick<PipelineContext, "log" | "trace">, where: string, id: string) => {
   ctx.log.info("tracing.here", { where, id });
   sent.push({ where, id, trace: ctx.trace.headers() });
@@ -99,7 +105,11 @@ const tracing = defineFeature("tracing", (r) => {
   r.job("parcel.remind", { input: parcel, handler: (ctx, { id }) => note(ctx, "later", id) });
 });
 const build = () =>
-  buildServer({ features: [tracing], delivery: { webhook: { allowHttp: true, allowPrivate: true } }, log: { level: "debug" } });
+  buildServer({
+    features: [tracing],
+    delivery: { webhook: { allowHttp: true, allowPrivate: true } },
+    log: { level: "debug" },
+  });
 
 const server = build();
 let app: TestApp;
@@ -123,11 +133,19 @@ test("a rebuild replays each event in the trace that it was published in", async
   const [at, before] = [2_000, sent.length];
   await container().ask("POST", at);
   await app.settled();
-  const { traceparent } = sent.slice(before).find(({ where }) => where === "projection")?.trace ?? {};
+  const { traceparent } =
+    sent.slice(before).find(({ where }) => where === "projection")?.trace ?? {};
   // Safe: the test app has bound it, and it declares the projection.
-  await rebuild((await bound?.()) as Runtime, { projection: projection as NonNullable<typeof projection> });
-  const replayed = sent.filter(({ where, id }) => where === "projection" && id === String(at)).map(({ trace }) => trace);
-  expect(replayed.map((trace) => trace.traceparent.slice(3, 35))).toEqual([parent(at).traceId, parent(at).traceId]);
+  await rebuild((await bound?.()) as Runtime, {
+    projection: projection as NonNullable<typeof projection>,
+  });
+  const replayed = sent
+    .filter(({ where, id }) => where === "projection" && id === String(at))
+    .map(({ trace }) => trace);
+  expect(replayed.map((trace) => trace.traceparent.slice(3, 35))).toEqual([
+    parent(at).traceId,
+    parent(at).traceId,
+  ]);
   expect(new Set([...replayed.map((trace) => trace.traceparent), traceparent]).size).toBe(2);
 });
 
@@ -139,7 +157,8 @@ interface Host {
 }
 
 const container = (): Host => ({
-  ask: async (method, at) => (await app.fetch(`/parcels/${at}`, { method, as: ann, headers: headersOf(at) })).json(),
+  ask: async (method, at) =>
+    (await app.fetch(`/parcels/${at}`, { method, as: ann, headers: headersOf(at) })).json(),
   finish: () => app.settled(),
   lines: () => app.logs,
 });
@@ -152,7 +171,11 @@ const lambda = (): Host => {
     return true;
   });
   const { ask, finish } = lambdaHost(app, build(), ann);
-  return { ask: (method, at) => ask(method, `/parcels/${at}`, headersOf(at)), finish, lines: () => printed };
+  return {
+    ask: (method, at) => ask(method, `/parcels/${at}`, headersOf(at)),
+    finish,
+    lines: () => printed,
+  };
 };
 
 /** Everything that a parcel leads to. */
@@ -177,10 +200,14 @@ describe.each([
         expect(trace.tracestate).toBe(`theirs=${at}`);
       }
       // Each run is a place of its own in the trace.
-      expect(new Set([...own.map(({ trace }) => trace.traceparent), headersOf(at).traceparent]).size).toBe(places.length + 1);
+      expect(
+        new Set([...own.map(({ trace }) => trace.traceparent), headersOf(at).traceparent]).size,
+      ).toBe(places.length + 1);
       const [hook, ...more] = receiver.hooks.filter((one) => one.id === id);
       expect(more).toEqual([]);
-      expect(String(hook?.headers["traceparent"])).toMatch(new RegExp(`^00-${traceId}-[\\da-f]{16}-01$`));
+      expect(String(hook?.headers["traceparent"])).toMatch(
+        new RegExp(`^00-${traceId}-[\\da-f]{16}-01$`),
+      );
       expect(hook?.headers).not.toHaveProperty("tracestate");
       const { requestId } = host.lines().find((line) => line["id"] === id) ?? {};
       const lines = host.lines().filter((line) => line["requestId"] === requestId);
@@ -194,9 +221,15 @@ describe.each([
     const all = Array.from({ length: 200 }, (_, index) => first + 100 + index);
     gate = createGate(all.length);
     const answers = await Promise.all(all.map((at) => host.ask("GET", at)));
-    expect(answers).toEqual(all.map((at) => ({ traceId: parent(at).traceId, ambient: parent(at).traceId })));
+    expect(answers).toEqual(
+      all.map((at) => ({ traceId: parent(at).traceId, ambient: parent(at).traceId })),
+    );
     const expected = new Map(all.map((at) => [String(at), parent(at).traceId]));
-    const lines = host.lines().filter(({ msg, id }) => /^tracing\.(came|goes)$/.test(String(msg)) && expected.has(String(id)));
+    const lines = host
+      .lines()
+      .filter(
+        ({ msg, id }) => /^tracing\.(came|goes)$/.test(String(msg)) && expected.has(String(id)),
+      );
     expect(lines).toHaveLength(all.length * 2);
     expect(lines.filter(({ id, trace_id }) => trace_id !== expected.get(String(id)))).toEqual([]);
   });

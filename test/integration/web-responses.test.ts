@@ -25,7 +25,13 @@ const pages = defineFeature("pages", (r) => {
   const page = (name: string, make: () => Response | Promise<Response>) =>
     r.query(`page.${name}`, { route: `GET /${name}`, ...everyone, handler: make });
   page("text", () => new Response("hällo"));
-  page("html", () => new Response("<p>1</p>", { headers: { "Content-Type": "text/html; charset=latin1", "X-Own": "1" } }));
+  page(
+    "html",
+    () =>
+      new Response("<p>1</p>", {
+        headers: { "Content-Type": "text/html; charset=latin1", "X-Own": "1" },
+      }),
+  );
   page("bytes", () => new Response(new Uint8Array([0, 255])));
   page("empty", () => new Response("", { status: 202 }));
   page("none", () => new Response(null, { status: 204 }));
@@ -50,8 +56,20 @@ const pages = defineFeature("pages", (r) => {
     response.body?.getReader();
     return response;
   });
-  page("torn", () => new Response(new ReadableStream({ pull: (controller) => controller.error(new Error("torn")) })));
-  page("odd", () => new Response(new ReadableStream({ start: (controller) => controller.enqueue("text" as never) })));
+  page(
+    "torn",
+    () =>
+      new Response(
+        new ReadableStream({ pull: (controller) => controller.error(new Error("torn")) }),
+      ),
+  );
+  page(
+    "odd",
+    () =>
+      new Response(
+        new ReadableStream({ start: (controller) => controller.enqueue("text" as never) }),
+      ),
+  );
   page("slow", () => {
     let chunk = 0;
     const pull = async (controller: ReadableStreamDefaultController) => {
@@ -59,10 +77,22 @@ const pages = defineFeature("pages", (r) => {
       if (++chunk > 3) controller.close();
       else controller.enqueue(Buffer.from(`${chunk}`));
     };
-    return new Response(new ReadableStream({ pull }), { headers: { "content-type": "text/plain" } });
+    return new Response(new ReadableStream({ pull }), {
+      headers: { "content-type": "text/plain" },
+    });
   });
-  r.query("count.show", { route: "GET /count", ...everyone, output: count, handler: async () => Response.json({ count: 1 }) });
-  r.query("count.wrong", { route: "GET /wrong", ...everyone, output: count, handler: () => Response.json({ count: "1" }) });
+  r.query("count.show", {
+    route: "GET /count",
+    ...everyone,
+    output: count,
+    handler: async () => Response.json({ count: 1 }),
+  });
+  r.query("count.wrong", {
+    route: "GET /wrong",
+    ...everyone,
+    output: count,
+    handler: () => Response.json({ count: "1" }),
+  });
   r.query("count.gone", {
     route: "GET /gone",
     ...everyone,
@@ -75,31 +105,49 @@ const pages = defineFeature("pages", (r) => {
     handler: () => new Response("{", { headers: { "content-type": "application/json" } }),
   });
   r.query("count.ask", {
-    handler: async (ctx, input) => ({ got: await ctx.query((input as { name: string }).name as never, {} as never) }),
+    handler: async (ctx, input) => ({
+      got: await ctx.query((input as { name: string }).name as never, {} as never),
+    }),
   });
   const echo = { ...everyone, handler: (_ctx: unknown, input: unknown) => input };
   r.query("data.show", { route: "GET /data", ...echo, handler: () => hostile });
-  r.query("data.checked", { route: "GET /checked", ...everyone, output: z.looseObject({}), handler: () => hostile });
+  r.query("data.checked", {
+    route: "GET /checked",
+    ...everyone,
+    output: z.looseObject({}),
+    handler: () => hostile,
+  });
   r.write("data.keep", { route: "POST /data", ...echo });
   r.write("page.make", {
     route: "POST /pages",
     ...everyone,
     replayHeaders: ["x-kind"],
-    handler: async () => Response.json({ run: ++runs, text: "ä" }, { status: 201, headers: { location: "/1", "x-kind": "new" } }),
+    handler: async () =>
+      Response.json(
+        { run: ++runs, text: "ä" },
+        { status: 201, headers: { location: "/1", "x-kind": "new" } },
+      ),
   });
   r.write("page.commit", {
     route: "POST /committed",
     ...everyone,
     output: z.object({ run: z.number() }),
     handler: async (ctx) =>
-      ctx.commit([{ Put: { TableName: table.name, Item: { pk: ctx.requestId } } }], Response.json({ run: ++runs })),
+      ctx.commit(
+        [{ Put: { TableName: table.name, Item: { pk: ctx.requestId } } }],
+        Response.json({ run: ++runs }),
+      ),
   });
   r.write("page.retry", {
     route: "POST /refused",
     ...everyone,
     handler: async (ctx) => {
       const response = Response.json({ run: ++runs });
-      const put = { TableName: table.name, Item: { pk: "refused" }, ConditionExpression: "attribute_exists(pk)" };
+      const put = {
+        TableName: table.name,
+        Item: { pk: "refused" },
+        ConditionExpression: "attribute_exists(pk)",
+      };
       return ctx.commit([{ Put: put }], response).catch(() => response);
     },
   });
@@ -113,7 +161,9 @@ const pages = defineFeature("pages", (r) => {
     ...everyone,
     handler: async () => {
       runs += 1;
-      return new Response(new ReadableStream({ pull: endless(Number.POSITIVE_INFINITY, 1_000_000) }));
+      return new Response(
+        new ReadableStream({ pull: endless(Number.POSITIVE_INFINITY, 1_000_000) }),
+      );
     },
   });
   r.write("page.used", {
@@ -148,7 +198,8 @@ interface Answered {
 }
 
 let app: TestApp;
-const server = () => buildServer({ features: [pages], environment: "test", log: { level: "error" } });
+const server = () =>
+  buildServer({ features: [pages], environment: "test", log: { level: "error" } });
 beforeAll(async () => {
   app = await startTestApp(server());
 });
@@ -158,19 +209,36 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const container = async (method: string, path: string, headers: Record<string, string> = {}): Promise<Answered> => {
+const container = async (
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<Answered> => {
   const response = await app.fetch(path, { method, headers });
   const body = Buffer.from(await response.arrayBuffer());
   const cookies = response.headers.getSetCookie();
   return { status: response.status, headers: Object.fromEntries(response.headers), cookies, body };
 };
-const lambda = async (method: string, path: string, headers: Record<string, string> = {}): Promise<Answered> => {
+const lambda = async (
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<Answered> => {
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   vi.spyOn(process.stdout, "write").mockReturnValue(true); // its log
   const event = { version: "2.0", rawPath: path, headers, requestContext: { http: { method } } };
   // Safe: the parts of an event that are read.
-  const result: HttpApiResult = await lambdaHttp(server())(event as unknown as HttpApiEvent, {} as never);
-  const { statusCode, headers: given = {}, cookies = [], body = "", isBase64Encoded = false } = result;
+  const result: HttpApiResult = await lambdaHttp(server())(
+    event as unknown as HttpApiEvent,
+    {} as never,
+  );
+  const {
+    statusCode,
+    headers: given = {},
+    cookies = [],
+    body = "",
+    isBase64Encoded = false,
+  } = result;
   return {
     status: Number(statusCode),
     headers: given,
@@ -180,77 +248,103 @@ const lambda = async (method: string, path: string, headers: Record<string, stri
   };
 };
 
-describe.each(Object.entries({ container, lambda }))("in the %s host a Response that a query returns", (host, send) => {
-  test.each([
-    ["text", { status: 200, type: "text/plain;charset=UTF-8", body: "hällo" }],
-    ["count", { status: 200, type: "application/json", body: '{"count":1}' }],
-    ["gone", { status: 410, type: "application/json", body: '{"gone":true}' }],
-    ["empty", { status: 202, type: "text/plain;charset=UTF-8", body: "" }],
-    ["slow", { status: 200, type: "text/plain", body: "123" }],
-  ])("answers with its status, content type and body: %s", async (path, expected) => {
-    const { status, headers, body } = await send("GET", `/${path}`);
+describe.each(Object.entries({ container, lambda }))(
+  "in the %s host a Response that a query returns",
+  (host, send) => {
+    test.each([
+      ["text", { status: 200, type: "text/plain;charset=UTF-8", body: "hällo" }],
+      ["count", { status: 200, type: "application/json", body: '{"count":1}' }],
+      ["gone", { status: 410, type: "application/json", body: '{"gone":true}' }],
+      ["empty", { status: 202, type: "text/plain;charset=UTF-8", body: "" }],
+      ["slow", { status: 200, type: "text/plain", body: "123" }],
+    ])("answers with its status, content type and body: %s", async (path, expected) => {
+      const { status, headers, body } = await send("GET", `/${path}`);
 
-    expect({ status, type: headers["content-type"], body: body.toString() }).toEqual(expected);
-    expect(headers["x-request-id"]).toEqual(expect.any(String));
-    // What is there as a whole has its length, as any reply.
-    if (path !== "slow" || host === "lambda") return;
-    expect([headers["content-length"], headers["transfer-encoding"]]).toEqual([undefined, "chunked"]);
-  });
-
-  test("has its length, and to HEAD no body", async () => {
-    expect((await send("GET", "/text")).headers["content-length"]).toBe("6");
-    const { status, headers, body } = await send("HEAD", "/text");
-    expect([status, headers["content-length"], body.length]).toEqual([200, "6", 0]);
-    expect((await send("HEAD", "/slow")).body).toHaveLength(0);
-  });
-
-  test("of bytes without a content type says that they are bytes, and one in another charset stays bytes", async () => {
-    const bytes = await send("GET", "/bytes");
-    expect([bytes.headers["content-type"], [...bytes.body]]).toEqual(["application/octet-stream", [0, 255]]);
-    const html = await send("GET", "/html");
-    expect([html.headers["x-own"], html.body.toString()]).toEqual(["1", "<p>1</p>"]);
-    if (host === "lambda") {
-      expect([bytes.isBase64, html.isBase64, (await send("GET", "/text")).isBase64]).toEqual([true, true, false]);
-    }
-  });
-
-  test.each([
-    ["none", 204, {}],
-    ["unchanged", 304, { etag: '"1"' }],
-    ["moved", 307, { location: "https://example.com/new" }],
-  ])("may have no body: %s", async (path, status, headers) => {
-    expect(await send("GET", `/${path}`)).toMatchObject({ status, headers, body: Buffer.alloc(0) });
-  });
-
-  test("sets several cookies", async () => {
-    const { headers, cookies } = await send("GET", "/login");
-
-    expect(cookies).toEqual(["a=1; Path=/; HttpOnly", "b=2, and more"]);
-    expect(headers["cache-control"]).toBe("no-store");
-  });
-
-  test.each(["length", "control", "failed", "read", "locked", "torn", "odd", "wrong"])(
-    "and cannot be sent is a 500: %s",
-    async (path) => {
-      const { status, body } = await send("GET", `/${path}`);
-      expect([status, JSON.parse(body.toString())]).toEqual([
-        500,
-        expect.objectContaining({ error: path === "wrong" ? "response_mismatch" : "internal_error" }),
+      expect({ status, type: headers["content-type"], body: body.toString() }).toEqual(expected);
+      expect(headers["x-request-id"]).toEqual(expect.any(String));
+      // What is there as a whole has its length, as any reply.
+      if (path !== "slow" || host === "lambda") return;
+      expect([headers["content-length"], headers["transfer-encoding"]]).toEqual([
+        undefined,
+        "chunked",
       ]);
-    },
-  );
-});
+    });
 
-describe.each(Object.entries({ container, lambda }))("in the %s host data that is named as a Response is", (_host, send) => {
-  test.each(["/data", "/checked"])("is data, from a query: %s", async (path) => {
-    const { status, body, cookies } = await send("GET", path);
-    expect([status, JSON.parse(String(body)), cookies]).toEqual([200, hostile, []]);
-  });
-});
+    test("has its length, and to HEAD no body", async () => {
+      expect((await send("GET", "/text")).headers["content-length"]).toBe("6");
+      const { status, headers, body } = await send("HEAD", "/text");
+      expect([status, headers["content-length"], body.length]).toEqual([200, "6", 0]);
+      expect((await send("HEAD", "/slow")).body).toHaveLength(0);
+    });
+
+    test("of bytes without a content type says that they are bytes, and one in another charset stays bytes", async () => {
+      const bytes = await send("GET", "/bytes");
+      expect([bytes.headers["content-type"], [...bytes.body]]).toEqual([
+        "application/octet-stream",
+        [0, 255],
+      ]);
+      const html = await send("GET", "/html");
+      expect([html.headers["x-own"], html.body.toString()]).toEqual(["1", "<p>1</p>"]);
+      if (host === "lambda") {
+        expect([bytes.isBase64, html.isBase64, (await send("GET", "/text")).isBase64]).toEqual([
+          true,
+          true,
+          false,
+        ]);
+      }
+    });
+
+    test.each([
+      ["none", 204, {}],
+      ["unchanged", 304, { etag: '"1"' }],
+      ["moved", 307, { location: "https://example.com/new" }],
+    ])("may have no body: %s", async (path, status, headers) => {
+      expect(await send("GET", `/${path}`)).toMatchObject({
+        status,
+        headers,
+        body: Buffer.alloc(0),
+      });
+    });
+
+    test("sets several cookies", async () => {
+      const { headers, cookies } = await send("GET", "/login");
+
+      expect(cookies).toEqual(["a=1; Path=/; HttpOnly", "b=2, and more"]);
+      expect(headers["cache-control"]).toBe("no-store");
+    });
+
+    test.each(["length", "control", "failed", "read", "locked", "torn", "odd", "wrong"])(
+      "and cannot be sent is a 500: %s",
+      async (path) => {
+        const { status, body } = await send("GET", `/${path}`);
+        expect([status, JSON.parse(body.toString())]).toEqual([
+          500,
+          expect.objectContaining({
+            error: path === "wrong" ? "response_mismatch" : "internal_error",
+          }),
+        ]);
+      },
+    );
+  },
+);
+
+describe.each(Object.entries({ container, lambda }))(
+  "in the %s host data that is named as a Response is",
+  (_host, send) => {
+    test.each(["/data", "/checked"])("is data, from a query: %s", async (path) => {
+      const { status, body, cookies } = await send("GET", path);
+      expect([status, JSON.parse(String(body)), cookies]).toEqual([200, hostile, []]);
+    });
+  },
+);
 
 test("data that is named as a Response is, is data from a write and to who asks a query, too", async () => {
   const answer = await app.fetch("/data", { method: "POST", body: hostile });
-  expect([answer.status, await answer.json(), answer.headers.getSetCookie()]).toEqual([200, hostile, []]);
+  expect([answer.status, await answer.json(), answer.headers.getSetCookie()]).toEqual([
+    200,
+    hostile,
+    [],
+  ]);
   expect(await app.call("pages.count.ask", { name: "pages.data.show" })).toEqual({ got: hostile });
 });
 
@@ -259,8 +353,14 @@ describe("a Response that cannot be sent", () => {
     ["length", "reply: header content-length is set by keelson; leave it out"],
     ["control", "reply: header set-cookie has a character that a header cannot carry; encode it"],
     ["failed", "reply: status 0 is not a whole number from 200 to 599"],
-    ["read", "reply: the body of the Response has been read already; return another Response, or response.clone() from before"],
-    ["locked", "reply: the body of the Response has been read already; return another Response, or response.clone() from before"],
+    [
+      "read",
+      "reply: the body of the Response has been read already; return another Response, or response.clone() from before",
+    ],
+    [
+      "locked",
+      "reply: the body of the Response has been read already; return another Response, or response.clone() from before",
+    ],
     ["torn", "torn"],
     ["odd", "reply: the stream of the Response has a chunk of type string; give it Uint8Array"],
     ["wrong", "The server's answer is not what it should be"],
@@ -268,16 +368,33 @@ describe("a Response that cannot be sent", () => {
     const requestId = `wrong-${path}`;
     await container("GET", `/${path}`, { "x-request-id": requestId });
 
-    expect(app.logs).toContainEqual(expect.objectContaining({ msg: "request.failed", requestId, message }));
+    expect(app.logs).toContainEqual(
+      expect.objectContaining({ msg: "request.failed", requestId, message }),
+    );
   });
 });
 
 describe("a Response that a write returns", () => {
   test.each([
-    ["a text", "/pages", { status: 201, headers: { location: "/1", "x-kind": "new", "content-type": "application/json" } }],
+    [
+      "a text",
+      "/pages",
+      {
+        status: 201,
+        headers: { location: "/1", "x-kind": "new", "content-type": "application/json" },
+      },
+    ],
     ["committed", "/committed", { status: 200, headers: { "content-type": "application/json" } }],
-    ["returned after its commit has failed", "/refused", { status: 200, headers: { "content-type": "application/json" } }],
-    ["a stream of bytes", "/packed", { status: 200, headers: { "content-type": "application/octet-stream" } }],
+    [
+      "returned after its commit has failed",
+      "/refused",
+      { status: 200, headers: { "content-type": "application/json" } },
+    ],
+    [
+      "a stream of bytes",
+      "/packed",
+      { status: 200, headers: { "content-type": "application/octet-stream" } },
+    ],
   ])("is stored, and repeated byte for byte on either host: %s", async (_case, path, expected) => {
     const headers = { "idempotency-key": `repeated-${path.slice(1)}` };
     const first = await container("POST", path, headers);
@@ -287,7 +404,10 @@ describe("a Response that a write returns", () => {
     expect(first).toMatchObject(expected);
     expect(first.headers["idempotent-replayed"]).toBeUndefined();
     for (const repeat of [again, elsewhere]) {
-      expect(repeat).toMatchObject({ ...expected, headers: { ...expected.headers, "idempotent-replayed": "true" } });
+      expect(repeat).toMatchObject({
+        ...expected,
+        headers: { ...expected.headers, "idempotent-replayed": "true" },
+      });
       expect(repeat.body.equals(first.body)).toBe(true);
       expect(repeat.headers["content-length"]).toBe(first.headers["content-length"]);
     }
@@ -299,7 +419,10 @@ describe("a Response that a write returns", () => {
   ])("%s is a 500 that is repeated, since the write is done", async (_case, path, error) => {
     runs = 0;
     const headers = { "idempotency-key": `unsendable-${path.slice(1)}` };
-    const [first, again] = [await container("POST", path, headers), await container("POST", path, headers)];
+    const [first, again] = [
+      await container("POST", path, headers),
+      await container("POST", path, headers),
+    ];
 
     expect([first.status, JSON.parse(first.body.toString()).error, runs]).toEqual([500, error, 1]);
     expect([again.status, again.headers["idempotent-replayed"]]).toEqual([500, "true"]);
@@ -311,16 +434,26 @@ describe("a Response of a handler that is called without HTTP", () => {
     expect(await app.call("pages.count.show")).toEqual({ count: 1 });
     expect(await app.call("pages.page.text")).toBe("hällo");
     expect(await app.call("pages.page.make")).toMatchObject({ text: "ä" });
-    expect(await app.call("pages.count.ask", { name: "pages.count.show" })).toEqual({ got: { count: 1 } });
-    expect(await app.call("pages.count.ask", { name: "pages.page.text" })).toEqual({ got: "hällo" });
+    expect(await app.call("pages.count.ask", { name: "pages.count.show" })).toEqual({
+      got: { count: 1 },
+    });
+    expect(await app.call("pages.count.ask", { name: "pages.page.text" })).toEqual({
+      got: "hällo",
+    });
   });
 
   test("and cannot be read is its error", async () => {
     await app.fetch("/read");
-    await expect(app.call("pages.count.used")).rejects.toThrow("the body of the Response has been read already");
+    await expect(app.call("pages.count.used")).rejects.toThrow(
+      "the body of the Response has been read already",
+    );
     await expect(app.call("pages.count.broken")).rejects.toMatchObject({
       code: "response_mismatch",
-      cause: { message: expect.stringContaining("pages.count.broken: the result does not fit its output schema at result;") },
+      cause: {
+        message: expect.stringContaining(
+          "pages.count.broken: the result does not fit its output schema at result;",
+        ),
+      },
     });
   });
 });

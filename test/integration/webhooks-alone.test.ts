@@ -45,7 +45,9 @@ test("a server that declares nothing but webhooks sends them, and its infrastruc
 test("a delivery of a server that has no queue says what to declare", async () => {
   const app = await startTestApp(buildServer({ features: [hooks] }));
   try {
-    expect((await app.fetch("/ring", { body: {}, as: { id: "ann", tenantId: "acme" } })).status).toBe(500);
+    expect(
+      (await app.fetch("/ring", { body: {}, as: { id: "ann", tenantId: "acme" } })).status,
+    ).toBe(500);
     const message = app.logs.find(({ msg }) => msg === "request.failed")?.["message"];
     expect(message).toContain("or set delivery.webhook in buildServer");
   } finally {

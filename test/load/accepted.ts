@@ -7,4 +7,6 @@ const ports: (number | undefined)[] = [];
 subscribe("net.server.socket", (message) => {
   ports.push((message as { socket: Socket }).socket.remotePort); // safe: so says Node's documentation of the channel
 });
-process.on("exit", () => process.stdout.write(`${JSON.stringify({ msg: "load.accepted", ports })}\n`));
+process.on("exit", () =>
+  process.stdout.write(`${JSON.stringify({ msg: "load.accepted", ports })}\n`),
+);

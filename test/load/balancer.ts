@@ -26,7 +26,8 @@ export function startBalancer(everyMs = 100): Balancer {
     });
   };
   const timer = setInterval(() => {
-    for (const port of instances.keys()) void isReady(port, everyMs * 10).then((ready) => set(port, ready));
+    for (const port of instances.keys())
+      void isReady(port, everyMs * 10).then((ready) => set(port, ready));
   }, everyMs);
   return {
     add: (port) => void instances.set(port, false),
@@ -48,7 +49,9 @@ export function startBalancer(everyMs = 100): Balancer {
 
 async function isReady(port: number, withinMs: number): Promise<boolean> {
   try {
-    const response = await fetch(`http://127.0.0.1:${port}/health/ready`, { signal: AbortSignal.timeout(withinMs) });
+    const response = await fetch(`http://127.0.0.1:${port}/health/ready`, {
+      signal: AbortSignal.timeout(withinMs),
+    });
     await response.body?.cancel();
     return response.ok;
   } catch {

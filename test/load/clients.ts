@@ -97,7 +97,8 @@ export function startLoad({ clients, next, request: requestOf }: LoadOptions): L
       });
       tally.slowestMs = Math.max(tally.slowestMs, performance.now() - beganMs);
       count(outcome, socket && names.get(socket));
-      if (typeof outcome === "object") await new Promise((resolve) => setTimeout(resolve, outcome.againMs));
+      if (typeof outcome === "object")
+        await new Promise((resolve) => setTimeout(resolve, outcome.againMs));
       else wanted = undefined;
     }
     agent.destroy();
@@ -116,7 +117,8 @@ export function startLoad({ clients, next, request: requestOf }: LoadOptions): L
 }
 
 /** How many requests were lost. */
-export const lostOf = ({ lost }: Tally): number => Object.values(lost).reduce((sum, count) => sum + count, 0);
+export const lostOf = ({ lost }: Tally): number =>
+  Object.values(lost).reduce((sum, count) => sum + count, 0);
 
 /** Longer than anything here takes: an answer that never comes is lost too. */
 const answerMs = 60_000;
@@ -133,15 +135,21 @@ function send(
   return new Promise((resolve) => {
     const failed = (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message);
     const signal = AbortSignal.timeout(answerMs);
-    const outgoing = request({ host: "127.0.0.1", port, method, path, headers, agent, signal }, (response) => {
-      read(response).then((text) => resolve(outcomeOf(response, () => check?.(text))), failed);
-    });
+    const outgoing = request(
+      { host: "127.0.0.1", port, method, path, headers, agent, signal },
+      (response) => {
+        read(response).then((text) => resolve(outcomeOf(response, () => check?.(text))), failed);
+      },
+    );
     outgoing.on("socket", onSocket).on("error", failed);
     outgoing.end(body);
   });
 }
 
-function outcomeOf({ statusCode = 0, headers }: IncomingMessage, check: () => string | undefined): Outcome {
+function outcomeOf(
+  { statusCode = 0, headers }: IncomingMessage,
+  check: () => string | undefined,
+): Outcome {
   if (statusCode >= 200 && statusCode < 300) return check() ?? "got";
   const againS = Number(headers["retry-after"]);
   return statusCode === 409 && againS >= 0 ? { againMs: againS * 1_000 } : `status ${statusCode}`;

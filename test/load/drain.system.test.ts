@@ -23,13 +23,25 @@ const start = () =>
 
 test("Behind a balancer that asks for readiness, SIGTERM under load loses nothing", async () => {
   const { tally, code } = await drain({ start, balanced: true, requests: 3_000, limitMs: 60_000 });
-  expect(tally).toEqual({ sent: tally.sent, got: tally.sent, lost: {}, refused: 0, again: 0, slowestMs: expect.any(Number) });
+  expect(tally).toEqual({
+    sent: tally.sent,
+    got: tally.sent,
+    lost: {},
+    refused: 0,
+    again: 0,
+    slowestMs: expect.any(Number),
+  });
   expect(tally.sent).toBeGreaterThanOrEqual(3_000);
   expect(code).toBe(0);
 }, 120_000);
 
 test("Without one no request is lost that the process has got, and those after the end are refused", async () => {
-  const { tally, lostByProcess, code } = await drain({ start, balanced: false, requests: 3_000, limitMs: 60_000 });
+  const { tally, lostByProcess, code } = await drain({
+    start,
+    balanced: false,
+    requests: 3_000,
+    limitMs: 60_000,
+  });
   expect(lostByProcess).toBe(0);
   expect(tally.got).toBe(tally.sent - lostOf(tally));
   expect(tally.refused).toBeGreaterThanOrEqual(1);

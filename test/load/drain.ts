@@ -4,7 +4,10 @@ import { type Balancer, startBalancer } from "./balancer.ts";
 import { type Load, lostOf, startLoad, type Tally } from "./clients.ts";
 
 /** What an instance has to be started with. */
-export const nodeOptions: readonly string[] = ["--import", new URL("accepted.ts", import.meta.url).href];
+export const nodeOptions: readonly string[] = [
+  "--import",
+  new URL("accepted.ts", import.meta.url).href,
+];
 
 export interface DrainOptions {
   /** Starts an instance, with {@link nodeOptions}. */
@@ -34,7 +37,13 @@ export interface Drained {
 }
 
 /** Puts a load on an instance, ends that with SIGTERM, and counts what is lost. */
-export async function drain({ start, balanced, clients = 28, requests = 5_000, limitMs }: DrainOptions): Promise<Drained> {
+export async function drain({
+  start,
+  balanced,
+  clients = 28,
+  requests = 5_000,
+  limitMs,
+}: DrainOptions): Promise<Drained> {
   const processes = await Promise.all(balanced ? [start(), start()] : [start()]);
   const [doomed] = processes as [StartedProcess]; // safe: there is one at least
   const closed = once(doomed.child, "close");
@@ -50,7 +59,12 @@ export async function drain({ start, balanced, clients = 28, requests = 5_000, l
     if (exit === undefined) doomed.child.kill("SIGKILL");
     await load.stop();
     await closed; // it has said all that it says
-    return { tally: load.tally, lostByProcess: lostOf(load.tally) - unaccepted(load, doomed), exitMs, code: exit?.code };
+    return {
+      tally: load.tally,
+      lostByProcess: lostOf(load.tally) - unaccepted(load, doomed),
+      exitMs,
+      code: exit?.code,
+    };
   } finally {
     balancer?.stop();
     for (const one of processes) {
@@ -65,15 +79,25 @@ function unaccepted({ connected, lostOn }: Load, { port, logs }: StartedProcess)
   const said = logs.find(({ msg }) => msg === "load.accepted");
   if (said === undefined) return 0; // it was killed, and what was lost was its own
   // Safe: `accepted.ts` writes it.
-  const accepted = counts((said["ports"] as readonly number[]).map((client) => `${port} ${client}`));
+  const accepted = counts(
+    (said["ports"] as readonly number[]).map((client) => `${port} ${client}`),
+  );
   const made = counts(connected);
-  const excess = (of: ReadonlyMap<string, number>, over: ReadonlyMap<string, number>, name: string) =>
-    Math.max(0, (of.get(name) ?? 0) - (over.get(name) ?? 0));
+  const excess = (
+    of: ReadonlyMap<string, number>,
+    over: ReadonlyMap<string, number>,
+    name: string,
+  ) => Math.max(0, (of.get(name) ?? 0) - (over.get(name) ?? 0));
   // A port may have come again: then one of its connections was not accepted.
-  const named = lostOn.filter((name) => name?.startsWith(`${port} `) && excess(made, accepted, name) > 0).length;
+  const named = lostOn.filter(
+    (name) => name?.startsWith(`${port} `) && excess(made, accepted, name) > 0,
+  ).length;
   // Reset while it was connecting, as the client saw it: what the process accepted of these was its own all the same.
   const unnamed = lostOn.filter((name) => name === undefined).length;
-  const strangers = [...accepted.keys()].reduce((sum, name) => sum + excess(accepted, made, name), 0);
+  const strangers = [...accepted.keys()].reduce(
+    (sum, name) => sum + excess(accepted, made, name),
+    0,
+  );
   return named + Math.max(0, unnamed - strangers);
 }
 
@@ -88,17 +112,22 @@ async function targets(
   balancer: Balancer | undefined,
   processes: readonly StartedProcess[],
 ): Promise<(tally: Readonly<Tally>) => Promise<number | undefined>> {
-  if (balancer === undefined) return async ({ refused }) => (refused > 0 ? undefined : processes[0]?.port);
+  if (balancer === undefined)
+    return async ({ refused }) => (refused > 0 ? undefined : processes[0]?.port);
   for (const { port } of processes) balancer.add(port);
   for (const { port } of processes) await balancer.ready(port);
   return balancer.next;
 }
 
 /** Between 5 and 40 ms each; one in a hundred takes 300 ms. */
-const workOf = (number: number) => ({ method: "GET", path: `/work/${number % 100 === 99 ? 300 : 5 + ((number * 7) % 36)}` });
+const workOf = (number: number) => ({
+  method: "GET",
+  path: `/work/${number % 100 === 99 ? 300 : 5 + ((number * 7) % 36)}`,
+});
 
 async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await after(10);
 }
 
-const after = (ms: number) => new Promise<undefined>((resolve) => setTimeout(resolve, ms, undefined));
+const after = (ms: number) =>
+  new Promise<undefined>((resolve) => setTimeout(resolve, ms, undefined));

@@ -43,7 +43,11 @@ const lingerMs = numberOf("linger", 0, 60_000);
 const app = await startTestApp(buildServer({ features: [] }));
 try {
   const totalMs = lingerMs + 37_000;
-  const env = { ...app.env, NODE_ENV: "production", SHUTDOWN: JSON.stringify({ lingerMs, totalMs }) };
+  const env = {
+    ...app.env,
+    NODE_ENV: "production",
+    SHUTDOWN: JSON.stringify({ lingerMs, totalMs }),
+  };
   const fixture = join(import.meta.dirname, "../fixtures/load.ts");
   for (let run = 1; run <= runs; run += 1) {
     const { tally, lostByProcess, exitMs, code } = await drain({
@@ -64,9 +68,15 @@ try {
   await app.close();
 }
 
-function numberOf(name: "runs" | "clients" | "requests" | "linger", least: number, most: number): number {
+function numberOf(
+  name: "runs" | "clients" | "requests" | "linger",
+  least: number,
+  most: number,
+): number {
   const number = Number(values[name]);
   if (Number.isInteger(number) && number >= least && number <= most) return number;
-  console.error(`--${name}: ${JSON.stringify(values[name])} is not allowed; use a whole number from ${least} to ${most}`);
+  console.error(
+    `--${name}: ${JSON.stringify(values[name])} is not allowed; use a whole number from ${least} to ${most}`,
+  );
   process.exit(2);
 }

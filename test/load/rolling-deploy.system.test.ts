@@ -41,7 +41,10 @@ test("Two instances are replaced in turn under load: nothing is lost, and each w
     balancer.add(port);
     await balancer.ready(port);
   }
-  const token = await signToken({ secret, tenantId: "acme", userId: "ann", roles: [] }, systemClock);
+  const token = await signToken(
+    { secret, tenantId: "acme", userId: "ann", roles: [] },
+    systemClock,
+  );
   const headers = { authorization: `Bearer ${token}` };
   // Each write is sent twice, by two clients at about the same time, mostly to two instances.
   const nameOf = (number: number) => `write-${Math.floor(number / 2)}`;
@@ -56,7 +59,9 @@ test("Two instances are replaced in turn under load: nothing is lost, and each w
       check: (body) => {
         const author = authors.get(nameOf(number));
         authors.set(nameOf(number), body);
-        return author === undefined || author === body ? undefined : "another answer to the same write";
+        return author === undefined || author === body
+          ? undefined
+          : "another answer to the same write";
       },
     }),
   });

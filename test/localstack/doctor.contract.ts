@@ -20,7 +20,10 @@ import { localStack } from "./endpoint.ts";
 
 const { endpoint, region, credentials } = localStack();
 const prefix = `doctor-${crypto.randomUUID().slice(0, 8)}`;
-const drops = defineFeature("drops", (r) => void r.event("doctor.called" as never, z.object({}) as never));
+const drops = defineFeature(
+  "drops",
+  (r) => void r.event("doctor.called" as never, z.object({}) as never),
+);
 const server = serverInternals(buildServer({ features: [drops], dynamodb: { prefix } }));
 const client = new DynamoDBClient({ endpoint, region, credentials });
 const env = {
@@ -42,7 +45,9 @@ afterAll(async () => {
 
 const look = () => diagnose(server, { env, clock: { now: () => Date.now() }, timeoutMs: 60_000 });
 const shown = (findings: readonly Finding[]) =>
-  findings.filter(({ name }) => name.startsWith("table")).map(({ status, name }) => `${status} ${name.replace(prefix, "")}`);
+  findings
+    .filter(({ name }) => name.startsWith("table"))
+    .map(({ status, name }) => `${status} ${name.replace(prefix, "")}`);
 
 test("what is missing, off, and then in order is told apart", async () => {
   const create = (name: string) =>
@@ -50,7 +55,10 @@ test("what is missing, off, and then in order is told apart", async () => {
       new CreateTableCommand({
         TableName: table(name),
         BillingMode: "PAY_PER_REQUEST",
-        AttributeDefinitions: ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+        AttributeDefinitions: ["pk", "sk"].map((AttributeName) => ({
+          AttributeName,
+          AttributeType: "S",
+        })),
         KeySchema: [
           { AttributeName: "pk", KeyType: "HASH" },
           { AttributeName: "sk", KeyType: "RANGE" },
@@ -73,14 +81,24 @@ test("what is missing, off, and then in order is told apart", async () => {
   await create("outbox");
   const PointInTimeRecoverySpecification = { PointInTimeRecoveryEnabled: true };
   for (const TableName of [table("config"), table("outbox")]) {
-    await client.send(new UpdateContinuousBackupsCommand({ TableName, PointInTimeRecoverySpecification }));
+    await client.send(
+      new UpdateContinuousBackupsCommand({ TableName, PointInTimeRecoverySpecification }),
+    );
   }
-  await client.send(new UpdateTableCommand({ TableName: table("config"), DeletionProtectionEnabled: true }));
+  await client.send(
+    new UpdateTableCommand({ TableName: table("config"), DeletionProtectionEnabled: true }),
+  );
   const TimeToLiveSpecification = { Enabled: true, AttributeName: "expiration" };
-  await client.send(new UpdateTimeToLiveCommand({ TableName: table("once"), TimeToLiveSpecification }));
+  await client.send(
+    new UpdateTimeToLiveCommand({ TableName: table("once"), TimeToLiveSpecification }),
+  );
   // At once: LocalStack's UpdateTable turns protection off where it is not named.
   const StreamSpecification = { StreamEnabled: true, StreamViewType: "KEYS_ONLY" as const };
-  const updated = { TableName: table("outbox"), DeletionProtectionEnabled: true, StreamSpecification };
+  const updated = {
+    TableName: table("outbox"),
+    DeletionProtectionEnabled: true,
+    StreamSpecification,
+  };
   await client.send(new UpdateTableCommand(updated));
   expect(shown(await look())).toEqual([
     "ok table -config",
@@ -104,14 +122,23 @@ test("an index that a table lacks is told of, and created where the table is", a
   const shelf = defineFeature("shelf", (r) => void r.table("shelf", { ...keys, indexes }));
   const indexed = serverInternals(buildServer({ features: [shelf], dynamodb: { prefix } }));
   const database = await openDatabase({ endpoint, region, credentials });
-  const ensure = (declared: TableDeclaration) => ensureTables(database, [{ ...declared, tableName: table("shelf") }], "create");
+  const ensure = (declared: TableDeclaration) =>
+    ensureTables(database, [{ ...declared, tableName: table("shelf") }], "create");
   const outcomes = async () =>
-    shown(await diagnose(indexed, { env, clock: { now: () => Date.now() }, timeoutMs: 60_000 })).filter((line) =>
-      /-shelf($|: index)/.test(line),
-    );
+    shown(
+      await diagnose(indexed, { env, clock: { now: () => Date.now() }, timeoutMs: 60_000 }),
+    ).filter((line) => /-shelf($|: index)/.test(line));
   await ensure({ name: "shelf", ...keys, indexes: [] });
-  expect(await outcomes()).toEqual(["ok table -shelf", "fail table -shelf: index byOwner", "fail table -shelf: index bySize"]);
+  expect(await outcomes()).toEqual([
+    "ok table -shelf",
+    "fail table -shelf: index byOwner",
+    "fail table -shelf: index bySize",
+  ]);
   for (const declared of indexed.registry.tables.values()) await ensure(declared);
-  expect(await outcomes()).toEqual(["ok table -shelf", "ok table -shelf: index byOwner", "ok table -shelf: index bySize"]);
+  expect(await outcomes()).toEqual([
+    "ok table -shelf",
+    "ok table -shelf: index byOwner",
+    "ok table -shelf: index bySize",
+  ]);
   database.destroy();
 });

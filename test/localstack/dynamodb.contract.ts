@@ -1,7 +1,10 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { afterAll } from "vitest";
-import { describeDynamoDbContract, notShownByEmulators } from "../../src/embedded/dynamodb-contract.ts";
+import {
+  describeDynamoDbContract,
+  notShownByEmulators,
+} from "../../src/embedded/dynamodb-contract.ts";
 import { localStack } from "./endpoint.ts";
 
 // DynamoDB Local, which LocalStack runs, throws for a broken rule that only the stored item shows,
@@ -11,9 +14,15 @@ describeDynamoDbContract(
   "LocalStack",
   async () => {
     const client = new DynamoDBClient(localStack());
-    return { client, documents: DynamoDBDocumentClient.from(client), close: async () => client.destroy() };
+    return {
+      client,
+      documents: DynamoDBDocumentClient.from(client),
+      close: async () => client.destroy(),
+    };
   },
   { validationReasons: false, countsStoredItems: false, refusesRepeatedTimeToLive: false },
 );
 
-afterAll(() => console.log(`What no emulator shows of DynamoDB:\n- ${notShownByEmulators.join("\n- ")}`));
+afterAll(() =>
+  console.log(`What no emulator shows of DynamoDB:\n- ${notShownByEmulators.join("\n- ")}`),
+);

@@ -12,6 +12,13 @@ export interface LocalStackConnection {
  */
 export function localStack(): LocalStackConnection {
   const endpoint = process.env["LOCALSTACK_ENDPOINT"];
-  if (!endpoint) throw new Error("LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack");
-  return { endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
+  if (!endpoint)
+    throw new Error(
+      "LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack",
+    );
+  return {
+    endpoint,
+    region: "us-east-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  };
 }

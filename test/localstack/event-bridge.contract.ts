@@ -1,7 +1,10 @@
 import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { afterAll } from "vitest";
-import { describeEventBridgeContract, notShownByEmulators } from "../../src/embedded/event-bridge-contract.ts";
+import {
+  describeEventBridgeContract,
+  notShownByEmulators,
+} from "../../src/embedded/event-bridge-contract.ts";
 import { localStack } from "./endpoint.ts";
 
 describeEventBridgeContract(
@@ -21,4 +24,6 @@ describeEventBridgeContract(
   { checksInput: false, disablesRules: false },
 );
 
-afterAll(() => console.log(`What no emulator shows of EventBridge:\n- ${notShownByEmulators.join("\n- ")}`));
+afterAll(() =>
+  console.log(`What no emulator shows of EventBridge:\n- ${notShownByEmulators.join("\n- ")}`),
+);

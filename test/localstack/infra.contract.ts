@@ -16,7 +16,10 @@ const drops = defineFeature("drops", (r) => {
   r.table("drops", {
     partitionKey: "pk",
     sortKey: "sk",
-    indexes: { byOwner: { partitionKey: "owner" }, bySize: { partitionKey: "size", sortKey: "owner", project: ["colour"] } },
+    indexes: {
+      byOwner: { partitionKey: "owner" },
+      bySize: { partitionKey: "size", sortKey: "owner", project: ["colour"] },
+    },
   });
   r.event("doctor.called" as never, z.object({}) as never);
   r.on("doctor.called" as never, "answer", async () => undefined);
@@ -24,13 +27,21 @@ const drops = defineFeature("drops", (r) => {
 const server = serverInternals(buildServer({ features: [drops], dynamodb: { prefix } }));
 
 /** Calls CloudFormation by its own protocol: its SDK is not one of the repository's packages. */
-async function cloudFormation(action: string, parameters: Readonly<Record<string, string>>): Promise<string> {
+async function cloudFormation(
+  action: string,
+  parameters: Readonly<Record<string, string>>,
+): Promise<string> {
   const response = await fetch(endpoint, {
     method: "POST",
     headers: {
       authorization: `AWS4-HMAC-SHA256 Credential=${credentials.accessKeyId}/20260101/${region}/cloudformation/aws4_request, SignedHeaders=host, Signature=0`,
     },
-    body: new URLSearchParams({ Action: action, Version: "2010-05-15", StackName: prefix, ...parameters }),
+    body: new URLSearchParams({
+      Action: action,
+      Version: "2010-05-15",
+      StackName: prefix,
+      ...parameters,
+    }),
   });
   const text = await response.text();
   if (!response.ok) throw new Error(`${action}: ${response.status} ${text}`);
@@ -50,16 +61,18 @@ afterAll(() => cloudFormation("DeleteStack", {}));
 
 test("the stack of a server's template has everything that doctor looks for", async () => {
   const template = dataTemplate(server, { stage: "dev" });
-  const parameters = { "Parameters.member.1.ParameterKey": "DeletionProtection", "Parameters.member.1.ParameterValue": "false" };
+  const parameters = {
+    "Parameters.member.1.ParameterKey": "DeletionProtection",
+    "Parameters.member.1.ParameterValue": "false",
+  };
   await cloudFormation("CreateStack", { TemplateBody: templateText(template), ...parameters });
   const text = await made();
   expect(text).toContain("CREATE_COMPLETE");
 
   const outputs = new Map(
-    [...text.matchAll(/<member><OutputKey>(\w+)<\/OutputKey><OutputValue>([^<]*)<\/OutputValue>/g)].map(([, key, value]) => [
-      key,
-      value,
-    ]),
+    [
+      ...text.matchAll(/<member><OutputKey>(\w+)<\/OutputKey><OutputValue>([^<]*)<\/OutputValue>/g),
+    ].map(([, key, value]) => [key, value]),
   );
   // What an output says of itself is the variable that takes its value.
   const variables = Object.entries(template.Outputs).flatMap(([key, { Description }]) =>
@@ -72,7 +85,11 @@ test("the stack of a server's template has everything that doctor looks for", as
     AWS_ACCESS_KEY_ID: credentials.accessKeyId,
     AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
   };
-  const findings = await diagnose(server, { env, clock: { now: () => Date.now() }, timeoutMs: 60_000 });
+  const findings = await diagnose(server, {
+    env,
+    clock: { now: () => Date.now() },
+    timeoutMs: 60_000,
+  });
   // LocalStack's CloudFormation leaves recovery out, protection is off by the parameter, and proofs are the server's own.
   const unlike = /: (point-in-time recovery|deletion protection)$|^proof of messages$/;
   expect(findings.filter(({ status, name }) => status !== "ok" && !unlike.test(name))).toEqual([]);

@@ -19,4 +19,6 @@ describeSqsContract(
   },
 );
 
-afterAll(() => console.log(`What no emulator shows of SQS:\n- ${notShownByEmulators.join("\n- ")}`));
+afterAll(() =>
+  console.log(`What no emulator shows of SQS:\n- ${notShownByEmulators.join("\n- ")}`),
+);

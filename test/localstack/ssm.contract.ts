@@ -12,4 +12,6 @@ describeSsmContract(
   { seals: false, keepsTypes: false, checksInput: false },
 );
 
-afterAll(() => console.log(`What no emulator shows of SSM:\n- ${notShownByEmulators.join("\n- ")}`));
+afterAll(() =>
+  console.log(`What no emulator shows of SSM:\n- ${notShownByEmulators.join("\n- ")}`),
+);

@@ -11,18 +11,29 @@ export const cores: Readonly<Record<string, Core>> = {
     tests: ["config/read/request-parameter.test.ts", "config/declare/value-check.test.ts"],
   },
   validators: {
-    sources: ["config/declare/validators.ts", "config/declare/key-rules.ts", "config/declare/definition.ts"],
+    sources: [
+      "config/declare/validators.ts",
+      "config/declare/key-rules.ts",
+      "config/declare/definition.ts",
+    ],
     tests: ["config/declare/validators.test.ts", "config/declare/declaration.test.ts"],
   },
   rows: {
     sources: ["config/read/rows.ts", "config/read/row-cipher.ts", "config/operate/target.ts"],
-    tests: ["config/read/rows.test.ts", "config/read/row-cipher.test.ts", "config/operate/target.test.ts"],
+    tests: [
+      "config/read/rows.test.ts",
+      "config/read/row-cipher.test.ts",
+      "config/operate/target.test.ts",
+    ],
   },
   claim: { sources: ["once/claim.ts"], tests: ["once/claim.test.ts"] },
   step: { sources: ["once/step.ts"], tests: ["once/step.test.ts"] },
   effects: { sources: ["run/effect-ledger.ts"], tests: ["run/effect-ledger.test.ts"] },
   settle: { sources: ["once/settlement.ts"], tests: ["once/settlement.test.ts"] },
-  lifecycle: { sources: ["process/lifecycle.ts", "process/times.ts"], tests: ["process/lifecycle.test.ts"] },
+  lifecycle: {
+    sources: ["process/lifecycle.ts", "process/times.ts"],
+    tests: ["process/lifecycle.test.ts"],
+  },
   routes: {
     sources: ["http/route-table.ts", "http/route-conflicts.ts", "http/route.ts"],
     tests: ["http/route-table.test.ts"],
@@ -31,7 +42,10 @@ export const cores: Readonly<Record<string, Core>> = {
     sources: ["events/envelope.ts", "events/proof.ts", "events/cause.ts"],
     tests: ["events/envelope.test.ts", "events/proof.test.ts", "events/cause.test.ts"],
   },
-  sessions: { sources: ["wall/session-credentials.ts"], tests: ["wall/session-credentials.test.ts"] },
+  sessions: {
+    sources: ["wall/session-credentials.ts"],
+    tests: ["wall/session-credentials.test.ts"],
+  },
   "schema-comparison": {
     sources: [
       "contract/schema-comparison.ts",

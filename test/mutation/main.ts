@@ -23,16 +23,25 @@ const { values, positionals: wanted } = parseArgs({
 });
 const unknown = wanted.filter((name) => !Object.hasOwn(cores, name));
 if (unknown.length > 0) {
-  console.error(`There is no core ${unknown.join(", ")}; name some of ${Object.keys(cores).join(", ")}, or none for all`);
+  console.error(
+    `There is no core ${unknown.join(", ")}; name some of ${Object.keys(cores).join(", ")}, or none for all`,
+  );
   process.exit(2);
 }
 
-const known = survivors.flatMap(({ file, line, changes }) => changes.map((change) => ({ file, line, change })));
-const mutated = Object.values(cores).flatMap(({ sources }) => sources.map((path) => basename(path)));
-for (const place of known) if (!mutated.includes(place.file)) fail(`survivors.ts names a file of no core: ${textOf(place)}`);
+const known = survivors.flatMap(({ file, line, changes }) =>
+  changes.map((change) => ({ file, line, change })),
+);
+const mutated = Object.values(cores).flatMap(({ sources }) =>
+  sources.map((path) => basename(path)),
+);
+for (const place of known)
+  if (!mutated.includes(place.file)) fail(`survivors.ts names a file of no core: ${textOf(place)}`);
 
 // Safe: so it is declared in scripts/install.mjs, which has no types.
-const { installPackage } = (await import(pathToFileURL(join(root, "scripts/install.mjs")).href)) as {
+const { installPackage } = (await import(
+  pathToFileURL(join(root, "scripts/install.mjs")).href
+)) as {
   installPackage(folder: string, say: (line: string) => void): void;
 };
 installPackage("test/mutation", console.log);
@@ -47,8 +56,11 @@ console.log(`${count} mutants in ${secondsSince(began)} s`);
 
 /** Holds a core to its score and to survivors.ts; gives the number of its mutants. */
 function hold(name: string, core: Core): number {
-  const missing = [...core.sources, ...core.tests].filter((path) => !existsSync(join(root, "src", path)));
-  if (missing.length > 0) return fail(`${name}: no file is ${missing.join(", ")}; correct cores.ts`);
+  const missing = [...core.sources, ...core.tests].filter(
+    (path) => !existsSync(join(root, "src", path)),
+  );
+  if (missing.length > 0)
+    return fail(`${name}: no file is ${missing.join(", ")}; correct cores.ts`);
   const coreBegan = Date.now();
   const mutants = mutate(core);
   if (mutants === undefined) return fail(`${name}: its mutants could not be run`);
@@ -59,7 +71,8 @@ function hold(name: string, core: Core): number {
   console.log(`${name}: ${found} (${secondsSince(coreBegan)} s)`);
   if (!(score >= leastScore)) fail(`${name}: the score is below ${leastScore} %`);
   for (const mutant of alive) {
-    if (!known.some((place) => isSame(place, mutant))) fail(`${mutant.at} survives without a reason: ${textOf(mutant)}`);
+    if (!known.some((place) => isSame(place, mutant)))
+      fail(`${mutant.at} survives without a reason: ${textOf(mutant)}`);
   }
   for (const place of known) {
     const isHere = core.sources.some((path) => basename(path) === place.file);
@@ -75,7 +88,15 @@ function mutate({ sources, tests }: Core): Mutant[] | undefined {
   const stryker = join(import.meta.dirname, "node_modules/@stryker-mutator/core/bin/stryker.js");
   const files = (paths: readonly string[]) => paths.map((path) => `src/${path}`).join();
   const { concurrency } = values;
-  const args = [stryker, "run", "test/mutation/stryker.json", "--mutate", files(sources), "--concurrency", concurrency];
+  const args = [
+    stryker,
+    "run",
+    "test/mutation/stryker.json",
+    "--mutate",
+    files(sources),
+    "--concurrency",
+    concurrency,
+  ];
   const env = {
     ...process.env,
     KEELSON_MUTATION_TESTS: files(tests), // for vitest.config.ts

@@ -2,7 +2,9 @@ import { basename } from "node:path";
 
 /** What is read of Stryker's report. */
 export interface Report {
-  readonly files: Readonly<Record<string, { readonly source: string; readonly mutants: readonly ReportedMutant[] }>>;
+  readonly files: Readonly<
+    Record<string, { readonly source: string; readonly mutants: readonly ReportedMutant[] }>
+  >;
 }
 
 interface ReportedMutant {
@@ -50,7 +52,9 @@ export function mutantsOf({ files }: Report): Mutant[] {
       const change = `${short(covered.join("\n"))} -> ${short(replacement)}`;
       const survived = status === "Survived" || status === "NoCoverage";
       const line = lines[start.line - 1]?.trim() ?? "";
-      return [{ file: basename(path), line, change, at: `${path}:${start.line}`, status, survived }];
+      return [
+        { file: basename(path), line, change, at: `${path}:${start.line}`, status, survived },
+      ];
     });
   });
 }

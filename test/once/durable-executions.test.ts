@@ -42,12 +42,16 @@ const durableContext = (
 ): DurableContext => ({
   step: () => undefined,
   lambdaContext: { getRemainingTimeInMillis: () => remainingMs } as Context, // the part of it that is read
-  executionContext: { durableExecutionArn: `arn:aws:lambda:us-east-1:1:function:f:1/durable-execution/${execution}/x` },
+  executionContext: {
+    durableExecutionArn: `arn:aws:lambda:us-east-1:1:function:f:1/durable-execution/${execution}/x`,
+  },
   durableExecutionMode: mode,
 });
 
-const newLayer = (waitMs = 0) => new ClaimLayer({ tableName: table.tableName, awsSdkV3Client: table.client(), waitMs });
-const stockLayer = () => new DynamoDBPersistenceLayer({ tableName: table.tableName, awsSdkV3Client: table.client() });
+const newLayer = (waitMs = 0) =>
+  new ClaimLayer({ tableName: table.tableName, awsSdkV3Client: table.client(), waitMs });
+const stockLayer = () =>
+  new DynamoDBPersistenceLayer({ tableName: table.tableName, awsSdkV3Client: table.client() });
 const newEvent = () => ({ id: `event-${++ids}` });
 const inProgress = "IdempotencyAlreadyInProgressError";
 const nameOf = (error: Error) => error.name;
@@ -60,21 +64,34 @@ interface ProcessOptions {
 }
 
 /** A process with its function, told of the execution by `durable` or not. */
-function inProcess(work: Work, { isTold = true, layer = newLayer(), config = {} }: ProcessOptions = {}) {
+function inProcess(
+  work: Work,
+  { isTold = true, layer = newLayer(), config = {} }: ProcessOptions = {},
+) {
   let runs = 0;
   const run = makeIdempotent(
     async (event: Event, context: DurableContext) => {
       runs += 1;
       return (await work(event, context)) as string; // any value is stored
     },
-    { persistenceStore: layer, config: new IdempotencyConfig({ eventKeyJmesPath: "id", ...config }) },
+    {
+      persistenceStore: layer,
+      config: new IdempotencyConfig({ eventKeyJmesPath: "id", ...config }),
+    },
   );
   const call = isTold && layer instanceof ClaimLayer ? layer.durable(run) : run;
-  return { call: (event: Event, context: DurableContext) => call(event, context).catch(nameOf), runs: () => runs };
+  return {
+    call: (event: Event, context: DurableContext) => call(event, context).catch(nameOf),
+    runs: () => runs,
+  };
 }
 
 /** An execution that has waited in its first process: that call has no end. */
-async function suspended(event: Event, execution: string, options: ProcessOptions & { readonly remainingMs?: number } = {}) {
+async function suspended(
+  event: Event,
+  execution: string,
+  options: ProcessOptions & { readonly remainingMs?: number } = {},
+) {
   const { promise: started, resolve } = Promise.withResolvers<void>();
   const { call } = inProcess(() => {
     resolve();
@@ -92,9 +109,12 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
     expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe("done");
     const again = inProcess(async () => "again", { isTold });
     expect(await again.call(event, durableContext("b", "ExecutionMode"))).toBe("done");
-    expect(await inProcess(async () => "again", { layer: stockLayer() }).call(event, durableContext("c", "ExecutionMode"))).toBe(
-      "done",
-    );
+    expect(
+      await inProcess(async () => "again", { layer: stockLayer() }).call(
+        event,
+        durableContext("c", "ExecutionMode"),
+      ),
+    ).toBe("done");
     expect([replay.runs(), again.runs()]).toEqual([1, 0]);
   });
 
@@ -111,33 +131,60 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
     await suspended(event, "a", { isTold });
     const replay = inProcess(async () => Promise.reject(new TypeError("no")), { isTold });
     expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe("TypeError");
-    expect(await inProcess(async () => "done", { isTold }).call(event, durableContext("b", "ExecutionMode"))).toBe("done");
+    expect(
+      await inProcess(async () => "done", { isTold }).call(
+        event,
+        durableContext("b", "ExecutionMode"),
+      ),
+    ).toBe("done");
   });
 
   test("a replay calls functions with claims of their own", async () => {
     const event = newEvent();
     await suspended(event, "a", { isTold });
     const layer = newLayer(60_000);
-    const charge = makeIdempotent(async (_order: Event) => "charged", { persistenceStore: layer, keyPrefix: "charge" });
+    const charge = makeIdempotent(async (_order: Event) => "charged", {
+      persistenceStore: layer,
+      keyPrefix: "charge",
+    });
     const work = async (order: Event) => [await charge({ ...order }), await charge({ ...order })];
     const replay = inProcess(work, { isTold, layer });
-    expect(await replay.call(event, durableContext("a", "ReplayMode"))).toEqual(["charged", "charged"]);
+    expect(await replay.call(event, durableContext("a", "ReplayMode"))).toEqual([
+      "charged",
+      "charged",
+    ]);
     const again = inProcess(async () => "again", { isTold });
-    expect(await again.call(event, durableContext("b", "ExecutionMode"))).toEqual(["charged", "charged"]);
+    expect(await again.call(event, durableContext("b", "ExecutionMode"))).toEqual([
+      "charged",
+      "charged",
+    ]);
   });
 
   test("a replay after the answer was stored runs on what it has kept, and the stored answer stays", async () => {
     const event = newEvent();
-    await inProcess(async () => "first", { isTold }).call(event, durableContext("a", "ExecutionMode"));
+    await inProcess(async () => "first", { isTold }).call(
+      event,
+      durableContext("a", "ExecutionMode"),
+    );
     for (const useLocalCache of [false, true]) {
       const replay = inProcess(async () => "replayed", { isTold, config: { useLocalCache } });
       expect(await replay.call(event, durableContext("b", "ExecutionMode"))).toBe("first");
       expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe("replayed");
     }
-    expect(await inProcess(async () => "again", { isTold }).call(event, durableContext("b", "ExecutionMode"))).toBe("first");
+    expect(
+      await inProcess(async () => "again", { isTold }).call(
+        event,
+        durableContext("b", "ExecutionMode"),
+      ),
+    ).toBe("first");
     const failing = inProcess(async () => Promise.reject(new TypeError("no")), { isTold });
     expect(await failing.call(event, durableContext("a", "ReplayMode"))).toBe("TypeError");
-    expect(await inProcess(async () => "again", { isTold }).call(event, durableContext("b", "ExecutionMode"))).toBe("first");
+    expect(
+      await inProcess(async () => "again", { isTold }).call(
+        event,
+        durableContext("b", "ExecutionMode"),
+      ),
+    ).toBe("first");
   });
 
   test("a replay goes on with what Powertools' own layer has begun", async () => {
@@ -145,7 +192,12 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
     await suspended(event, "a", { layer: stockLayer() });
     const replay = inProcess(async () => "done", { isTold });
     expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe("done");
-    expect(await inProcess(async () => "again", { isTold }).call(event, durableContext("b", "ExecutionMode"))).toBe("done");
+    expect(
+      await inProcess(async () => "again", { isTold }).call(
+        event,
+        durableContext("b", "ExecutionMode"),
+      ),
+    ).toBe("done");
   });
 });
 
@@ -154,13 +206,18 @@ test("a replay that the layer was not told of does not replace what was stored w
   await suspended(event, "a", { isTold: false });
   const replay = inProcess(
     async () => {
-      await inProcess(async () => "first", { isTold: false }).call(event, durableContext("a", "ReplayMode"));
+      await inProcess(async () => "first", { isTold: false }).call(
+        event,
+        durableContext("a", "ReplayMode"),
+      );
       return "second";
     },
     { isTold: false },
   );
   expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe("second");
-  expect(await inProcess(async () => "again").call(event, durableContext("b", "ExecutionMode"))).toBe("first");
+  expect(
+    await inProcess(async () => "again").call(event, durableContext("b", "ExecutionMode")),
+  ).toBe("first");
 });
 
 test("a replay that the layer was not told of fails where another has taken over while it ran", async () => {
@@ -174,7 +231,9 @@ test("a replay that the layer was not told of fails where another has taken over
     },
     { isTold: false },
   );
-  expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe("IdempotencyPersistenceLayerError");
+  expect(await replay.call(event, durableContext("a", "ReplayMode"))).toBe(
+    "IdempotencyPersistenceLayerError",
+  );
 });
 
 test("an execution that waits for longer than its function's time keeps its claim", async () => {
@@ -184,13 +243,17 @@ test("an execution that waits for longer than its function's time keeps its clai
   expect(Number(record?.["in_progress_expiration"]?.N) - Date.now()).toBeGreaterThan(3_500_000);
   expect(record?.["execution"]?.S).toMatch(/^[\w-]{43}$/);
   await suspended(event, "a", { remainingMs: 1, config: { expiresAfterSeconds: 7_200 } });
-  expect(Number((await table.get(keyOf(event.id)))?.["in_progress_expiration"]?.N) - Date.now()).toBeGreaterThan(7_000_000);
+  expect(
+    Number((await table.get(keyOf(event.id)))?.["in_progress_expiration"]?.N) - Date.now(),
+  ).toBeGreaterThan(7_000_000);
 });
 
 test("a first invocation that died is gone on with by its execution's next one, though nothing is replayed", async () => {
   const event = newEvent();
   await suspended(event, "a");
-  expect(await inProcess(async () => "done").call(event, durableContext("a", "ExecutionMode"))).toBe("done");
+  expect(
+    await inProcess(async () => "done").call(event, durableContext("a", "ExecutionMode")),
+  ).toBe("done");
 });
 
 test("calls within one invocation are concurrent duplicates, whatever their execution", async () => {
@@ -230,7 +293,9 @@ test("a replay whose work another execution has done meanwhile has its answer", 
   await inProcess(async () => "of b").call(event, durableContext("b", "ExecutionMode"));
   const plain = inProcess(async () => "of a");
   expect(await plain.call(event, durableContext("a", "ReplayMode"))).toBe("of b");
-  const hooked = inProcess(async () => "of a", { config: { responseHook: (response) => `${response}, hooked` } });
+  const hooked = inProcess(async () => "of a", {
+    config: { responseHook: (response) => `${response}, hooked` },
+  });
   expect(await hooked.call(event, durableContext("a", "ReplayMode"))).toBe("of b, hooked");
   expect([plain.runs(), hooked.runs()]).toEqual([0, 0]);
 });
@@ -243,7 +308,8 @@ test("an adoption whose answer was lost is its own", async () => {
   client.middlewareStack.add(
     (next) => async (parameters) => {
       const output = await next(parameters);
-      if (JSON.stringify(parameters.input).includes(":from") && losses-- > 0) throw new Error("socket hang up");
+      if (JSON.stringify(parameters.input).includes(":from") && losses-- > 0)
+        throw new Error("socket hang up");
       return output;
     },
     { step: "initialize" },
@@ -256,12 +322,16 @@ test("an adoption whose answer was lost is its own", async () => {
 
 test("what a durable function throws is thrown, and a context without an execution is refused", async () => {
   const failing = inProcess(async () => Promise.reject("not an error"));
-  expect(await failing.call(newEvent(), durableContext("a", "ExecutionMode"))).toBe("IdempotencyUnknownError");
+  expect(await failing.call(newEvent(), durableContext("a", "ExecutionMode"))).toBe(
+    "IdempotencyUnknownError",
+  );
   const run = newLayer().durable(async () => Promise.reject(new RangeError("no")));
   await expect(run({}, durableContext("a", "ExecutionMode"))).rejects.toThrow(RangeError);
   const text = newLayer().durable(async () => Promise.reject("no error"));
   await expect(text({}, durableContext("a", "ExecutionMode"))).rejects.toBe("no error");
   for (const context of [undefined, {}, { executionContext: { durableExecutionArn: "" } }]) {
-    await expect(run({}, context as never)).rejects.toThrow("no executionContext.durableExecutionArn"); // as in JavaScript
+    await expect(run({}, context as never)).rejects.toThrow(
+      "no executionContext.durableExecutionArn",
+    ); // as in JavaScript
   }
 });

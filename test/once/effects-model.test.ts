@@ -24,7 +24,11 @@ type Deed =
   | { readonly kind: "publish" | "deliver" | "later"; readonly isAwaited: boolean }
   /** It does not fit its schema. */
   | { readonly kind: "misfit"; readonly how: "caught" | "forgotten" | "thrown" }
-  | { readonly kind: "commit"; readonly holds: boolean; readonly how: "caught" | "thrown" | "forgotten" }
+  | {
+      readonly kind: "commit";
+      readonly holds: boolean;
+      readonly how: "caught" | "thrown" | "forgotten";
+    }
   | { readonly kind: "step" | "turn" };
 /** How a handler ends. */
 type End = "returns" | "throws" | "refuses" | "sets a cookie";
@@ -56,7 +60,12 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant("commit" as const),
       holds: fc.boolean(),
-      how: fc.constantFrom("caught" as const, "caught" as const, "thrown" as const, "forgotten" as const),
+      how: fc.constantFrom(
+        "caught" as const,
+        "caught" as const,
+        "thrown" as const,
+        "forgotten" as const,
+      ),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom("step" as const, "turn" as const) }) },
@@ -69,84 +78,124 @@ const program: fc.Arbitrary<Program> = fc.record({
 });
 const fate = fc.oneof(
   { weight: 5, arbitrary: fc.constant<Fate>("fine") },
-  fc.constantFrom<Fate>("fails", "answer lost", "process dies before", "process dies after", "conflict"),
+  fc.constantFrom<Fate>(
+    "fails",
+    "answer lost",
+    "process dies before",
+    "process dies after",
+    "conflict",
+  ),
 );
 const scenario = fc.record({
   isClaimed: fc.boolean(),
   programs: fc.array(program, { minLength: 1, maxLength: 3 }),
   fates: fc.array(fate, { maxLength: 15 }),
-  jumps: fc.array(fc.oneof({ weight: 6, arbitrary: fc.nat(2_000) }, fc.constantFrom(11_000, 33_000)), { maxLength: 15 }),
+  jumps: fc.array(
+    fc.oneof({ weight: 6, arbitrary: fc.nat(2_000) }, fc.constantFrom(11_000, 33_000)),
+    { maxLength: 15 },
+  ),
 });
 
 test(`${runs} programs of effects and commits: an effect happens exactly as often as the attempt that it belongs to, with an ID that its place in the attempt decides`, async () => {
   const met = new Map<string, number>();
   const count = (what: string) => met.set(what, (met.get(what) ?? 0) + 1);
   await fc.assert(
-    fc.asyncProperty(fc.scheduler(), scenario, async (scheduler, { isClaimed, programs, fates, jumps }) => {
-      const world = new World();
-      const left = { fates: [...fates], jumps: [...jumps] };
-      const turn = async (call: string): Promise<Fate> => {
-        await scheduler.schedule(Promise.resolve(), call);
-        const jump = left.jumps.shift() ?? 0;
-        world.nowMs += jump;
-        if (jump > 10_000) for (const { timers } of processes) timers.tick();
-        return left.fates.shift() ?? "fine";
-      };
-      const processes = [0, 1].map((n) => {
-        const own: Process = { isAlive: true, name: `p${n}` };
-        const timers = timersOf(world, own, turn);
-        const store = storeOf(world, own, turn);
-        const clock = { now: () => world.nowMs };
-        let owners = 0;
-        const draining = new AbortController().signal;
-        const newOwner = () => `p${n}-${++owners}`;
-        const once = createOnce({ store, clock, schedule: timers, waitMs: 10_000, draining, newOwner });
-        return { own, timers, once, clock };
-      });
-      const made: Attempts[] = [];
-      const settled = programs.map(async (given, nth) => {
-        const { own, once, clock } = processes[given.process] as (typeof processes)[number]; // safe: there are two
-        const work = async (parts: RunParts) => {
-          const attempts = new Attempts(`${nth}`);
-          made.push(attempts);
-          return perform(parts, { program: given, attempts, turn, clock, once });
+    fc.asyncProperty(
+      fc.scheduler(),
+      scenario,
+      async (scheduler, { isClaimed, programs, fates, jumps }) => {
+        const world = new World();
+        const left = { fates: [...fates], jumps: [...jumps] };
+        const turn = async (call: string): Promise<Fate> => {
+          await scheduler.schedule(Promise.resolve(), call);
+          const jump = left.jumps.shift() ?? 0;
+          world.nowMs += jump;
+          if (jump > 10_000) for (const { timers } of processes) timers.tick();
+          return left.fates.shift() ?? "fine";
         };
-        const claim = isClaimed ? write : undefined;
-        const ended = once.run({ claim, logPrefix: "once", log, signal: undefined, work, answerOf: (answer) => answer });
-        await Promise.race([ended.catch(() => undefined), dead(own)]);
-      });
-      await scheduler.waitFor(Promise.all(settled));
+        const processes = [0, 1].map((n) => {
+          const own: Process = { isAlive: true, name: `p${n}` };
+          const timers = timersOf(world, own, turn);
+          const store = storeOf(world, own, turn);
+          const clock = { now: () => world.nowMs };
+          let owners = 0;
+          const draining = new AbortController().signal;
+          const newOwner = () => `p${n}-${++owners}`;
+          const once = createOnce({
+            store,
+            clock,
+            schedule: timers,
+            waitMs: 10_000,
+            draining,
+            newOwner,
+          });
+          return { own, timers, once, clock };
+        });
+        const made: Attempts[] = [];
+        const settled = programs.map(async (given, nth) => {
+          const { own, once, clock } = processes[given.process] as (typeof processes)[number]; // safe: there are two
+          const work = async (parts: RunParts) => {
+            const attempts = new Attempts(`${nth}`);
+            made.push(attempts);
+            return perform(parts, { program: given, attempts, turn, clock, once });
+          };
+          const claim = isClaimed ? write : undefined;
+          const ended = once.run({
+            claim,
+            logPrefix: "once",
+            log,
+            signal: undefined,
+            work,
+            answerOf: (answer) => answer,
+          });
+          await Promise.race([ended.catch(() => undefined), dead(own)]);
+        });
+        await scheduler.waitFor(Promise.all(settled));
 
-      expect(world.violations).toEqual([]);
-      for (const transaction of world.transactions) {
-        const effects = transaction.flatMap((item) => effectIn(item) ?? []);
-        const [first] = effects.length > 0 ? effects : transaction.flatMap((item) => markIn(item) ?? []);
-        if (first === undefined) continue;
-        const attempts = made.find(({ run }) => run === first.run);
-        const expected = attempts?.of(first.attempt, transaction.flatMap((item) => markIn(item) ?? [])[0]?.attempt);
-        // All that belongs to this attempt, and nothing else.
-        expect(effects.map(({ name }) => name).sort()).toEqual([...(expected ?? [])].sort());
-        count(transaction.some((item) => markIn(item) !== undefined) ? "committed" : "at the end");
-        // Failed attempts have given their ordinals back: an attempt derives its IDs from what was asked for in it alone.
-        if (!isClaimed) continue;
-        const mark = transaction.flatMap((item) => markIn(item) ?? [])[0]?.attempt;
-        const ids = Array.from({ length: attempts?.askedIn(first.attempt, mark) ?? 0 }, (_, ordinal) =>
-          derivedId(seedOf(world), "event", "deed.done", ordinal),
+        expect(world.violations).toEqual([]);
+        for (const transaction of world.transactions) {
+          const effects = transaction.flatMap((item) => effectIn(item) ?? []);
+          const [first] =
+            effects.length > 0 ? effects : transaction.flatMap((item) => markIn(item) ?? []);
+          if (first === undefined) continue;
+          const attempts = made.find(({ run }) => run === first.run);
+          const expected = attempts?.of(
+            first.attempt,
+            transaction.flatMap((item) => markIn(item) ?? [])[0]?.attempt,
+          );
+          // All that belongs to this attempt, and nothing else.
+          expect(effects.map(({ name }) => name).sort()).toEqual([...(expected ?? [])].sort());
+          count(
+            transaction.some((item) => markIn(item) !== undefined) ? "committed" : "at the end",
+          );
+          // Failed attempts have given their ordinals back: an attempt derives its IDs from what was asked for in it alone.
+          if (!isClaimed) continue;
+          const mark = transaction.flatMap((item) => markIn(item) ?? [])[0]?.attempt;
+          const ids = Array.from(
+            { length: attempts?.askedIn(first.attempt, mark) ?? 0 },
+            (_, ordinal) => derivedId(seedOf(world), "event", "deed.done", ordinal),
+          );
+          for (const { kind, id } of effects) if (kind === "event") expect(ids).toContain(id);
+        }
+        const written = world.transactions.flatMap((transaction) =>
+          transaction.flatMap((item) => effectIn(item)?.name ?? []),
         );
-        for (const { kind, id } of effects) if (kind === "event") expect(ids).toContain(id);
-      }
-      const written = world.transactions.flatMap((transaction) => transaction.flatMap((item) => effectIn(item)?.name ?? []));
-      expect(new Set(written).size).toBe(written.length);
-      // A claim has one attempt that is written, whatever crashes; answers with cookies release it.
-      if (isClaimed && programs.every(({ end }) => end !== "sets a cookie")) {
-        expect(
-          world.transactions.filter((items) => items.some((item) => effectIn(item) ?? markIn(item))).length,
-        ).toBeLessThanOrEqual(1);
-      }
-    }),
+        expect(new Set(written).size).toBe(written.length);
+        // A claim has one attempt that is written, whatever crashes; answers with cookies release it.
+        if (isClaimed && programs.every(({ end }) => end !== "sets a cookie")) {
+          expect(
+            world.transactions.filter((items) =>
+              items.some((item) => effectIn(item) ?? markIn(item)),
+            ).length,
+          ).toBeLessThanOrEqual(1);
+        }
+      },
+    ),
     { numRuns: runs, endOnFailure: true, seed },
   );
-  console.log(`effects: seed ${seed}, ${runs} programs; ${[...met].map(([what, times]) => `${what}: ${times}`).join(", ")}`);
+  console.log(
+    `effects: seed ${seed}, ${runs} programs; ${[...met].map(([what, times]) => `${what}: ${times}`).join(", ")}`,
+  );
   for (const what of ["committed", "at the end"]) expect(met.get(what)).toBeGreaterThan(50);
 }, 300_000);
 
@@ -199,12 +248,19 @@ interface Performing {
 }
 
 /** Runs a program as `run` runs a handler. */
-async function perform(parts: RunParts, { program, attempts, clock, once, turn }: Performing): Promise<WriteAnswer> {
+async function perform(
+  parts: RunParts,
+  { program, attempts, clock, once, turn }: Performing,
+): Promise<WriteAnswer> {
   const { run } = attempts;
   let effects = 0;
   const named = (attempt: number) => `${run} ${attempt} ${++effects}`;
   /** Asks for an effect of the attempt that comes next, and notes it once the call has accepted it. */
-  const ask = (caller: "handler" | "hook", kind: "publish" | "deliver" | "later", attempt: number): Promise<void> => {
+  const ask = (
+    caller: "handler" | "hook",
+    kind: "publish" | "deliver" | "later",
+    attempt: number,
+  ): Promise<void> => {
     const name = named(attempt);
     if (kind === "publish") attempts.ask(attempt);
     const asked = commits.start<unknown>(caller, (of) => {
@@ -277,7 +333,11 @@ async function perform(parts: RunParts, { program, attempts, clock, once, turn }
       case "commit": {
         const attempt = attempts.current;
         const condition: TransactionItem[] = deed.holds ? [] : [{ ConditionCheck: "never" }];
-        const committed = commits.commit("handler", [{ Put: { mark: { run, attempt } } }, ...condition] as never, undefined);
+        const committed = commits.commit(
+          "handler",
+          [{ Put: { mark: { run, attempt } } }, ...condition] as never,
+          undefined,
+        );
         if (deed.how === "forgotten") return;
         await committed.catch((error: unknown) => {
           // What is asked for from now on belongs to the next attempt. A commit that is refused is none.
@@ -297,7 +357,12 @@ async function perform(parts: RunParts, { program, attempts, clock, once, turn }
 }
 
 const log = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
-const write: OnceClaim = { kind: "write", key: claimKey(["model"], "r1"), replayedHeaders: [], deadlineMs: undefined };
+const write: OnceClaim = {
+  kind: "write",
+  key: claimKey(["model"], "r1"),
+  replayedHeaders: [],
+  deadlineMs: undefined,
+};
 
 /** The parts of a scope that effects look at. */
 function scopeOf(clock: { now(): number }): RequestScope {
@@ -308,15 +373,35 @@ function scopeOf(clock: { now(): number }): RequestScope {
     channels: new Map(),
     consumers: new Map(),
   };
-  const messages = { open: async () => ({ signEvent: async () => undefined, signJob: async () => undefined }) };
+  const messages = {
+    open: async () => ({ signEvent: async () => undefined, signJob: async () => undefined }),
+  };
   const channels = new Map([["board", { input: schema }]]);
-  const runtime = { server: { registry }, clock, messages, channels, deliveryJob: {}, environment: "test" };
-  return { runtime, log, user: { tenantId: "acme", id: "ann" }, trace: { headers: () => ({}) } } as unknown as RequestScope;
+  const runtime = {
+    server: { registry },
+    clock,
+    messages,
+    channels,
+    deliveryJob: {},
+    environment: "test",
+  };
+  return {
+    runtime,
+    log,
+    user: { tenantId: "acme", id: "ann" },
+    trace: { headers: () => ({}) },
+  } as unknown as RequestScope;
 }
 const adapters = { outbox: { item: (row: OutboxRow) => ({ row }) } } as unknown as Adapters;
 function runsOf(once: Runs["once"]): Runs {
   const outbox = {
-    row: ({ eventId, type }: OutboxRow, text: string) => ({ shard: "shard#0", sort: `0#${eventId}`, eventId, type, text }),
+    row: ({ eventId, type }: OutboxRow, text: string) => ({
+      shard: "shard#0",
+      sort: `0#${eventId}`,
+      eventId,
+      type,
+      text,
+    }),
     dispatch: async () => undefined,
   };
   return { once, outbox, sendCommitted: async () => undefined } as unknown as Runs;

@@ -2,7 +2,15 @@ import { readFileSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
 import { GetCommand, ScanCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import middy from "@middy/core";
-import { access, buildServer, CommitConditionError, type CommitItem, defineFeature, type PipelineContext, reply } from "keelson";
+import {
+  access,
+  buildServer,
+  CommitConditionError,
+  type CommitItem,
+  defineFeature,
+  type PipelineContext,
+  reply,
+} from "keelson";
 import { lambdaHttp } from "keelson/lambda";
 import { type AdoptedContext, requestScope, writeOnce } from "keelson/middy";
 import { startTestApp, type TestApp } from "keelson/testing";
@@ -48,8 +56,16 @@ const deeds = defineFeature("deeds", (r) => {
   r.job("deed.work", { input: text, handler: async () => undefined });
   r.job("deed.run", { input: text, handler: async (ctx) => void (await deed(ctx)) });
   r.channel("notice", { input: text, send: async () => undefined });
-  r.write("deed.do", { route: "POST /do", access: access.everyone, handler: async (ctx) => deed(ctx) });
-  r.write("deed.hooked", { route: "POST /hooked", access: access.everyone, handler: async (ctx) => deed(ctx) });
+  r.write("deed.do", {
+    route: "POST /do",
+    access: access.everyone,
+    handler: async (ctx) => deed(ctx),
+  });
+  r.write("deed.hooked", {
+    route: "POST /hooked",
+    access: access.everyone,
+    handler: async (ctx) => deed(ctx),
+  });
   r.query("deed.look", { input: text, handler: async (ctx) => looks(ctx) });
   return { table };
 });
@@ -79,15 +95,24 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllEnvs());
 
-const put = (pk = `${runs}`): CommitItem => ({ Put: { TableName: deeds.table.name, Item: { pk } } });
+const put = (pk = `${runs}`): CommitItem => ({
+  Put: { TableName: deeds.table.name, Item: { pk } },
+});
 /** An item whose condition never holds. */
 const refused = (): CommitItem => ({
-  ConditionCheck: { TableName: deeds.table.name, Key: { pk: "nowhere" }, ConditionExpression: "attribute_exists(pk)" },
+  ConditionCheck: {
+    TableName: deeds.table.name,
+    Key: { pk: "nowhere" },
+    ConditionExpression: "attribute_exists(pk)",
+  },
 });
 const ann = { id: "ann", tenantId: "acme" };
 let keys = 0;
-const send = (path = "/do", headers: Record<string, string> = { "idempotency-key": `k${++keys}` }, signal?: AbortSignal) =>
-  app.fetch(path, { body: {}, as: ann, headers, ...(signal === undefined ? {} : { signal }) });
+const send = (
+  path = "/do",
+  headers: Record<string, string> = { "idempotency-key": `k${++keys}` },
+  signal?: AbortSignal,
+) => app.fetch(path, { body: {}, as: ann, headers, ...(signal === undefined ? {} : { signal }) });
 const publish = (ctx: PipelineContext, words = "done") => ctx.publish("deed.done", { text: words });
 /** All three kinds of effects that join a commit. */
 const all = async (ctx: PipelineContext, words = "done") => {
@@ -121,10 +146,18 @@ interface Happened {
   readonly lines: readonly Readonly<Record<string, unknown>>[];
 }
 const nothing = (): Happened => ({ events: [], deliveries: [], jobs: 0, lines: [] });
-const named = ["effects.dropped", "effects.lost", "once.threw_after_commit", "once.commit_uncertain", "once.fenced"];
+const named = [
+  "effects.dropped",
+  "effects.lost",
+  "once.threw_after_commit",
+  "once.commit_uncertain",
+  "once.fenced",
+];
 async function seen(): Promise<Happened> {
   const { db } = await app.ctx(ann);
-  const { Items: rows = [] } = await db.send(new ScanCommand({ TableName: "keelson-outbox", ConsistentRead: true }));
+  const { Items: rows = [] } = await db.send(
+    new ScanCommand({ TableName: "keelson-outbox", ConsistentRead: true }),
+  );
   return {
     events: [...heard],
     deliveries: app.deliveries.map(({ message }) => String((message as { text: string }).text)),
@@ -132,23 +165,38 @@ async function seen(): Promise<Happened> {
     lines: app.logs.filter(({ msg }) => named.includes(String(msg))),
   };
 }
-const linesOf = ({ lines }: Pick<Happened, "lines">, msg: string) => lines.filter((line) => line["msg"] === msg);
+const linesOf = ({ lines }: Pick<Happened, "lines">, msg: string) =>
+  lines.filter((line) => line["msg"] === msg);
 const stored = async (pk = `${runs}`) => {
   const { db } = await app.ctx(ann);
-  return (await db.send(new GetCommand({ TableName: "keelson-deeds", Key: { pk }, ConsistentRead: true }))).Item !== undefined;
+  return (
+    (
+      await db.send(
+        new GetCommand({ TableName: "keelson-deeds", Key: { pk }, ConsistentRead: true }),
+      )
+    ).Item !== undefined
+  );
 };
 /** Another process takes over the claim of the run with the key `k<keys>`. */
 const takeOver = async () => {
   const { db } = await app.ctx(ann);
   const Key = { pk: await partition(), sk: `dedup:k${keys}` };
   const UpdateExpression = "SET #owner = :other";
-  const values = { ExpressionAttributeNames: { "#owner": "owner" }, ExpressionAttributeValues: { ":other": "another" } };
+  const values = {
+    ExpressionAttributeNames: { "#owner": "owner" },
+    ExpressionAttributeValues: { ":other": "another" },
+  };
   await db.send(new UpdateCommand({ TableName: "keelson-once", Key, UpdateExpression, ...values }));
 };
 const partition = async () => {
   const { db } = await app.ctx(ann);
-  const filter = { FilterExpression: "sk = :sk", ExpressionAttributeValues: { ":sk": `dedup:k${keys}` } };
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-once", ConsistentRead: true, ...filter }));
+  const filter = {
+    FilterExpression: "sk = :sk",
+    ExpressionAttributeValues: { ":sk": `dedup:k${keys}` },
+  };
+  const { Items = [] } = await db.send(
+    new ScanCommand({ TableName: "keelson-once", ConsistentRead: true, ...filter }),
+  );
   return String(Items[0]?.["pk"]);
 };
 /** Another run has taken over the claim and has answered: that is what this run's caller gets. */
@@ -161,7 +209,8 @@ const othersAnswer = async () => {
     new UpdateCommand({
       TableName: "keelson-once",
       Key: { pk: await partition(), sk: `dedup:k${keys}` },
-      UpdateExpression: "SET #owner = :other, #status = :done, #data = :answer, expiration = :later",
+      UpdateExpression:
+        "SET #owner = :other, #status = :done, #data = :answer, expiration = :later",
       ExpressionAttributeNames: { "#owner": "owner", "#status": "status", "#data": "data" },
       ExpressionAttributeValues: {
         ":other": "another",
@@ -206,7 +255,12 @@ const rows: readonly Row[] = [
         return ctx.commit([put()], said("written"));
       };
       expect((await send()).status).toBe(200);
-      expect(await happened(since)).toEqual({ events: ["done"], deliveries: ["done"], jobs: 1, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: ["done"],
+        deliveries: ["done"],
+        jobs: 1,
+        lines: [],
+      });
     },
   },
   {
@@ -225,7 +279,9 @@ const rows: readonly Row[] = [
       const { lines, ...rest } = await happened(since);
       expect([rest, await stored()]).toEqual([{ events: [], deliveries: [], jobs: 0 }, false]);
       const types = ["event deed.done", "delivery notice", "job deeds.deed.work"];
-      expect(lines).toEqual([expect.objectContaining({ msg: "effects.dropped", level: "info", types, number: 6 })]);
+      expect(lines).toEqual([
+        expect.objectContaining({ msg: "effects.dropped", level: "info", types, number: 6 }),
+      ]);
     },
   },
   {
@@ -281,7 +337,11 @@ const rows: readonly Row[] = [
         return said("rejected");
       };
       expect((await send()).status).toBe(200);
-      expect(await happened(since)).toMatchObject({ events: ["rejected"], deliveries: ["rejected"], jobs: 1 });
+      expect(await happened(since)).toMatchObject({
+        events: ["rejected"],
+        deliveries: ["rejected"],
+        jobs: 1,
+      });
     },
   },
   {
@@ -292,7 +352,12 @@ const rows: readonly Row[] = [
       const since = await seen();
       deed = async (ctx) => all(ctx);
       expect((await send()).status).toBe(204);
-      expect(await happened(since)).toEqual({ events: ["done"], deliveries: ["done"], jobs: 1, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: ["done"],
+        deliveries: ["done"],
+        jobs: 1,
+        lines: [],
+      });
     },
   },
   {
@@ -331,10 +396,17 @@ const rows: readonly Row[] = [
       const since = await seen();
       deed = async (ctx) => {
         publish(ctx, "one");
-        return (await Promise.all([publish(ctx, "two"), ctx.commit([put()], said("written")), turn()]))[1];
+        return (
+          await Promise.all([publish(ctx, "two"), ctx.commit([put()], said("written")), turn()])
+        )[1];
       };
       expect((await send()).status).toBe(200);
-      expect(await happened(since)).toEqual({ events: ["one", "two"], deliveries: [], jobs: 0, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: ["one", "two"],
+        deliveries: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
@@ -348,7 +420,12 @@ const rows: readonly Row[] = [
         return said("at once");
       };
       expect((await send()).status).toBe(200);
-      expect(await happened(since)).toEqual({ events: ["done"], deliveries: ["done"], jobs: 1, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: ["done"],
+        deliveries: ["done"],
+        jobs: 1,
+        lines: [],
+      });
     },
   },
   {
@@ -396,7 +473,10 @@ const rows: readonly Row[] = [
         return ctx.commit([put()], said(message));
       };
       const response = await send();
-      expect([response.status, await response.json()]).toEqual([200, said(expect.stringContaining("does not fit its schema"))]);
+      expect([response.status, await response.json()]).toEqual([
+        200,
+        said(expect.stringContaining("does not fit its schema")),
+      ]);
       expect(await happened(since)).toMatchObject({ events: ["instead"], lines: [] });
     },
   },
@@ -414,11 +494,17 @@ const rows: readonly Row[] = [
         return committed;
       };
       expect((await send()).status).toBe(200);
-      expect(message).toBe("ctx.publish: the run is committing; publish before ctx.commit, and in a hook before `after`");
+      expect(message).toBe(
+        "ctx.publish: the run is committing; publish before ctx.commit, and in a hook before `after`",
+      );
       const after = await happened(since);
       expect([after.events, after.deliveries, await stored()]).toEqual([[], [], true]);
-      expect(after.lines).toEqual([expect.objectContaining({ msg: "once.threw_after_commit", level: "error" })]);
-      expect(after.lines[0]?.["message"]).toContain("ctx.delivery.send: the run is committing; send before ctx.commit");
+      expect(after.lines).toEqual([
+        expect.objectContaining({ msg: "once.threw_after_commit", level: "error" }),
+      ]);
+      expect(after.lines[0]?.["message"]).toContain(
+        "ctx.delivery.send: the run is committing; send before ctx.commit",
+      );
     },
   },
   {
@@ -430,8 +516,13 @@ const rows: readonly Row[] = [
       const messages: string[] = [];
       deed = async (ctx) => {
         await ctx.commit([put()], said("written"));
-        messages.push(await caught(publish(ctx)), await caught(ctx.delivery.send("notice", { text: "late" })));
-        messages.push(await caught(ctx.enqueue("deeds.deed.work", { text: "late" }, { delaySeconds: 1 })));
+        messages.push(
+          await caught(publish(ctx)),
+          await caught(ctx.delivery.send("notice", { text: "late" })),
+        );
+        messages.push(
+          await caught(ctx.enqueue("deeds.deed.work", { text: "late" }, { delaySeconds: 1 })),
+        );
         messages.push(await caught(ctx.step("late", {}, () => 1)));
       };
       expect((await send()).status).toBe(200);
@@ -439,7 +530,8 @@ const rows: readonly Row[] = [
       const calls = ["publish", "delivery.send", "enqueue", "step"];
       expect(messages).toEqual(
         calls.map(
-          (call, n) => `ctx.${call}: the run has committed; ${verbs[n]} before ctx.commit, and in a hook before \`after\``,
+          (call, n) =>
+            `ctx.${call}: the run has committed; ${verbs[n]} before ctx.commit, and in a hook before \`after\``,
         ),
       );
       expect(await happened(since)).toEqual({ events: [], deliveries: [], jobs: 0, lines: [] });
@@ -458,7 +550,9 @@ const rows: readonly Row[] = [
       expect((await send()).status).toBe(204);
       late();
       await waitFor(async () =>
-        expect(linesOf(await seen(), "effects.lost")).toHaveLength(linesOf(since, "effects.lost").length + 1),
+        expect(linesOf(await seen(), "effects.lost")).toHaveLength(
+          linesOf(since, "effects.lost").length + 1,
+        ),
       );
       expect((await happened(since)).events).toEqual([]);
     },
@@ -475,12 +569,18 @@ const rows: readonly Row[] = [
           await all(ctx);
           for (let nth = 1; nth <= 3; nth += 1) {
             // A refusal of the service leaves it open whether the transaction arrived.
-            const fault = app.faults[isWritten && nth === 1 ? "after" : "before"]("TransactWriteItems", nth);
+            const fault = app.faults[isWritten && nth === 1 ? "after" : "before"](
+              "TransactWriteItems",
+              nth,
+            );
             fault.fail("InternalServerError");
             app.faults.before("GetItem", nth).fail("InternalServerError");
           }
           messages.push(await caught(ctx.commit([put(`${runs} ${isWritten}`)], said("written"))));
-          messages.push(await caught(publish(ctx, "more")), await caught(ctx.commit([], said("again"))));
+          messages.push(
+            await caught(publish(ctx, "more")),
+            await caught(ctx.commit([], said("again"))),
+          );
           throw new Error("unknown");
         };
         expect((await send()).status).toBe(500);
@@ -490,7 +590,11 @@ const rows: readonly Row[] = [
         ]);
         const after = await happened(since);
         const expected = isWritten ? ["done"] : [];
-        expect([after.events, after.deliveries, after.jobs]).toEqual([expected, expected, isWritten ? 1 : 0]);
+        expect([after.events, after.deliveries, after.jobs]).toEqual([
+          expected,
+          expected,
+          isWritten ? 1 : 0,
+        ]);
         expect(await stored(`${runs} ${isWritten}`)).toBe(isWritten);
         expect(linesOf(after, "effects.dropped")).toEqual([]);
       }
@@ -511,8 +615,14 @@ const rows: readonly Row[] = [
       };
       expect((await send("/hooked")).status).toBe(200);
       const after = await happened(since);
-      expect(after).toMatchObject({ events: ["of before", "second"], deliveries: ["of before"], jobs: 1 });
-      expect(after.lines).toEqual([expect.objectContaining({ msg: "effects.dropped", types: ["event deed.done"], number: 1 })]);
+      expect(after).toMatchObject({
+        events: ["of before", "second"],
+        deliveries: ["of before"],
+        jobs: 1,
+      });
+      expect(after.lines).toEqual([
+        expect.objectContaining({ msg: "effects.dropped", types: ["event deed.done"], number: 1 }),
+      ]);
     },
   },
   {
@@ -527,7 +637,12 @@ const rows: readonly Row[] = [
         return said("gave up");
       };
       expect((await send("/hooked")).status).toBe(200);
-      expect(await happened(since)).toEqual({ events: ["of before"], deliveries: [], jobs: 0, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: ["of before"],
+        deliveries: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
@@ -539,11 +654,16 @@ const rows: readonly Row[] = [
       let attempts = 0;
       hooks = { commit: (ctx) => all(ctx, `of attempt ${++attempts}`) };
       deed = async (ctx) => {
-        for (const item of [refused(), refused()]) await ctx.commit([item], said("written")).catch(() => undefined);
+        for (const item of [refused(), refused()])
+          await ctx.commit([item], said("written")).catch(() => undefined);
         return ctx.commit([put()], said("written"));
       };
       expect((await send("/hooked")).status).toBe(200);
-      expect(await happened(since)).toMatchObject({ events: ["of attempt 3"], deliveries: ["of attempt 3"], jobs: 1 });
+      expect(await happened(since)).toMatchObject({
+        events: ["of attempt 3"],
+        deliveries: ["of attempt 3"],
+        jobs: 1,
+      });
     },
   },
   {
@@ -554,7 +674,12 @@ const rows: readonly Row[] = [
       const since = await seen();
       hooks = { commit: (ctx) => void publish(ctx, "of the hook") };
       expect((await send("/hooked")).status).toBe(204);
-      expect(await happened(since)).toEqual({ events: ["of the hook"], deliveries: [], jobs: 0, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: ["of the hook"],
+        deliveries: [],
+        jobs: 0,
+        lines: [],
+      });
     },
   },
   {
@@ -600,7 +725,10 @@ const rows: readonly Row[] = [
       const messages: string[] = [];
       hooks = {
         after: async (ctx) => {
-          messages.push(await caught(publish(ctx)), await caught(ctx.delivery.send("notice", { text: "late" })));
+          messages.push(
+            await caught(publish(ctx)),
+            await caught(ctx.delivery.send("notice", { text: "late" })),
+          );
         },
       };
       expect((await send("/hooked")).status).toBe(204);
@@ -620,7 +748,12 @@ const rows: readonly Row[] = [
         return reply(said("welcome"), { cookies: { seen: { value: "1" } } });
       };
       expect((await send()).status).toBe(200);
-      expect(await happened(since)).toEqual({ events: ["done"], deliveries: ["done"], jobs: 1, lines: [] });
+      expect(await happened(since)).toEqual({
+        events: ["done"],
+        deliveries: ["done"],
+        jobs: 1,
+        lines: [],
+      });
     },
   },
   {
@@ -636,7 +769,11 @@ const rows: readonly Row[] = [
         return reply(said("welcome"), { cookies: { seen: { value: "1" } } });
       };
       const response = await send("/hooked");
-      expect([response.status, response.headers.get("set-cookie"), await response.json()]).toEqual([200, null, "theirs"]);
+      expect([response.status, response.headers.get("set-cookie"), await response.json()]).toEqual([
+        200,
+        null,
+        "theirs",
+      ]);
       const { lines, ...rest } = await happened(since);
       expect(rest).toEqual({ events: [], deliveries: [], jobs: 0 });
       expect(lines).toMatchObject([{ msg: "effects.dropped", number: 4 }]);
@@ -713,7 +850,15 @@ const rows: readonly Row[] = [
         (ctx) => ctx.commit([put()], said("of the query")),
         (ctx) => void publish(ctx), // not even without `await`
       ];
-      const names = ["publish", "enqueue", "unschedule", "delivery.send", "step", "commit", "publish"];
+      const names = [
+        "publish",
+        "enqueue",
+        "unschedule",
+        "delivery.send",
+        "step",
+        "commit",
+        "publish",
+      ];
       for (const [index, work] of works.entries()) {
         looks = work;
         let message = "";
@@ -725,7 +870,10 @@ const rows: readonly Row[] = [
         expect([response.status, await response.json()]).toEqual([200, said("of the write")]);
         expect(message).toContain(`ctx.${names[index]}: a query reads`);
       }
-      expect([await happened(since), await stored()]).toEqual([{ events: [], deliveries: [], jobs: 0, lines: [] }, false]);
+      expect([await happened(since), await stored()]).toEqual([
+        { events: [], deliveries: [], jobs: 0, lines: [] },
+        false,
+      ]);
     },
   },
   {
@@ -735,11 +883,21 @@ const rows: readonly Row[] = [
     prove: async () => {
       const since = await seen();
       const seenByHooks: string[] = [];
-      hooks = { commit: () => void seenByHooks.push("commit"), after: () => void seenByHooks.push("after") };
+      hooks = {
+        commit: () => void seenByHooks.push("commit"),
+        after: () => void seenByHooks.push("after"),
+      };
       const messages: string[] = [];
       deed = async (ctx) => {
-        const [, second] = await Promise.all([ctx.commit([put()], said("first")), caught(ctx.commit([], said("second")))]);
-        messages.push(second, await caught(publish(ctx)), await caught(ctx.commit([], said("third"))));
+        const [, second] = await Promise.all([
+          ctx.commit([put()], said("first")),
+          caught(ctx.commit([], said("second"))),
+        ]);
+        messages.push(
+          second,
+          await caught(publish(ctx)),
+          await caught(ctx.commit([], said("third"))),
+        );
       };
       const response = await send("/hooked");
       expect([response.status, await response.json()]).toEqual([200, said("first")]);
@@ -853,13 +1011,23 @@ const carriers: readonly (readonly [string, () => Promise<unknown>])[] = [
     () => {
       const jobId = crypto.randomUUID();
       const payload = { text: "x" };
-      return app.deliver({ jobId, name: "deeds.deed.run", payload, causedBy: "r", origRequestId: "r", tenantId: "acme" });
+      return app.deliver({
+        jobId,
+        name: "deeds.deed.run",
+        payload,
+        causedBy: "r",
+        origRequestId: "r",
+        tenantId: "acme",
+      });
     },
   ],
   [
     "server.run",
     async () => {
-      await server.run({ reason: "a test", tenantId: "acme", requestId: crypto.randomUUID() }, async (ctx) => deed(ctx));
+      await server.run(
+        { reason: "a test", tenantId: "acme", requestId: crypto.randomUUID() },
+        async (ctx) => deed(ctx),
+      );
     },
   ],
   [
@@ -872,7 +1040,10 @@ const carriers: readonly (readonly [string, () => Promise<unknown>])[] = [
           await deed((context as unknown as AdoptedContext).keelson); // safe: the scope sets it
           return { statusCode: 204 };
         });
-      const headers = { "idempotency-key": crypto.randomUUID(), "content-type": "application/json" };
+      const headers = {
+        "idempotency-key": crypto.randomUUID(),
+        "content-type": "application/json",
+      };
       const http = { method: "POST", sourceIp: "127.0.0.1" };
       const event = {
         version: "2.0",

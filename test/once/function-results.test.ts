@@ -20,17 +20,24 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const powertools = () => new DynamoDBPersistenceLayer({ tableName: table.tableName, awsSdkV3Client: table.client() });
-const claimLayer = () => new ClaimLayer({ tableName: table.tableName, awsSdkV3Client: table.client(), waitMs: 0 });
+const powertools = () =>
+  new DynamoDBPersistenceLayer({ tableName: table.tableName, awsSdkV3Client: table.client() });
+const claimLayer = () =>
+  new ClaimLayer({ tableName: table.tableName, awsSdkV3Client: table.client(), waitMs: 0 });
 
 /** What the first call and its repeat come to, and how often the function ran; a failure is its reason. */
-async function callTwice(persistenceStore: BasePersistenceLayer, result: () => unknown, reader = persistenceStore) {
+async function callTwice(
+  persistenceStore: BasePersistenceLayer,
+  result: () => unknown,
+  reader = persistenceStore,
+) {
   let runs = 0;
   const fn = async (_event: { id: string }) => {
     runs += 1;
     return result() as string; // any value is stored
   };
-  const reasonOf = (error: Error) => new Error(error.cause instanceof Error ? error.cause.message : error.message);
+  const reasonOf = (error: Error) =>
+    new Error(error.cause instanceof Error ? error.cause.message : error.message);
   const event = { id: `event-${++ids}` };
   const first = await makeIdempotent(fn, { persistenceStore })(event).catch(reasonOf);
   const again = await makeIdempotent(fn, { persistenceStore: reader })(event).catch(reasonOf);
@@ -51,7 +58,11 @@ describe("a result that Powertools' layer gives back is given back alike, also b
     ["a Set of texts", () => ({ set: new Set(["a", "b"]) }), { set: new Set(["a", "b"]) }],
     ["a Set of numbers", () => new Set([1, 2.5, 3n]), new Set([1, 2.5, 3])],
     ["a Set of bytes", () => new Set([new Uint8Array([1])]), new Set([new Uint8Array([1])])],
-    ["a Map, as an object", () => ({ map: new Map([["a", new Map([[1, "b"]])]]) }), { map: { a: { 1: "b" } } }],
+    [
+      "a Map, as an object",
+      () => ({ map: new Map([["a", new Map([[1, "b"]])]]) }),
+      { map: { a: { 1: "b" } } },
+    ],
     ["an empty Map", () => new Map(), {}],
     ["bytes", () => ({ bytes: new Uint8Array([0, 255]) }), { bytes: new Uint8Array([0, 255]) }],
     ["a Buffer", () => Buffer.from("hello"), new Uint8Array(Buffer.from("hello"))],
@@ -72,21 +83,36 @@ describe("a result that Powertools' layer gives back is given back alike, also b
     const returned = result();
     const ours = await callTwice(claimLayer(), () => returned);
     expect(ours).toEqual({ first: returned, again: kept, runs: 1 });
-    expect(await callTwice(claimLayer(), result, powertools())).toMatchObject({ again: kept, runs: 1 });
+    expect(await callTwice(claimLayer(), result, powertools())).toMatchObject({
+      again: kept,
+      runs: 1,
+    });
   });
 });
 
 describe("a result that Powertools' layer fails on, or changes, is kept as JSON has it", () => {
   const kinds: [string, () => unknown, unknown][] = [
     ["a date, as text", () => ({ at: new Date(0) }), { at: "1970-01-01T00:00:00.000Z" }],
-    ["an instance of a class, its public members", () => ({ price: new Money() }), { price: { cents: 5 } }],
+    [
+      "an instance of a class, its public members",
+      () => ({ price: new Money() }),
+      { price: { cents: 5 } },
+    ],
     ["what has a toJSON", () => new URL("https://example.com/"), "https://example.com/"],
     ["undefined members, left out", () => ({ a: { b: undefined }, c: 1 }), { a: {}, c: 1 }],
-    ["undefined and holes in a list", () => Object.assign([undefined, 1], { 3: () => 1 }), [null, 1, null, null]],
+    [
+      "undefined and holes in a list",
+      () => Object.assign([undefined, 1], { 3: () => 1 }),
+      [null, 1, null, null],
+    ],
     ["symbols, left out", () => ({ a: Symbol("s"), b: 1 }), { b: 1 }],
     ["numbers beyond the safe integers", () => [2 ** 53, 1e21, 1.5e300], [2 ** 53, 1e21, 1.5e300]],
     ["numbers too small for DynamoDB", () => ({ tiny: 1e-200 }), { tiny: 1e-200 }],
-    ["a member named __proto__", () => JSON.parse('{"__proto__":{"a":1}}'), JSON.parse('{"__proto__":{"a":1}}')],
+    [
+      "a member named __proto__",
+      () => JSON.parse('{"__proto__":{"a":1}}'),
+      JSON.parse('{"__proto__":{"a":1}}'),
+    ],
     ["nothing, as null", () => undefined, null],
     ["more than 400 KB", () => "x".repeat(410_000), "x".repeat(410_000)],
     [
@@ -97,22 +123,38 @@ describe("a result that Powertools' layer fails on, or changes, is kept as JSON 
   ];
   test.each(kinds)("%s", async (_kind, result, kept) => {
     const stock = await callTwice(powertools(), result);
-    expect(stock.first instanceof Error || JSON.stringify(stock.again) !== JSON.stringify(kept)).toBe(true);
+    expect(
+      stock.first instanceof Error || JSON.stringify(stock.again) !== JSON.stringify(kept),
+    ).toBe(true);
     const returned = result();
-    expect(await callTwice(claimLayer(), () => returned)).toEqual({ first: returned, again: kept, runs: 1 });
+    expect(await callTwice(claimLayer(), () => returned)).toEqual({
+      first: returned,
+      again: kept,
+      runs: 1,
+    });
   });
 
   test("bytes of other kinds are bytes", async () => {
     const bytes = new Uint8Array([1, 2, 3, 4]);
     for (const kind of [bytes.buffer, new DataView(bytes.buffer), new Uint16Array(bytes.buffer)]) {
-      expect(await callTwice(claimLayer(), () => kind)).toEqual({ first: kind, again: bytes, runs: 1 });
+      expect(await callTwice(claimLayer(), () => kind)).toEqual({
+        first: kind,
+        again: bytes,
+        runs: 1,
+      });
     }
   });
 
   test("what an emulator takes, and DynamoDB does not, is kept too", async () => {
     for (const kept of [{ "\ud800": "\udfff" }, nested(60)]) {
-      expect(await callTwice(claimLayer(), () => kept)).toEqual({ first: kept, again: kept, runs: 1 });
-      expect(await callTwice(claimLayer(), () => kept, powertools())).toMatchObject({ again: expect.any(Uint8Array) });
+      expect(await callTwice(claimLayer(), () => kept)).toEqual({
+        first: kept,
+        again: kept,
+        runs: 1,
+      });
+      expect(await callTwice(claimLayer(), () => kept, powertools())).toMatchObject({
+        again: expect.any(Uint8Array),
+      });
     }
   });
 
@@ -120,7 +162,10 @@ describe("a result that Powertools' layer fails on, or changes, is kept as JSON 
     const large = { bytes: new Uint8Array(500_000).fill(7), set: new Set(["a"]), huge: 10n ** 20n };
     expect(await callTwice(claimLayer(), () => large)).toMatchObject({ again: large, runs: 1 });
     const unpaired = { bytes: new Uint8Array([1]), text: "\ud800" };
-    expect(await callTwice(claimLayer(), () => unpaired)).toMatchObject({ again: unpaired, runs: 1 });
+    expect(await callTwice(claimLayer(), () => unpaired)).toMatchObject({
+      again: unpaired,
+      runs: 1,
+    });
     const tooLong = { huge: 10n ** 50n + 1n, set: new Set([new Uint8Array([1])]) };
     expect(await callTwice(claimLayer(), () => tooLong)).toMatchObject({ again: tooLong, runs: 1 });
   });
@@ -137,7 +182,11 @@ describe("a result that cannot come back is an error that names it, and the func
     ["an empty Set", () => ({ set: new Set() }), "result.set is a Set of other than only texts"],
     ["a Set of mixed kinds", () => new Set([1, "a"]), "result is a Set of other than only texts"],
     ["a Set of objects", () => new Set([{}]), "result is a Set of other than only texts"],
-    ["a Map with keys that are objects", () => new Map([[{}, 1]]), "result is a Map with keys other than texts"],
+    [
+      "a Map with keys that are objects",
+      () => new Map([[{}, 1]]),
+      "result is a Map with keys other than texts",
+    ],
     ["an error", () => ({ failure: new Error("no") }), "result.failure is a Error"],
     ["a regular expression", () => [/a/], "result[0] is a RegExp"],
     ["a promise in it", () => ({ later: Promise.resolve(1) }), "result.later is a Promise"],
@@ -155,12 +204,16 @@ describe("a result that cannot come back is an error that names it, and the func
     const { first, again, runs } = await callTwice(claimLayer(), result);
     expect(runs).toBe(1);
     expect(first).toMatchObject({ message: expect.stringContaining(problem) });
-    expect(first).toMatchObject({ message: expect.stringContaining("the function has run, and its result could not be stored") });
+    expect(first).toMatchObject({
+      message: expect.stringContaining("the function has run, and its result could not be stored"),
+    });
     expect(again).toEqual(first);
   });
 
   test("it is cut to what a record should hold", async () => {
-    const { first, runs } = await callTwice(claimLayer(), () => ({ ["x".repeat(5_000)]: Number.NaN }));
+    const { first, runs } = await callTwice(claimLayer(), () => ({
+      ["x".repeat(5_000)]: Number.NaN,
+    }));
     expect((first as Error).message.length).toBeLessThan(500); // it is one
     expect(runs).toBe(1);
   });

@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto";
-import { type AttributeValue, DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
+import {
+  type AttributeValue,
+  DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+} from "@aws-sdk/client-dynamodb";
 import { openDatabase } from "../../src/aws/dynamodb.ts";
 import { ensureTables } from "../../src/aws/tables.ts";
 import { startEmbeddedStack } from "../../src/embedded/index.ts";
@@ -24,7 +29,11 @@ export async function startIdempotencyTable(): Promise<IdempotencyTable> {
     maxAttempts: 2,
   };
   const database = await openDatabase(options);
-  await ensureTables(database, [{ name: tableName, tableName, partitionKey: "id", sortKey: undefined, indexes: [] }], "create");
+  await ensureTables(
+    database,
+    [{ name: tableName, tableName, partitionKey: "id", sortKey: undefined, indexes: [] }],
+    "create",
+  );
   database.destroy();
   const clients: DynamoDBClient[] = [];
   const client = () => {
@@ -40,7 +49,15 @@ export async function startIdempotencyTable(): Promise<IdempotencyTable> {
       await own.send(new PutItemCommand({ TableName: tableName, Item: item }));
     },
     get: async (id) =>
-      (await own.send(new GetItemCommand({ TableName: tableName, Key: { id: { S: id } }, ConsistentRead: true }))).Item,
+      (
+        await own.send(
+          new GetItemCommand({
+            TableName: tableName,
+            Key: { id: { S: id } },
+            ConsistentRead: true,
+          }),
+        )
+      ).Item,
     close: async () => {
       for (const opened of clients) opened.destroy();
       await stack.close();

@@ -24,9 +24,16 @@ afterAll(() => app.close());
 const names = ["a", "a#b", "b", "a:b", "1:a", "a1:b", "ünï✓", "dedup:a"];
 const ids = ["k", "k#a", "dedup:k", "sha256:k"];
 
-async function runOf(path: string, id: string, caller?: { tenantId: string; id: string }): Promise<number> {
+async function runOf(
+  path: string,
+  id: string,
+  caller?: { tenantId: string; id: string },
+): Promise<number> {
   const options = { body: {}, headers: { "idempotency-key": id } };
-  const response = await app.fetch(path, caller === undefined ? options : { ...options, as: caller });
+  const response = await app.fetch(
+    path,
+    caller === undefined ? options : { ...options, as: caller },
+  );
   return ((await response.json()) as { run: number }).run;
 }
 
@@ -47,16 +54,20 @@ test("a caller whom nobody knows gets no answer of somebody who is known, nor th
   const known = await runOf("/open", "shared", { tenantId: "acme", id: "ann" });
   const unknown = await runOf("/open", "shared");
   expect(unknown).not.toBe(known);
-  expect([await runOf("/open", "shared"), await runOf("/open", "shared", { tenantId: "acme", id: "ann" })]).toEqual([
-    unknown,
-    known,
-  ]);
+  expect([
+    await runOf("/open", "shared"),
+    await runOf("/open", "shared", { tenantId: "acme", id: "ann" }),
+  ]).toEqual([unknown, known]);
 });
 
 test("a replay to somebody whose access was withdrawn is refused", async () => {
   const ann = { tenantId: "acme", id: "ann" };
   const send = (roles: string[]) =>
-    app.fetch("/guarded", { body: {}, as: { ...ann, roles }, headers: { "idempotency-key": "withdrawn" } });
+    app.fetch("/guarded", {
+      body: {},
+      as: { ...ann, roles },
+      headers: { "idempotency-key": "withdrawn" },
+    });
   expect((await send(["admin"])).status).toBe(200);
   const refused = await send([]);
   expect([refused.status, refused.headers.get("idempotent-replayed")]).toEqual([403, null]);

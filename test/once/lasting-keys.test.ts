@@ -19,16 +19,26 @@ const payments = defineFeature("payments", (r) => {
     handler: async (ctx) => {
       runs += 1;
       const Item = { pk: `${ctx.user.tenantId} ${runs}` };
-      return ctx.commit([{ Put: { TableName: table.name, Item } }], { run: runs, text: "x".repeat(500_000) });
+      return ctx.commit([{ Put: { TableName: table.name, Item } }], {
+        run: runs,
+        text: "x".repeat(500_000),
+      });
     },
   });
-  r.write("payment.ask", { ...route("asked"), once: { required: true }, handler: async () => ({ run: ++runs }) });
+  r.write("payment.ask", {
+    ...route("asked"),
+    once: { required: true },
+    handler: async () => ({ run: ++runs }),
+  });
   r.write("payment.large", {
     ...route("large"),
     once: { required: true, keepSeconds: 7 * day },
     replay: "encrypted",
     // Not to be compressed below what fits into one record.
-    handler: async () => ({ run: ++runs, text: Buffer.from(crypto.getRandomValues(new Uint8Array(50_000))).toString("hex") }),
+    handler: async () => ({
+      run: ++runs,
+      text: Buffer.from(crypto.getRandomValues(new Uint8Array(50_000))).toString("hex"),
+    }),
   });
 });
 
@@ -49,17 +59,28 @@ const newCaller = (): Caller => ({ id: `u${++callers}`, tenantId: "acme" });
 const send = async (path: string, as: Caller, headers: Record<string, string>) => {
   const response = await app.fetch(path, { method: "POST", as, headers });
   const { status } = response;
-  return { status, isReplayed: response.headers.has("idempotent-replayed"), body: await response.json() };
+  return {
+    status,
+    isReplayed: response.headers.has("idempotent-replayed"),
+    body: await response.json(),
+  };
 };
 
 test("without an Idempotency-Key it is a 400, and a request ID is not enough", async () => {
-  const [ann, refused] = [newCaller(), { status: 400, body: { error: "idempotency_key_required" } }];
+  const [ann, refused] = [
+    newCaller(),
+    { status: 400, body: { error: "idempotency_key_required" } },
+  ];
 
   expect(await send("/asked", ann, {})).toMatchObject(refused);
   expect(await send("/payments", ann, { "x-request-id": "r1" })).toMatchObject(refused);
-  await expect(app.call("payments.payment.make", {}, { as: ann, requestId: "r1" })).rejects.toMatchObject({ status: 400 });
+  await expect(
+    app.call("payments.payment.make", {}, { as: ann, requestId: "r1" }),
+  ).rejects.toMatchObject({ status: 400 });
   expect(runs).toBe(0);
-  expect(await app.call("payments.payment.make", {}, { as: ann, idempotencyKey: "k1" })).toEqual({ run: 1 });
+  expect(await app.call("payments.payment.make", {}, { as: ann, idempotencyKey: "k1" })).toEqual({
+    run: 1,
+  });
 });
 
 test("problem+json leads to the page of the error", async () => {
@@ -76,17 +97,20 @@ test("problem+json leads to the page of the error", async () => {
   });
 });
 
-test.each(["/payments", "/committed", "/large"])("a retry of %s gets the answer for as long as the key lasts", async (path) => {
-  const [ann, headers] = [newCaller(), { "idempotency-key": "k1" }];
-  const first = await send(path, ann, headers);
+test.each(["/payments", "/committed", "/large"])(
+  "a retry of %s gets the answer for as long as the key lasts",
+  async (path) => {
+    const [ann, headers] = [newCaller(), { "idempotency-key": "k1" }];
+    const first = await send(path, ann, headers);
 
-  app.clock.advance((day - 60) * 1000);
-  expect(await send(path, ann, headers)).toEqual({ ...first, isReplayed: true });
-  expect(runs).toBe(1);
+    app.clock.advance((day - 60) * 1000);
+    expect(await send(path, ann, headers)).toEqual({ ...first, isReplayed: true });
+    expect(runs).toBe(1);
 
-  app.clock.advance((6 * day + 120) * 1000);
-  expect(await send(path, ann, headers)).toMatchObject({ isReplayed: false, body: { run: 2 } });
-});
+    app.clock.advance((6 * day + 120) * 1000);
+    expect(await send(path, ann, headers)).toMatchObject({ isReplayed: false, body: { run: 2 } });
+  },
+);
 
 test("the answer is the store's: another process gives it as well", async () => {
   const [ann, headers] = [newCaller(), { "idempotency-key": "k1" }];

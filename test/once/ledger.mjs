@@ -7,8 +7,10 @@ const server = createServer((request, response) => {
   const name = String(request.url).slice(1);
   const account = accounts.get(name) ?? { charges: 0, byKey: new Map() };
   accounts.set(name, account);
-  const answer = (body) => response.setHeader("content-type", "application/json").end(JSON.stringify(body));
-  if (request.method === "GET") return answer({ charges: account.charges, keys: account.byKey.size });
+  const answer = (body) =>
+    response.setHeader("content-type", "application/json").end(JSON.stringify(body));
+  if (request.method === "GET")
+    return answer({ charges: account.charges, keys: account.byKey.size });
   const key = request.headers["idempotency-key"];
   const known = key === undefined ? undefined : account.byKey.get(key);
   if (known !== undefined) return answer(known);

@@ -3,7 +3,13 @@ import { CommitConditionError } from "../../src/errors/commit-condition-error.ts
 import { FrameworkError } from "../../src/errors/errors.ts";
 import type { Logger } from "../../src/log/logger.ts";
 import type { WriteAnswer } from "../../src/once/answer.ts";
-import { type ClaimRecord, claimKey, completedClaim, keyText, takenClaim } from "../../src/once/claim.ts";
+import {
+  type ClaimRecord,
+  claimKey,
+  completedClaim,
+  keyText,
+  takenClaim,
+} from "../../src/once/claim.ts";
 import { createOnce } from "../../src/once/once.ts";
 import type { OnceClaim, RunOutcome, RunParts } from "../../src/once/once-run.ts";
 import { recordedMetrics } from "../support/recorded-metrics.ts";
@@ -64,11 +70,31 @@ function start({
     });
     return { once, timers, draining };
   };
-  const run = (at: ReturnType<typeof process>, work: Work, more: Partial<OnceClaim> = {}, signal?: AbortSignal) =>
+  const run = (
+    at: ReturnType<typeof process>,
+    work: Work,
+    more: Partial<OnceClaim> = {},
+    signal?: AbortSignal,
+  ) =>
     at.once
-      .run({ claim: { ...write, ...more }, logPrefix: "once", log, signal, work, answerOf: (given) => given })
+      .run({
+        claim: { ...write, ...more },
+        logPrefix: "once",
+        log,
+        signal,
+        work,
+        answerOf: (given) => given,
+      })
       .then(answered);
-  return { world, calls, lines, process, run, counted: measured.sums, messages: () => lines.map(([msg]) => msg) };
+  return {
+    world,
+    calls,
+    lines,
+    process,
+    run,
+    counted: measured.sums,
+    messages: () => lines.map(([msg]) => msg),
+  };
 }
 
 /** The work of a write. */
@@ -88,7 +114,10 @@ function gate() {
   });
   return { open, opened };
 }
-async function after(gate: Promise<void>, give: () => WriteAnswer | Promise<never>): Promise<WriteAnswer> {
+async function after(
+  gate: Promise<void>,
+  give: () => WriteAnswer | Promise<never>,
+): Promise<WriteAnswer> {
   await gate;
   return give();
 }
@@ -115,7 +144,10 @@ test("a repeat gets the answer of before: from memory without a call, from anoth
   expect(calls).toEqual(["take", "complete", "take"]);
   expect(await run(b, async () => answer("two"))).toMatchObject({ isReplay: true });
   expect(calls.length).toBe(3);
-  expect(counted()).toEqual({ "keelson.claims write taken": 1, "keelson.claims write replayed": 3 });
+  expect(counted()).toEqual({
+    "keelson.claims write taken": 1,
+    "keelson.claims write replayed": 3,
+  });
 });
 
 test("the same key with other work is refused: from memory, beside a duplicate, from the store, while it runs elsewhere", async () => {
@@ -125,11 +157,15 @@ test("the same key with other work is refused: from memory, beside a duplicate, 
   const running = run(a, () => after(opened, () => answer("one")));
   await Promise.resolve();
   for (const at of [a, b])
-    expect(await settled(run(at, async () => answer("x"), { fingerprint: "g" }))).toBe("idempotency_key_reused");
+    expect(await settled(run(at, async () => answer("x"), { fingerprint: "g" }))).toBe(
+      "idempotency_key_reused",
+    );
   open();
   await running;
   for (const at of [a, b])
-    expect(await settled(run(at, async () => answer("x"), { fingerprint: "g" }))).toBe("idempotency_key_reused");
+    expect(await settled(run(at, async () => answer("x"), { fingerprint: "g" }))).toBe(
+      "idempotency_key_reused",
+    );
 });
 
 test("a duplicate in another process is waited for up to waitMs, and not at all while the process drains", async () => {
@@ -198,9 +234,14 @@ test("concurrent duplicates in one process share a run and its error, each withi
 
   const { open: fail, opened: failed } = gate();
   const write = { key: claimKey(["test"], "failing") };
-  const [one, two] = [0, 1].map(() => run(a, () => after(failed, () => Promise.reject(new Error("both"))), write));
+  const [one, two] = [0, 1].map(() =>
+    run(a, () => after(failed, () => Promise.reject(new Error("both"))), write),
+  );
   fail();
-  expect([await settled(one as Promise<unknown>), await settled(two as Promise<unknown>)]).toEqual(["both", "both"]);
+  expect([await settled(one as Promise<unknown>), await settled(two as Promise<unknown>)]).toEqual([
+    "both",
+    "both",
+  ]);
 });
 
 test("while the process drains no duplicate is waited for", async () => {
@@ -250,7 +291,8 @@ test("a duplicate that joins a run which all others have given up runs anew", as
   const leader = settled(
     run(
       a,
-      ({ signal }) => after(opened, () => (signal?.aborted ? Promise.reject(signal.reason) : answer("one"))),
+      ({ signal }) =>
+        after(opened, () => (signal?.aborted ? Promise.reject(signal.reason) : answer("one"))),
       {},
       leaving.signal,
     ),
@@ -271,10 +313,12 @@ test("an answer with cookies is given, and not kept, nor shared", async () => {
   const work: Work = () => after(opened, () => answer(String(++runs), { cookies: ["s=1"] }));
   const both = [run(a, work), run(a, work)];
   open();
-  expect((await Promise.all(both)).map(({ answer: { body, cookies } }) => [body, cookies])).toEqual([
-    ["1", ["s=1"]],
-    ["2", ["s=1"]],
-  ]);
+  expect((await Promise.all(both)).map(({ answer: { body, cookies } }) => [body, cookies])).toEqual(
+    [
+      ["1", ["s=1"]],
+      ["2", ["s=1"]],
+    ],
+  );
   expect(world.records.size).toBe(0);
 });
 
@@ -292,16 +336,28 @@ test("what was refused, failed or does not fit is not kept, and can be done agai
 });
 
 test("a claim that cannot be released, or completed, changes nothing for the caller, and is logged", async () => {
-  const { process, run, lines } = start({ fate: (call) => (["release", "complete"].includes(call) ? "fails" : "fine") });
+  const { process, run, lines } = start({
+    fate: (call) => (["release", "complete"].includes(call) ? "fails" : "fine"),
+  });
   const a = process("a");
   expect(await settled(run(a, async () => Promise.reject(new Error("failed"))))).toBe("failed");
-  expect((await run(a, async () => answer("done"), { key: claimKey(["test"], "r2") })).answer.body).toBe("done");
-  expect(lines).toContainEqual(["once.release_failed", expect.objectContaining({ error: "internal_error" })]);
-  expect(lines).toContainEqual(["once.completion_failed", expect.objectContaining({ error: "internal_error" })]);
+  expect(
+    (await run(a, async () => answer("done"), { key: claimKey(["test"], "r2") })).answer.body,
+  ).toBe("done");
+  expect(lines).toContainEqual([
+    "once.release_failed",
+    expect.objectContaining({ error: "internal_error" }),
+  ]);
+  expect(lines).toContainEqual([
+    "once.completion_failed",
+    expect.objectContaining({ error: "internal_error" }),
+  ]);
 });
 
 test("a claim whose taking was answered into the void is known as one's own; one that cannot be taken fails the write", async () => {
-  const lost = start({ fate: (call, nth) => (call === "take" && nth === 1 ? "answer lost" : "fine") });
+  const lost = start({
+    fate: (call, nth) => (call === "take" && nth === 1 ? "answer lost" : "fine"),
+  });
   expect((await lost.run(lost.process("a"), async () => answer("one"))).answer.body).toBe("one");
   const down = start({ fate: () => "fails" });
   expect(await settled(down.run(down.process("a"), async () => answer("one")))).toBe("refused");
@@ -331,22 +387,33 @@ test.each([
     "theirs",
     true,
   ],
-  ["is at work", (world: World) => takenClaim("other", world.nowMs, { fingerprint: "f" }), "ours", false],
+  [
+    "is at work",
+    (world: World) => takenClaim("other", world.nowMs, { fingerprint: "f" }),
+    "ours",
+    false,
+  ],
   ["has let go", () => undefined, "ours", false],
-])("a run that was overtaken by one that %s ends with the answer that counts", async (_case, theirs, body, isReplay) => {
-  const { shared, fate } = lettingGo();
-  const { process, run, world, messages } = start({ fate });
-  const outcome = await run(process("a"), async () => {
-    const record = theirs(world);
-    taken(world, record);
-    if (record === undefined) shared.world = world;
-    return answer("ours");
-  });
-  expect(outcome).toMatchObject({ answer: { body }, isReplay });
-  expect(messages()).toContain("once.fenced");
-  if (_case === "has let go")
-    expect(world.records.get(text)).toMatchObject({ status: "COMPLETED", owner: expect.stringMatching(/^a-/) });
-});
+])(
+  "a run that was overtaken by one that %s ends with the answer that counts",
+  async (_case, theirs, body, isReplay) => {
+    const { shared, fate } = lettingGo();
+    const { process, run, world, messages } = start({ fate });
+    const outcome = await run(process("a"), async () => {
+      const record = theirs(world);
+      taken(world, record);
+      if (record === undefined) shared.world = world;
+      return answer("ours");
+    });
+    expect(outcome).toMatchObject({ answer: { body }, isReplay });
+    expect(messages()).toContain("once.fenced");
+    if (_case === "has let go")
+      expect(world.records.get(text)).toMatchObject({
+        status: "COMPLETED",
+        owner: expect.stringMatching(/^a-/),
+      });
+  },
+);
 
 test.each([
   ["has done it", true, "answered"],
@@ -355,7 +422,12 @@ test.each([
   const { process, run, world, messages } = start();
   const running = run(process("a"), async ({ commit }) => {
     const data = Buffer.from(`\0${JSON.stringify(answer("theirs"))}`);
-    taken(world, isDone ? completedClaim("other", world.nowMs, { fingerprint: "f", result: { data } }) : undefined);
+    taken(
+      world,
+      isDone
+        ? completedClaim("other", world.nowMs, { fingerprint: "f", result: { data } })
+        : undefined,
+    );
     await commit([{ Put: { n: 1 } }], answer("ours"));
     return answer("ours");
   });
@@ -433,13 +505,24 @@ test("what was committed is the answer, whatever comes later", async () => {
   const { process, run, world, calls, lines } = start();
   const a = process("a");
   const outcome = await run(a, async ({ commit }) => {
-    await commit([{ Put: { n: 1 } }], answer("committed", { headers: { etag: "1", "x-anew": "n" } }));
+    await commit(
+      [{ Put: { n: 1 } }],
+      answer("committed", { headers: { etag: "1", "x-anew": "n" } }),
+    );
     throw new Error("afterwards");
   });
-  expect(outcome).toEqual({ answer: answer("committed", { headers: { etag: "1", "x-anew": "n" } }), isReplay: false });
-  expect(lines).toContainEqual(["once.threw_after_commit", expect.objectContaining({ message: "afterwards" })]);
+  expect(outcome).toEqual({
+    answer: answer("committed", { headers: { etag: "1", "x-anew": "n" } }),
+    isReplay: false,
+  });
+  expect(lines).toContainEqual([
+    "once.threw_after_commit",
+    expect.objectContaining({ message: "afterwards" }),
+  ]);
   expect(calls).toEqual(["take", "commit"]);
-  expect((await run(process("b"), async () => answer("again"))).answer).toEqual(answer("committed", { headers: { etag: "1" } }));
+  expect((await run(process("b"), async () => answer("again"))).answer).toEqual(
+    answer("committed", { headers: { etag: "1" } }),
+  );
   expect(world.effects.length).toBe(1);
 });
 
@@ -500,7 +583,12 @@ test("conflicts without an end, and a store that never answers, fail the commit;
 
 test("a committed transaction whose answer was lost, and that is cancelled when it is sent again, was written", async () => {
   const { process, run, world } = start({
-    fate: (call, nth) => (call === "commit" && nth === 1 ? "answer lost" : call === "read" && nth === 1 ? "fails" : "fine"),
+    fate: (call, nth) =>
+      call === "commit" && nth === 1
+        ? "answer lost"
+        : call === "read" && nth === 1
+          ? "fails"
+          : "fine",
   });
   const outcome = await run(process("a"), commits);
   expect(outcome.answer.body).toBe("done");
@@ -523,7 +611,9 @@ test("a caller that was gone before it came leaves nothing behind that anybody w
     signal?.throwIfAborted();
     return answer("x");
   };
-  expect(await settled(run(process("a"), work, {}, AbortSignal.abort(new Error("gone"))))).toBe("gone");
+  expect(await settled(run(process("a"), work, {}, AbortSignal.abort(new Error("gone"))))).toBe(
+    "gone",
+  );
 });
 
 test("the claim of a message that comes again is retained anew, but not that of a key which other work may have", async () => {

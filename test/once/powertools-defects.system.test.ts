@@ -1,9 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { IdempotencyConfig, IdempotencyItemAlreadyExistsError, makeIdempotent } from "@aws-lambda-powertools/idempotency";
+import {
+  IdempotencyConfig,
+  IdempotencyItemAlreadyExistsError,
+  makeIdempotent,
+} from "@aws-lambda-powertools/idempotency";
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
 import { makeHandlerIdempotent } from "@aws-lambda-powertools/idempotency/middleware";
-import { type BasePersistenceLayer, IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
+import {
+  type BasePersistenceLayer,
+  IdempotencyRecord,
+} from "@aws-lambda-powertools/idempotency/persistence";
 import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import middy from "@middy/core";
 import type { Context } from "aws-lambda";
@@ -72,7 +79,8 @@ async function both<Seen>(
 
 const newEvent = () => ({ id: `event-${++ids}` });
 const lasting = (ms: number) => ({ getRemainingTimeInMillis: () => ms }) as Context; // the part of it that is read
-const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: Error) => error.name);
+const outcomeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.catch((error: Error) => error.name);
 const named = (name: string, message = name) => Object.assign(new Error(message), { name });
 
 /** Calls until no duplicate is in the way: a lease is over 2 s after its end, for the clocks. */
@@ -90,10 +98,13 @@ function slowFirst(kind: Kind) {
   const first = Promise.withResolvers<string>();
   const event = newEvent();
   let runs = 0;
-  const run = makeIdempotent(async (_event: typeof event, _context: Context) => (++runs === 1 ? first.promise : "second"), {
-    persistenceStore: kind.create(newClient()),
-    config: new IdempotencyConfig({}),
-  });
+  const run = makeIdempotent(
+    async (_event: typeof event, _context: Context) => (++runs === 1 ? first.promise : "second"),
+    {
+      persistenceStore: kind.create(newClient()),
+      config: new IdempotencyConfig({}),
+    },
+  );
   return { first, call: (ms = 1) => run(event, lasting(ms)), runs: () => runs };
 }
 
@@ -121,7 +132,10 @@ test("W2: a run that comes to its end after its lease does not replace the answe
       first.resolve("first");
       return [await late, takenOver, await call()];
     },
-    { powertools: ["first", "second", "first"], claimLayer: ["IdempotencyPersistenceLayerError", "second", "second"] },
+    {
+      powertools: ["first", "second", "first"],
+      claimLayer: ["IdempotencyPersistenceLayerError", "second", "second"],
+    },
   );
 }, 30_000);
 
@@ -160,7 +174,10 @@ test("W3: under Middy a refused duplicate does not take away the claim of the ca
 
 test.each([
   ["over 400 KB", () => randomBytes(400_000).toString("base64")],
-  ["with a member that DynamoDB has no value for", () => ({ a: { b: undefined }, at: new Date(0) })],
+  [
+    "with a member that DynamoDB has no value for",
+    () => ({ a: { b: undefined }, at: new Date(0) }),
+  ],
 ])(
   "W4: a result %s is kept, and the function is not run again",
   async (_what, result) => {
@@ -186,7 +203,9 @@ test.each([
 );
 
 test("W5: a handler that its time is over for keeps its claim, while it goes on", async () => {
-  const runIn = async (wrap: (handler: () => Promise<unknown>) => (context: Context) => Promise<unknown>) => {
+  const runIn = async (
+    wrap: (handler: () => Promise<unknown>) => (context: Context) => Promise<unknown>,
+  ) => {
     const gate = Promise.withResolvers<string>();
     let runs = 0;
     const call = wrap(() => {
@@ -247,19 +266,31 @@ test("W6: a claim whose answer was lost is its own", async () => {
 
 test("W7: a duplicate notices that the lease of the first call is over, and takes over", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const over = { idempotencyKey: "k", expiryTimestamp: 2 ** 40, inProgressExpiryTimestamp: Date.now() - 3_600_000 };
+  const over = {
+    idempotencyKey: "k",
+    expiryTimestamp: 2 ** 40,
+    inProgressExpiryTimestamp: Date.now() - 3_600_000,
+  };
   class Finding extends DynamoDBPersistenceLayer {
     protected override async _putRecord(): Promise<void> {
-      throw new IdempotencyItemAlreadyExistsError("found", new IdempotencyRecord({ ...over, status: "INPROGRESS" }));
+      throw new IdempotencyItemAlreadyExistsError(
+        "found",
+        new IdempotencyRecord({ ...over, status: "INPROGRESS" }),
+      );
     }
   }
   const persistenceStore = new Finding({ tableName, awsSdkV3Client: newClient() });
   // What is over for an hour is meant to be tried again, as inconsistent; it is taken for running.
-  expect(await outcomeOf(makeIdempotent(async (_event: object) => "done", { persistenceStore })(newEvent()))).toBe(
-    "IdempotencyAlreadyInProgressError",
-  );
+  expect(
+    await outcomeOf(
+      makeIdempotent(async (_event: object) => "done", { persistenceStore })(newEvent()),
+    ),
+  ).toBe("IdempotencyAlreadyInProgressError");
 
-  const waiting: Kind = { name: "ClaimLayer", create: (awsSdkV3Client) => new ClaimLayer({ tableName, awsSdkV3Client }) };
+  const waiting: Kind = {
+    name: "ClaimLayer",
+    create: (awsSdkV3Client) => new ClaimLayer({ tableName, awsSdkV3Client }),
+  };
   const { first, call, runs } = slowFirst(waiting);
   const dead = outcomeOf(call(1));
   await waitFor(() => expect(runs()).toBe(1));
@@ -273,7 +304,9 @@ test("W8: without a Lambda context, as in a container, a claim has a lease all t
     async (kind) => {
       const gate = Promise.withResolvers<string>();
       const before = await records();
-      const run = makeIdempotent((_event: object) => gate.promise, { persistenceStore: kind.create(newClient()) });
+      const run = makeIdempotent((_event: object) => gate.promise, {
+        persistenceStore: kind.create(newClient()),
+      });
       const running = run(newEvent());
       let held: Record<string, unknown>[] = [];
       await waitFor(async () => {
@@ -295,7 +328,10 @@ test("W9: two functions that share a layer, each with a prefix, keep their claim
       const event = newEvent();
       const gates = { a: Promise.withResolvers<string>(), b: Promise.withResolvers<string>() };
       const create = (prefix: "a" | "b") =>
-        makeIdempotent((_event: object) => gates[prefix].promise, { persistenceStore, keyPrefix: `${kind.name}-${prefix}` });
+        makeIdempotent((_event: object) => gates[prefix].promise, {
+          persistenceStore,
+          keyPrefix: `${kind.name}-${prefix}`,
+        });
       const [a, b] = [create("a"), create("b")];
       const running = [a(event), b(event)];
       gates.a.resolve("of a");
@@ -350,7 +386,8 @@ test("W12: what a handler throws is not replaced by a failing release", async ()
       disturbed.middlewareStack.add(
         (next, { commandName }) =>
           async (parameters) => {
-            if (commandName === "DeleteItemCommand") throw named("ProvisionedThroughputExceededException");
+            if (commandName === "DeleteItemCommand")
+              throw named("ProvisionedThroughputExceededException");
             return next(parameters);
           },
         { step: "initialize" },
@@ -373,7 +410,9 @@ test("W13: an error of the handler's own does not run it again, whatever its nam
     runs += 1;
     throw named("IdempotencyInconsistentStateError");
   };
-  const run = makeIdempotent(async (_event: object) => fails(), { persistenceStore: powertools.create(newClient()) });
+  const run = makeIdempotent(async (_event: object) => fails(), {
+    persistenceStore: powertools.create(newClient()),
+  });
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   expect(await outcomeOf(run(newEvent()))).toBe("IdempotencyInconsistentStateError");
   expect(runs).toBe(3);
@@ -400,7 +439,12 @@ function scoped(handler: () => Promise<unknown>): (context: Context) => Promise<
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   vi.spyOn(process.stdout, "write").mockImplementation(() => true);
   const server = buildServer({ features: [], once: { waitMs: 0 } });
-  const run = middy({ executionMode: requestScope(server, { handler: "legacy.order.create", access: access.everyone }) })
+  const run = middy({
+    executionMode: requestScope(server, {
+      handler: "legacy.order.create",
+      access: access.everyone,
+    }),
+  })
     .use(writeOnce())
     .handler(handler);
   const event = {
@@ -415,6 +459,12 @@ function scoped(handler: () => Promise<unknown>): (context: Context) => Promise<
 
 /** All that the table holds. */
 async function records(): Promise<Record<string, unknown>[]> {
-  const { Items = [] } = await newClient().send(new ScanCommand({ TableName: tableName, ConsistentRead: true }));
-  return Items.map((item) => Object.fromEntries(Object.entries(item).map(([name, value]) => [name, Object.values(value)[0]])));
+  const { Items = [] } = await newClient().send(
+    new ScanCommand({ TableName: tableName, ConsistentRead: true }),
+  );
+  return Items.map((item) =>
+    Object.fromEntries(
+      Object.entries(item).map(([name, value]) => [name, Object.values(value)[0]]),
+    ),
+  );
 }

@@ -40,24 +40,38 @@ async function start(pauseMs = 0): Promise<StartedProcess> {
 }
 
 async function send({ port }: StartedProcess, method: string, name: string) {
-  const token = await signToken({ secret, tenantId: "acme", userId: "ann", roles: [] }, systemClock);
+  const token = await signToken(
+    { secret, tenantId: "acme", userId: "ann", roles: [] },
+    systemClock,
+  );
   const response = await fetch(`http://127.0.0.1:${port}/effects/${name}`, {
     method,
     headers: { authorization: `Bearer ${token}`, "idempotency-key": name },
   });
   const replayed = response.headers.get("idempotent-replayed") === "true";
-  return { status: response.status, body: (await response.json()) as Record<string, unknown>, replayed };
+  return {
+    status: response.status,
+    body: (await response.json()) as Record<string, unknown>,
+    replayed,
+  };
 }
 
 const began = ({ logs }: StartedProcess, name: string) =>
-  expect.poll(() => logs.some((line) => line["msg"] === "effect.began" && line["name"] === name), { timeout: 30_000 }).toBe(true);
+  expect
+    .poll(() => logs.some((line) => line["msg"] === "effect.began" && line["name"] === name), {
+      timeout: 30_000,
+    })
+    .toBe(true);
 
 test("25 concurrent duplicates in each of two processes: one effect, and fifty equal answers", async () => {
   const [first, second] = [await start(), await start()];
   for (let round = 0; round < 5; round += 1) {
     const name = `duplicates-${round}`;
     const answers = await Promise.all(
-      Array.from({ length: 25 }, () => [send(first, "POST", name), send(second, "POST", name)]).flat(),
+      Array.from({ length: 25 }, () => [
+        send(first, "POST", name),
+        send(second, "POST", name),
+      ]).flat(),
     );
     expect(new Set(answers.map(({ status, body }) => JSON.stringify([status, body]))).size).toBe(1);
     expect(answers[0]).toMatchObject({ status: 200, body: { name } });
@@ -75,7 +89,11 @@ describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
     signalGroup(doomed, "SIGKILL");
     await doomed.exited;
     expect(await lost).toBe("no answer");
-    expect(await answer).toMatchObject({ status: 200, body: { by: other.child.pid }, replayed: false });
+    expect(await answer).toMatchObject({
+      status: 200,
+      body: { by: other.child.pid },
+      replayed: false,
+    });
     expect((await send(other, "GET", "killed")).body).toEqual({ amount: 1 });
   }, 120_000);
 
@@ -87,7 +105,11 @@ describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
     const answer = await send(other, "POST", "frozen");
     expect(answer).toMatchObject({ status: 200, body: { by: other.child.pid }, replayed: false });
     process.kill(frozen.child.pid as number, "SIGCONT");
-    expect(await late).toMatchObject({ status: 200, body: { by: other.child.pid }, replayed: true });
+    expect(await late).toMatchObject({
+      status: 200,
+      body: { by: other.child.pid },
+      replayed: true,
+    });
     expect((await send(other, "GET", "frozen")).body).toEqual({ amount: 1 });
     expect((await send(frozen, "POST", "frozen")).body).toEqual(answer.body);
   }, 120_000);

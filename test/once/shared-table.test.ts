@@ -6,7 +6,12 @@ import type { BasePersistenceLayer } from "@aws-lambda-powertools/idempotency/pe
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { ClaimLayer } from "../../src/claim-layer/index.ts";
-import { hashOf, type IdempotencyTable, keyOf, startIdempotencyTable } from "./idempotency-table.ts";
+import {
+  hashOf,
+  type IdempotencyTable,
+  keyOf,
+  startIdempotencyTable,
+} from "./idempotency-table.ts";
 
 /**
  * One table, and instances with Powertools' own layer, with keelson 0.1.0 and with this keelson at the same time: a
@@ -37,8 +42,10 @@ type Writing =
 type Party = "Powertools" | "keelson 0.1.0" | "keelson";
 
 const layers: Record<Exclude<Party, "keelson 0.1.0">, () => BasePersistenceLayer> = {
-  Powertools: () => new DynamoDBPersistenceLayer({ tableName: table.tableName, awsSdkV3Client: table.client() }),
-  keelson: () => new ClaimLayer({ tableName: table.tableName, awsSdkV3Client: table.client(), waitMs: 0 }),
+  Powertools: () =>
+    new DynamoDBPersistenceLayer({ tableName: table.tableName, awsSdkV3Client: table.client() }),
+  keelson: () =>
+    new ClaimLayer({ tableName: table.tableName, awsSdkV3Client: table.client(), waitMs: 0 }),
 };
 
 const config = (validates: boolean, expiresAfterSeconds = 3_600) =>
@@ -54,18 +61,33 @@ const nowSeconds = () => Math.floor(Date.now() / 1_000);
 async function writeAsBefore(call: Call, writing: Writing, validates: boolean): Promise<void> {
   const owner = "5f0e7c1e-0000-4000-8000-000000000000";
   const id = { S: keyOf(call.id) };
-  const common = { owner: { S: owner }, ...(validates ? { validation: { S: hashOf(call.amount) } } : {}) };
+  const common = {
+    owner: { S: owner },
+    ...(validates ? { validation: { S: hashOf(call.amount) } } : {}),
+  };
   if (writing.state === "in progress" || writing.state === "in progress, its lease over") {
     const leaseMs = writing.state === "in progress" ? Date.now() + 30_000 : Date.now() - 10_000;
     const expiration = { N: String(Math.ceil(leaseMs / 1_000) + 300) };
     const lease = { N: String(leaseMs) };
-    return table.put({ id, ...common, status: { S: "INPROGRESS" }, expiration, in_progress_expiration: lease });
+    return table.put({
+      id,
+      ...common,
+      status: { S: "INPROGRESS" },
+      expiration,
+      in_progress_expiration: lease,
+    });
   }
   const expiration = { N: String(nowSeconds() + (writing.state === "expired" ? -10 : 3_600)) };
   const body = writing.result === undefined ? undefined : JSON.stringify(writing.result);
   const text = JSON.stringify({ status: 200, headers: {}, body });
-  const record: Record<string, AttributeValue> = { id, ...common, status: { S: "COMPLETED" }, expiration };
-  if (text.length < 1_024) return table.put({ ...record, data: { B: Buffer.concat([Buffer.of(0), Buffer.from(text)]) } });
+  const record: Record<string, AttributeValue> = {
+    id,
+    ...common,
+    status: { S: "COMPLETED" },
+    expiration,
+  };
+  if (text.length < 1_024)
+    return table.put({ ...record, data: { B: Buffer.concat([Buffer.of(0), Buffer.from(text)]) } });
   const bytes = Buffer.concat([Buffer.of(1), gzipSync(text, { level: 1 })]);
   let parts = 0;
   for (let start = 0; start < bytes.length; start += 350_000) {
@@ -77,7 +99,12 @@ async function writeAsBefore(call: Call, writing: Writing, validates: boolean): 
 }
 
 /** Leaves a record as a party of that kind does, by running it wherever it can be run. */
-async function write(party: Party, call: Call, writing: Writing, validates: boolean): Promise<void> {
+async function write(
+  party: Party,
+  call: Call,
+  writing: Writing,
+  validates: boolean,
+): Promise<void> {
   if (party === "keelson 0.1.0") return writeAsBefore(call, writing, validates);
   const isOver = writing.state === "in progress, its lease over";
   const isRunning = isOver || writing.state === "in progress";
@@ -100,7 +127,10 @@ async function write(party: Party, call: Call, writing: Writing, validates: bool
 
 /** What a caller gets of that party: its answer, `ran` where its function has run, or the name of the error. */
 async function read(party: keyof typeof layers, call: Call, validates: boolean): Promise<unknown> {
-  const run = makeIdempotent(async (_call: Call) => "ran", { persistenceStore: layers[party](), config: config(validates) });
+  const run = makeIdempotent(async (_call: Call) => "ran", {
+    persistenceStore: layers[party](),
+    config: config(validates),
+  });
   return run(call).catch((error: Error) => error.name);
 }
 
@@ -115,16 +145,40 @@ const rows: [Party, Writing, { readonly Powertools: unknown; readonly keelson: u
   ["Powertools", { state: "completed", result }, both(result)],
   ["Powertools", { state: "completed", result: null }, both(null)],
   // Under Middy `undefined` is no answer at all.
-  ["Powertools", { state: "completed", result: undefined }, { Powertools: undefined, keelson: null }],
-  ["Powertools", { state: "completed", result: new Uint8Array([0, 1]) }, both(new Uint8Array([0, 1]))],
+  [
+    "Powertools",
+    { state: "completed", result: undefined },
+    { Powertools: undefined, keelson: null },
+  ],
+  [
+    "Powertools",
+    { state: "completed", result: new Uint8Array([0, 1]) },
+    both(new Uint8Array([0, 1])),
+  ],
   ["Powertools", { state: "expired", result }, both("ran")],
   ["keelson 0.1.0", { state: "in progress" }, both(inProgress)],
   ["keelson 0.1.0", { state: "in progress, its lease over" }, both("ran")],
   // What 0.1.0 completed is bytes for Powertools: nothing can be done about that any more.
-  ["keelson 0.1.0", { state: "completed", result }, { Powertools: expect.any(Uint8Array), keelson: result }],
-  ["keelson 0.1.0", { state: "completed", result: null }, { Powertools: expect.any(Uint8Array), keelson: null }],
-  ["keelson 0.1.0", { state: "completed", result: undefined }, { Powertools: expect.any(Uint8Array), keelson: null }],
-  ["keelson 0.1.0", { state: "completed", result: large }, { Powertools: undefined, keelson: large }],
+  [
+    "keelson 0.1.0",
+    { state: "completed", result },
+    { Powertools: expect.any(Uint8Array), keelson: result },
+  ],
+  [
+    "keelson 0.1.0",
+    { state: "completed", result: null },
+    { Powertools: expect.any(Uint8Array), keelson: null },
+  ],
+  [
+    "keelson 0.1.0",
+    { state: "completed", result: undefined },
+    { Powertools: expect.any(Uint8Array), keelson: null },
+  ],
+  [
+    "keelson 0.1.0",
+    { state: "completed", result: large },
+    { Powertools: undefined, keelson: large },
+  ],
   ["keelson 0.1.0", { state: "expired", result }, both("ran")],
   ["keelson", { state: "in progress" }, both(inProgress)],
   ["keelson", { state: "in progress, its lease over" }, both("ran")],
@@ -138,7 +192,8 @@ const rows: [Party, Writing, { readonly Powertools: unknown; readonly keelson: u
 ];
 
 for (const [party, writing, expected] of rows) {
-  const shown = "result" in writing ? (JSON.stringify(writing.result) ?? "undefined").slice(0, 20) : "";
+  const shown =
+    "result" in writing ? (JSON.stringify(writing.result) ?? "undefined").slice(0, 20) : "";
   for (const reader of ["Powertools", "keelson"] as const) {
     test(`${reader} reads what ${party} left ${writing.state} ${shown}`, async () => {
       const call = { id: `call-${++ids}`, amount: 1 };
@@ -158,7 +213,9 @@ test.each(["Powertools", "keelson 0.1.0", "keelson"] as const)(
         expect(await read(reader, { ...call, amount: 2 }, true)).toBe("IdempotencyValidationError");
         const isGarbled = reader === "Powertools" && party === "keelson 0.1.0";
         const answer = isGarbled ? expect.any(Uint8Array) : result;
-        expect(await read(reader, call, true)).toEqual(writing.state === "completed" ? answer : inProgress);
+        expect(await read(reader, call, true)).toEqual(
+          writing.state === "completed" ? answer : inProgress,
+        );
       }
     }
   },
@@ -171,8 +228,14 @@ test("a completed record is Powertools' own, and says beside it who completed it
   await write("keelson", { ...call, id: `call-${++ids}` }, { state: "completed", result }, true);
   const { completed_by: completedBy, ...ours } = (await table.get(keyOf(`call-${ids}`))) ?? {};
   expect(completedBy?.S).toMatch(/^[0-9a-f-]{36}$/);
-  expect(ours).toEqual({ ...stock, id: { S: keyOf(`call-${ids}`) }, expiration: { N: expect.any(String) } });
-  expect(Math.abs(Number(ours["expiration"]?.N) - Number(stock?.["expiration"]?.N))).toBeLessThan(10);
+  expect(ours).toEqual({
+    ...stock,
+    id: { S: keyOf(`call-${ids}`) },
+    expiration: { N: expect.any(String) },
+  });
+  expect(Math.abs(Number(ours["expiration"]?.N) - Number(stock?.["expiration"]?.N))).toBeLessThan(
+    10,
+  );
 });
 
 test("a completion whose answer was lost is no error", async () => {
@@ -182,14 +245,19 @@ test("a completion whose answer was lost is no error", async () => {
     (next, { commandName }) =>
       async (parameters) => {
         const output = await next(parameters);
-        if (commandName === "PutItemCommand" && isCompletion(parameters.input) && losses-- > 0) throw new Error("socket hang up");
+        if (commandName === "PutItemCommand" && isCompletion(parameters.input) && losses-- > 0)
+          throw new Error("socket hang up");
         return output;
       },
     { step: "initialize" },
   );
-  const isCompletion = (input: object) => "Item" in input && JSON.stringify(input.Item).includes("COMPLETED");
+  const isCompletion = (input: object) =>
+    "Item" in input && JSON.stringify(input.Item).includes("COMPLETED");
   const persistenceStore = new ClaimLayer({ tableName: table.tableName, awsSdkV3Client: client });
-  const run = makeIdempotent(async (_call: Call) => result, { persistenceStore, config: config(false) });
+  const run = makeIdempotent(async (_call: Call) => result, {
+    persistenceStore,
+    config: config(false),
+  });
   const call = { id: `call-${++ids}`, amount: 1 };
   expect(await run(call)).toEqual(result);
   expect(losses).toBeLessThan(1);
@@ -209,7 +277,10 @@ test("what Powertools' layer writes over a claim that was taken over from it sta
   );
   const stockRun = stock(call);
   await started.promise;
-  await table.put({ ...(await table.get(keyOf(call.id))), in_progress_expiration: { N: String(Date.now() - 10_000) } });
+  await table.put({
+    ...(await table.get(keyOf(call.id))),
+    in_progress_expiration: { N: String(Date.now() - 10_000) },
+  });
   const ours = makeIdempotent(
     async (_call: Call) => {
       late.resolve(new Uint8Array([1, 2]));
@@ -218,7 +289,9 @@ test("what Powertools' layer writes over a claim that was taken over from it sta
     },
     { persistenceStore: layers.keelson(), config: config(false) },
   );
-  await expect(ours(call)).rejects.toMatchObject({ cause: { message: expect.stringContaining("was taken over") } });
+  await expect(ours(call)).rejects.toMatchObject({
+    cause: { message: expect.stringContaining("was taken over") },
+  });
   expect(await read("keelson", call, false)).toEqual(new Uint8Array([1, 2]));
   expect(await read("Powertools", call, false)).toEqual(new Uint8Array([1, 2]));
 });

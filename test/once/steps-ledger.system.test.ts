@@ -16,7 +16,9 @@ let accounts = 0;
 let account = "";
 
 beforeAll(async () => {
-  ledger = fork(new URL("ledger.mjs", import.meta.url), { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  ledger = fork(new URL("ledger.mjs", import.meta.url), {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
   const [port] = (await once(ledger, "message")) as [number]; // it sends nothing else
   url = `http://127.0.0.1:${port}`;
 });
@@ -46,13 +48,17 @@ const scenario = {
   arrange: async () => {
     account = `a${++accounts}`;
   },
-  act: async (app: Parameters<NonNullable<Parameters<typeof crashEverywhere>[1]["arrange"]>>[0]) => {
+  act: async (
+    app: Parameters<NonNullable<Parameters<typeof crashEverywhere>[1]["arrange"]>>[0],
+  ) => {
     const as = { id: "ann", tenantId: "acme" };
-    return app.call("shop.order.pay", {}, { as, idempotencyKey: "k1" }).catch((error: { readonly code?: string }) => {
-      // The client asks again, but not for ever: the fifth answer counts.
-      if (error.code === "unknown_outcome") return "unknown";
-      throw error;
-    });
+    return app
+      .call("shop.order.pay", {}, { as, idempotencyKey: "k1" })
+      .catch((error: { readonly code?: string }) => {
+        // The client asks again, but not for ever: the fifth answer counts.
+        if (error.code === "unknown_outcome") return "unknown";
+        throw error;
+      });
   },
 };
 
@@ -77,10 +83,16 @@ test("a ledger without keys charges at most once, and what is unknown is said", 
       const { charges } = await accountOf();
       expect(charges).toBeLessThanOrEqual(1);
       const isUnknown = result === "unknown";
-      expect(app.logs.some(({ msg, level }) => msg === "step.unknown" && level === "error")).toBe(isUnknown);
+      expect(app.logs.some(({ msg, level }) => msg === "step.unknown" && level === "error")).toBe(
+        isUnknown,
+      );
       if (!isUnknown) expect([charges, result]).toEqual([1, { id: `${account}-1` }]);
       seen.add(isUnknown ? `unknown, charged ${charges} times` : "charged");
     },
   });
-  expect([...seen].sort()).toEqual(["charged", "unknown, charged 0 times", "unknown, charged 1 times"]);
+  expect([...seen].sort()).toEqual([
+    "charged",
+    "unknown, charged 0 times",
+    "unknown, charged 1 times",
+  ]);
 }, 120_000);

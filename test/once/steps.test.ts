@@ -28,7 +28,11 @@ const order = z.object({ order: z.string() });
 const shop = defineFeature("shop", (r) => {
   const route = (name: string) => ({ route: `POST /${name}`, access: access.everyone });
   const handler = async (ctx: PipelineContext) => work(ctx);
-  r.write("order.place", { ...route("place"), once: { required: true, keepSeconds: 3_600 }, handler });
+  r.write("order.place", {
+    ...route("place"),
+    once: { required: true, keepSeconds: 3_600 },
+    handler,
+  });
   r.write("order.seal", { ...route("seal"), replay: "encrypted", handler });
   r.write("order.any", { ...route("any"), handler });
   r.query("order.look", { route: "GET /look", access: access.everyone, handler });
@@ -37,7 +41,11 @@ const shop = defineFeature("shop", (r) => {
   r.on("shop-order.placed", "charge", handler);
   r.on("shop-order.placed", "count", async () => undefined);
 });
-const server = buildServer({ features: [shop], keyRing: { parameter: "/shop/key-ring" }, once: { waitMs: 200 } });
+const server = buildServer({
+  features: [shop],
+  keyRing: { parameter: "/shop/key-ring" },
+  once: { waitMs: 200 },
+});
 let app: TestApp;
 let keys = 0;
 const ann: Caller = { id: "ann", tenantId: "acme" };
@@ -56,7 +64,10 @@ function client(path = "/place") {
   return async () => {
     const response = await app.fetch(path, { method: "POST", as: ann, headers });
     const text = await response.text();
-    return { status: response.status, body: text === "" ? undefined : (JSON.parse(text) as Record<string, unknown>) };
+    return {
+      status: response.status,
+      body: text === "" ? undefined : (JSON.parse(text) as Record<string, unknown>),
+    };
   };
 }
 
@@ -76,22 +87,36 @@ const fails = (error: unknown) => () => {
 const lines = (msg: string) => app.logs.filter((line) => line["msg"] === msg);
 const rowOf = async (key: unknown) => {
   const { db } = await app.ctx(ann);
-  return (await db.send(new GetCommand({ TableName: onceTable(), Key: { pk: `step:${key}`, sk: "step" }, ConsistentRead: true })))
-    .Item;
+  return (
+    await db.send(
+      new GetCommand({
+        TableName: onceTable(),
+        Key: { pk: `step:${key}`, sk: "step" },
+        ConsistentRead: true,
+      }),
+    )
+  ).Item;
 };
 
 test("a step that is done gives its result to later runs, without calling", async () => {
   const send = client();
   work = async (ctx) => {
     const charged = await charge()(ctx);
-    if (calls.length === 1 && lines("step.given").length === 0) throw new Error("the process is out of luck");
+    if (calls.length === 1 && lines("step.given").length === 0)
+      throw new Error("the process is out of luck");
     return charged;
   };
   expect((await send()).status).toBe(500);
   expect(await send()).toEqual({ status: 200, body: { id: "ch_1" } });
   expect(calls).toEqual([expect.stringMatching(/^[\da-f]{8}-[\da-f]{4}-8/)]);
   expect(await rowOf(calls[0])).toMatchObject({
-    ...{ status: "DONE", tenantId: "acme", stepName: "charge", handler: "shop.order.place", isSealed: false },
+    ...{
+      status: "DONE",
+      tenantId: "acme",
+      stepName: "charge",
+      handler: "shop.order.place",
+      isSealed: false,
+    },
     requestId: expect.any(String),
     expiration: expect.any(Number),
   });
@@ -126,7 +151,14 @@ test.each([
   expect((await send()).status).toBe(409);
   expect(calls).toHaveLength(1);
   expect(lines("step.unknown").slice(before)).toEqual(
-    [1, 2].map(() => expect.objectContaining({ level: "error", step: "charge", stepKey: calls[0], handler: "shop.order.place" })),
+    [1, 2].map(() =>
+      expect.objectContaining({
+        level: "error",
+        step: "charge",
+        stepKey: calls[0],
+        handler: "shop.order.place",
+      }),
+    ),
   );
 });
 
@@ -161,7 +193,9 @@ test("steps of one run may go on at the same time; each has a key and a result o
   const send = client();
   let fail = true;
   work = async (ctx) => {
-    const results = await Promise.all(names.map((name) => ctx.step(name, {}, (key) => [name, calls.push(key)])));
+    const results = await Promise.all(
+      names.map((name) => ctx.step(name, {}, (key) => [name, calls.push(key)])),
+    );
     if (fail) throw new Error("out of luck");
     return { results };
   };
@@ -172,22 +206,40 @@ test("steps of one run may go on at the same time; each has a key and a result o
 });
 
 test.each([
-  ["a name that the run has had", (ctx: PipelineContext) => charge()(ctx).then(() => charge()(ctx)), "has the step charge twice"],
-  ["a name that is none", (ctx: PipelineContext) => ctx.step("a b", {}, () => 1), 'the name "a b" is not'],
+  [
+    "a name that the run has had",
+    (ctx: PipelineContext) => charge()(ctx).then(() => charge()(ctx)),
+    "has the step charge twice",
+  ],
+  [
+    "a name that is none",
+    (ctx: PipelineContext) => ctx.step("a b", {}, () => 1),
+    'the name "a b" is not',
+  ],
   ["no name", (ctx: PipelineContext) => ctx.step(7 as never, {}, () => 1), "the name 7 is not"],
-  ["another `ifUnknown`", (ctx: PipelineContext) => ctx.step("a", { ifUnknown: "ask" as never }, () => 1), '"ask" is neither'],
+  [
+    "another `ifUnknown`",
+    (ctx: PipelineContext) => ctx.step("a", { ifUnknown: "ask" as never }, () => 1),
+    '"ask" is neither',
+  ],
 ])("%s is an error", async (_what, given, message) => {
   work = given;
   expect(await client()()).toMatchObject({ status: 500 });
-  expect(lines("request.failed").at(-1)).toMatchObject({ message: expect.stringContaining(message) });
+  expect(lines("request.failed").at(-1)).toMatchObject({
+    message: expect.stringContaining(message),
+  });
 });
 
 test("without a claim, and in a query, there are no steps", async () => {
   work = charge();
   expect((await app.fetch("/any", { method: "POST", as: ann })).status).toBe(500);
-  expect(lines("request.failed").at(-1)).toMatchObject({ message: expect.stringContaining("nothing claims this run") });
+  expect(lines("request.failed").at(-1)).toMatchObject({
+    message: expect.stringContaining("nothing claims this run"),
+  });
   expect((await app.fetch("/look", { as: ann })).status).toBe(500);
-  expect(lines("request.failed").at(-1)).toMatchObject({ message: expect.stringContaining("ctx.step: a query reads") });
+  expect(lines("request.failed").at(-1)).toMatchObject({
+    message: expect.stringContaining("ctx.step: a query reads"),
+  });
   await expect(charge()(await app.ctx(ann))).rejects.toThrow("nothing claims this run");
   expect(calls).toEqual([]);
 });
@@ -233,15 +285,20 @@ test("a large result is kept, and given to a later run", async () => {
 test.each([
   ["is too large", () => "x".repeat(1_100_000), "it has 1100002 bytes"],
   ["JSON cannot hold", () => ({ cents: 7n }), "BigInt"],
-])("a step whose result %s is done, says so each time, and is not called again", async (_what, result, message) => {
-  const send = client();
-  work = charge(result);
-  for (let n = 0; n < 2; n++) {
-    expect((await send()).status).toBe(500);
-    expect(lines("request.failed").at(-1)).toMatchObject({ message: expect.stringContaining(message) });
-  }
-  expect(calls).toHaveLength(1);
-});
+])(
+  "a step whose result %s is done, says so each time, and is not called again",
+  async (_what, result, message) => {
+    const send = client();
+    work = charge(result);
+    for (let n = 0; n < 2; n++) {
+      expect((await send()).status).toBe(500);
+      expect(lines("request.failed").at(-1)).toMatchObject({
+        message: expect.stringContaining(message),
+      });
+    }
+    expect(calls).toHaveLength(1);
+  },
+);
 
 test("where the write's answer is sealed, its steps' results are", async () => {
   const send = client("/seal");
@@ -262,7 +319,12 @@ test("where the write's answer is sealed, its steps' results are", async () => {
   fail = true;
   await other();
   const { db } = await app.ctx(ann);
-  await db.send(new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(calls[1])), data: row?.["data"] } }));
+  await db.send(
+    new PutCommand({
+      TableName: onceTable(),
+      Item: { ...(await rowOf(calls[1])), data: row?.["data"] },
+    }),
+  );
   expect((await other()).status).toBe(503);
 });
 
@@ -289,7 +351,10 @@ test("nothing is begun once the caller is gone, nor without the claim", async ()
     // Another run takes over: this one stood still for longer than its lease.
     const held = await rowsOfClaims();
     const { db } = await app.ctx(ann);
-    for (const item of held) await db.send(new PutCommand({ TableName: onceTable(), Item: { ...item, owner: "another" } }));
+    for (const item of held)
+      await db.send(
+        new PutCommand({ TableName: onceTable(), Item: { ...item, owner: "another" } }),
+      );
     return charge()(ctx);
   };
   const answer = await send();
@@ -300,7 +365,9 @@ test("nothing is begun once the caller is gone, nor without the claim", async ()
 async function rowsOfClaims(): Promise<Record<string, unknown>[]> {
   const { db } = await app.ctx(ann);
   const { ScanCommand } = await import("@aws-sdk/lib-dynamodb");
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: onceTable(), ConsistentRead: true }));
+  const { Items = [] } = await db.send(
+    new ScanCommand({ TableName: onceTable(), ConsistentRead: true }),
+  );
   return Items.filter(({ status }) => status === "INPROGRESS");
 }
 
@@ -308,7 +375,9 @@ test("a run that was overtaken while it called does not replace what the other h
   const send = client();
   work = charge(async (key) => {
     const { db } = await app.ctx(ann);
-    await db.send(new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(key)), owner: "another" } }));
+    await db.send(
+      new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(key)), owner: "another" } }),
+    );
     return { id: "late" };
   });
   expect(await send()).toMatchObject({ status: 409, body: { error: "request_in_progress" } });
@@ -316,7 +385,9 @@ test("a run that was overtaken while it called does not replace what the other h
   // The same of one that says that nothing was done: its own error counts.
   work = charge(async (key) => {
     const { db } = await app.ctx(ann);
-    await db.send(new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(key)), owner: "another" } }));
+    await db.send(
+      new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(key)), owner: "another" } }),
+    );
     throw new NotFoundError("card", "1");
   }, "retry");
   expect((await client()()).status).toBe(404);
@@ -324,13 +395,18 @@ test("a run that was overtaken while it called does not replace what the other h
 
 test("a step that cannot be begun is not called; one that cannot be noted is said", async () => {
   work = charge();
-  for (let n = 1; n <= 3; n++) app.faults.before("TransactWriteItems", n).fail("InternalServerError");
+  for (let n = 1; n <= 3; n++)
+    app.faults.before("TransactWriteItems", n).fail("InternalServerError");
   expect((await client()()).status).toBe(500);
   expect(calls).toEqual([]);
 
   for (let n = 1; n <= 3; n++) app.faults.before("UpdateItem", n).fail("InternalServerError");
   expect(await client()()).toEqual({ status: 200, body: { id: "ch_1" } });
-  expect(lines("step.unrecorded").at(-1)).toMatchObject({ level: "error", step: "charge", stepKey: calls[0] });
+  expect(lines("step.unrecorded").at(-1)).toMatchObject({
+    level: "error",
+    step: "charge",
+    stepKey: calls[0],
+  });
 });
 
 test("a lost answer of beginning or of ending a step changes nothing", async () => {
@@ -355,6 +431,11 @@ test("a process that dies while it calls leaves the step unknown; one that dies 
     app.faults[moment](operation, 1).crash();
     await expect(send()).rejects.toThrow(CrashError);
     app.clock.advance(leaseMs);
-    expect([operation, moment, (await send()).status, calls.length]).toEqual([operation, moment, status, times]);
+    expect([operation, moment, (await send()).status, calls.length]).toEqual([
+      operation,
+      moment,
+      status,
+      times,
+    ]);
   }
 });

@@ -1,9 +1,19 @@
 import { type ClaimRecord, judge, keyText, skewMs } from "../../src/once/claim.ts";
-import type { CancellationReason, ClaimStore, TransactionItem } from "../../src/once/claim-store.ts";
+import type {
+  CancellationReason,
+  ClaimStore,
+  TransactionItem,
+} from "../../src/once/claim-store.ts";
 import type { ClaimSchedule } from "../../src/once/claims.ts";
 
 /** What becomes of one call of the store. */
-export type Fate = "fine" | "fails" | "answer lost" | "process dies before" | "process dies after" | "conflict";
+export type Fate =
+  | "fine"
+  | "fails"
+  | "answer lost"
+  | "process dies before"
+  | "process dies after"
+  | "conflict";
 
 /** What the worlds of a run share: the store, its clock, and everything that must never happen. */
 export class World {
@@ -21,7 +31,10 @@ export class World {
   /** Replaces a record, as DynamoDB would after its condition held. */
   set(key: string, next: ClaimRecord | undefined, by: string): void {
     const before = this.records.get(key);
-    const isDone = before !== undefined && before.status === "COMPLETED" && judge(before, "", this.nowMs) === "done";
+    const isDone =
+      before !== undefined &&
+      before.status === "COMPLETED" &&
+      judge(before, "", this.nowMs) === "done";
     if (isDone && next !== before && before.owner !== by)
       this.violations.push(`the stored answer of ${before.owner} was replaced by ${by}`);
     if (next === undefined && before !== undefined && before.owner !== by)
@@ -38,22 +51,32 @@ export interface Process {
 }
 
 /** The store as one process sees it; `turn` decides when a call is carried out, and what becomes of it. */
-export function storeOf(world: World, process: Process, turn: (call: string) => Promise<Fate>): ClaimStore {
+export function storeOf(
+  world: World,
+  process: Process,
+  turn: (call: string) => Promise<Fate>,
+): ClaimStore {
   // Whatever a dead process still does, it does not reach the store.
   const assertAlive = () => {
     if (!process.isAlive) throw new Error(`${process.name} is dead`);
   };
-  const call = async <Result>(name: string, work: () => Result, conflict?: () => Result): Promise<Result> => {
+  const call = async <Result>(
+    name: string,
+    work: () => Result,
+    conflict?: () => Result,
+  ): Promise<Result> => {
     assertAlive();
     const fate = await turn(name);
     world.seen.add(`${name}: ${fate}`);
     if (fate === "process dies before") process.isAlive = false;
     assertAlive();
-    if (fate === "fails") throw Object.assign(new Error("refused"), { name: "InternalServerError" });
+    if (fate === "fails")
+      throw Object.assign(new Error("refused"), { name: "InternalServerError" });
     const result = fate === "conflict" && conflict !== undefined ? conflict() : work();
     if (fate === "process dies after") process.isAlive = false;
     assertAlive();
-    if (fate === "answer lost") throw Object.assign(new Error("socket hang up"), { name: "TimeoutError" });
+    if (fate === "answer lost")
+      throw Object.assign(new Error("socket hang up"), { name: "TimeoutError" });
     return result;
   };
   return {
@@ -89,7 +112,8 @@ export function storeOf(world: World, process: Process, turn: (call: string) => 
     release: (key, owner) =>
       call("release", () => {
         const before = world.records.get(keyText(key));
-        if (before?.status === "INPROGRESS" && before.owner === owner) world.set(keyText(key), undefined, owner);
+        if (before?.status === "INPROGRESS" && before.owner === owner)
+          world.set(keyText(key), undefined, owner);
       }),
     vacate: (key, owner, expiresAt) =>
       call("release", () => {
@@ -100,7 +124,11 @@ export function storeOf(world: World, process: Process, turn: (call: string) => 
     extend: (key, owner, expiresAt) =>
       call("extend", () => {
         const before = world.records.get(keyText(key));
-        if (before?.status === "COMPLETED" && before.owner === owner && before.expiresAt < expiresAt)
+        if (
+          before?.status === "COMPLETED" &&
+          before.owner === owner &&
+          before.expiresAt < expiresAt
+        )
           world.set(keyText(key), { ...before, expiresAt }, owner);
       }),
     commit: ({ items, token, completed, held }) =>
@@ -110,7 +138,10 @@ export function storeOf(world: World, process: Process, turn: (call: string) => 
           if (world.tokens.has(token)) return undefined;
           const none = items.map(() => ({ code: "None", message: "" }));
           if (items.some(neverHolds)) {
-            const reasons = items.map((item) => ({ code: neverHolds(item) ? "ConditionalCheckFailed" : "None", message: "" }));
+            const reasons = items.map((item) => ({
+              code: neverHolds(item) ? "ConditionalCheckFailed" : "None",
+              message: "",
+            }));
             return [...reasons, { code: "None", message: "" }];
           }
           if (completed !== undefined) {
@@ -132,7 +163,11 @@ export function storeOf(world: World, process: Process, turn: (call: string) => 
           world.tokens.add(token);
           return undefined;
         },
-        () => [...items, ...(completed === undefined ? [] : [{}])].map(() => ({ code: "TransactionConflict", message: "" })),
+        () =>
+          [...items, ...(completed === undefined ? [] : [{}])].map(() => ({
+            code: "TransactionConflict",
+            message: "",
+          })),
       ),
     putParts: () => call("putParts", () => undefined),
     readParts: () => call("readParts", () => []),

@@ -24,7 +24,10 @@ const orders = defineFeature("orders", (r) => {
       if (fails) throw new NotFoundError("item", item);
       return ctx.commit(
         [{ Put: { TableName: table.name, Item: { pk: ctx.user.tenantId, sk: `${id}`, item } } }],
-        reply({ id, item }, { status: 201, headers: { location: `/orders/${id}`, "x-made-anew": ctx.requestId } }),
+        reply(
+          { id, item },
+          { status: 201, headers: { location: `/orders/${id}`, "x-made-anew": ctx.requestId } },
+        ),
       );
     },
   });
@@ -51,7 +54,15 @@ const orders = defineFeature("orders", (r) => {
     handler: async (ctx) => {
       const pk = `${++runs}`;
       return ctx.commit(
-        [{ Put: { TableName: table.name, Item: { pk, sk: "1" }, ConditionExpression: "attribute_not_exists(pk)" } }],
+        [
+          {
+            Put: {
+              TableName: table.name,
+              Item: { pk, sk: "1" },
+              ConditionExpression: "attribute_not_exists(pk)",
+            },
+          },
+        ],
         { run: runs },
       );
     },
@@ -60,10 +71,17 @@ const orders = defineFeature("orders", (r) => {
     route: "POST /weights",
     access: access.authenticated,
     handler: async (ctx) => {
-      const committed = ctx.commit([{ Put: { TableName: table.name, Item: { pk: ctx.user.tenantId, sk: "weight" } } }], 7n);
+      const committed = ctx.commit(
+        [{ Put: { TableName: table.name, Item: { pk: ctx.user.tenantId, sk: "weight" } } }],
+        7n,
+      );
       return committed.catch(async (error: Error) => {
         const { Item } = await ctx.db.send(
-          new GetCommand({ TableName: table.name, Key: { pk: ctx.user.tenantId, sk: "weight" }, ConsistentRead: true }),
+          new GetCommand({
+            TableName: table.name,
+            Key: { pk: ctx.user.tenantId, sk: "weight" },
+            ConsistentRead: true,
+          }),
         );
         return { problem: error.message, isWritten: Item !== undefined };
       });
@@ -107,9 +125,23 @@ beforeEach(() => {
 
 let tenants = 0;
 const newCaller = (): Caller => ({ id: "ann", tenantId: `tenant-${++tenants}`, roles: [] });
-const send = async (as: Caller | undefined, path: string, body: object, headers: Record<string, string> = {}) => {
-  const response = await app.fetch(path, { method: "POST", body, headers, ...(as === undefined ? {} : { as }) });
-  return { status: response.status, headers: response.headers, body: (await response.json()) as Record<string, unknown> };
+const send = async (
+  as: Caller | undefined,
+  path: string,
+  body: object,
+  headers: Record<string, string> = {},
+) => {
+  const response = await app.fetch(path, {
+    method: "POST",
+    body,
+    headers,
+    ...(as === undefined ? {} : { as }),
+  });
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as Record<string, unknown>,
+  };
 };
 
 test("a write that is sent again gets its first answer, and is not done again", async () => {
@@ -119,7 +151,10 @@ test("a write that is sent again gets its first answer, and is not done again", 
   expect(first.status).toBe(201);
   expect(again).toMatchObject({ status: 201, body: first.body });
   expect(again.headers.get("location")).toBe("/orders/1");
-  expect([first.headers.get("idempotent-replayed"), again.headers.get("idempotent-replayed")]).toEqual([null, "true"]);
+  expect([
+    first.headers.get("idempotent-replayed"),
+    again.headers.get("idempotent-replayed"),
+  ]).toEqual([null, "true"]);
   expect(again.headers.get("x-made-anew")).toBeNull();
   expect(runs).toBe(1);
 });
@@ -131,7 +166,10 @@ test("another process has the same answer, and it ends after 300 seconds", async
   const replay = await send(ann, "/notes", { text: "a" }, { "idempotency-key": '"k 1"' });
   expect(replay.headers.get("idempotent-replayed")).toBe("true");
   app.clock.advance(2_000);
-  expect((await send(ann, "/notes", { text: "a" }, { "idempotency-key": '"k 1"' })).body).toEqual({ text: "a", run: 2 });
+  expect((await send(ann, "/notes", { text: "a" }, { "idempotency-key": '"k 1"' })).body).toEqual({
+    text: "a",
+    run: 2,
+  });
 });
 
 test("what failed is done again", async () => {
@@ -139,7 +177,9 @@ test("what failed is done again", async () => {
   fails = true;
   expect((await send(ann, "/orders", { item: "pen" }, { "x-request-id": "r1" })).status).toBe(404);
   fails = false;
-  expect((await send(ann, "/orders", { item: "pen" }, { "x-request-id": "r1" })).body["id"]).toBe(2);
+  expect((await send(ann, "/orders", { item: "pen" }, { "x-request-id": "r1" })).body["id"]).toBe(
+    2,
+  );
 });
 
 test("fifty concurrent duplicates share a run and two calls", async () => {
@@ -149,7 +189,9 @@ test("fifty concurrent duplicates share a run and two calls", async () => {
   held = new Promise((resolve) => {
     release = resolve;
   });
-  const duplicates = Array.from({ length: 50 }, () => send(ann, "/notes", { text: "a" }, { "x-request-id": "r2" }));
+  const duplicates = Array.from({ length: 50 }, () =>
+    send(ann, "/notes", { text: "a" }, { "x-request-id": "r2" }),
+  );
   await expect.poll(() => runs).toBe(1);
   release();
   const answers = await Promise.all(duplicates);
@@ -163,7 +205,10 @@ test("an encrypted replay is sealed where it is stored, and given as it was", as
   const first = await send(ann, "/secrets", {}, { "idempotency-key": "s1" });
   const { db } = await app.ctx(ann);
   const { Items = [] } = await db.send(
-    new ScanCommand({ TableName: app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once", ConsistentRead: true }),
+    new ScanCommand({
+      TableName: app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once",
+      ConsistentRead: true,
+    }),
   );
   const stored = JSON.stringify(Items, (_name, value) =>
     value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : value,
@@ -180,7 +225,10 @@ test("a write that nothing claims commits its items alone, and runs each time", 
   expect((await send(ann, "/twice", {}, headers)).body).toEqual({ run: 1 });
   expect((await send(ann, "/twice", {}, headers)).body).toEqual({ run: 2 });
   runs = 0;
-  expect(await send(ann, "/twice", {}, headers)).toMatchObject({ status: 409, body: { error: "condition_failed" } });
+  expect(await send(ann, "/twice", {}, headers)).toMatchObject({
+    status: 409,
+    body: { error: "condition_failed" },
+  });
 });
 
 test("a result that JSON refuses fails the commit before anything is sent", async () => {
@@ -193,25 +241,39 @@ test("a write that has done its work and has no answer is not done again: its re
   const answers = [];
   for (let n = 0; n < 3; n += 1) {
     const response = await app.fetch("/counts", { method: "POST", body: {}, as, headers: id });
-    answers.push([response.status, response.headers.get("idempotent-replayed"), await response.json()]);
+    answers.push([
+      response.status,
+      response.headers.get("idempotent-replayed"),
+      await response.json(),
+    ]);
   }
 
-  const body = expect.objectContaining({ error: "internal_error", message: "Internal server error", requestId: "r1" });
+  const body = expect.objectContaining({
+    error: "internal_error",
+    message: "Internal server error",
+    requestId: "r1",
+  });
   expect(answers).toEqual([
     [500, null, body],
     [500, "true", body],
     [500, "true", body],
   ]);
   expect(counted).toBe(1);
-  const lines = app.logs.filter(({ msg, handler }) => msg === "request.failed" && handler === "orders.order.count");
-  expect(lines).toEqual([expect.objectContaining({ level: "error", message: expect.stringContaining("BigInt") })]);
+  const lines = app.logs.filter(
+    ({ msg, handler }) => msg === "request.failed" && handler === "orders.order.count",
+  );
+  expect(lines).toEqual([
+    expect.objectContaining({ level: "error", message: expect.stringContaining("BigInt") }),
+  ]);
 });
 
 test("a query commits nothing", async () => {
   const response = await app.fetch("/commit", { as: newCaller() });
   expect(response.status).toBe(500);
   const failures = app.logs.filter(({ msg }) => msg === "request.failed");
-  expect(failures.at(-1)).toMatchObject({ message: "ctx.commit: a query reads; commit in a write" });
+  expect(failures.at(-1)).toMatchObject({
+    message: "ctx.commit: a query reads; commit in a write",
+  });
 });
 
 test("a caller who is not signed in has repeats by Idempotency-Key, for the same input only", async () => {
@@ -254,11 +316,19 @@ test("an Idempotency-Key that is none is 400, and another input under one that w
 test("an answer without a body is repeated without one, and app.call gets what fetch got", async () => {
   const ann = newCaller();
   for (let n = 0; n < 2; n++) {
-    const response = await app.fetch("/orders/1", { method: "DELETE", as: ann, headers: { "idempotency-key": "d" } });
+    const response = await app.fetch("/orders/1", {
+      method: "DELETE",
+      as: ann,
+      headers: { "idempotency-key": "d" },
+    });
     expect([response.status, await response.text()]).toEqual([204, ""]);
   }
   expect(runs).toBe(1);
-  expect(await app.call("orders.order.forget", { id: "2" }, { as: ann, requestId: "r9" })).toBeUndefined();
+  expect(
+    await app.call("orders.order.forget", { id: "2" }, { as: ann, requestId: "r9" }),
+  ).toBeUndefined();
   const sent = await send(ann, "/notes", { text: "a" }, { "x-request-id": "r8" });
-  expect(await app.call("orders.order.note", { text: "a" }, { as: ann, requestId: "r8" })).toEqual(sent.body);
+  expect(await app.call("orders.order.note", { text: "a" }, { as: ann, requestId: "r8" })).toEqual(
+    sent.body,
+  );
 });

@@ -42,7 +42,11 @@ export async function startDnsServer(
 ): Promise<DnsServer> {
   const asked: DnsQuestion[] = [];
   const pending = new Map<string, number>();
-  const reply = async (message: Buffer, transport: DnsQuestion["transport"], send: (reply: Buffer) => void) => {
+  const reply = async (
+    message: Buffer,
+    transport: DnsQuestion["transport"],
+    send: (reply: Buffer) => void,
+  ) => {
     const { name, type, end } = questionIn(message);
     const question = { type, name, transport };
     asked.push(question);
@@ -111,7 +115,11 @@ function questionIn(message: Buffer) {
   return { name: labels.join("."), type, end: at + 5 };
 }
 
-function answerTo(question: Buffer, type: DnsQuestion["type"], { code = "noError", addresses = [], alias }: DnsAnswer): Buffer {
+function answerTo(
+  question: Buffer,
+  type: DnsQuestion["type"],
+  { code = "noError", addresses = [], alias }: DnsAnswer,
+): Buffer {
   const fitting = addresses.filter((address) => isIPv6(address) === (type === "AAAA"));
   const header = Buffer.from(question.subarray(0, 12));
   header.writeUInt16BE(0x8180 | codes[code], 2);
@@ -134,7 +142,9 @@ function record(owner: Buffer, type: number, data: Buffer): Buffer {
 }
 
 function encodedName(name: string): Buffer {
-  const labels = name.split(".").map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label, "latin1")]));
+  const labels = name
+    .split(".")
+    .map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label, "latin1")]));
   return Buffer.concat([...labels, Buffer.from([0])]);
 }
 
@@ -142,7 +152,8 @@ function bytesOf(address: string): Buffer {
   if (!isIPv6(address)) return Buffer.from(address.split(".").map(Number));
   // Only what tests need: one gap, no IPv4 in it.
   const [head = "", tail = ""] = address.split("::");
-  const groups = (text: string) => (text === "" ? [] : text.split(":").map((group) => Number.parseInt(group, 16)));
+  const groups = (text: string) =>
+    text === "" ? [] : text.split(":").map((group) => Number.parseInt(group, 16));
   const [before, after] = [groups(head), groups(tail)];
   const all = [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after];
   return Buffer.from(all.flatMap((group) => [group >> 8, group & 255]));

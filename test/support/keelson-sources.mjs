@@ -8,7 +8,9 @@ const { exports } = JSON.parse(readFileSync(new URL("package.json", root), "utf8
 
 registerHooks({
   resolve(specifier, context, nextResolve) {
-    const target = /^keelson(\/|$)/.test(specifier) ? exports[specifier.replace("keelson", ".")]?.default : undefined;
+    const target = /^keelson(\/|$)/.test(specifier)
+      ? exports[specifier.replace("keelson", ".")]?.default
+      : undefined;
     if (target === undefined) return nextResolve(specifier, context);
     const source = target.replace("./dist/", "./src/").replace(/\.js$/, ".ts");
     return { url: new URL(source, root).href, shortCircuit: true };

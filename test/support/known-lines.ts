@@ -18,7 +18,8 @@ const { wrong } = follow(globalThis as { [state]?: State });
 
 afterEach(() => {
   const found = wrong.splice(0);
-  if (found.length > 0) throw new Error(`lines that are not as docs/messages.md has them:\n${found.join("\n")}`);
+  if (found.length > 0)
+    throw new Error(`lines that are not as docs/messages.md has them:\n${found.join("\n")}`);
 });
 
 function follow(shared: { [state]?: State }): State {
@@ -42,7 +43,11 @@ function follow(shared: { [state]?: State }): State {
   };
   // Their importers read them anew at each call.
   for (const [name, value] of Object.entries(replaced)) {
-    Object.defineProperty(records, name, { configurable: true, enumerable: true, get: () => value });
+    Object.defineProperty(records, name, {
+      configurable: true,
+      enumerable: true,
+      get: () => value,
+    });
   }
   return made;
 }
@@ -63,10 +68,12 @@ function check({ known, usual, seen, wrong }: State, { level, context, msg, data
   const kind = `${level} ${msg} ${names.join()}`;
   if (seen.has(kind)) return;
   seen.add(kind);
-  if (level !== undefined && !message.levels.includes(level)) wrong.push(`${msg}: the level is ${level}`);
+  if (level !== undefined && !message.levels.includes(level))
+    wrong.push(`${msg}: the level is ${level}`);
   for (const name of names) if (!message.fields.has(name)) wrong.push(`${msg}: the field ${name}`);
   const around = Object.keys(JSON.parse(`{${context.text.slice(0, -1)}}`) as object);
-  for (const name of around) if (!usual.has(name)) wrong.push(`${msg}: the field ${name} of its context`);
+  for (const name of around)
+    if (!usual.has(name)) wrong.push(`${msg}: the field ${name} of its context`);
 }
 
 /** The fields that have a value; hostile data of a test is the logger's own concern. */

@@ -12,5 +12,6 @@ afterAll(() => {
   vi.unstubAllEnvs();
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
   Object.assign(process.env, env);
-  if (process.cwd() !== directory) throw new Error(`the tests of this file left the process in ${process.cwd()}`);
+  if (process.cwd() !== directory)
+    throw new Error(`the tests of this file left the process in ${process.cwd()}`);
 });

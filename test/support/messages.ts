@@ -14,8 +14,11 @@ const page = join(import.meta.dirname, "../../docs/messages.md");
 
 /** The fields that lines have by the request or message that they are of, by docs/messages.md. */
 export function usualFields(): ReadonlySet<string> {
-  const [, section = ""] = /\n## Usual fields\n([\s\S]*?)\n## /.exec(readFileSync(page, "utf8")) ?? [];
-  return new Set([...section.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, names = ""]) => namesIn(names)));
+  const [, section = ""] =
+    /\n## Usual fields\n([\s\S]*?)\n## /.exec(readFileSync(page, "utf8")) ?? [];
+  return new Set(
+    [...section.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, names = ""]) => namesIn(names)),
+  );
 }
 
 /** The messages of docs/messages.md. */

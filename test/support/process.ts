@@ -46,7 +46,9 @@ export async function startProcess(
       text += chunk.toString();
     });
     void exited.then(({ code }) =>
-      reject(new Error(`it exited with ${code} before it started: ${text} ${JSON.stringify(logs)}`)),
+      reject(
+        new Error(`it exited with ${code} before it started: ${text} ${JSON.stringify(logs)}`),
+      ),
     );
   });
   return { child, port, logs, text: () => text, exited };

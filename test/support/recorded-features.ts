@@ -4,7 +4,9 @@ import { defineFeature, type Feature } from "keelson";
 const recorded: Feature[] = [];
 
 /** As `defineFeature`, for modules that keep their features to themselves. */
-export const recordFeature: typeof defineFeature = (...parameters: Parameters<typeof defineFeature>) => {
+export const recordFeature: typeof defineFeature = (
+  ...parameters: Parameters<typeof defineFeature>
+) => {
   const feature = defineFeature(...parameters);
   recorded.push(feature);
   return feature as never; // safe: what it gave

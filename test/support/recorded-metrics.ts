@@ -4,7 +4,10 @@ import type { MetricLabels, Metrics } from "../../src/metrics/metrics.ts";
 export function recordedMetrics() {
   const values: [series: string, value: number][] = [];
   const record: Metrics["record"] = (name, value, ...[labels = {}]: readonly MetricLabels[]) => {
-    values.push([[name, ...Object.values(labels).filter((text) => text !== undefined)].join(" "), value]);
+    values.push([
+      [name, ...Object.values(labels).filter((text) => text !== undefined)].join(" "),
+      value,
+    ]);
   };
   /** What each series has added up to. */
   const sums = () => {

@@ -20,7 +20,10 @@ export const spades = defineFeature(
     r.config({ keys: { most: createTenantConfig("number", {}) } });
     r.table("spades", {
       partitionKey: "pk",
-      indexes: { byOwner: { partitionKey: "owner" }, byAge: { partitionKey: "age", sortKey: "pk" } },
+      indexes: {
+        byOwner: { partitionKey: "owner" },
+        byAge: { partitionKey: "age", sortKey: "pk" },
+      },
     });
     r.event("spade.dug", z.object({}));
     r.on("spade.dug", "rest", async () => undefined);
@@ -31,14 +34,28 @@ export const spades = defineFeature(
   { uses: { sheds: "read" } },
 );
 export const sheds = defineFeature("sheds", (r) => void r.table("sheds", { partitionKey: "pk" }));
-export const quiet = defineFeature("quiet", (r) => void r.query("quiet.ask", { route: "GET /quiet", ...everyone }));
-export const parameters = { ssm: { path: "/garden/config" }, keyRing: { parameter: "garden-ring" } };
+export const quiet = defineFeature(
+  "quiet",
+  (r) => void r.query("quiet.ask", { route: "GET /quiet", ...everyone }),
+);
+export const parameters = {
+  ssm: { path: "/garden/config" },
+  keyRing: { parameter: "garden-ring" },
+};
 
 export type Options = Partial<Parameters<typeof serverTemplate>[1]>;
-export function templateOf(features: readonly Feature[], options: Options = {}, server: object = parameters): Template {
-  return serverTemplate(serverInternals(buildServer({ features, ...server })), { stage: "dev", ...options });
+export function templateOf(
+  features: readonly Feature[],
+  options: Options = {},
+  server: object = parameters,
+): Template {
+  return serverTemplate(serverInternals(buildServer({ features, ...server })), {
+    stage: "dev",
+    ...options,
+  });
 }
-export const properties = (template: Template, id: string) => template.Resources[id]?.Properties ?? {};
+export const properties = (template: Template, id: string) =>
+  template.Resources[id]?.Properties ?? {};
 export const idsOf = (template: Template, type: string) =>
   Object.entries(template.Resources).flatMap(([id, { Type }]) => (Type === type ? [id] : []));
 
@@ -54,11 +71,16 @@ export interface Statement {
 export function statementsOf(template: Template, role: string): Statement[] {
   // Safe: every role is written by `functionPart`.
   const [{ PolicyDocument }] = properties(template, role)["Policies"] as [
-    { readonly PolicyDocument: { readonly Statement: (Statement | { readonly "Fn::If": [string, Statement, object] })[] } },
+    {
+      readonly PolicyDocument: {
+        readonly Statement: (Statement | { readonly "Fn::If": [string, Statement, object] })[];
+      };
+    },
   ];
   return PolicyDocument.Statement.map((one) => ("Fn::If" in one ? one["Fn::If"][1] : one));
 }
-export const sids = (template: Template, role: string) => statementsOf(template, role).map(({ Sid }) => Sid);
+export const sids = (template: Template, role: string) =>
+  statementsOf(template, role).map(({ Sid }) => Sid);
 export const statement = (template: Template, role: string, sid: string) =>
   statementsOf(template, role).find(({ Sid }) => Sid === sid);
 export const arn = (id: string) => ({ "Fn::GetAtt": [id, "Arn"] });

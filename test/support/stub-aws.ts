@@ -2,7 +2,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** What an operation is answered with: a body, an error by its name, or what another endpoint says. */
-export type StubAnswer = Readonly<Record<string, unknown>> | { readonly error: string; readonly message?: string } | "forward";
+export type StubAnswer =
+  | Readonly<Record<string, unknown>>
+  | { readonly error: string; readonly message?: string }
+  | "forward";
 
 /** An endpoint of AWS that answers what it is told to. */
 export interface StubAws {
@@ -22,7 +25,12 @@ export interface StubOptions {
 
 /** Starts a {@link StubAws} on a free port. `"*"` stands for every operation; a function sees the input. */
 export async function stubAws(
-  answers: Readonly<Record<string, StubAnswer | ((input: Readonly<Record<string, unknown>>) => StubAnswer | undefined)>>,
+  answers: Readonly<
+    Record<
+      string,
+      StubAnswer | ((input: Readonly<Record<string, unknown>>) => StubAnswer | undefined)
+    >
+  >,
   { target, date }: StubOptions = {},
 ): Promise<StubAws> {
   const asked: string[] = [];
@@ -35,17 +43,29 @@ export async function stubAws(
     if (date === "") response.sendDate = false;
     else if (date !== undefined) response.setHeader("date", date);
     const given = answers[operation] ?? answers["*"];
-    const answer = (typeof given === "function" ? given(JSON.parse(body.toString())) : given) ?? "forward";
+    const answer =
+      (typeof given === "function" ? given(JSON.parse(body.toString())) : given) ?? "forward";
     const end = (status: number, text: string) =>
       response.writeHead(status, { "content-type": "application/x-amz-json-1.0" }).end(text);
     if (answer === "forward") {
-      if (target === undefined) return end(400, JSON.stringify({ __type: "UnknownOperationException" }));
-      const { host: _host, "content-length": _length, connection: _connection, ...headers } = request.headers;
+      if (target === undefined)
+        return end(400, JSON.stringify({ __type: "UnknownOperationException" }));
+      const {
+        host: _host,
+        "content-length": _length,
+        connection: _connection,
+        ...headers
+      } = request.headers;
       // Safe: what came as one request goes on as one.
-      const forwarded = await fetch(target, { method: "POST", headers: headers as Record<string, string>, body });
+      const forwarded = await fetch(target, {
+        method: "POST",
+        headers: headers as Record<string, string>,
+        body,
+      });
       return end(forwarded.status, await forwarded.text());
     }
-    if ("error" in answer) return end(400, JSON.stringify({ __type: answer.error, message: answer["message"] ?? "" }));
+    if ("error" in answer)
+      return end(400, JSON.stringify({ __type: answer.error, message: answer["message"] ?? "" }));
     return end(200, JSON.stringify(answer));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -42,7 +42,10 @@ export async function stubSts(): Promise<StubSts> {
 }
 
 function credentials(input: Readonly<Record<string, string>>): string {
-  const accessKey = accessKeyOf(input["Tags.member.1.Key"] ?? "", input["Tags.member.1.Value"] ?? "");
+  const accessKey = accessKeyOf(
+    input["Tags.member.1.Key"] ?? "",
+    input["Tags.member.1.Value"] ?? "",
+  );
   const expiration = new Date(Date.now() + 3_600_000).toISOString();
   return `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
 <AccessKeyId>${accessKey}</AccessKeyId><SecretAccessKey>a secret of the session</SecretAccessKey>

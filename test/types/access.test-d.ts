@@ -26,18 +26,26 @@ describe("a rule", () => {
   test("of any of several lets nobody through who is not signed in if all of them ask for it", () => {
     expectTypeOf(anyOf(admin, roles("editor"))).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(anyOf(admin, everyone)).toEqualTypeOf<Rule<User>>();
-    expectTypeOf(anyOf(...([admin] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<Rule<AuthenticatedUser>>();
+    expectTypeOf(anyOf(...([admin] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<
+      Rule<AuthenticatedUser>
+    >();
     expectTypeOf(anyOf(...([admin] as AccessRule[]))).toEqualTypeOf<Rule<User>>();
   });
 
   test("of all of several lets nobody through who is not signed in if one of them asks for it", () => {
     expectTypeOf(allOf(everyone, admin)).toEqualTypeOf<Rule<AuthenticatedUser>>();
-    expectTypeOf(allOf(everyone, anyOf(everyone, admin), authenticated)).toEqualTypeOf<Rule<AuthenticatedUser>>();
+    expectTypeOf(allOf(everyone, anyOf(everyone, admin), authenticated)).toEqualTypeOf<
+      Rule<AuthenticatedUser>
+    >();
     expectTypeOf(allOf(tenant, admin)).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(allOf(everyone)).toEqualTypeOf<Rule<User>>();
     expectTypeOf(allOf(everyone, anyOf(everyone, admin))).toEqualTypeOf<Rule<User>>();
-    expectTypeOf(allOf(everyone, ...([] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<Rule<User>>();
-    expectTypeOf(allOf({} as AccessRule | AccessRule<AuthenticatedUser>)).toEqualTypeOf<Rule<User>>();
+    expectTypeOf(allOf(everyone, ...([] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<
+      Rule<User>
+    >();
+    expectTypeOf(allOf({} as AccessRule | AccessRule<AuthenticatedUser>)).toEqualTypeOf<
+      Rule<User>
+    >();
   });
 });
 
@@ -47,7 +55,9 @@ describe("a rule that asks for a tenant alone", () => {
     expectTypeOf(anyOf(tenant, everyone)).toEqualTypeOf<Rule<User>>();
     expectTypeOf(allOf(everyone, tenant)).toEqualTypeOf<Rule<TenantUser>>();
     expectTypeOf(allOf(tenant, everyone)).toEqualTypeOf<Rule<TenantUser>>();
-    expectTypeOf(allOf(tenant, ...([] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<Rule<TenantUser>>();
+    expectTypeOf(allOf(tenant, ...([] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<
+      Rule<TenantUser>
+    >();
   });
 });
 
@@ -56,13 +66,42 @@ describe("ctx.user", () => {
   const of = <Caller extends User>(caller: Caller) => ({ caller });
 
   test("has an ID and a tenant behind every rule that asks for them", () => {
-    r.query("a.a", { route: "GET /a", access: authenticated, handler: ({ user }) => of<AuthenticatedUser>(user) });
-    r.query("a.b", { route: "GET /b", access: tenant, handler: ({ user }) => [user.id?.length, user.tenantId.length] });
-    r.query("a.c", { route: "GET /c", access: roles("editor"), handler: ({ user }) => user.id.length });
-    r.query("a.d", { route: "GET /d", access: anyOf(admin, roles("a")), handler: (ctx) => ctx.user.tenantId.length });
-    r.query("a.e", { route: "GET /e", access: allOf(everyone, admin), handler: (ctx) => ctx.user.tenantId.length });
-    r.write("a.f", { route: "POST /f", access: systemAdmin, handler: (ctx) => ctx.user.tenantId.length });
-    r.write("a.g", { route: "POST /g", access: admin, body: "text", handler: (ctx) => ctx.user.tenantId.length });
+    r.query("a.a", {
+      route: "GET /a",
+      access: authenticated,
+      handler: ({ user }) => of<AuthenticatedUser>(user),
+    });
+    r.query("a.b", {
+      route: "GET /b",
+      access: tenant,
+      handler: ({ user }) => [user.id?.length, user.tenantId.length],
+    });
+    r.query("a.c", {
+      route: "GET /c",
+      access: roles("editor"),
+      handler: ({ user }) => user.id.length,
+    });
+    r.query("a.d", {
+      route: "GET /d",
+      access: anyOf(admin, roles("a")),
+      handler: (ctx) => ctx.user.tenantId.length,
+    });
+    r.query("a.e", {
+      route: "GET /e",
+      access: allOf(everyone, admin),
+      handler: (ctx) => ctx.user.tenantId.length,
+    });
+    r.write("a.f", {
+      route: "POST /f",
+      access: systemAdmin,
+      handler: (ctx) => ctx.user.tenantId.length,
+    });
+    r.write("a.g", {
+      route: "POST /g",
+      access: admin,
+      body: "text",
+      handler: (ctx) => ctx.user.tenantId.length,
+    });
     r.query("a.h", {
       route: "GET /h",
       access: authenticated,
@@ -74,20 +113,33 @@ describe("ctx.user", () => {
   });
 
   test("may have neither for everyone, without a route, and where the rule is not known", () => {
-    const nobody = async (ctx: PipelineContext) => void expectTypeOf(ctx.user.id).toEqualTypeOf<string | undefined>();
+    const nobody = async (ctx: PipelineContext) =>
+      void expectTypeOf(ctx.user.id).toEqualTypeOf<string | undefined>();
     r.query("b.a", { route: "GET /a", access: authenticated, handler: nobody });
     // @ts-expect-error anonymous callers
     r.query("b.b", { route: "GET /b", access: everyone, handler: (ctx) => ctx.user.id.length });
     // @ts-expect-error anonymous callers
-    r.write("b.c", { route: "POST /c", access: anyOf(everyone, admin), handler: (ctx) => ctx.user.tenantId.length });
+    r.write("b.c", {
+      route: "POST /c",
+      access: anyOf(everyone, admin),
+      handler: (ctx) => ctx.user.tenantId.length,
+    });
     // @ts-expect-error a run of the system for a tenant has no user
     r.query("b.h", { route: "GET /h", access: tenant, handler: (ctx) => ctx.user.id.length });
     // @ts-expect-error anybody may query it
     r.query("b.d", { handler: (ctx) => ctx.user.tenantId.length });
     // @ts-expect-error any rule
-    r.query("b.e", { route: "GET /e", access: admin as AccessRule, handler: (ctx) => ctx.user.id.length });
+    r.query("b.e", {
+      route: "GET /e",
+      access: admin as AccessRule,
+      handler: (ctx) => ctx.user.id.length,
+    });
     // @ts-expect-error a helper that needs more than the rule gives
-    r.query("b.f", { route: "GET /f", access: everyone, handler: async (_: PipelineContext<AuthenticatedUser>) => 1 });
+    r.query("b.f", {
+      route: "GET /f",
+      access: everyone,
+      handler: async (_: PipelineContext<AuthenticatedUser>) => 1,
+    });
     // @ts-expect-error the same without a route
     r.query("b.g", { handler: async (_: PipelineContext<AuthenticatedUser>) => 1 });
   });

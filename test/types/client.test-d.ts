@@ -27,13 +27,17 @@ test("what the operation does not take is refused", () => {
 });
 
 test("an error's code is one that the operation can give", async () => {
-  const { data, error, response } = await client.GET("/files/{id}", { params: { path: { id: "7" } } });
+  const { data, error, response } = await client.GET("/files/{id}", {
+    params: { path: { id: "7" } },
+  });
 
   if (error?.error === "not_found") expectTypeOf(error.requestId).toEqualTypeOf<string>();
-  if (error?.error === "validation_error") expectTypeOf(error.fields?.[0]?.field).toEqualTypeOf<string | undefined>();
+  if (error?.error === "validation_error")
+    expectTypeOf(error.fields?.[0]?.field).toEqualTypeOf<string | undefined>();
   // @ts-expect-error a read is never in progress
   if (error?.error === "request_in_progress") expectTypeOf(response.status).toEqualTypeOf<number>();
-  if (error === undefined) expectTypeOf(data).toEqualTypeOf<{ id: string; name: string; sizeMb: number }>();
+  if (error === undefined)
+    expectTypeOf(data).toEqualTypeOf<{ id: string; name: string; sizeMb: number }>();
   else expectTypeOf(data).toEqualTypeOf<undefined>();
 });
 
@@ -69,5 +73,11 @@ test("all codes of an operation can be told apart", async () => {
 
 test("a retrying fetch is a fetch", () => {
   expectTypeOf(retryingFetch()).toEqualTypeOf<typeof fetch>();
-  expectTypeOf(retryingFetch).toBeCallableWith({ fetch, attempts: 3, attemptMs: 1_000, totalMs: 10_000, onRetry: () => {} });
+  expectTypeOf(retryingFetch).toBeCallableWith({
+    fetch,
+    attempts: 3,
+    attemptMs: 1_000,
+    totalMs: 10_000,
+    onRetry: () => {},
+  });
 });

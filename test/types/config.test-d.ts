@@ -1,6 +1,14 @@
 import { describe, expectTypeOf, test } from "vitest";
-import { createSystemConfig, createTenantConfig, createUserConfig } from "../../src/config/declare/declaration.ts";
-import type { ComputedContext, ConfigKeyHandle, KeyDeclaration } from "../../src/config/declare/key.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../../src/config/declare/declaration.ts";
+import type {
+  ComputedContext,
+  ConfigKeyHandle,
+  KeyDeclaration,
+} from "../../src/config/declare/key.ts";
 import type { ConfigWriteResult } from "../../src/config/operate/change.ts";
 import { setConfig } from "../../src/config/operate/set-config.ts";
 import { type ClampData, resolveConfigOrParam } from "../../src/config/read/request-parameter.ts";
@@ -9,22 +17,39 @@ import { access } from "../../src/identity/access.ts";
 
 describe("the type of a declared value", () => {
   test("a key with a default has the type of its values", () => {
-    expectTypeOf(createTenantConfig("number", { default: 10 })).toEqualTypeOf<KeyDeclaration<number>>();
-    expectTypeOf(createSystemConfig("boolean", { default: false })).toEqualTypeOf<KeyDeclaration<boolean>>();
+    expectTypeOf(createTenantConfig("number", { default: 10 })).toEqualTypeOf<
+      KeyDeclaration<number>
+    >();
+    expectTypeOf(createSystemConfig("boolean", { default: false })).toEqualTypeOf<
+      KeyDeclaration<boolean>
+    >();
     expectTypeOf(createUserConfig("text", { default: "" })).toEqualTypeOf<KeyDeclaration<string>>();
   });
 
   test("a select key has the union of its options", () => {
-    const order = createUserConfig("select", { options: ["newest", "name"], default: "newest", allowPerRequest: true });
+    const order = createUserConfig("select", {
+      options: ["newest", "name"],
+      default: "newest",
+      allowPerRequest: true,
+    });
     expectTypeOf(order).toEqualTypeOf<KeyDeclaration<"newest" | "name">>();
     const options = ["a", "b"] as const;
-    expectTypeOf(createTenantConfig("select", { options, default: "a" })).toEqualTypeOf<KeyDeclaration<"a" | "b">>();
+    expectTypeOf(createTenantConfig("select", { options, default: "a" })).toEqualTypeOf<
+      KeyDeclaration<"a" | "b">
+    >();
   });
 
   test("a computed key has the type of its values", () => {
-    expectTypeOf(createTenantConfig("number", { computed: async () => 5000 })).toEqualTypeOf<KeyDeclaration<number>>();
-    expectTypeOf(createTenantConfig("number", { computed: () => 5000, default: 1 })).toEqualTypeOf<KeyDeclaration<number>>();
-    const level = createTenantConfig("select", { options: ["low", "high"], computed: async () => "high" });
+    expectTypeOf(createTenantConfig("number", { computed: async () => 5000 })).toEqualTypeOf<
+      KeyDeclaration<number>
+    >();
+    expectTypeOf(createTenantConfig("number", { computed: () => 5000, default: 1 })).toEqualTypeOf<
+      KeyDeclaration<number>
+    >();
+    const level = createTenantConfig("select", {
+      options: ["low", "high"],
+      computed: async () => "high",
+    });
     expectTypeOf(level).toEqualTypeOf<KeyDeclaration<"low" | "high">>();
   });
 
@@ -42,22 +67,37 @@ describe("the type of a declared value", () => {
   });
 
   test("a key without default and computed may be undefined", () => {
-    expectTypeOf(createTenantConfig("number", {})).toEqualTypeOf<KeyDeclaration<number | undefined>>();
-    expectTypeOf(createSystemConfig("boolean", {})).toEqualTypeOf<KeyDeclaration<boolean | undefined>>();
-    expectTypeOf(createUserConfig("select", { options: ["a", "b"] })).toEqualTypeOf<KeyDeclaration<"a" | "b" | undefined>>();
-    expectTypeOf(createTenantConfig("text", { encrypted: true })).toEqualTypeOf<KeyDeclaration<string | undefined>>();
+    expectTypeOf(createTenantConfig("number", {})).toEqualTypeOf<
+      KeyDeclaration<number | undefined>
+    >();
+    expectTypeOf(createSystemConfig("boolean", {})).toEqualTypeOf<
+      KeyDeclaration<boolean | undefined>
+    >();
+    expectTypeOf(createUserConfig("select", { options: ["a", "b"] })).toEqualTypeOf<
+      KeyDeclaration<"a" | "b" | undefined>
+    >();
+    expectTypeOf(createTenantConfig("text", { encrypted: true })).toEqualTypeOf<
+      KeyDeclaration<string | undefined>
+    >();
   });
 });
 
 describe("correct declarations", () => {
   test("every option that goes with a type is taken", () => {
-    createTenantConfig("number", { default: 900, bounds: { min: 60, max: 604_800 }, allowPerRequest: true });
+    createTenantConfig("number", {
+      default: 900,
+      bounds: { min: 60, max: 604_800 },
+      allowPerRequest: true,
+    });
     createTenantConfig("number", { default: 900, bounds: { min: 60, max: 604_800 } });
     createTenantConfig("number", { default: 900, allowPerRequest: false });
     createUserConfig("boolean", { default: true, allowPerRequest: true });
     createTenantConfig("text", { encrypted: true, read: access.admin, write: access.admin });
     createTenantConfig("text", { encrypted: true, default: "none" });
-    createTenantConfig("number", { default: 1, access: { read: access.admin, write: access.systemAdmin } });
+    createTenantConfig("number", {
+      default: 1,
+      access: { read: access.admin, write: access.systemAdmin },
+    });
     createTenantConfig("number", { default: 1, access: { write: access.roles("editor") } });
   });
 });
@@ -95,7 +135,11 @@ describe("wrong declarations do not compile", () => {
     // @ts-expect-error a secret never comes with a request
     createTenantConfig("boolean", { encrypted: true, allowPerRequest: true });
     // @ts-expect-error a secret never comes with a request
-    createTenantConfig("number", { encrypted: true, bounds: { min: 1, max: 2 }, allowPerRequest: true });
+    createTenantConfig("number", {
+      encrypted: true,
+      bounds: { min: 1, max: 2 },
+      allowPerRequest: true,
+    });
   });
 
   test("a select without options, options on anything else", () => {
@@ -126,9 +170,17 @@ describe("wrong declarations do not compile", () => {
 
   test("access both directly and under `access`, rules that are none", () => {
     // @ts-expect-error stated twice
-    createTenantConfig("number", { default: 1, access: { read: access.admin }, read: access.admin });
+    createTenantConfig("number", {
+      default: 1,
+      access: { read: access.admin },
+      read: access.admin,
+    });
     // @ts-expect-error stated twice
-    createTenantConfig("number", { default: 1, access: { read: access.admin }, write: access.admin });
+    createTenantConfig("number", {
+      default: 1,
+      access: { read: access.admin },
+      write: access.admin,
+    });
     // @ts-expect-error a name is no rule
     createTenantConfig("number", { default: 1, read: "admin" });
   });
@@ -160,8 +212,12 @@ describe("handles", () => {
     expectTypeOf(() => ctx.config(limit)).returns.resolves.toEqualTypeOf<number>();
     expectTypeOf(() => ctx.config(order)).returns.resolves.toEqualTypeOf<"newest" | "name">();
     expectTypeOf(() => ctx.config(optional)).returns.resolves.toEqualTypeOf<number | undefined>();
-    expectTypeOf(() => resolveConfigOrParam(ctx, limit, "1")).returns.resolves.toEqualTypeOf<number>();
-    expectTypeOf(() => resolveConfigOrParam(ctx, order, undefined)).returns.resolves.toEqualTypeOf<"newest" | "name">();
+    expectTypeOf(() =>
+      resolveConfigOrParam(ctx, limit, "1"),
+    ).returns.resolves.toEqualTypeOf<number>();
+    expectTypeOf(() => resolveConfigOrParam(ctx, order, undefined)).returns.resolves.toEqualTypeOf<
+      "newest" | "name"
+    >();
   });
 
   test("setConfig takes a value of the handle's type, and nothing else", () => {
@@ -175,12 +231,16 @@ describe("handles", () => {
     setConfig(ctx, optional, undefined);
     // @ts-expect-error: no level
     setConfig(ctx, limit, 5, { scope: "planet" });
-    expectTypeOf(() => setConfig(ctx, limit, 5)).returns.resolves.toEqualTypeOf<ConfigWriteResult>();
+    expectTypeOf(() =>
+      setConfig(ctx, limit, 5),
+    ).returns.resolves.toEqualTypeOf<ConfigWriteResult>();
   });
 
   test("onClamp gets what a log line takes", () => {
     const onClamp = (data: ClampData) => ctx.log.warn("config.per_request_clamped", data);
-    expectTypeOf(() => resolveConfigOrParam(ctx, limit, "1", { onClamp })).returns.resolves.toBeNumber();
+    expectTypeOf(() =>
+      resolveConfigOrParam(ctx, limit, "1", { onClamp }),
+    ).returns.resolves.toBeNumber();
     expectTypeOf<ClampData>().toEqualTypeOf<{
       readonly key: string;
       readonly original: number;

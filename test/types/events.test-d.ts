@@ -34,7 +34,10 @@ const ctx = {} as PipelineContext;
 describe("r.event", () => {
   test("takes a schema that gives the declared payload, whatever it takes", () => {
     r.event("typed-parcel.packed", parcel);
-    r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.string().transform(Number) }));
+    r.event(
+      "typed-parcel.packed",
+      z.object({ id: z.string(), grams: z.string().transform(Number) }),
+    );
     r.event("typed-parcel.packed", parcel.extend({ colour: z.string() }));
     r.event("typed-parcel.undeclared", z.object({ any: z.boolean() }));
   });
@@ -47,7 +50,10 @@ describe("r.event", () => {
     // @ts-expect-error grams may be absent
     r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.number().optional() }));
     // @ts-expect-error a number goes in, a text comes out
-    r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.number().transform(String) }));
+    r.event(
+      "typed-parcel.packed",
+      z.object({ id: z.string(), grams: z.number().transform(String) }),
+    );
     // @ts-expect-error the schema is missing
     r.event("typed-parcel.packed");
     // @ts-expect-error a schema is more than an object
@@ -122,7 +128,9 @@ describe("r.on", () => {
       // @ts-expect-error no such field
       event.payload.colour;
     });
-    r.on("typed-parcel.lost", "search", (_given, { payload }) => expectTypeOf(payload).toEqualTypeOf<{ id: string }>());
+    r.on("typed-parcel.lost", "search", (_given, { payload }) =>
+      expectTypeOf(payload).toEqualTypeOf<{ id: string }>(),
+    );
   });
 
   test("does not compile for a type that nobody has declared, nor without a name or a handler", () => {
@@ -133,13 +141,19 @@ describe("r.on", () => {
     // @ts-expect-error the handler is missing
     r.on("typed-parcel.packed", "weigh");
     // @ts-expect-error another event's payload
-    r.on("typed-parcel.lost", "search", async (_given, event: EventOf<"typed-parcel.packed">) => void event);
+    r.on(
+      "typed-parcel.lost",
+      "search",
+      async (_given, event: EventOf<"typed-parcel.packed">) => void event,
+    );
   });
 });
 
 describe("ctx.publish", () => {
   test("takes an event's payload", () => {
-    expectTypeOf(() => ctx.publish("typed-parcel.packed", { id: "p1", grams: 20 })).returns.resolves.toBeVoid();
+    expectTypeOf(() =>
+      ctx.publish("typed-parcel.packed", { id: "p1", grams: 20 }),
+    ).returns.resolves.toBeVoid();
     expectTypeOf(ctx.publish<"typed-parcel.lost">)
       .parameter(1)
       .toEqualTypeOf<{ id: string }>();
@@ -198,13 +212,18 @@ describe("r.job", () => {
     // @ts-expect-error an order is a text
     r.job("parcel.label", { input: label, handler, order: () => undefined });
     // @ts-expect-error the schema gives a number
-    r.job("parcel.label", { input: label, handler: async (_given, payload: { copies: string }) => void payload });
+    r.job("parcel.label", {
+      input: label,
+      handler: async (_given, payload: { copies: string }) => void payload,
+    });
   });
 });
 
 describe("ctx.enqueue", () => {
   test("takes a job's payload", () => {
-    expectTypeOf(() => ctx.enqueue("typed.parcel.label", { parcel: "p1", copies: "2" })).returns.resolves.toEqualTypeOf<{
+    expectTypeOf(() =>
+      ctx.enqueue("typed.parcel.label", { parcel: "p1", copies: "2" }),
+    ).returns.resolves.toEqualTypeOf<{
       readonly jobId: string;
     }>();
     expectTypeOf(ctx.enqueue<"typed.parcel.weigh">)
@@ -244,11 +263,17 @@ describe("ctx.enqueue", () => {
 describe("ctx.step", () => {
   test("gives what JSON makes of the result", () => {
     expectTypeOf(() => ctx.step("a", {}, () => "x" as const)).returns.resolves.toEqualTypeOf<"x">();
-    expectTypeOf(() => ctx.step("a", { ifUnknown: "retry" }, async (key) => [key])).returns.resolves.toEqualTypeOf<
-      readonly string[]
-    >();
-    expectTypeOf(() => ctx.step("a", {}, async () => undefined)).returns.resolves.toEqualTypeOf<undefined>();
-    const charge = async () => ({ id: "c1", at: new Date(), lines: [{ cents: 1, note: undefined as string | undefined }] });
+    expectTypeOf(() =>
+      ctx.step("a", { ifUnknown: "retry" }, async (key) => [key]),
+    ).returns.resolves.toEqualTypeOf<readonly string[]>();
+    expectTypeOf(() =>
+      ctx.step("a", {}, async () => undefined),
+    ).returns.resolves.toEqualTypeOf<undefined>();
+    const charge = async () => ({
+      id: "c1",
+      at: new Date(),
+      lines: [{ cents: 1, note: undefined as string | undefined }],
+    });
     expectTypeOf(() => ctx.step("a", {}, charge)).returns.resolves.toEqualTypeOf<{
       readonly id: string;
       readonly at: string;
@@ -290,21 +315,32 @@ describe("r.channel", () => {
     // @ts-expect-error a channel is no job
     r.channel("typed-post", { input: letter, handler: send });
     // @ts-expect-error the schema gives a date
-    r.channel("typed-post", { input: letter, send: async (_given, message: { at: string }) => void message });
+    r.channel("typed-post", {
+      input: letter,
+      send: async (_given, message: { at: string }) => void message,
+    });
   });
 });
 
 describe("ctx.delivery.send", () => {
   test("takes a channel, an object and a key", () => {
-    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann", at: "now" })).returns.resolves.toBeVoid();
-    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { key: "k1" })).returns.resolves.toBeVoid();
-    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann", at: "now" }, {})).returns.resolves.toBeVoid();
+    expectTypeOf(() =>
+      ctx.delivery.send("typed-post", { to: "ann", at: "now" }),
+    ).returns.resolves.toBeVoid();
+    expectTypeOf(() =>
+      ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { key: "k1" }),
+    ).returns.resolves.toBeVoid();
+    expectTypeOf(() =>
+      ctx.delivery.send("typed-post", { to: "ann", at: "now" }, {}),
+    ).returns.resolves.toBeVoid();
   });
 
   test("takes the channels that every server has", () => {
     expectTypeOf(() => ctx.delivery.send("log", { any: 1 })).returns.resolves.toBeVoid();
     const webhook = { url: "https://hook.invalid/", body: { done: true } };
-    expectTypeOf(() => ctx.delivery.send("webhook", webhook, { key: "k1" })).returns.resolves.toBeVoid();
+    expectTypeOf(() =>
+      ctx.delivery.send("webhook", webhook, { key: "k1" }),
+    ).returns.resolves.toBeVoid();
   });
 
   test("anything else does not compile", () => {

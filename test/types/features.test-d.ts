@@ -41,7 +41,10 @@ describe("features", () => {
   test("what a declaration returns becomes properties of the feature", () => {
     const files = defineFeature("files", (builder) => {
       const config = builder.config({
-        keys: { limit: createTenantConfig("number", { default: 1 }), name: createTenantConfig("text", {}) },
+        keys: {
+          limit: createTenantConfig("number", { default: 1 }),
+          name: createTenantConfig("text", {}),
+        },
       });
       return { config, accept: [".pdf"] };
     });
@@ -55,7 +58,8 @@ describe("features", () => {
   });
 
   test("a write asks for a key as one, with a time that it lasts", () => {
-    const asking = (once: RequiredKey) => r.write("plan.buy", { once, handler: async () => "bought" });
+    const asking = (once: RequiredKey) =>
+      r.write("plan.buy", { once, handler: async () => "bought" });
     asking({ required: true, keepSeconds: 86_400 });
     asking({ required: true });
     // @ts-expect-error a key that is not asked for lasts five minutes
@@ -120,7 +124,10 @@ describe("tables", () => {
       indexes: { byOwner: { partitionKey: "owner" } },
     });
     expectTypeOf(await files.key(ctx, "a")).toEqualTypeOf<{ readonly pk: string }>();
-    expectTypeOf(await files.key(ctx, "a", "b")).toEqualTypeOf<{ readonly pk: string; readonly sk: string }>();
+    expectTypeOf(await files.key(ctx, "a", "b")).toEqualTypeOf<{
+      readonly pk: string;
+      readonly sk: string;
+    }>();
     expectTypeOf(await files.value(ctx, "a")).toBeString();
     expectTypeOf(files.index).parameter(0).toEqualTypeOf<"byOwner">();
     const notes = r.table("notes", { partitionKey: "id", tenant: true });
@@ -134,7 +141,10 @@ describe("tables", () => {
     // @ts-expect-error no such option
     r.table("files", { partitionKey: "pk", sort: "sk" });
     // @ts-expect-error no such option of an index
-    r.table("files", { partitionKey: "pk", indexes: { byOwner: { partitionKey: "owner", projekt: [] } } });
+    r.table("files", {
+      partitionKey: "pk",
+      indexes: { byOwner: { partitionKey: "owner", projekt: [] } },
+    });
     // @ts-expect-error an index without a key
     r.table("files", { partitionKey: "pk", indexes: { byOwner: {} } });
   });
@@ -151,7 +161,11 @@ test("a schedule has an expression and a handler, and no other options", () => {
     },
   });
   // @ts-expect-error missed is once or skip
-  r.schedule("report.nightly", { cron: "0 3 * * *", missed: "twice", handler: async () => undefined });
+  r.schedule("report.nightly", {
+    cron: "0 3 * * *",
+    missed: "twice",
+    handler: async () => undefined,
+  });
   // @ts-expect-error no handler
   r.schedule("report.nightly", { cron: "0 3 * * *" });
   // @ts-expect-error no such option
@@ -162,7 +176,11 @@ describe("handles", () => {
   const config = r.config({
     keys: {
       limit: createTenantConfig("number", { default: 10 }),
-      order: createUserConfig("select", { options: ["newest", "name"], default: "newest", allowPerRequest: true }),
+      order: createUserConfig("select", {
+        options: ["newest", "name"],
+        default: "newest",
+        allowPerRequest: true,
+      }),
       on: createSystemConfig("boolean", { default: false }),
       quota: createTenantConfig("number", { computed: async () => 5 }),
       region: createTenantConfig("text", {}),
@@ -186,9 +204,15 @@ describe("handles", () => {
 
   test("ctx.config and resolveConfigOrParam give the handle's type", () => {
     expectTypeOf(() => ctx.config(config.limit)).returns.resolves.toEqualTypeOf<number>();
-    expectTypeOf(() => ctx.config(config.region)).returns.resolves.toEqualTypeOf<string | undefined>();
-    expectTypeOf(() => ctx.config(config.mode)).returns.resolves.toEqualTypeOf<"fast" | "safe" | undefined>();
-    expectTypeOf(() => resolveConfigOrParam(ctx, config.order, "x")).returns.resolves.toEqualTypeOf<"newest" | "name">();
+    expectTypeOf(() => ctx.config(config.region)).returns.resolves.toEqualTypeOf<
+      string | undefined
+    >();
+    expectTypeOf(() => ctx.config(config.mode)).returns.resolves.toEqualTypeOf<
+      "fast" | "safe" | undefined
+    >();
+    expectTypeOf(() => resolveConfigOrParam(ctx, config.order, "x")).returns.resolves.toEqualTypeOf<
+      "newest" | "name"
+    >();
     // @ts-expect-error an identifier is no handle
     ctx.config("files:config:limit");
   });
@@ -205,11 +229,15 @@ describe("handles", () => {
 
 describe("ctx.query", () => {
   test("input and output are those of the augmented interface", () => {
-    expectTypeOf(() => ctx.query("typed.plan.current", { at: new Date() })).returns.resolves.toEqualTypeOf<{
+    expectTypeOf(() =>
+      ctx.query("typed.plan.current", { at: new Date() }),
+    ).returns.resolves.toEqualTypeOf<{
       plan: "free" | "pro";
       seats?: number | undefined;
     }>();
-    expectTypeOf(() => ctx.query("typed.seat.count", { team: "a" })).returns.resolves.toEqualTypeOf<{ count: number }>();
+    expectTypeOf(() =>
+      ctx.query("typed.seat.count", { team: "a" }),
+    ).returns.resolves.toEqualTypeOf<{ count: number }>();
   });
 
   test("an unknown name, or the wrong input, does not compile", () => {
@@ -233,8 +261,14 @@ describe("ctx.query", () => {
 
   test("a query gives what its schema makes of the result", () => {
     const made = z.object({ at: z.date().transform(String), visits: z.number().default(0) });
-    expectTypeOf<Query<typeof count, typeof made>["output"]>().toEqualTypeOf<{ at: string; visits: number }>();
-    expectTypeOf<Write<typeof count, typeof made>["output"]>().toEqualTypeOf<{ at: string; visits: number }>();
+    expectTypeOf<Query<typeof count, typeof made>["output"]>().toEqualTypeOf<{
+      at: string;
+      visits: number;
+    }>();
+    expectTypeOf<Write<typeof count, typeof made>["output"]>().toEqualTypeOf<{
+      at: string;
+      visits: number;
+    }>();
   });
 });
 
@@ -265,7 +299,10 @@ describe("handlers", () => {
       output: planOutput,
       handler: async ({ user }) => ({ plan: user.tenantId === "acme" ? "pro" : "free" }),
     });
-    r.write("plan.change", { output: planOutput, handler: async () => reply({ plan: "pro" }, { status: 201 }) });
+    r.write("plan.change", {
+      output: planOutput,
+      handler: async () => reply({ plan: "pro" }, { status: 201 }),
+    });
   });
 
   test("a result that does not fit the output does not compile", () => {
@@ -292,19 +329,33 @@ describe("handlers", () => {
     // @ts-expect-error a text, as it is sent
     r.query("item.seen", { output, handler: async () => ({ at: "now", visits: 1 }) });
     // @ts-expect-error a text for a number
-    r.query("item.seen", { output, errors: { out_of_stock: "409" }, handler: async () => ({ at: new Date() }) });
+    r.query("item.seen", {
+      output,
+      errors: { out_of_stock: "409" },
+      handler: async () => ({ at: new Date() }),
+    });
   });
 
   test("a web Response may be returned whatever the output", () => {
-    r.query("plan.current", { output: planOutput, handler: async () => Response.json({ plan: "pro" }) });
-    r.query("plan.moved", { output: planOutput, handler: () => Response.redirect("https://example.com/plan", 302) });
+    r.query("plan.current", {
+      output: planOutput,
+      handler: async () => Response.json({ plan: "pro" }),
+    });
+    r.query("plan.moved", {
+      output: planOutput,
+      handler: () => Response.redirect("https://example.com/plan", 302),
+    });
     r.write("plan.change", {
       output: planOutput,
-      handler: async ({ user }) => (user.id === undefined ? new Response(null, { status: 304 }) : { plan: "pro" }),
+      handler: async ({ user }) =>
+        user.id === undefined ? new Response(null, { status: 304 }) : { plan: "pro" },
     });
     r.query("plan.any", { handler: async () => new Response("any") });
     // @ts-expect-error no such plan, beside a Response
-    r.query("plan.wrong", { output: planOutput, handler: ({ user }) => (user.id ? new Response("") : { plan: "gold" }) });
+    r.query("plan.wrong", {
+      output: planOutput,
+      handler: ({ user }) => (user.id ? new Response("") : { plan: "gold" }),
+    });
   });
 
   test("without an output schema anything may be returned", () => {
@@ -314,7 +365,9 @@ describe("handlers", () => {
     r.query("item.rows", { handler: async () => reply((async function* () {})(), csv) });
     r.query("item.file", { handler: async () => reply(Readable.from(["a"]), csv) });
     r.query("item.web", { handler: async () => reply(new Response("a").body, csv) });
-    r.write("item.text", { handler: async () => reply("text", { headers: { "content-type": "text/plain" } }) });
+    r.write("item.text", {
+      handler: async () => reply("text", { headers: { "content-type": "text/plain" } }),
+    });
   });
 
   test("a handler is a function", () => {
@@ -329,8 +382,16 @@ describe("handlers", () => {
 
 describe("routes", () => {
   test("a route comes with an access rule, and an access rule with a route", () => {
-    r.query("item.show", { route: "GET /items/:id", access: access.authenticated, handler: async () => 1 });
-    r.write("item.create", { route: "POST /items", access: access.roles("editor"), handler: async () => 1 });
+    r.query("item.show", {
+      route: "GET /items/:id",
+      access: access.authenticated,
+      handler: async () => 1,
+    });
+    r.write("item.create", {
+      route: "POST /items",
+      access: access.roles("editor"),
+      handler: async () => 1,
+    });
     // @ts-expect-error access is missing
     r.query("item.show", { route: "GET /items/:id", handler: async () => 1 });
     // @ts-expect-error access is missing
@@ -344,13 +405,28 @@ describe("routes", () => {
   });
 
   test("a write with a route may name its body; a query never does", () => {
-    r.write("item.upload", { route: "POST /items", access: access.everyone, body: "bytes", handler: async () => 1 });
+    r.write("item.upload", {
+      route: "POST /items",
+      access: access.everyone,
+      body: "bytes",
+      handler: async () => 1,
+    });
     // @ts-expect-error no such kind
-    r.write("item.upload", { route: "POST /items", access: access.everyone, body: "xml", handler: async () => 1 });
+    r.write("item.upload", {
+      route: "POST /items",
+      access: access.everyone,
+      body: "xml",
+      handler: async () => 1,
+    });
     // @ts-expect-error a body without a route
     r.write("item.upload", { body: "json", handler: async () => 1 });
     // @ts-expect-error a query has no body
-    r.query("item.show", { route: "GET /items", access: access.everyone, body: "json", handler: async () => 1 });
+    r.query("item.show", {
+      route: "GET /items",
+      access: access.everyone,
+      body: "json",
+      handler: async () => 1,
+    });
   });
 
   test("a reply carries its body's type, a status, headers and cookies", () => {
@@ -401,8 +477,12 @@ describe("ctx", () => {
 
 test("a run without a request has a reason, and the result of its function", () => {
   const server = {} as Server;
-  expectTypeOf(() => server.run({ reason: "a count" }, async (ctx) => ctx.requestId)).returns.resolves.toBeString();
-  expectTypeOf(() => server.run({ reason: "a count", tenantId: "acme", userId: "ann" }, () => 7)).returns.resolves.toBeNumber();
+  expectTypeOf(() =>
+    server.run({ reason: "a count" }, async (ctx) => ctx.requestId),
+  ).returns.resolves.toBeString();
+  expectTypeOf(() =>
+    server.run({ reason: "a count", tenantId: "acme", userId: "ann" }, () => 7),
+  ).returns.resolves.toBeNumber();
   // @ts-expect-error no reason
   void (() => server.run({ tenantId: "acme" }, () => 7));
   // @ts-expect-error none of the options

@@ -15,14 +15,15 @@ beforeAll(async () => {
 });
 afterAll(() => written.remove());
 
-test.each(mistakes.map((mistake): [string, Mistake] => [mistake.name.replaceAll("-", " "), mistake]))(
-  "the compiler says in one line what is wrong with %s",
-  (_, { name, message }) => {
-    const own = errors.filter((error) => error.startsWith(`${name}:`)).map((error) => error.replace(/^.*: error TS\d+: /, ""));
+test.each(
+  mistakes.map((mistake): [string, Mistake] => [mistake.name.replaceAll("-", " "), mistake]),
+)("the compiler says in one line what is wrong with %s", (_, { name, message }) => {
+  const own = errors
+    .filter((error) => error.startsWith(`${name}:`))
+    .map((error) => error.replace(/^.*: error TS\d+: /, ""));
 
-    expect(own).toEqual([message]);
-  },
-);
+  expect(own).toEqual([message]);
+});
 
 test("the compiler says nothing but what is asked for here", () => {
   const known = errors.filter((error) => mistakes.some(({ name }) => error.startsWith(`${name}:`)));

@@ -15,7 +15,10 @@ import type { OverridesOf } from "../../src/config/declare/override-types.ts";
 const place = z.object({ shelf: z.string(), row: z.string().transform(Number) });
 const book = z.object({ title: z.string(), pages: z.number().optional() });
 const lend = z.object({ title: z.string() });
-const written = z.object({ title: z.date().transform(String), pages: z.string().transform(Number) });
+const written = z.object({
+  title: z.date().transform(String),
+  pages: z.string().transform(Number),
+});
 
 declare module "keelson" {
   interface Queries {
@@ -39,11 +42,23 @@ describe("an entry of Queries", () => {
 
   test("is a query with these schemas, or with schemas that take and give as much", () => {
     r.query("book.find", { input: place, output: book, handler });
-    r.query("book.find", { input: z.object({ shelf: z.string().nullable() }), output: lend, handler });
+    r.query("book.find", {
+      input: z.object({ shelf: z.string().nullable() }),
+      output: lend,
+      handler,
+    });
     r.query("book.find", { output: book, handler });
     r.query("book.find", { input: place, handler: async () => reply({ title: "Emma" }) });
-    r.query("book.find", { input: place, output: written, handler: () => ({ title: new Date(), pages: "1" }) });
-    r.query("book.other", { input: lend, output: z.object({ at: z.number() }), handler: () => ({ at: 1 }) });
+    r.query("book.find", {
+      input: place,
+      output: written,
+      handler: () => ({ title: new Date(), pages: "1" }),
+    });
+    r.query("book.other", {
+      input: lend,
+      output: z.object({ at: z.number() }),
+      handler: () => ({ at: 1 }),
+    });
     ({}) as FeatureBuilder<"typed-archive"> satisfies FeatureBuilder;
     r satisfies FeatureBuilder;
   });
@@ -54,11 +69,19 @@ describe("an entry of Queries", () => {
     // @ts-expect-error an input that nobody gives
     r.query("book.find", { input: place.extend({ floor: z.number() }), output: book, handler });
     // @ts-expect-error the title is missing
-    r.query("book.find", { input: place, output: z.object({ pages: z.number() }), handler: () => ({ pages: 1 }) });
+    r.query("book.find", {
+      input: place,
+      output: z.object({ pages: z.number() }),
+      handler: () => ({ pages: 1 }),
+    });
     // @ts-expect-error the title may be missing
     r.query("book.find", { input: place, output: book.partial(), handler });
     // @ts-expect-error the title is sent as a number
-    r.query("book.find", { input: place, output: z.object({ title: z.string().transform(Number) }), handler });
+    r.query("book.find", {
+      input: place,
+      output: z.object({ title: z.string().transform(Number) }),
+      handler,
+    });
     // @ts-expect-error the title is missing, and no schema says more than the entry
     r.query("book.find", { input: place, handler: async () => ({ pages: 1 }) });
   });
@@ -66,9 +89,13 @@ describe("an entry of Queries", () => {
   test("is held to in features of that name alone", () => {
     const input = z.object({ shelf: z.number() });
     ({}) as FeatureBuilder<"typed-archive">;
-    defineFeature("typed-archive", ({ query }) => query("book.find", { input, handler: async () => ({}) }));
+    defineFeature("typed-archive", ({ query }) =>
+      query("book.find", { input, handler: async () => ({}) }),
+    );
     // @ts-expect-error a number for a text
-    defineFeature("typed-library", ({ query }) => query("book.find", { input, handler: async () => ({}) }));
+    defineFeature("typed-library", ({ query }) =>
+      query("book.find", { input, handler: async () => ({}) }),
+    );
   });
 });
 
@@ -77,10 +104,18 @@ describe("an entry of Writes", () => {
 
   test("is a write with these schemas, or with schemas that take and give as much", () => {
     r.write("book.add", { input: place, output: book, handler });
-    r.write("book.add", { input: place.extend({ row: z.any().transform(Number) }), output: lend, handler });
+    r.write("book.add", {
+      input: place.extend({ row: z.any().transform(Number) }),
+      output: lend,
+      handler,
+    });
     r.write("book.add", { output: book, handler });
     r.write("book.add", { input: place, handler: async () => reply({ title: "Emma" }) });
-    r.write("book.other", { input: lend, output: z.object({ at: z.number() }), handler: () => ({ at: 1 }) });
+    r.write("book.other", {
+      input: lend,
+      output: z.object({ at: z.number() }),
+      handler: () => ({ at: 1 }),
+    });
   });
 
   test("that contradicts the schemas or the result does not compile", () => {
@@ -139,7 +174,10 @@ describe("an entry of Jobs or Channels", () => {
     r.job("book.lend", { input: lend, handler });
     r.job("book.lend", { input: lend.partial(), handler });
     r.job("book.return", { input: z.object({ at: z.number() }), handler });
-    r.channel("typed-card", { input: z.object({ to: z.string(), text: z.string().optional() }), send: handler });
+    r.channel("typed-card", {
+      input: z.object({ to: z.string(), text: z.string().optional() }),
+      send: handler,
+    });
     r.channel("typed-other", { input: z.object({ at: z.number() }), send: handler });
   });
 
@@ -149,35 +187,59 @@ describe("an entry of Jobs or Channels", () => {
     // @ts-expect-error more than is enqueued
     r.job("book.lend", { input: lend.extend({ days: z.number() }), handler });
     // @ts-expect-error the text may be missing
-    r.channel("typed-card", { input: z.object({ to: z.string(), text: z.string() }), send: handler });
+    r.channel("typed-card", {
+      input: z.object({ to: z.string(), text: z.string() }),
+      send: handler,
+    });
   });
 });
 
 describe("results", () => {
-  const list = z.object({ items: z.array(z.object({ id: z.string() })), tags: z.record(z.string(), z.array(z.string())) });
+  const list = z.object({
+    items: z.array(z.object({ id: z.string() })),
+    tags: z.record(z.string(), z.array(z.string())),
+  });
 
   test("may be literals, lists too", () => {
     r.query("list.a", { output: list, handler: async () => ({ items: [], tags: {} }) });
-    r.query("list.b", { output: list, handler: () => reply({ items: [{ id: "1" }], tags: { a: ["b"] } }) });
+    r.query("list.b", {
+      output: list,
+      handler: () => reply({ items: [{ id: "1" }], tags: { a: ["b"] } }),
+    });
     r.query("list.c", {
       output: list,
       handler: (ctx) => (ctx.signal ? reply({ items: [], tags: {} }) : { items: [], tags: {} }),
     });
     r.write("list.d", { output: z.array(z.string()), handler: async () => ["a"] });
-    r.write("list.e", { output: list, handler: async (ctx) => ctx.commit([], reply({ items: [{ id: "1" }], tags: {} })) });
+    r.write("list.e", {
+      output: list,
+      handler: async (ctx) => ctx.commit([], reply({ items: [{ id: "1" }], tags: {} })),
+    });
     r.write("list.f", { output: list, handler: async () => Promise.reject(new Error("always")) });
-    r.query("list.g", { output: list, handler: (ctx) => (ctx.signal ? new Response("x") : { items: [], tags: {} }) });
+    r.query("list.g", {
+      output: list,
+      handler: (ctx) => (ctx.signal ? new Response("x") : { items: [], tags: {} }),
+    });
   });
 
   test("that do not fit do not compile, wherever they are", () => {
     // @ts-expect-error a number for a text, in a list
     r.query("list.a", { output: list, handler: async () => ({ items: [{ id: 1 }], tags: {} }) });
     // @ts-expect-error a text for a list
-    r.query("list.b", { output: list, handler: async () => reply({ items: [], tags: { a: "b" } }) });
+    r.query("list.b", {
+      output: list,
+      handler: async () => reply({ items: [], tags: { a: "b" } }),
+    });
     // @ts-expect-error one of two results
-    r.query("list.c", { output: list, handler: (ctx) => (ctx.signal ? reply({ items: [], tags: {} }) : { items: [] }) });
+    r.query("list.c", {
+      output: list,
+      handler: (ctx) => (ctx.signal ? reply({ items: [], tags: {} }) : { items: [] }),
+    });
     // @ts-expect-error beside a web Response
-    r.query("list.g", { output: list, handler: (ctx) => (ctx.signal ? new Response("x") : { items: [] }) });
+    r.query("list.g", {
+      output: list,
+      handler: (ctx) => (ctx.signal ? new Response("x") : { items: [] }),
+    });
     // @ts-expect-error numbers for texts
     r.write("list.d", { output: z.array(z.string()), handler: async () => [1] });
   });
@@ -201,7 +263,9 @@ describe("overrides of buildServer", () => {
   const quiet = defineFeature("quiet", () => {});
 
   test("are the identifiers of the keys whose handles features return, each with its value", () => {
-    type Known<Overrides> = { [Id in keyof Overrides as string extends Id ? never : Id]: Overrides[Id] };
+    type Known<Overrides> = {
+      [Id in keyof Overrides as string extends Id ? never : Id]: Overrides[Id];
+    };
     expectTypeOf<Known<OverridesOf<readonly [typeof files, typeof quiet]>>>().toEqualTypeOf<{
       readonly "files:config:max-upload-size-mb"?: number;
       readonly "files:config:order"?: "newest" | "name";
@@ -214,7 +278,10 @@ describe("overrides of buildServer", () => {
   });
 
   test("take what is not known to the types too, but no value of another type", () => {
-    buildServer({ features: [quiet, files], config: { "files:config:order": "newest", "quiet:config:any": 1 } });
+    buildServer({
+      features: [quiet, files],
+      config: { "files:config:order": "newest", "quiet:config:any": 1 },
+    });
     const some = [files, quiet];
     buildServer({ features: some, config: { "files:config:max-upload-size-mb": 5 } });
     buildServer({ features: [], config: { "quiet:config:any": true } });

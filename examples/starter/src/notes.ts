@@ -1,6 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { access, createTenantConfig, defineFeature, NotFoundError, reply, ValidationError } from "keelson";
+import {
+  access,
+  createTenantConfig,
+  defineFeature,
+  NotFoundError,
+  reply,
+  ValidationError,
+} from "keelson";
 import { z } from "zod";
 
 const note = z.object({ id: z.string(), text: z.string() });
@@ -25,7 +32,9 @@ export const notes = defineFeature("notes", (r) => {
     handler: async (ctx, { text }) => {
       const maxLength = await ctx.config(config.maxLength);
       if (text.length > maxLength) {
-        throw new ValidationError([{ field: "text", error: `must have at most ${maxLength} characters` }]);
+        throw new ValidationError([
+          { field: "text", error: `must have at most ${maxLength} characters` },
+        ]);
       }
       const id = randomUUID();
       const key = await table.key(ctx, "notes", id);
@@ -45,7 +54,9 @@ export const notes = defineFeature("notes", (r) => {
     output: note,
     handler: async (ctx, { id }) => {
       const key = await table.key(ctx, "notes", id);
-      const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key: key, ConsistentRead: true }));
+      const { Item } = await ctx.db.send(
+        new GetCommand({ TableName: table.name, Key: key, ConsistentRead: true }),
+      );
       if (Item === undefined) throw new NotFoundError("note", id);
       return note.parse(Item);
     },

@@ -22,7 +22,8 @@ test("a note that was created is shown to its tenant, and to no other", async ()
 });
 
 test("a retried request creates one note", async () => {
-  const send = () => app.fetch("/notes", { body: { text: "bread" }, as: ann, headers: { "idempotency-key": "1" } });
+  const send = () =>
+    app.fetch("/notes", { body: { text: "bread" }, as: ann, headers: { "idempotency-key": "1" } });
   const [first, second] = [await send(), await send()];
 
   expect(await second.json()).toEqual(await first.json());
@@ -30,9 +31,16 @@ test("a retried request creates one note", async () => {
 });
 
 test("a note is as long as its tenant's configuration allows", async () => {
-  await app.rows.put({ scope: "tenant", tenantId: "globex", key: "notes:config:max-length", value: 3 });
+  await app.rows.put({
+    scope: "tenant",
+    tenantId: "globex",
+    key: "notes:config:max-length",
+    value: 3,
+  });
 
   const refused = await app.fetch("/notes", { body: { text: "milk" }, as: gil });
   expect(refused.status).toBe(422);
-  expect(await refused.json()).toMatchObject({ fields: [{ field: "text", error: "must have at most 3 characters" }] });
+  expect(await refused.json()).toMatchObject({
+    fields: [{ field: "text", error: "must have at most 3 characters" }],
+  });
 });

@@ -7,7 +7,12 @@ import type { Place } from "./place.ts";
 const [refusedMs, noticedMs] = [300_000, 5_000];
 
 /** Whether there are a region and credentials, and whether the clock is right. */
-export function accountChecks(client: DynamoDBClient, place: Place, clock: Clock, tableName: string): Check[] {
+export function accountChecks(
+  client: DynamoDBClient,
+  place: Place,
+  clock: Clock,
+  tableName: string,
+): Check[] {
   return [
     {
       name: "region",
@@ -15,7 +20,11 @@ export function accountChecks(client: DynamoDBClient, place: Place, clock: Clock
         try {
           return fine(`${await client.config.region()}, DynamoDB at ${place.shown}`);
         } catch {
-          return wrong("no region is set", "export AWS_REGION=eu-west-1", "aws configure set region eu-west-1");
+          return wrong(
+            "no region is set",
+            "export AWS_REGION=eu-west-1",
+            "aws configure set region eu-west-1",
+          );
         }
       },
     },
@@ -27,7 +36,11 @@ export function accountChecks(client: DynamoDBClient, place: Place, clock: Clock
           return fine("found");
         } catch (error) {
           // Safe: the SDK throws errors only.
-          return wrong(`none are found (${(error as Error).name})`, "aws configure", "aws sso login");
+          return wrong(
+            `none are found (${(error as Error).name})`,
+            "aws configure",
+            "aws sso login",
+          );
         }
       },
     },
@@ -49,7 +62,12 @@ export function accountChecks(client: DynamoDBClient, place: Place, clock: Clock
 }
 
 /** How much later it is at the endpoint, by the `Date` of any answer at all. */
-async function differenceMs(client: DynamoDBClient, place: Place, clock: Clock, tableName: string): Promise<number | undefined> {
+async function differenceMs(
+  client: DynamoDBClient,
+  place: Place,
+  clock: Clock,
+  tableName: string,
+): Promise<number | undefined> {
   let date: string | undefined;
   let [startMs, endMs] = [0, 0];
   client.middlewareStack.add(
@@ -58,14 +76,18 @@ async function differenceMs(client: DynamoDBClient, place: Place, clock: Clock, 
       const result = await next(args);
       endMs = clock.now();
       // Safe: next to the wire, the answer is one of HTTP, whatever it says.
-      date = (result.response as { readonly headers: Readonly<Record<string, string>> }).headers["date"];
+      date = (result.response as { readonly headers: Readonly<Record<string, string>> }).headers[
+        "date"
+      ];
       return result;
     },
     { step: "deserialize", priority: "low", name: "keelsonDoctorDate" },
   );
   try {
     await place.call("DescribeTable", tableName, () =>
-      client.send(new DescribeTableCommand({ TableName: tableName }), { abortSignal: place.signal }),
+      client.send(new DescribeTableCommand({ TableName: tableName }), {
+        abortSignal: place.signal,
+      }),
     );
   } catch (error) {
     // An answer that says no says what time it is, too.

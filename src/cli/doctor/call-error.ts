@@ -37,16 +37,26 @@ export function outcomeOf(error: unknown): Outcome {
   if (isDenied(failure)) {
     const action = `${service}:${operation}`;
     const fix = permission(action, failure.message);
-    return wrong(`the credentials may not call ${action} on ${resource}`, ...(fix === undefined ? [] : [fix]));
+    return wrong(
+      `the credentials may not call ${action} on ${resource}`,
+      ...(fix === undefined ? [] : [fix]),
+    );
   }
   if (refusedCredentials.has(failure.name) || failure.name.startsWith("CredentialsProvider")) {
-    return wrong(`the credentials are refused: ${failure.name}`, "aws sts get-caller-identity", "aws sso login");
+    return wrong(
+      `the credentials are refused: ${failure.name}`,
+      "aws sts get-caller-identity",
+      "aws sso login",
+    );
   }
   if (isUnreachable(failure)) {
     const why = isLate(failure) ? "not in time" : String(failure.code);
     const message = `${shown} does not answer (${why})`;
     if (!shown.includes("://")) return wrong(message);
-    return wrong(`${message}; start it, or name another endpoint in AWS_ENDPOINT_URL`, command("curl", "--head", shown));
+    return wrong(
+      `${message}; start it, or name another endpoint in AWS_ENDPOINT_URL`,
+      command("curl", "--head", shown),
+    );
   }
   return wrong(`${service} ${operation} of ${resource} failed: ${textOf(failure)}`);
 }
@@ -76,7 +86,11 @@ const refusedCredentials: ReadonlySet<string> = new Set([
 ]);
 
 function isUnknown({ name, $metadata }: Failure): boolean {
-  return /^Unknown(Operation|Action)/.test(name) || name === "InvalidAction" || $metadata?.httpStatusCode === 501;
+  return (
+    /^Unknown(Operation|Action)/.test(name) ||
+    name === "InvalidAction" ||
+    $metadata?.httpStatusCode === 501
+  );
 }
 
 function isDenied({ name }: Failure): boolean {
@@ -96,14 +110,27 @@ function permission(action: string, message: string): string | undefined {
   const [, kind, name] = /:(?:sts|iam)::\d*:(assumed-role|user)\/([\w+=,.@-]+)/.exec(message) ?? [];
   const [, resource] = /on resource: (arn:[\w:/.*-]+)/.exec(message) ?? [];
   if (name === undefined || resource === undefined) return undefined;
-  const [verb, option] = kind === "user" ? ["put-user-policy", "--user-name"] : ["put-role-policy", "--role-name"];
+  const [verb, option] =
+    kind === "user" ? ["put-user-policy", "--user-name"] : ["put-role-policy", "--role-name"];
   const Statement = [{ Effect: "Allow", Action: action, Resource: resource }];
   const document = JSON.stringify({ Version: "2012-10-17", Statement });
   const policy = `keelson-${action.replace(":", "-")}`;
-  return command("aws", "iam", verb, option, name, "--policy-name", policy, "--policy-document", document);
+  return command(
+    "aws",
+    "iam",
+    verb,
+    option,
+    name,
+    "--policy-name",
+    policy,
+    "--policy-document",
+    document,
+  );
 }
 
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.name === "Error" ? error.message.slice(0, 300) : `${error.name}: ${error.message.slice(0, 300)}`;
+  return error.name === "Error"
+    ? error.message.slice(0, 300)
+    : `${error.name}: ${error.message.slice(0, 300)}`;
 }

@@ -37,7 +37,13 @@ const plain = defineFeature("plain", () => undefined);
 const [path, parameter] = ["/cups-app", "/cups-ring"];
 const ringText = JSON.stringify({ active: "2026", keys: { "2026": newRingKey() } });
 const whole = (proof: MessageProof = "require") =>
-  buildServer({ features: [cups], ssm: { path }, keyRing: { parameter }, messages: { proof }, environment: "production" });
+  buildServer({
+    features: [cups],
+    ssm: { path },
+    keyRing: { parameter },
+    messages: { proof },
+    environment: "production",
+  });
 const small = () => buildServer({ features: [plain], environment: "production" });
 const clock = { now: () => Date.now() };
 
@@ -51,7 +57,11 @@ beforeAll(async () => {
   app = await startTestApp(server, { parameters, secureParameters: { [parameter]: ringText } });
   await app.settled(); // makes the queues
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  ssm = new SSMClient({ endpoint: app.env["AWS_ENDPOINT_URL"] ?? "", region: "us-east-1", credentials });
+  ssm = new SSMClient({
+    endpoint: app.env["AWS_ENDPOINT_URL"] ?? "",
+    region: "us-east-1",
+    credentials,
+  });
 }, 60_000);
 afterAll(async () => {
   ssm.destroy();
@@ -65,7 +75,10 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-async function stub(answers: Parameters<typeof stubAws>[0], options?: StubOptions): Promise<string> {
+async function stub(
+  answers: Parameters<typeof stubAws>[0],
+  options?: StubOptions,
+): Promise<string> {
   const made = await stubAws(answers, options);
   stubs.push(made);
   return made.endpoint;
@@ -73,7 +86,8 @@ async function stub(answers: Parameters<typeof stubAws>[0], options?: StubOption
 
 const look = (env: Record<string, string | undefined> = {}, server = whole(), timeoutMs = 5_000) =>
   diagnose(serverInternals(server), { env: { ...app.env, ...env }, clock, timeoutMs });
-const of = (findings: readonly Finding[], name: string) => findings.find((finding) => finding.name === name);
+const of = (findings: readonly Finding[], name: string) =>
+  findings.find((finding) => finding.name === name);
 const put = (Name: string, Value: string, Type: "String" | "SecureString") =>
   ssm.send(new PutParameterCommand({ Name, Value, Type, Overwrite: true }));
 
@@ -83,7 +97,10 @@ test("a server whose tenants are kept apart in the account is asked for their ro
   });
   const server = buildServer({ features: [owned], isolation: {}, environment: "production" });
   const findings = await look({}, server);
-  expect(of(findings, "isolation")).toMatchObject({ status: "skip", message: expect.stringContaining("KEELSON_ISOLATION_ROLE") });
+  expect(of(findings, "isolation")).toMatchObject({
+    status: "skip",
+    message: expect.stringContaining("KEELSON_ISOLATION_ROLE"),
+  });
   expect(of(await look(), "isolation")).toBeUndefined();
 });
 
@@ -126,7 +143,11 @@ describe("a server that has what it needs", () => {
   test("is asked for what it uses alone", async () => {
     const findings = await look({}, small());
     expect(findings.every(({ status }) => status !== "fail")).toBe(true);
-    expect(findings.filter(({ name }) => !/^(region|credentials|clock|table keelson-(config|once))/.test(name))).toEqual([]);
+    expect(
+      findings.filter(
+        ({ name }) => !/^(region|credentials|clock|table keelson-(config|once))/.test(name),
+      ),
+    ).toEqual([]);
     const publishing = defineFeature("publishing", (r) => void r.event("cup.filled", z.object({})));
     const names = (await look({}, buildServer({ features: [publishing] }))).map(({ name }) => name);
     expect(names).toContain("bus keelson");
@@ -136,10 +157,14 @@ describe("a server that has what it needs", () => {
 
 describe("the proof of messages", () => {
   const danger = "anybody who can write to a queue can act as any tenant";
-  const proofOf = async (server: ReturnType<typeof whole>) => of(await look({}, server), "proof of messages");
+  const proofOf = async (server: ReturnType<typeof whole>) =>
+    of(await look({}, server), "proof of messages");
 
   test("is fine where it is required, and a warning where it is not, with what to do", async () => {
-    expect(await proofOf(whole())).toMatchObject({ status: "ok", message: expect.stringContaining("required: ") });
+    expect(await proofOf(whole())).toMatchObject({
+      status: "ok",
+      message: expect.stringContaining("required: "),
+    });
     expect(await proofOf(whole("sign"))).toMatchObject({
       status: "warn",
       message: expect.stringContaining(`signed, but not required: ${danger}`),
@@ -153,12 +178,15 @@ describe("the proof of messages", () => {
   });
 
   test("is off without a ring, which a command makes; in development there is one", async () => {
-    const inside = (environment: "production" | "development") => proofOf(buildServer({ features: [cups], environment }));
+    const inside = (environment: "production" | "development") =>
+      proofOf(buildServer({ features: [cups], environment }));
     expect(await inside("production")).toMatchObject({
       message: expect.stringContaining("off: "),
       fix: ["npx keelson key-ring create --parameter /app/key-ring"],
     });
-    expect(await inside("development")).toMatchObject({ message: expect.stringContaining("signed, but not required") });
+    expect(await inside("development")).toMatchObject({
+      message: expect.stringContaining("signed, but not required"),
+    });
   });
 });
 
@@ -176,8 +204,16 @@ describe("what is missing", () => {
     const create = "aws dynamodb create-table --table-name";
     const keys =
       "--billing-mode PAY_PER_REQUEST --attribute-definitions AttributeName=pk,AttributeType=S AttributeName=sk,AttributeType=S --key-schema AttributeName=pk,KeyType=HASH AttributeName=sk,KeyType=RANGE";
-    expect(findings.filter(({ status }) => status === "fail").map(({ name, message, fix }) => [name, message, ...fix])).toEqual([
-      ["table no-config", "it does not exist", `${create} no-config ${keys} --deletion-protection-enabled ${at}`],
+    expect(
+      findings
+        .filter(({ status }) => status === "fail")
+        .map(({ name, message, fix }) => [name, message, ...fix]),
+    ).toEqual([
+      [
+        "table no-config",
+        "it does not exist",
+        `${create} no-config ${keys} --deletion-protection-enabled ${at}`,
+      ],
       [
         "table no-outbox",
         "it does not exist",
@@ -201,7 +237,9 @@ describe("what is missing", () => {
       ["bus no-bus", "it does not exist", `aws events create-event-bus --name no-bus ${at}`],
     ]);
     expect(of(findings, "bus no-bus: rules")?.message).toBe("not checked: see bus no-bus");
-    expect(of(findings, "queue no-events: policy")?.message).toBe("not checked: see queue no-events");
+    expect(of(findings, "queue no-events: policy")?.message).toBe(
+      "not checked: see queue no-events",
+    );
     const busAlone = await look({ KEELSON_EVENT_QUEUE: "no-events" });
     expect(of(busAlone, "bus keelson: rules")?.message).toBe("not checked: see queue no-events");
   });
@@ -224,7 +262,8 @@ describe("what is missing", () => {
     const finding = of(await look({ KEELSON_TABLE_ONCE: "other-keys" }), "table other-keys");
     expect(finding).toMatchObject({
       status: "fail",
-      message: "its keys are pk (N), not pk (S), sk (S); keys cannot be changed, so create another table",
+      message:
+        "its keys are pk (N), not pk (S), sk (S); keys cannot be changed, so create another table",
     });
     expect(finding?.fix[0]).toContain("create-table --table-name other-keys-2");
     expect(finding?.fix[1]).toBe("export KEELSON_TABLE_ONCE=other-keys-2");
@@ -238,18 +277,32 @@ describe("parameters", () => {
     await put(`${path}/cups/Most`, "hush-hush", "SecureString");
     const finding = of(await look(), `parameters ${path}`);
     await put(`${path}/cups/most`, "4", "String");
-    for (const name of ["mst", "Most"]) await ssm.send(new DeleteParameterCommand({ Name: `${path}/cups/${name}` }));
-    expect(finding).toMatchObject({ status: "fail", message: expect.stringContaining(`${path}/cups/mst: no feature declares`) });
+    for (const name of ["mst", "Most"])
+      await ssm.send(new DeleteParameterCommand({ Name: `${path}/cups/${name}` }));
+    expect(finding).toMatchObject({
+      status: "fail",
+      message: expect.stringContaining(`${path}/cups/mst: no feature declares`),
+    });
     const at = `--endpoint-url ${app.env["AWS_ENDPOINT_URL"]}`;
     expect(finding?.fix).toContain(`aws ssm delete-parameter --name ${path}/cups/mst ${at}`);
-    expect(finding?.fix).toContain(`aws ssm put-parameter --overwrite --type String --name ${path}/cups/most --value '…' ${at}`);
+    expect(finding?.fix).toContain(
+      `aws ssm put-parameter --overwrite --type String --name ${path}/cups/most --value '…' ${at}`,
+    );
     expect(JSON.stringify(finding)).not.toContain("hush-hush");
-    expect(of(await look(), `parameters ${path}`)).toMatchObject({ status: "ok", message: "overrides: 1, each valid" });
+    expect(of(await look(), `parameters ${path}`)).toMatchObject({
+      status: "ok",
+      message: "overrides: 1, each valid",
+    });
   });
 
   test("under the former name of a key are to be renamed, and to be removed once there is one of today's", async () => {
-    const config = { keys: { bound: createTenantConfig("number", { default: 5, formerly: "cups:config:most" }) } };
-    const server = buildServer({ features: [defineFeature("cups", (r) => void r.config(config))], ssm: { path } });
+    const config = {
+      keys: { bound: createTenantConfig("number", { default: 5, formerly: "cups:config:most" }) },
+    };
+    const server = buildServer({
+      features: [defineFeature("cups", (r) => void r.config(config))],
+      ssm: { path },
+    });
     const [before, today] = [`${path}/cups/most`, `${path}/cups/bound`];
     const finding = of(await look({}, server), `parameters ${path}`);
     await put(today, "6", "SecureString");
@@ -308,12 +361,19 @@ describe("parameters", () => {
     const missing = (environment: "production" | "development") =>
       buildServer({ features: [cups], keyRing: { parameter: "/no-ring" }, environment });
     const fix = ["npx keelson key-ring create --parameter /no-ring"];
-    expect(of(await look({}, missing("production")), "key ring /no-ring")).toMatchObject({ status: "fail", fix });
-    expect(of(await look({}, missing("development")), "key ring /no-ring")).toMatchObject({ status: "warn", fix });
+    expect(of(await look({}, missing("production")), "key ring /no-ring")).toMatchObject({
+      status: "fail",
+      fix,
+    });
+    expect(of(await look({}, missing("development")), "key ring /no-ring")).toMatchObject({
+      status: "warn",
+      fix,
+    });
   });
 
   test("encrypted keys without a ring are doubtful in production, since nobody can set them", async () => {
-    const without = (environment: "production" | "test") => buildServer({ features: [cups], environment });
+    const without = (environment: "production" | "test") =>
+      buildServer({ features: [cups], environment });
     expect(of(await look({}, without("production")), "key ring")).toMatchObject({
       status: "warn",
       message: expect.stringContaining("cups:config:token"),
@@ -324,7 +384,13 @@ describe("parameters", () => {
 
 describe("the clock", () => {
   const dated = async (offMs: number) =>
-    of(await look({ AWS_ENDPOINT_URL: await stub({}, { date: new Date(Date.now() + offMs).toUTCString() }) }, small()), "clock");
+    of(
+      await look(
+        { AWS_ENDPOINT_URL: await stub({}, { date: new Date(Date.now() + offMs).toUTCString() }) },
+        small(),
+      ),
+      "clock",
+    );
 
   test.each<[number, string, RegExp]>([
     [0, "ok", /^within 1 s of http/],
@@ -341,8 +407,14 @@ describe("the clock", () => {
 
   test("is not checked where the endpoint does not say what time it is", async () => {
     for (const date of ["", "once upon a time"]) {
-      const finding = of(await look({ AWS_ENDPOINT_URL: await stub({}, { date }) }, small()), "clock");
-      expect(finding).toMatchObject({ status: "skip", message: expect.stringContaining("does not say what time it is") });
+      const finding = of(
+        await look({ AWS_ENDPOINT_URL: await stub({}, { date }) }, small()),
+        "clock",
+      );
+      expect(finding).toMatchObject({
+        status: "skip",
+        message: expect.stringContaining("does not say what time it is"),
+      });
     }
   });
 });
@@ -352,21 +424,34 @@ describe("an endpoint", () => {
     const refused = await look({ AWS_ENDPOINT_URL: "http://127.0.0.1:9" });
     expect(of(refused, "table keelson-config")).toMatchObject({
       status: "fail",
-      message: "http://127.0.0.1:9 does not answer (ECONNREFUSED); start it, or name another endpoint in AWS_ENDPOINT_URL",
+      message:
+        "http://127.0.0.1:9 does not answer (ECONNREFUSED); start it, or name another endpoint in AWS_ENDPOINT_URL",
       fix: ["curl --head http://127.0.0.1:9"],
     });
     const silent = createServer();
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const { port } = silent.address() as AddressInfo;
     const startMs = performance.now();
-    const findings = await look({ AWS_ENDPOINT_URL: `http://user:hush-hush@127.0.0.1:${port}/base` }, whole(), 1_000);
+    const findings = await look(
+      { AWS_ENDPOINT_URL: `http://user:hush-hush@127.0.0.1:${port}/base` },
+      whole(),
+      1_000,
+    );
     expect(performance.now() - startMs).toBeLessThan(10_000);
     silent.close();
     expect(findings.map(({ status }) => status).filter((status) => status === "ok").length).toBe(3); // region, credentials, and what needs no call
-    for (const name of ["clock", "table keelson-config", `parameters ${path}`, "queue keelson-events", "bus keelson"]) {
+    for (const name of [
+      "clock",
+      "table keelson-config",
+      `parameters ${path}`,
+      "queue keelson-events",
+      "bus keelson",
+    ]) {
       expect(of(findings, name)).toMatchObject({
         status: "fail",
-        message: expect.stringMatching(new RegExp(`^http://127\\.0\\.0\\.1:${port}/base does not answer \\(not in time\\)`)),
+        message: expect.stringMatching(
+          new RegExp(`^http://127\\.0\\.0\\.1:${port}/base does not answer \\(not in time\\)`),
+        ),
       });
     }
     expect(JSON.stringify(findings)).not.toContain("hush-hush");
@@ -393,32 +478,54 @@ describe("credentials", () => {
       "aws iam put-user-policy --user-name ann --policy-name",
     ],
     ["whom it does not name", "no", undefined],
-  ])("of %s that may not look are told of, with the command that lets them", async (_, message, command) => {
-    const AWS_ENDPOINT_URL = await stub({ "*": { error: "com.amazon.coral.service#AccessDeniedException", message } });
-    const findings = await look({ AWS_ENDPOINT_URL });
-    const finding = of(findings, "table keelson-config");
-    expect(finding).toMatchObject({
-      status: "fail",
-      message: "the credentials may not call dynamodb:DescribeTable on keelson-config",
-    });
-    if (command === undefined) expect(finding?.fix).toEqual([]);
-    else expect(finding?.fix[0]).toContain(command);
-    const said = (name: string) => of(findings, name)?.message;
-    expect(said("clock")).toMatch(/^within/); // an answer that says no says what time it is
-    expect(said(`parameters ${path}`)).toBe(`the credentials may not call ssm:GetParametersByPath on ${path}`);
-    expect(said(`key ring ${parameter}`)).toBe(`the credentials may not call ssm:GetParameter on ${parameter}`);
-    expect(said("queue keelson-jobs.fifo")).toBe("the credentials may not call sqs:GetQueueUrl on keelson-jobs.fifo");
-    expect(said("bus keelson")).toBe("the credentials may not call events:DescribeEventBus on keelson");
-  });
+  ])(
+    "of %s that may not look are told of, with the command that lets them",
+    async (_, message, command) => {
+      const AWS_ENDPOINT_URL = await stub({
+        "*": { error: "com.amazon.coral.service#AccessDeniedException", message },
+      });
+      const findings = await look({ AWS_ENDPOINT_URL });
+      const finding = of(findings, "table keelson-config");
+      expect(finding).toMatchObject({
+        status: "fail",
+        message: "the credentials may not call dynamodb:DescribeTable on keelson-config",
+      });
+      if (command === undefined) expect(finding?.fix).toEqual([]);
+      else expect(finding?.fix[0]).toContain(command);
+      const said = (name: string) => of(findings, name)?.message;
+      expect(said("clock")).toMatch(/^within/); // an answer that says no says what time it is
+      expect(said(`parameters ${path}`)).toBe(
+        `the credentials may not call ssm:GetParametersByPath on ${path}`,
+      );
+      expect(said(`key ring ${parameter}`)).toBe(
+        `the credentials may not call ssm:GetParameter on ${parameter}`,
+      );
+      expect(said("queue keelson-jobs.fifo")).toBe(
+        "the credentials may not call sqs:GetQueueUrl on keelson-jobs.fifo",
+      );
+      expect(said("bus keelson")).toBe(
+        "the credentials may not call events:DescribeEventBus on keelson",
+      );
+    },
+  );
 
   test("that AWS refuses are told of by the name of the error alone, and so is what fails otherwise", async () => {
-    const refusing = await stub({ "*": { error: "UnrecognizedClientException", message: "AKIAHUSHHUSH" } });
+    const refusing = await stub({
+      "*": { error: "UnrecognizedClientException", message: "AKIAHUSHHUSH" },
+    });
     const finding = of(await look({ AWS_ENDPOINT_URL: refusing }), "table keelson-config");
-    expect(finding).toMatchObject({ status: "fail", message: "the credentials are refused: UnrecognizedClientException" });
-    const failing = await stub({ "*": { error: "ValidationException", message: "not\u001b[31m like that" } });
+    expect(finding).toMatchObject({
+      status: "fail",
+      message: "the credentials are refused: UnrecognizedClientException",
+    });
+    const failing = await stub({
+      "*": { error: "ValidationException", message: "not\u001b[31m like that" },
+    });
     expect(of(await look({ AWS_ENDPOINT_URL: failing }), "table keelson-config")).toMatchObject({
       status: "fail",
-      message: expect.stringMatching(/^dynamodb DescribeTable of keelson-config failed: ValidationException: not/),
+      message: expect.stringMatching(
+        /^dynamodb DescribeTable of keelson-config failed: ValidationException: not/,
+      ),
     });
   });
 
@@ -426,8 +533,17 @@ describe("credentials", () => {
     const folder = await mkdtemp(join(tmpdir(), "keelson-doctor-"));
     const config = join(folder, "config");
     await writeFile(config, "");
-    const none = { AWS_ACCESS_KEY_ID: undefined, AWS_SECRET_ACCESS_KEY: undefined, AWS_REGION: undefined };
-    const own = { ...none, AWS_DEFAULT_REGION: undefined, AWS_PROFILE: undefined, AWS_EC2_METADATA_DISABLED: "true" };
+    const none = {
+      AWS_ACCESS_KEY_ID: undefined,
+      AWS_SECRET_ACCESS_KEY: undefined,
+      AWS_REGION: undefined,
+    };
+    const own = {
+      ...none,
+      AWS_DEFAULT_REGION: undefined,
+      AWS_PROFILE: undefined,
+      AWS_EC2_METADATA_DISABLED: "true",
+    };
     for (const [name, value] of Object.entries({
       ...own,
       AWS_CONFIG_FILE: config,

@@ -35,10 +35,14 @@ export interface DiagnosisOptions {
  *
  * @throws Error where an endpoint is no URL.
  */
-export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }: DiagnosisOptions): Promise<Finding[]> {
+export async function diagnose(
+  server: DeclaredServer,
+  { env, clock, timeoutMs }: DiagnosisOptions,
+): Promise<Finding[]> {
   const { options } = server;
   const signal = AbortSignal.timeout(timeoutMs);
-  const at = (service: ServiceName, endpoint?: string) => placeOf(service, env, { signal, timeoutMs, endpoint });
+  const at = (service: ServiceName, endpoint?: string) =>
+    placeOf(service, env, { signal, timeoutMs, endpoint });
   const places = {
     dynamodb: at("dynamodb", options.dynamodb?.endpoint),
     ssm: at("ssm"),
@@ -50,10 +54,15 @@ export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }
   const timing = new DynamoDBClient({ ...places.dynamodb.options, maxAttempts: 1 });
   const sqs = new SQSClient(places.sqs.options);
   const eventBridge = new EventBridgeClient(places.events.options);
-  const reader = await openParameters({ ...places.ssm.options, attemptMs: timeoutMs, totalMs: timeoutMs });
+  const reader = await openParameters({
+    ...places.ssm.options,
+    attemptMs: timeoutMs,
+    totalMs: timeoutMs,
+  });
   try {
     const { tables, events, jobs, bus, parameters, isIsolated } = needsOf(server, { env });
-    const asked = (queue: NeededQueue | undefined) => (queue === undefined ? [] : [askedQueue(sqs, places.sqs, queue)]);
+    const asked = (queue: NeededQueue | undefined) =>
+      queue === undefined ? [] : [askedQueue(sqs, places.sqs, queue)];
     const eventQueue = asked(events);
     const checks: Check[] = [
       ...accountChecks(timing, places.dynamodb, clock, tables[0].tableName),
@@ -63,7 +72,9 @@ export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }
       ...messageChecks(server),
       ...(isIsolated ? isolationChecks(server, env, places.sts) : []),
       ...[...eventQueue, ...asked(jobs)].flatMap((queue) => queueChecks(sqs, places.sqs, queue)),
-      ...(bus === undefined ? [] : busChecks(eventBridge, places.events, bus, { queue: eventQueue[0], place: places.sqs })),
+      ...(bus === undefined
+        ? []
+        : busChecks(eventBridge, places.events, bus, { queue: eventQueue[0], place: places.sqs })),
     ];
     return await Promise.all(checks.map((check) => carriedOut(check, timeoutMs)));
   } finally {
@@ -77,7 +88,10 @@ async function carriedOut({ name, run }: Check, timeoutMs: number): Promise<Find
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
     // What was asked has its own moment to say why.
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs + 500);
+    timer = setTimeout(
+      () => reject(new Error(`no answer within ${timeoutMs} ms`)),
+      timeoutMs + 500,
+    );
   });
   try {
     return { name, ...(await Promise.race([run(), timeout])) };

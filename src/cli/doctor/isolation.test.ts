@@ -19,8 +19,17 @@ beforeEach(async () => {
 afterEach(() => sts.close());
 
 /** What the check of a server's role comes to. */
-async function look(variables: Record<string, string>, environment: Environment = "production", isEmulator = false) {
-  const env = { AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "s", ...variables };
+async function look(
+  variables: Record<string, string>,
+  environment: Environment = "production",
+  isEmulator = false,
+) {
+  const env = {
+    AWS_REGION: "eu-west-1",
+    AWS_ACCESS_KEY_ID: "a",
+    AWS_SECRET_ACCESS_KEY: "s",
+    ...variables,
+  };
   const server = serverInternals(buildServer({ features: [files], isolation: {}, environment }));
   const given = { signal: AbortSignal.timeout(10_000), timeoutMs: 10_000, endpoint: sts.endpoint };
   const [check] = isolationChecks(server, env, { ...placeOf("sts", env, given), isEmulator });
@@ -29,7 +38,10 @@ async function look(variables: Record<string, string>, environment: Environment 
 }
 
 test("a role that can be assumed is assumed once, for a tenant that nobody has and no longer than has to be", async () => {
-  expect(await look({ KEELSON_ISOLATION_ROLE: role })).toEqual(["ok", `${role} can be assumed, with a session tag`]);
+  expect(await look({ KEELSON_ISOLATION_ROLE: role })).toEqual([
+    "ok",
+    `${role} can be assumed, with a session tag`,
+  ]);
   expect(sts.asked).toEqual([
     expect.objectContaining({
       RoleArn: role,
@@ -41,7 +53,10 @@ test("a role that can be assumed is assumed once, for a tenant that nobody has a
 });
 
 test("where these credentials may not assume it, nobody has looked: the server's have to", async () => {
-  sts.answer(403, "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>");
+  sts.answer(
+    403,
+    "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>",
+  );
   expect(await look({ KEELSON_ISOLATION_ROLE: role })).toEqual([
     "skip",
     `not checked: these credentials may not assume ${role} with a session tag; the server's have to`,
@@ -49,7 +64,10 @@ test("where these credentials may not assume it, nobody has looked: the server's
 });
 
 test("what STS refuses otherwise is a failure", async () => {
-  sts.answer(400, "<ErrorResponse><Error><Code>ValidationError</Code><Message>no role</Message></Error></ErrorResponse>");
+  sts.answer(
+    400,
+    "<ErrorResponse><Error><Code>ValidationError</Code><Message>no role</Message></Error></ErrorResponse>",
+  );
   expect(await look({ KEELSON_ISOLATION_ROLE: role })).toEqual([
     "fail",
     expect.stringContaining("sts AssumeRole of arn:aws:iam::"),
@@ -62,7 +80,10 @@ test("a server that is to have a role and is given none does not start, which is
     "nothing names the role, so the server does not start: set isolation.role or KEELSON_ISOLATION_ROLE",
     "export KEELSON_ISOLATION_ROLE=arn:aws:iam::<account>:role/<name>",
   ]);
-  const skipped = ["skip", "not checked: KEELSON_ISOLATION_ROLE is not set, so there is no wall in the account here"];
+  const skipped = [
+    "skip",
+    "not checked: KEELSON_ISOLATION_ROLE is not set, so there is no wall in the account here",
+  ];
   expect(await look({}, "development")).toEqual(skipped);
   expect(await look({}, "production", true)).toEqual(skipped);
   expect(sts.asked).toEqual([]);

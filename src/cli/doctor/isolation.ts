@@ -14,7 +14,11 @@ export function isolationChecks(server: DeclaredServer, env: Variables, place: P
   return [{ name: "isolation", run: () => outcome(server, env, place) }];
 }
 
-async function outcome({ options, environment }: DeclaredServer, env: Variables, place: Place): Promise<Outcome> {
+async function outcome(
+  { options, environment }: DeclaredServer,
+  env: Variables,
+  place: Place,
+): Promise<Outcome> {
   let role: string | undefined;
   try {
     role = isolationRole(options, env, environment === "production" && !place.isEmulator);
@@ -24,7 +28,8 @@ async function outcome({ options, environment }: DeclaredServer, env: Variables,
       `export ${isolationVariable}=arn:aws:iam::<account>:role/<name>`,
     );
   }
-  if (role === undefined) return unchecked(`${isolationVariable} is not set, so there is no wall in the account here`);
+  if (role === undefined)
+    return unchecked(`${isolationVariable} is not set, so there is no wall in the account here`);
   const { AssumeRoleCommand, STSClient } = await loadSts();
   const client = new STSClient(place.options);
   try {
@@ -33,7 +38,9 @@ async function outcome({ options, environment }: DeclaredServer, env: Variables,
     return fine(`${role} can be assumed, with a session tag`);
   } catch (error) {
     if (failureName(error) !== "AccessDenied") throw error;
-    return unchecked(`these credentials may not assume ${role} with a session tag; the server's have to`);
+    return unchecked(
+      `these credentials may not assume ${role} with a session tag; the server's have to`,
+    );
   } finally {
     client.destroy();
   }

@@ -20,11 +20,23 @@ export interface Check {
 /** It is as it has to be. */
 export const fine = (message: string): Outcome => ({ status: "ok", message, fix: [] });
 /** It works, and may not always. */
-export const doubtful = (message: string, ...fix: readonly string[]): Outcome => ({ status: "warn", message, fix });
+export const doubtful = (message: string, ...fix: readonly string[]): Outcome => ({
+  status: "warn",
+  message,
+  fix,
+});
 /** It does not work. */
-export const wrong = (message: string, ...fix: readonly string[]): Outcome => ({ status: "fail", message, fix });
+export const wrong = (message: string, ...fix: readonly string[]): Outcome => ({
+  status: "fail",
+  message,
+  fix,
+});
 /** Nobody has looked, and why. */
-export const unchecked = (why: string): Outcome => ({ status: "skip", message: `not checked: ${why}`, fix: [] });
+export const unchecked = (why: string): Outcome => ({
+  status: "skip",
+  message: `not checked: ${why}`,
+  fix: [],
+});
 
 /** A check of what another one finds: where there is nothing to look at, the other says so. */
 export function following<Found>(

@@ -1,4 +1,8 @@
-import { type ConfigParameter, formerParameters, parameterOverrides } from "../../config/declare/parameter-overrides.ts";
+import {
+  type ConfigParameter,
+  formerParameters,
+  parameterOverrides,
+} from "../../config/declare/parameter-overrides.ts";
 import type { DeclaredServer } from "../../declare/declared-server.ts";
 import type { NeededParameters } from "../../infra/needs.ts";
 import type { ParameterReader } from "../../run/adapters.ts";
@@ -19,7 +23,9 @@ export function parameterChecks(
     checks.push({
       name: `parameters ${overrides}`,
       run: async () => {
-        const parameters = await place.call("GetParametersByPath", overrides, () => reader.read(overrides));
+        const parameters = await place.call("GetParametersByPath", overrides, () =>
+          reader.read(overrides),
+        );
         const { problems } = parameterOverrides(registry, overrides, parameters);
         const former = formerParameters(registry, overrides, parameters);
         if (problems.length === 0 && former.length > 0) return renamedOutcome(place, former);
@@ -46,27 +52,55 @@ export function parameterChecks(
 
 /** A check that needs no call: keys that are encrypted, and no ring to do it with. */
 export function ringlessChecks({ options, registry, environment }: DeclaredServer): Check[] {
-  const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
-  if (options.keyRing !== undefined || encrypted.length === 0 || environment !== "production") return [];
+  const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) =>
+    definition.encrypted ? [id] : [],
+  );
+  if (options.keyRing !== undefined || encrypted.length === 0 || environment !== "production")
+    return [];
   const message = `the server names none, so these keys cannot be set: ${encrypted.join(", ")}`;
   const fix = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
-  return [{ name: "key ring", run: async () => doubtful(`${message}; name it as keyRing.parameter of buildServer`, fix) }];
+  return [
+    {
+      name: "key ring",
+      run: async () => doubtful(`${message}; name it as keyRing.parameter of buildServer`, fix),
+    },
+  ];
 }
 
-function parameterFix(place: Place, name: string, rule: string, parameters: readonly ConfigParameter[]): string {
-  if (["parameter-unknown", "parameter-twice"].includes(rule)) return place.aws("delete-parameter", "--name", name);
-  const type = parameters.some((parameter) => parameter.name === name && parameter.secure) ? "SecureString" : "String";
+function parameterFix(
+  place: Place,
+  name: string,
+  rule: string,
+  parameters: readonly ConfigParameter[],
+): string {
+  if (["parameter-unknown", "parameter-twice"].includes(rule))
+    return place.aws("delete-parameter", "--name", name);
+  const type = parameters.some((parameter) => parameter.name === name && parameter.secure)
+    ? "SecureString"
+    : "String";
   return place.aws("put-parameter", "--overwrite", "--type", type, "--name", name, "--value", "…");
 }
 
 /** Both releases read them while one replaces the other; afterwards a name that no key has is easily taken for a mistake. */
 function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
   const messages = former.map(({ name, today, isRead }) =>
-    isRead ? `${name} is read under a former name of its key, which today is ${today}` : `${name} is not read: there is ${today}`,
+    isRead
+      ? `${name} is read under a former name of its key, which today is ${today}`
+      : `${name} is not read: there is ${today}`,
   );
   const fixes = former.flatMap(({ name, secure, today, isRead }) => [
     ...(isRead
-      ? [place.aws("put-parameter", "--type", secure ? "SecureString" : "String", "--name", today, "--value", "…")]
+      ? [
+          place.aws(
+            "put-parameter",
+            "--type",
+            secure ? "SecureString" : "String",
+            "--name",
+            today,
+            "--value",
+            "…",
+          ),
+        ]
       : []),
     place.aws("delete-parameter", "--name", name),
   ]);
@@ -86,7 +120,10 @@ function keyRingOutcome(
       // Elsewhere one is made from the development secret.
       return environment === "production"
         ? wrong("there is no such parameter", create)
-        : doubtful(`there is no such parameter; in ${environment} a ring is made from the development secret`, create);
+        : doubtful(
+            `there is no such parameter; in ${environment} a ring is made from the development secret`,
+            create,
+          );
     case "key-ring-readable":
       return wrong(
         `${message}: anybody who may read parameters reads the keys`,

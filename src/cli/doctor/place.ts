@@ -28,7 +28,13 @@ export interface Place {
   aws(...words: readonly string[]): string;
 }
 
-const variableNames = { dynamodb: "DYNAMODB", ssm: "SSM", sqs: "SQS", events: "EVENTBRIDGE", sts: "STS" } as const;
+const variableNames = {
+  dynamodb: "DYNAMODB",
+  ssm: "SSM",
+  sqs: "SQS",
+  events: "EVENTBRIDGE",
+  sts: "STS",
+} as const;
 
 /**
  * Where a service is that the environment, or the server itself, names.
@@ -38,15 +44,22 @@ const variableNames = { dynamodb: "DYNAMODB", ssm: "SSM", sqs: "SQS", events: "E
 export function placeOf(
   service: ServiceName,
   env: Variables,
-  given: { readonly signal: AbortSignal; readonly timeoutMs: number; readonly endpoint?: string | undefined },
+  given: {
+    readonly signal: AbortSignal;
+    readonly timeoutMs: number;
+    readonly endpoint?: string | undefined;
+  },
 ): Place {
   const endpoint = given.endpoint ?? endpointOf(env, variableNames[service]);
   if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint))) {
     // Not shown: a URL may hold credentials.
     const variable = `AWS_ENDPOINT_URL_${variableNames[service]}`;
-    throw new Error(`the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or ${variable} to http://<host>:<port>`);
+    throw new Error(
+      `the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or ${variable} to http://<host>:<port>`,
+    );
   }
-  const shown = endpoint === undefined ? `AWS's own endpoint of ${service}` : shownAddress(endpoint);
+  const shown =
+    endpoint === undefined ? `AWS's own endpoint of ${service}` : shownAddress(endpoint);
   const isEmulator = endpoint !== undefined && tableMode(endpoint) === "create";
   return {
     service,
@@ -65,7 +78,13 @@ export function placeOf(
         throw new CallError({ service, operation, resource, shown, isEmulator }, error);
       }
     },
-    aws: (...words) => command("aws", service, ...words, ...(endpoint === undefined ? [] : ["--endpoint-url", shown])),
+    aws: (...words) =>
+      command(
+        "aws",
+        service,
+        ...words,
+        ...(endpoint === undefined ? [] : ["--endpoint-url", shown]),
+      ),
   };
 }
 

@@ -26,7 +26,11 @@ const [fewestReceives, mostReceives] = [3, 6];
 /** A queue, to be asked for when the first check wants to know. */
 export function askedQueue(client: SQSClient, place: Place, wanted: NeededQueue): AskedQueue {
   const { name } = wanted;
-  return { name: `queue ${queueName(name)}`, wanted, find: asked(() => findQueue(client, place, name)) };
+  return {
+    name: `queue ${queueName(name)}`,
+    wanted,
+    find: asked(() => findQueue(client, place, name)),
+  };
 }
 
 /** What is looked at of a queue. */
@@ -34,21 +38,35 @@ export function queueChecks(client: SQSClient, place: Place, queue: AskedQueue):
   const { wanted } = queue;
   return [
     { name: queue.name, run: async () => queueOutcome(place, wanted, await queue.find()) },
-    following(`${queue.name}: dead letters`, queue, (found) => deadLetterOutcome(client, place, wanted, found)),
+    following(`${queue.name}: dead letters`, queue, (found) =>
+      deadLetterOutcome(client, place, wanted, found),
+    ),
   ];
 }
 
-async function findQueue(client: SQSClient, place: Place, nameOrUrl: string): Promise<FoundQueue | undefined> {
+async function findQueue(
+  client: SQSClient,
+  place: Place,
+  nameOrUrl: string,
+): Promise<FoundQueue | undefined> {
   const name = queueName(nameOrUrl);
   const { signal } = place;
   try {
     const url = nameOrUrl.includes("://")
       ? nameOrUrl
       : await place.call("GetQueueUrl", name, async () =>
-          String((await client.send(new GetQueueUrlCommand({ QueueName: name }), { abortSignal: signal })).QueueUrl),
+          String(
+            (
+              await client.send(new GetQueueUrlCommand({ QueueName: name }), {
+                abortSignal: signal,
+              })
+            ).QueueUrl,
+          ),
         );
     const command = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["All"] });
-    const { Attributes } = await place.call("GetQueueAttributes", name, () => client.send(command, { abortSignal: signal }));
+    const { Attributes } = await place.call("GetQueueAttributes", name, () =>
+      client.send(command, { abortSignal: signal }),
+    );
     const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has some
     return { url, arn: String(attributes["QueueArn"]), attributes };
   } catch (error) {
@@ -64,35 +82,66 @@ function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | und
   const create = (queueName: string) =>
     place.aws(
       "create-queue",
-      ...["--queue-name", queueName, "--attributes", [...ordered, `VisibilityTimeout=${visibilitySeconds}`].join(",")],
+      ...[
+        "--queue-name",
+        queueName,
+        "--attributes",
+        [...ordered, `VisibilityTimeout=${visibilitySeconds}`].join(","),
+      ],
     );
   if (found === undefined) return wrong("it does not exist", create(own));
   const { attributes, url } = found;
   if (isOrdered && attributes["FifoQueue"] !== "true") {
     const other = `${own}.fifo`;
-    return wrong("it is not FIFO, and cannot be made so", create(other), `export ${variable}=${other}`);
+    return wrong(
+      "it is not FIFO, and cannot be made so",
+      create(other),
+      `export ${variable}=${other}`,
+    );
   }
   const seconds = Number(attributes["VisibilityTimeout"]);
   if (seconds < visibilitySeconds) {
     return wrong(
       `its visibility timeout is ${seconds} s: a message is delivered again while it is being handled`,
-      place.aws("set-queue-attributes", "--queue-url", url, "--attributes", `VisibilityTimeout=${visibilitySeconds}`),
+      place.aws(
+        "set-queue-attributes",
+        "--queue-url",
+        url,
+        "--attributes",
+        `VisibilityTimeout=${visibilitySeconds}`,
+      ),
     );
   }
-  return fine(`${isOrdered ? "FIFO, " : ""}visibility timeout ${seconds} s; a Lambda function needs six times its own`);
+  return fine(
+    `${isOrdered ? "FIFO, " : ""}visibility timeout ${seconds} s; a Lambda function needs six times its own`,
+  );
 }
 
-async function deadLetterOutcome(client: SQSClient, place: Place, wanted: NeededQueue, found: FoundQueue): Promise<Outcome> {
+async function deadLetterOutcome(
+  client: SQSClient,
+  place: Place,
+  wanted: NeededQueue,
+  found: FoundQueue,
+): Promise<Outcome> {
   const { deadLetterTargetArn: arn, maxReceiveCount: count } = redriveOf(found);
   const set = (target: string, receives: number) =>
     place.aws(
       "set-queue-attributes",
-      ...["--queue-url", found.url, "--attributes", JSON.stringify({ RedrivePolicy: redrivePolicy(target, receives) })],
+      ...[
+        "--queue-url",
+        found.url,
+        "--attributes",
+        JSON.stringify({ RedrivePolicy: redrivePolicy(target, receives) }),
+      ],
     );
   const create = (queueName: string) =>
     place.aws(
       "create-queue",
-      ...["--queue-name", queueName, ...(queueName.endsWith(".fifo") ? ["--attributes", "FifoQueue=true"] : [])],
+      ...[
+        "--queue-name",
+        queueName,
+        ...(queueName.endsWith(".fifo") ? ["--attributes", "FifoQueue=true"] : []),
+      ],
     );
   if (arn === undefined) {
     const dead = wanted.deadName;
@@ -102,7 +151,10 @@ async function deadLetterOutcome(client: SQSClient, place: Place, wanted: Needed
   }
   const dead = arn.slice(arn.lastIndexOf(":") + 1);
   if ((await findQueue(client, place, dead)) === undefined) {
-    return wrong(`its dead-letter queue ${dead} does not exist: failing messages are retried until they expire`, create(dead));
+    return wrong(
+      `its dead-letter queue ${dead} does not exist: failing messages are retried until they expire`,
+      create(dead),
+    );
   }
   const receives = Number(count);
   if (receives < fewestReceives) {

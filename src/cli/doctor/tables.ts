@@ -5,11 +5,27 @@ import {
   type DynamoDBClient,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import { attributeDefinitions, indexDescription, indexFault, type Keyed, keySchema, shownKeys } from "../../aws/table-indexes.ts";
+import {
+  attributeDefinitions,
+  indexDescription,
+  indexFault,
+  type Keyed,
+  keySchema,
+  shownKeys,
+} from "../../aws/table-indexes.ts";
 import type { IndexDeclaration } from "../../declare/table.ts";
 import type { NeededTable } from "../../infra/needs.ts";
 import { failureName } from "./call-error.ts";
-import { asked, type Check, doubtful, fine, following, type Outcome, unchecked, wrong } from "./outcome.ts";
+import {
+  asked,
+  type Check,
+  doubtful,
+  fine,
+  following,
+  type Outcome,
+  unchecked,
+  wrong,
+} from "./outcome.ts";
 import type { Place } from "./place.ts";
 
 /** What is looked at of a table. */
@@ -18,7 +34,11 @@ export function tableChecks(client: DynamoDBClient, place: Place, table: NeededT
   const describe = asked(async () => {
     try {
       const command = new DescribeTableCommand({ TableName: tableName });
-      return (await place.call("DescribeTable", tableName, () => client.send(command, { abortSignal: place.signal }))).Table;
+      return (
+        await place.call("DescribeTable", tableName, () =>
+          client.send(command, { abortSignal: place.signal }),
+        )
+      ).Table;
     } catch (error) {
       if (failureName(error) === "ResourceNotFoundException") return undefined;
       throw error;
@@ -29,22 +49,40 @@ export function tableChecks(client: DynamoDBClient, place: Place, table: NeededT
     following(`${name}: ${what}`, { name, find: describe }, look);
   return [
     { name, run: async () => tableOutcome(place, table, await describe()) },
-    ...table.indexes.map((index) => then(`index ${index.name}`, (described) => indexOutcome(place, table, index, described))),
-    ...(timeToLive === undefined ? [] : [then("time to live", () => timeToLiveOutcome(client, place, tableName, timeToLive))]),
+    ...table.indexes.map((index) =>
+      then(`index ${index.name}`, (described) => indexOutcome(place, table, index, described)),
+    ),
+    ...(timeToLive === undefined
+      ? []
+      : [then("time to live", () => timeToLiveOutcome(client, place, tableName, timeToLive))]),
     ...(table.isLasting
       ? [
           then("point-in-time recovery", () => recoveryOutcome(client, place, tableName)),
-          then("deletion protection", (described) => protectionOutcome(place, tableName, described)),
+          then("deletion protection", (described) =>
+            protectionOutcome(place, tableName, described),
+          ),
         ]
       : []),
-    ...(table.stream === undefined ? [] : [then("stream", (described) => streamOutcome(place, tableName, described))]),
+    ...(table.stream === undefined
+      ? []
+      : [then("stream", (described) => streamOutcome(place, tableName, described))]),
   ];
 }
 
-function tableOutcome(place: Place, table: NeededTable, found: TableDescription | undefined): Outcome {
+function tableOutcome(
+  place: Place,
+  table: NeededTable,
+  found: TableDescription | undefined,
+): Outcome {
   const { tableName } = table;
-  if (found === undefined) return wrong("it does not exist", createCommand(place, table, tableName));
-  const types = new Map(found.AttributeDefinitions?.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]));
+  if (found === undefined)
+    return wrong("it does not exist", createCommand(place, table, tableName));
+  const types = new Map(
+    found.AttributeDefinitions?.map(({ AttributeName, AttributeType }) => [
+      AttributeName,
+      AttributeType,
+    ]),
+  );
   const has = (found.KeySchema ?? [])
     .map(({ AttributeName = "" }) => `${AttributeName} (${types.get(AttributeName)})`)
     .join(", ");
@@ -58,7 +96,10 @@ function tableOutcome(place: Place, table: NeededTable, found: TableDescription 
     );
   }
   if (found.TableStatus !== "ACTIVE") {
-    return wrong(`it is ${found.TableStatus}`, place.aws("wait", "table-exists", "--table-name", tableName));
+    return wrong(
+      `it is ${found.TableStatus}`,
+      place.aws("wait", "table-exists", "--table-name", tableName),
+    );
   }
   return fine(`active, with the keys ${wanted}`);
 }
@@ -71,22 +112,34 @@ function createCommand(place: Place, table: NeededTable, tableName: string): str
     ...definitionsOption(table, ...indexes),
     ...[
       "--key-schema",
-      ...keySchema(table).map(({ AttributeName, KeyType }) => `AttributeName=${AttributeName},KeyType=${KeyType}`),
+      ...keySchema(table).map(
+        ({ AttributeName, KeyType }) => `AttributeName=${AttributeName},KeyType=${KeyType}`,
+      ),
     ],
-    ...(indexes.length === 0 ? [] : ["--global-secondary-indexes", JSON.stringify(indexes.map(indexDescription))]),
+    ...(indexes.length === 0
+      ? []
+      : ["--global-secondary-indexes", JSON.stringify(indexes.map(indexDescription))]),
     ...(table.isLasting ? ["--deletion-protection-enabled"] : []),
-    ...(table.stream === undefined ? [] : ["--stream-specification", `StreamEnabled=true,StreamViewType=${table.stream}`]),
+    ...(table.stream === undefined
+      ? []
+      : ["--stream-specification", `StreamEnabled=true,StreamViewType=${table.stream}`]),
   );
 }
 
 function definitionsOption(...keyed: readonly Keyed[]): string[] {
   const definitions = attributeDefinitions(...keyed).map(
-    ({ AttributeName, AttributeType }) => `AttributeName=${AttributeName},AttributeType=${AttributeType}`,
+    ({ AttributeName, AttributeType }) =>
+      `AttributeName=${AttributeName},AttributeType=${AttributeType}`,
   );
   return ["--attribute-definitions", ...definitions];
 }
 
-function indexOutcome(place: Place, table: NeededTable, index: IndexDeclaration, described: TableDescription): Outcome {
+function indexOutcome(
+  place: Place,
+  table: NeededTable,
+  index: IndexDeclaration,
+  described: TableDescription,
+): Outcome {
   const { tableName } = table;
   const fault = indexFault(index, table, described);
   if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
@@ -97,36 +150,60 @@ function indexOutcome(place: Place, table: NeededTable, index: IndexDeclaration,
         fault.message,
         place.aws(
           "update-table",
-          ...["--table-name", tableName, ...definitionsOption(table, index), "--global-secondary-index-updates", updates],
+          ...[
+            "--table-name",
+            tableName,
+            ...definitionsOption(table, index),
+            "--global-secondary-index-updates",
+            updates,
+          ],
         ),
       );
     }
     case "status": {
       const query = `Table.GlobalSecondaryIndexes[?IndexName=='${index.name}'].[IndexStatus,Backfilling]`;
-      return wrong(fault.message, place.aws("describe-table", "--table-name", tableName, "--query", query));
+      return wrong(
+        fault.message,
+        place.aws("describe-table", "--table-name", tableName, "--query", query),
+      );
     }
     case "extra":
       return doubtful(`${fault.message}: that is paid for with every write`);
     default:
-      return wrong(`${fault.message}; an index cannot be changed, so declare it under another name`);
+      return wrong(
+        `${fault.message}; an index cannot be changed, so declare it under another name`,
+      );
   }
 }
 
-async function timeToLiveOutcome(client: DynamoDBClient, place: Place, tableName: string, attribute: string): Promise<Outcome> {
+async function timeToLiveOutcome(
+  client: DynamoDBClient,
+  place: Place,
+  tableName: string,
+  attribute: string,
+): Promise<Outcome> {
   const command = new DescribeTimeToLiveCommand({ TableName: tableName });
-  const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } = await place.call(
-    "DescribeTimeToLive",
-    tableName,
-    () => client.send(command, { abortSignal: place.signal }),
-  );
+  const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
+    await place.call("DescribeTimeToLive", tableName, () =>
+      client.send(command, { abortSignal: place.signal }),
+    );
   const set = (Enabled: boolean, name: string) =>
     place.aws(
       "update-time-to-live",
-      ...["--table-name", tableName, "--time-to-live-specification", `Enabled=${Enabled},AttributeName=${name}`],
+      ...[
+        "--table-name",
+        tableName,
+        "--time-to-live-specification",
+        `Enabled=${Enabled},AttributeName=${name}`,
+      ],
     );
   const isOn = ["ENABLED", "ENABLING"].includes(TimeToLiveStatus);
   if (isOn && AttributeName === attribute) return fine(`by ${attribute}`);
-  if (!isOn) return wrong(`it is ${TimeToLiveStatus}, so expired items are never deleted`, set(true, attribute));
+  if (!isOn)
+    return wrong(
+      `it is ${TimeToLiveStatus}, so expired items are never deleted`,
+      set(true, attribute),
+    );
   return wrong(
     `it is by ${AttributeName}, not ${attribute}; AWS lets an hour pass between the two`,
     set(false, String(AttributeName)),
@@ -134,22 +211,38 @@ async function timeToLiveOutcome(client: DynamoDBClient, place: Place, tableName
   );
 }
 
-async function recoveryOutcome(client: DynamoDBClient, place: Place, tableName: string): Promise<Outcome> {
+async function recoveryOutcome(
+  client: DynamoDBClient,
+  place: Place,
+  tableName: string,
+): Promise<Outcome> {
   const command = new DescribeContinuousBackupsCommand({ TableName: tableName });
-  const { ContinuousBackupsDescription: found } = await place.call("DescribeContinuousBackups", tableName, () =>
-    client.send(command, { abortSignal: place.signal }),
+  const { ContinuousBackupsDescription: found } = await place.call(
+    "DescribeContinuousBackups",
+    tableName,
+    () => client.send(command, { abortSignal: place.signal }),
   );
-  if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED") return fine("on");
+  if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED")
+    return fine("on");
   return doubtful(
     "it is off: what is overwritten or deleted by mistake is lost",
     place.aws(
       "update-continuous-backups",
-      ...["--table-name", tableName, "--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"],
+      ...[
+        "--table-name",
+        tableName,
+        "--point-in-time-recovery-specification",
+        "PointInTimeRecoveryEnabled=true",
+      ],
     ),
   );
 }
 
-function protectionOutcome(place: Place, tableName: string, { DeletionProtectionEnabled: isOn }: TableDescription): Outcome {
+function protectionOutcome(
+  place: Place,
+  tableName: string,
+  { DeletionProtectionEnabled: isOn }: TableDescription,
+): Outcome {
   if (isOn === true) return fine("on");
   if (isOn === undefined && place.isEmulator) return unchecked("the emulator does not know it");
   return doubtful(
@@ -158,7 +251,11 @@ function protectionOutcome(place: Place, tableName: string, { DeletionProtection
   );
 }
 
-function streamOutcome(place: Place, tableName: string, { StreamSpecification: stream }: TableDescription): Outcome {
+function streamOutcome(
+  place: Place,
+  tableName: string,
+  { StreamSpecification: stream }: TableDescription,
+): Outcome {
   const set = (specification: string) =>
     place.aws("update-table", "--table-name", tableName, "--stream-specification", specification);
   const on = set("StreamEnabled=true,StreamViewType=KEYS_ONLY");
@@ -168,5 +265,8 @@ function streamOutcome(place: Place, tableName: string, { StreamSpecification: s
     return doubtful(message, set("StreamEnabled=false"), on);
   }
   if (place.isEmulator) return unchecked("there is none, and not every emulator has streams");
-  return doubtful("there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream", on);
+  return doubtful(
+    "there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream",
+    on,
+  );
 }

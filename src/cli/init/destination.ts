@@ -13,7 +13,9 @@ export async function obstacleIn(folder: string): Promise<string | undefined> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException; // safe: of the file system
     if (code === "ENOENT") return undefined;
-    return code === "ENOTDIR" ? `${folder} is a file; name a folder` : `${folder} cannot be read (${code})`;
+    return code === "ENOTDIR"
+      ? `${folder} is a file; name a folder`
+      : `${folder} cannot be read (${code})`;
   }
   const there = entries.filter((entry) => !overlooked.includes(entry)).sort();
   if (there.length === 0) return undefined;
@@ -23,7 +25,9 @@ export async function obstacleIn(folder: string): Promise<string | undefined> {
 
 /** Whether npm takes it as the name of a package. */
 export function isPackageName(name: string): boolean {
-  return name.length <= 214 && /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/.test(name);
+  return (
+    name.length <= 214 && /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/.test(name)
+  );
 }
 
 /** A package's name for a project in `folder`. */

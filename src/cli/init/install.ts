@@ -1,9 +1,17 @@
 import { type SpawnOptions, spawn } from "node:child_process";
 
 /** Runs `npm install` in a folder; its output is the terminal's. @returns whether it has succeeded. */
-export function npmInstall(folder: string, env: Readonly<Record<string, string | undefined>>): Promise<boolean> {
+export function npmInstall(
+  folder: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<boolean> {
   // Its output goes to stderr: stdout is the command's own. On Windows npm is a batch file, which only a shell runs.
-  const options: SpawnOptions = { cwd: folder, env, stdio: ["ignore", 2, 2], shell: process.platform === "win32" };
+  const options: SpawnOptions = {
+    cwd: folder,
+    env,
+    stdio: ["ignore", 2, 2],
+    shell: process.platform === "win32",
+  };
   return new Promise((resolve) => {
     const npm = spawn("npm", ["install", "--include=dev", "--no-audit", "--no-fund"], options);
     npm.once("error", () => resolve(false));

@@ -28,20 +28,33 @@ export async function writeProject(folder: string, name: string): Promise<void> 
   await mkdir(folder, { recursive: true });
   for (const entry of await readdir(templateFolder)) {
     if (entry === manifestName) continue;
-    await cp(join(templateFolder, entry), join(folder, entry.replace(/^_/, ".")), { recursive: true });
+    await cp(join(templateFolder, entry), join(folder, entry.replace(/^_/, ".")), {
+      recursive: true,
+    });
   }
   for (const file of naming) {
     const text = await readFile(join(folder, file), "utf8");
     await writeFile(join(folder, file), text.replaceAll("{{name}}", name));
   }
   // Safe, both: files of this package.
-  const own = JSON.parse(await readFile(join(packageFolder, "package.json"), "utf8")) as OwnManifest;
-  const template = JSON.parse(await readFile(join(templateFolder, manifestName), "utf8")) as TemplateManifest;
-  await writeFile(join(folder, "package.json"), `${JSON.stringify(manifestOf(name, template, own), undefined, 2)}\n`);
+  const own = JSON.parse(
+    await readFile(join(packageFolder, "package.json"), "utf8"),
+  ) as OwnManifest;
+  const template = JSON.parse(
+    await readFile(join(templateFolder, manifestName), "utf8"),
+  ) as TemplateManifest;
+  await writeFile(
+    join(folder, "package.json"),
+    `${JSON.stringify(manifestOf(name, template, own), undefined, 2)}\n`,
+  );
 }
 
 /** The project's `package.json`: what it depends on has the versions that this version of keelson was tested with. */
-export function manifestOf(name: string, template: TemplateManifest, own: OwnManifest): Record<string, unknown> {
+export function manifestOf(
+  name: string,
+  template: TemplateManifest,
+  own: OwnManifest,
+): Record<string, unknown> {
   const versions: Readonly<Record<string, string>> = {
     ...own.dependencies,
     ...own.peerDependencies,
@@ -52,10 +65,16 @@ export function manifestOf(name: string, template: TemplateManifest, own: OwnMan
     Object.fromEntries(
       names.map((dependency) => {
         const version = versions[dependency];
-        if (version === undefined) throw new Error(`keelson's package.json has no version of ${dependency}`);
+        if (version === undefined)
+          throw new Error(`keelson's package.json has no version of ${dependency}`);
         return [dependency, version];
       }),
     );
   const { dependencies, devDependencies, ...rest } = template;
-  return { name, ...rest, dependencies: versioned(dependencies), devDependencies: versioned(devDependencies) };
+  return {
+    name,
+    ...rest,
+    dependencies: versioned(dependencies),
+    devDependencies: versioned(devDependencies),
+  };
 }

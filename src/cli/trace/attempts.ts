@@ -7,11 +7,14 @@ export interface RunSummary {
   /** When it began, as far as is seen. */
   readonly startMs: number | undefined;
   /** How it stands, by its last attempt that was not handed back; `undefined` where there is none. */
-  readonly last: (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> }) | undefined;
+  readonly last:
+    | (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> })
+    | undefined;
 }
 
 /** An attempt, with its times in milliseconds since the epoch. */
-export interface Attempt extends Pick<TraceAttempt, "attempt" | "state" | "durationMs" | "status" | "reason"> {
+export interface Attempt
+  extends Pick<TraceAttempt, "attempt" | "state" | "durationMs" | "status" | "reason"> {
   readonly startMs: number;
   readonly endMs: number;
 }
@@ -22,7 +25,12 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
   /** What began, what it has failed with, and what was seen after that: the next attempt, where nobody writes a line at the end. */
   let [open, failure, next]: Seen = nothing;
   const failed = (line: TraceLine) => {
-    attempts.push({ state: "failed", startMs: (open ?? line).ms, endMs: line.ms, ...reasonOf(line) });
+    attempts.push({
+      state: "failed",
+      startMs: (open ?? line).ms,
+      endMs: line.ms,
+      ...reasonOf(line),
+    });
     [open, failure, next] = [next, undefined, undefined];
   };
   for (const line of lines) {
@@ -37,7 +45,13 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
         const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted === true;
         const state = isFailed ? "failed" : line.replayed === true ? "replayed" : "done";
         const cut = line.aborted === true ? { reason: "the client was gone" } : {};
-        attempts.push({ attempt, state, status, ...times, ...(isFailed ? { ...cut, ...reasonOf(failure) } : {}) });
+        attempts.push({
+          attempt,
+          state,
+          status,
+          ...times,
+          ...(isFailed ? { ...cut, ...reasonOf(failure) } : {}),
+        });
         [open, failure, next] = nothing;
       }
     } else if (!isLate.test(msg)) {
@@ -47,14 +61,22 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
   }
   if (failure !== undefined) failed(failure);
   // What a run says after its end is no new one.
-  if (open !== undefined && !attempts.some(({ state, status }) => status !== undefined || isDone(state))) {
+  if (
+    open !== undefined &&
+    !attempts.some(({ state, status }) => status !== undefined || isDone(state))
+  ) {
     attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });
   }
-  const startMs = attempts.length === 0 ? undefined : Math.min(...attempts.map((attempt) => attempt.startMs));
+  const startMs =
+    attempts.length === 0 ? undefined : Math.min(...attempts.map((attempt) => attempt.startMs));
   return { attempts, startMs, last: attempts.findLast(isOwn) };
 }
 
-type Seen = readonly [open: TraceLine | undefined, failure: TraceLine | undefined, next: TraceLine | undefined];
+type Seen = readonly [
+  open: TraceLine | undefined,
+  failure: TraceLine | undefined,
+  next: TraceLine | undefined,
+];
 const nothing: Seen = [undefined, undefined, undefined];
 
 const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;

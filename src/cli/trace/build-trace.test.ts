@@ -42,7 +42,9 @@ describe("a trace", () => {
     });
     const [, event] = roots[0]?.children ?? [];
     expect(event).toMatchObject({ id: "e1", at: at(10), sinceMs: 10 });
-    expect(event?.children[0]?.attempts).toEqual([{ attempt: 1, state: "done", durationMs: 5, at: at(35), sinceMs: 35 }]);
+    expect(event?.children[0]?.attempts).toEqual([
+      { attempt: 1, state: "done", durationMs: 5, at: at(35), sinceMs: 35 },
+    ]);
     expect([says, stuck]).toEqual(["Nothing is stuck.", undefined]);
   });
 
@@ -56,7 +58,11 @@ describe("a trace", () => {
   });
 
   test("without the lines in between says what is not seen", () => {
-    expect(outline(build([charged]).roots)).toEqual(["request not-seen", "  message not-seen", "    job shop.order.charge done"]);
+    expect(outline(build([charged]).roots)).toEqual([
+      "request not-seen",
+      "  message not-seen",
+      "    job shop.order.charge done",
+    ]);
     const [message] = build([charged]).roots[0]?.children ?? [];
     expect(message).toMatchObject({ kind: "message", id: "e1", indirect: true });
     expect(build([charged]).says).toContain("2 of these have no end or no line");
@@ -86,7 +92,14 @@ describe("a trace", () => {
     const other = { ...completed, tenantId: "globex" };
     expect(build([...chain, refusal, other]).roots).toHaveLength(3);
     const { roots, says } = build([
-      { ...request, msg: "request.failed", error: "not_found", status: 404, message: "no order", time: at(20) },
+      {
+        ...request,
+        msg: "request.failed",
+        error: "not_found",
+        status: 404,
+        message: "no order",
+        time: at(20),
+      },
       { ...completed, status: 404 },
     ]);
     expect(roots[0]).toMatchObject({ state: "failed", status: 404, reason: "not_found: no order" });
@@ -94,19 +107,41 @@ describe("a trace", () => {
       state: "failed",
       reason: undefined,
     });
-    expect(build([{ ...request, msg: "request.failed", error: "odd", message: "why", time: at(20) }]).roots[0]).toMatchObject({
+    expect(
+      build([{ ...request, msg: "request.failed", error: "odd", message: "why", time: at(20) }])
+        .roots[0],
+    ).toMatchObject({
       reason: "why",
     });
     expect(says).toBe("Nothing is stuck: the request was answered with 404.");
   });
 
   test("of a schedule, of a run of the server, and of what a system run enqueues for a tenant", () => {
-    const schedule = { requestId: "s1", trace_id: "t2", handler: "shop.bills.monthly", firesAt: at(0) };
+    const schedule = {
+      requestId: "s1",
+      trace_id: "t2",
+      handler: "shop.bills.monthly",
+      firesAt: at(0),
+    };
     const lines = [
       ended({ ...schedule, msg: "schedule.completed" }, 30),
-      { ...schedule, msg: "job.enqueued", job: "shop.order.charge", enqueuedId: "j2", time: at(28) },
+      {
+        ...schedule,
+        msg: "job.enqueued",
+        job: "shop.order.charge",
+        enqueuedId: "j2",
+        time: at(28),
+      },
       ended(
-        { ...ofJob, requestId: "s1", origRequestId: "s1", causedBy: "s1", trace_id: "t2", jobId: "j2", msg: "job.completed" },
+        {
+          ...ofJob,
+          requestId: "s1",
+          origRequestId: "s1",
+          causedBy: "s1",
+          trace_id: "t2",
+          jobId: "j2",
+          msg: "job.completed",
+        },
         50,
       ),
     ];
@@ -115,12 +150,21 @@ describe("a trace", () => {
       "  job shop.order.charge done",
     ]);
     const run = { requestId: "u1", handler: "keelson.run", trace_id: "t3" };
-    expect(outline(build([{ ...run, msg: "run.started", reason: "repair", time: at(0) }], { id: "u1" }).roots)).toEqual([
-      "run keelson.run unended",
-    ]);
+    expect(
+      outline(
+        build([{ ...run, msg: "run.started", reason: "repair", time: at(0) }], { id: "u1" }).roots,
+      ),
+    ).toEqual(["run keelson.run unended"]);
     const gaveUp = { ...schedule, msg: "schedule.gave_up", attempts: 5, time: at(90) };
-    const { stuck } = build([{ ...schedule, msg: "schedule.failed", message: "no", time: at(80) }, gaveUp], { id: "s1" });
-    expect(stuck).toMatchObject({ kind: "schedule", state: "gave-up", fix: "fix the cause; it fires at its next time" });
+    const { stuck } = build(
+      [{ ...schedule, msg: "schedule.failed", message: "no", time: at(80) }, gaveUp],
+      { id: "s1" },
+    );
+    expect(stuck).toMatchObject({
+      kind: "schedule",
+      state: "gave-up",
+      fix: "fix the cause; it fires at its next time",
+    });
   });
 });
 
@@ -138,8 +182,12 @@ describe("attempts", () => {
       reason: "no money",
       queue: "jobs",
     });
-    expect(says).toBe(`Nothing is stuck: job shop.order.charge j1 has failed, and comes again at ${until}.`);
-    expect(build([...chain.slice(0, 4), ...failed, retry], { nowMs: 3_600_000 }).stuck).toMatchObject({
+    expect(says).toBe(
+      `Nothing is stuck: job shop.order.charge j1 has failed, and comes again at ${until}.`,
+    );
+    expect(
+      build([...chain.slice(0, 4), ...failed, retry], { nowMs: 3_600_000 }).stuck,
+    ).toMatchObject({
       state: "retrying",
       fix: "it has not come again: start a process that takes from its queue, or look at its dead-letter queue",
       commands: ["npx keelson doctor server.ts"],
@@ -159,7 +207,9 @@ describe("attempts", () => {
       ],
     });
     const replayed = { ...charged, replayed: true, attempt: 3, time: at(5_200) };
-    expect([...nodesOf(build([...chain.slice(0, 4), replayed]).roots)].at(-1)).toMatchObject({ state: "replayed" });
+    expect([...nodesOf(build([...chain.slice(0, 4), replayed]).roots)].at(-1)).toMatchObject({
+      state: "replayed",
+    });
     const handedBack = { ...charged, outcome: "handed-back", attempt: 3, time: at(5_200) };
     expect([...nodesOf(build([...chain, handedBack]).roots)].at(-1)).toMatchObject({
       state: "done",
@@ -180,7 +230,10 @@ describe("attempts", () => {
       ["shop.order.archive", at(40), 40],
       ["shop.order.audit", at(40), 40],
     ]);
-    expect(event?.children[1]?.children[0]).toMatchObject({ name: "shop.order.charge", sinceMs: 38 });
+    expect(event?.children[1]?.children[0]).toMatchObject({
+      name: "shop.order.charge",
+      sinceMs: 38,
+    });
   });
 
   test("without a line at their end, as with `log.requests: false`, are those that failed", () => {
@@ -192,13 +245,19 @@ describe("attempts", () => {
     const job = [...nodesOf(build([...chain.slice(0, 4), ...(lines as LogRecord[])]).roots)].at(-1);
     expect(job).toMatchObject({
       state: "unended",
-      attempts: [{ state: "failed", reason: "no money" }, { state: "failed" }, { state: "unended" }],
+      attempts: [
+        { state: "failed", reason: "no money" },
+        { state: "failed" },
+        { state: "unended" },
+      ],
     });
   });
 
   test("that failed are over, whatever was written at the same time", () => {
     const lines = [failed[0], { ...ofJob, msg: "order.seen", time: at(60) }] as LogRecord[];
-    expect([...nodesOf(build([...chain.slice(0, 4), ...lines], { nowMs: 1_000 }).roots)].at(-1)).toMatchObject({
+    expect(
+      [...nodesOf(build([...chain.slice(0, 4), ...lines], { nowMs: 1_000 }).roots)].at(-1),
+    ).toMatchObject({
       state: "failed",
     });
   });
@@ -207,24 +266,47 @@ describe("attempts", () => {
     const lines = [...chain.slice(0, 4), ...failed, letter];
     const { stuck, says } = build(lines);
     expect(says).toBe("Stuck: job shop.order.charge j1");
-    expect(stuck).toMatchObject({ kind: "job", id: "j1", state: "dead-lettered", reason: "no money" });
+    expect(stuck).toMatchObject({
+      kind: "job",
+      id: "j1",
+      state: "dead-lettered",
+      reason: "no money",
+    });
     expect(stuck?.fix).toBe("fix the cause, then move it back from the dead-letter queue of jobs");
     expect(build([...lines, { ...charged, time: at(90_000) }]).stuck).toBeUndefined();
     // Moved back, and failed anew.
     const anew = { ...charged, outcome: "failed", time: at(90_000) };
-    expect([...nodesOf(build([...lines, anew], { nowMs: 91_000 }).roots)].at(-1)).toMatchObject({ state: "failed" });
+    expect([...nodesOf(build([...lines, anew], { nowMs: 91_000 }).roots)].at(-1)).toMatchObject({
+      state: "failed",
+    });
   });
 
   test("of a delivery whose message is all that is seen of it", () => {
-    const { roots } = build([{ ...letter, job: "keelson.delivery.send", jobId: "d1", queue: undefined }], { id: "d1" });
-    expect(outline(roots)).toEqual(["request not-seen", "  message not-seen", "    delivery dead-lettered"]);
+    const { roots } = build(
+      [{ ...letter, job: "keelson.delivery.send", jobId: "d1", queue: undefined }],
+      { id: "d1" },
+    );
+    expect(outline(roots)).toEqual([
+      "request not-seen",
+      "  message not-seen",
+      "    delivery dead-lettered",
+    ]);
     expect(
-      build([{ ...letter, job: "keelson.delivery.send", jobId: "d1", queue: undefined }], { id: "d1" }).stuck?.fix,
+      build([{ ...letter, job: "keelson.delivery.send", jobId: "d1", queue: undefined }], {
+        id: "d1",
+      }).stuck?.fix,
     ).toContain("its dead-letter queue");
   });
 
   test("of an event that was never run, since its message cannot be read", () => {
-    const lost = { ...letter, job: undefined, jobId: undefined, event: "order.placed", eventId: "e1", causedBy: "r1" };
+    const lost = {
+      ...letter,
+      job: undefined,
+      jobId: undefined,
+      event: "order.placed",
+      eventId: "e1",
+      causedBy: "r1",
+    };
     const { roots, stuck } = build([completed, published, lost]);
     expect(outline(roots).at(-1)).toBe("  event order.placed dead-lettered");
     expect(stuck).toMatchObject({ kind: "event", state: "dead-lettered" });
@@ -234,7 +316,9 @@ describe("attempts", () => {
     expect(build([...chain.slice(0, 4), ...failed], { nowMs: 1_000 }).says).toContain(
       "has failed, and its queue delivers it again",
     );
-    expect(build([...chain.slice(0, 4), ...failed], { nowMs: 900_000 }).stuck).toMatchObject({ state: "failed" });
+    expect(build([...chain.slice(0, 4), ...failed], { nowMs: 900_000 }).stuck).toMatchObject({
+      state: "failed",
+    });
   });
 
   test("of requests: a client that was gone, a retry that got the stored answer, one without a status", () => {
@@ -283,7 +367,11 @@ describe("lines that lack a part are told as far as they go:", () => {
     ],
     [
       "a retry without a time",
-      [completed, published, { ...queued, msg: "queue.retry", jobId: undefined, eventId: "e1", time: at(30) }],
+      [
+        completed,
+        published,
+        { ...queued, msg: "queue.retry", jobId: undefined, eventId: "e1", time: at(30) },
+      ],
       "r1",
       ["request POST /orders done", "  commit done", "  event order.placed retrying"],
     ],
@@ -295,7 +383,10 @@ describe("lines that lack a part are told as far as they go:", () => {
     ],
     [
       "a retry that does not say of what",
-      [completed, { ...queued, msg: "queue.retry", jobId: undefined, requestId: "r1", time: at(30) }],
+      [
+        completed,
+        { ...queued, msg: "queue.retry", jobId: undefined, requestId: "r1", time: at(30) },
+      ],
       "r1",
       ["request POST /orders done"],
     ],
@@ -307,7 +398,13 @@ describe("lines that lack a part are told as far as they go:", () => {
     ],
     [
       "a delivery without a channel",
-      [completed, ended({ ...ofJob, handler: "keelson.delivery.send", causedBy: "r1", msg: "delivery.completed" }, 50)],
+      [
+        completed,
+        ended(
+          { ...ofJob, handler: "keelson.delivery.send", causedBy: "r1", msg: "delivery.completed" },
+          50,
+        ),
+      ],
       "r1",
       ["request POST /orders done", "  delivery done"],
     ],
@@ -319,7 +416,15 @@ describe("lines that lack a part are told as far as they go:", () => {
     ],
     [
       "a delivery of which only the dead letter is seen",
-      [{ ...queued, msg: "queue.dead_lettered", job: "keelson.delivery.send", causedBy: "r1", time: at(30) }],
+      [
+        {
+          ...queued,
+          msg: "queue.dead_lettered",
+          job: "keelson.delivery.send",
+          causedBy: "r1",
+          time: at(30),
+        },
+      ],
       "j1",
       ["request not-seen", "  delivery dead-lettered"],
     ],
@@ -329,7 +434,14 @@ describe("lines that lack a part are told as far as they go:", () => {
         completed,
         published,
         { ...consumed, outcome: "failed" },
-        { ...queued, msg: "queue.dead_lettered", jobId: undefined, job: undefined, eventId: "e1", time: at(50) },
+        {
+          ...queued,
+          msg: "queue.dead_lettered",
+          jobId: undefined,
+          job: undefined,
+          eventId: "e1",
+          time: at(50),
+        },
       ],
       "r1",
       [
@@ -341,7 +453,11 @@ describe("lines that lack a part are told as far as they go:", () => {
     ],
     [
       "a job of two handlers",
-      [completed, charged, { ...charged, causedBy: "r1", handler: "shop.order.former", time: at(70) }],
+      [
+        completed,
+        charged,
+        { ...charged, causedBy: "r1", handler: "shop.order.former", time: at(70) },
+      ],
       "j1",
       ["request POST /orders done", "  message not-seen", "    job shop.order.charge done"],
     ],
@@ -359,16 +475,34 @@ describe("lines that lack a part are told as far as they go:", () => {
 });
 
 test("of two things that are stuck alike the first is told, and what is worse before", () => {
-  const letter = (jobId: string, ms: number) => ({ ...queued, jobId, causedBy: "r1", msg: "queue.dead_lettered", time: at(ms) });
+  const letter = (jobId: string, ms: number) => ({
+    ...queued,
+    jobId,
+    causedBy: "r1",
+    msg: "queue.dead_lettered",
+    time: at(ms),
+  });
   const left = { msg: "event.dispatch_failed", events: ["order.placed e1"], time: at(15) };
-  expect(build([completed, published, left, letter("j7", 80), letter("j8", 90)], { nowMs: 900_000 }).stuck).toMatchObject({
+  expect(
+    build([completed, published, left, letter("j7", 80), letter("j8", 90)], { nowMs: 900_000 })
+      .stuck,
+  ).toMatchObject({
     id: "j7",
   });
 });
 
 test("of what runs and what waits, what comes first is told", () => {
-  const step = { ...ofJob, msg: "step.unrecorded", step: "charge", stepKey: "k1", reason: "throttled", time: at(59) };
-  const { says } = build([...chain.slice(0, 4), step], { facts: { steps: new Map([["k1", "running" as const]]) } });
+  const step = {
+    ...ofJob,
+    msg: "step.unrecorded",
+    step: "charge",
+    stepKey: "k1",
+    reason: "throttled",
+    time: at(59),
+  };
+  const { says } = build([...chain.slice(0, 4), step], {
+    facts: { steps: new Map([["k1", "running" as const]]) },
+  });
   expect(says).toBe("Nothing is stuck: step charge k1 is running.");
 });
 
@@ -376,7 +510,13 @@ test("lines of Powertools, of browsers, and such without a time", () => {
   const { time, ...fields } = completed;
   expect(build([{ ...fields, timestamp: time }]).roots).toEqual(build([completed]).roots);
   expect(build([{ ...fields, time: Date.parse(time) }]).roots).toEqual(build([completed]).roots);
-  for (const odd of [{ source: "client" }, { time: "soon" }, { time: 9e15 }, { msg: "x".repeat(300) }, { msg: 7 }]) {
+  for (const odd of [
+    { source: "client" },
+    { time: "soon" },
+    { time: 9e15 },
+    { msg: "x".repeat(300) },
+    { msg: 7 },
+  ]) {
     expect(build([{ ...completed, ...odd }]).roots).toEqual([]);
   }
 });
@@ -393,7 +533,12 @@ describe("claims, commits and steps", () => {
         ]).roots,
       ),
     ).toEqual(["request POST /orders replayed", "  claim replayed"]);
-    const uncertain = { ...request, msg: "once.commit_uncertain", message: "socket hang up", time: at(5) };
+    const uncertain = {
+      ...request,
+      msg: "once.commit_uncertain",
+      message: "socket hang up",
+      time: at(5),
+    };
     expect(build([{ ...completed, status: 500 }, uncertain]).stuck).toMatchObject({
       kind: "commit",
       state: "unknown",
@@ -417,7 +562,10 @@ describe("claims, commits and steps", () => {
     ["unknown", "unknown"],
   ] as const)("are as the tables have them: %s", (standing, state) => {
     const { roots } = build(lines, { facts: { steps: new Map([["k1", standing]]) } });
-    expect([...nodesOf(roots)].find(({ kind }) => kind === "step")).toMatchObject({ state, confirmed: true });
+    expect([...nodesOf(roots)].find(({ kind }) => kind === "step")).toMatchObject({
+      state,
+      confirmed: true,
+    });
   });
 
   test("are over with their run", () => {
@@ -437,17 +585,34 @@ describe("tables", () => {
     origRequestId: "r1",
     traceId: "t1",
   };
-  const due: RowFact = { ...row, kind: "job", id: "j9", name: "shop.order.remind", atMs: startMs + 90_000 };
+  const due: RowFact = {
+    ...row,
+    kind: "job",
+    id: "j9",
+    name: "shop.order.remind",
+    atMs: startMs + 90_000,
+  };
   const rows = (...all: RowFact[]) => ({ rows: new Map(all.map((one) => [one.id, one])) });
 
   test("say that an event is in the outbox, where it waits for a sweep, and is stuck after two", () => {
-    const left = { msg: "event.dispatch_failed", events: ["order.placed e1"], reason: "throttled", time: at(15) };
+    const left = {
+      msg: "event.dispatch_failed",
+      events: ["order.placed e1"],
+      reason: "throttled",
+      time: at(15),
+    };
     const facts = rows(row);
     expect(build([completed, published, left], { facts, nowMs: 5_000 }).says).toBe(
       "Nothing is stuck: event order.placed e1 waits in the outbox for the next sweep.",
     );
-    expect(build([completed, published, left], { facts }).stuck).toMatchObject({ state: "in-outbox", reason: "throttled" });
-    expect(outline(build([completed], { facts }).roots)).toEqual(["request POST /orders done", "  event order.placed in-outbox"]);
+    expect(build([completed, published, left], { facts }).stuck).toMatchObject({
+      state: "in-outbox",
+      reason: "throttled",
+    });
+    expect(outline(build([completed], { facts }).roots)).toEqual([
+      "request POST /orders done",
+      "  event order.placed in-outbox",
+    ]);
     expect(build([], { facts, id: "e1" }).roots[0]).toMatchObject({
       state: "not-seen",
       children: [{ id: "e1", at: at(9), sinceMs: 0 }],
@@ -456,20 +621,31 @@ describe("tables", () => {
     // As logs alone say it, and where the tables say that it has gone since.
     expect(build([completed, published, left]).stuck).toMatchObject({ state: "in-outbox" });
     const asked = { asked: new Set(["e1"]) };
-    expect(outline(build([completed, published, left], { facts: asked }).roots).at(-1)).toBe("  event order.placed dispatched");
-    expect(outline(build([{ ...charged, msg: "order.odd" }], { facts: { asked: new Set(["e1"]) } }).roots)[1]).toBe(
-      "  message not-seen",
+    expect(outline(build([completed, published, left], { facts: asked }).roots).at(-1)).toBe(
+      "  event order.placed dispatched",
     );
     expect(
       outline(
-        build([{ ...published, eventId: "e0", origRequestId: "r1", causedBy: "r1" }], { facts: { asked: new Set(["e1", "e0"]) } })
-          .roots,
+        build([{ ...charged, msg: "order.odd" }], { facts: { asked: new Set(["e1"]) } }).roots,
+      )[1],
+    ).toBe("  message not-seen");
+    expect(
+      outline(
+        build([{ ...published, eventId: "e0", origRequestId: "r1", causedBy: "r1" }], {
+          facts: { asked: new Set(["e1", "e0"]) },
+        }).roots,
       ),
     ).toContain("    consumer shop.order.place unended");
   });
 
   test("say that an event or a job was set aside", () => {
-    const aside = { msg: "event.set_aside", type: "order.placed", eventId: "e1", reason: "MalformedDetail", time: at(15) };
+    const aside = {
+      msg: "event.set_aside",
+      type: "order.placed",
+      eventId: "e1",
+      reason: "MalformedDetail",
+      time: at(15),
+    };
     expect(build([completed, published, aside]).stuck).toMatchObject({
       state: "set-aside",
       reason: "MalformedDetail",
@@ -479,7 +655,13 @@ describe("tables", () => {
       state: "set-aside",
       reason: "too odd",
     });
-    const job = { msg: "job.set_aside", job: "shop.order.charge", jobId: "j1", reason: "no job", time: at(50) };
+    const job = {
+      msg: "job.set_aside",
+      job: "shop.order.charge",
+      jobId: "j1",
+      reason: "no job",
+      time: at(50),
+    };
     expect(build([...chain.slice(0, 4), job]).stuck).toMatchObject({
       kind: "job",
       state: "set-aside",
@@ -506,24 +688,39 @@ describe("tables", () => {
     expect(job({})).toMatchObject({ state: "waiting", until: at(90_000), confirmed: undefined });
     expect(job({ facts: rows(due) })).toMatchObject({ state: "waiting", confirmed: true });
     expect(job({ facts: gone })).toMatchObject({ state: "taken-back", confirmed: true });
-    expect(job({}, { ...request, msg: "job.unscheduled", unscheduledId: "j9", time: at(20) })).toMatchObject({
+    expect(
+      job({}, { ...request, msg: "job.unscheduled", unscheduledId: "j9", time: at(20) }),
+    ).toMatchObject({
       state: "taken-back",
     });
     expect(job({ nowMs: 91_000 })).toMatchObject({ state: "not-seen" });
     expect(job({ nowMs: 91_000, facts: gone })).toMatchObject({ state: "not-seen" });
     expect(job({}, { ...scheduled, dueAt: "soon" })).toMatchObject({ state: "waiting" });
-    const left = { msg: "job.dispatch_failed", jobs: ["shop.order.remind j9", 7], reason: "throttled", time: at(91_000) };
-    expect(build([completed, scheduled, left], { facts: rows(due), nowMs: 300_000 }).stuck).toMatchObject({
+    const left = {
+      msg: "job.dispatch_failed",
+      jobs: ["shop.order.remind j9", 7],
+      reason: "throttled",
+      time: at(91_000),
+    };
+    expect(
+      build([completed, scheduled, left], { facts: rows(due), nowMs: 300_000 }).stuck,
+    ).toMatchObject({
       state: "waiting",
       reason: "throttled",
       fix: expect.stringContaining("it is due"),
     });
     expect(outline(build([left], { id: "j9" }).roots)).toEqual(["job waiting"]);
-    const both = build([{ ...completed, requestId: "j9" }], { id: "j9", facts: rows({ ...due, causedBy: undefined }) });
-    expect(outline(both.roots)).toEqual(["job shop.order.remind waiting", "request POST /orders done"]);
-    expect(outline(build([], { id: "j9", facts: rows({ ...due, causedBy: undefined }) }).roots)).toEqual([
+    const both = build([{ ...completed, requestId: "j9" }], {
+      id: "j9",
+      facts: rows({ ...due, causedBy: undefined }),
+    });
+    expect(outline(both.roots)).toEqual([
       "job shop.order.remind waiting",
+      "request POST /orders done",
     ]);
+    expect(
+      outline(build([], { id: "j9", facts: rows({ ...due, causedBy: undefined }) }).roots),
+    ).toEqual(["job shop.order.remind waiting"]);
   });
 
   test("say of runs whether they are done, running or cut off", () => {
@@ -533,12 +730,18 @@ describe("tables", () => {
       const { roots, says, stuck } = build([...lines, ...more], { facts });
       return { ...[...nodesOf(roots)].at(-1), says, stuckState: stuck?.state };
     };
-    expect(job({ isDone: true })).toMatchObject({ state: "done", confirmed: true, says: "Nothing is stuck." });
+    expect(job({ isDone: true })).toMatchObject({
+      state: "done",
+      confirmed: true,
+      says: "Nothing is stuck.",
+    });
     expect(job({ isDone: false, leaseUntilMs: startMs + 61_000 })).toMatchObject({
       state: "running",
       says: expect.stringContaining(`its claim is held until ${at(61_000)}`),
     });
-    expect(job({ isDone: false, leaseUntilMs: startMs + 30_000 }, failed.slice(0, 0))).toMatchObject({
+    expect(
+      job({ isDone: false, leaseUntilMs: startMs + 30_000 }, failed.slice(0, 0)),
+    ).toMatchObject({
       state: "interrupted",
       says: expect.stringContaining("was cut off"),
     });
@@ -578,7 +781,9 @@ describe("one delivery that several have sent", () => {
 
   test("stands below the first, and is named by the others", () => {
     const lines = [send("r1", 10), send("r2", 20), sent];
-    expect(build(lines).roots).toMatchObject([{ id: "r1", children: [{ kind: "delivery", state: "done" }] }]);
+    expect(build(lines).roots).toMatchObject([
+      { id: "r1", children: [{ kind: "delivery", state: "done" }] },
+    ]);
     expect(build(lines, { id: "r2" }).roots).toMatchObject([
       { id: "r2", children: [{ kind: "delivery", state: "done", again: true, children: [] }] },
     ]);
@@ -587,7 +792,9 @@ describe("one delivery that several have sent", () => {
       expect(roots.map(({ id }) => id)).toEqual(["r1"]);
     }
     // Below its cause also where nobody is seen to have sent it there.
-    expect(build([send("r2", 5), sent], { id: "d1" }).roots).toMatchObject([{ id: "r1", state: "not-seen" }]);
+    expect(build([send("r2", 5), sent], { id: "d1" }).roots).toMatchObject([
+      { id: "r1", state: "not-seen" },
+    ]);
   });
   test("is nobody's whose tenant is another", () => {
     const { roots } = build([{ ...send("r2", 5), tenantId: "globex" }, sent], { id: "r2" });
@@ -595,7 +802,13 @@ describe("one delivery that several have sent", () => {
   });
   test("is an event as well", () => {
     const event = (requestId: string) => ({ ...published, requestId, trace_id: requestId });
-    const { roots } = build([event("r1"), event("r2"), { ...consumed, trace_id: "r1" }], { id: "r2" });
-    expect(roots[0]?.children.at(-1)).toMatchObject({ kind: "event", again: true, state: "dispatched" });
+    const { roots } = build([event("r1"), event("r2"), { ...consumed, trace_id: "r1" }], {
+      id: "r2",
+    });
+    expect(roots[0]?.children.at(-1)).toMatchObject({
+      kind: "event",
+      again: true,
+      state: "dispatched",
+    });
   });
 });

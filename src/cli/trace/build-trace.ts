@@ -2,7 +2,15 @@ import { deliveryJob } from "../../events/delivery.ts";
 import { type Attempt, isDone, summarize } from "./attempts.ts";
 import type { TraceLine } from "./line.ts";
 import { indexLines, type Origin, type Subject } from "./line-index.ts";
-import { type Below, linkTrace, originPlace, type Root, runPlace, subjectPlace, type TraceLinks } from "./links.ts";
+import {
+  type Below,
+  linkTrace,
+  originPlace,
+  type Root,
+  runPlace,
+  subjectPlace,
+  type TraceLinks,
+} from "./links.ts";
 import { runKey, type TableFacts, type TraceAttempt, type TraceNode } from "./node.ts";
 import { dispatchState, effectNodes, jobState, runState, type Standing } from "./standing.ts";
 
@@ -68,10 +76,14 @@ class Building {
     this.#startMs =
       startMs ??
       lines[0]?.ms ??
-      below.reduce((least, { subject }) => Math.min(least, this.#beginOf(subject) ?? least), this.#parts.nowMs);
+      below.reduce(
+        (least, { subject }) => Math.min(least, this.#beginOf(subject) ?? least),
+        this.#parts.nowMs,
+      );
     const { kind, name } = namedOrigin(lines);
     const gaveUp = lines.find(({ msg }) => msg === "schedule.gave_up");
-    const state = gaveUp !== undefined && !isDone(last?.state) ? "gave-up" : (last?.state ?? "not-seen");
+    const state =
+      gaveUp !== undefined && !isDone(last?.state) ? "gave-up" : (last?.state ?? "not-seen");
     return {
       ...{ kind, name, id: requestId, state, tenantId, traceId },
       ...(startMs === undefined ? {} : this.#times(startMs)),
@@ -86,7 +98,10 @@ class Building {
     const left = depth < limits.depth ? this.#left : 0;
     const sorted = below
       .map((item) => ({ item, ms: item.ms ?? firstMsOf(item.subject) ?? Number.POSITIVE_INFINITY }))
-      .sort((one, other) => compared(one.ms, other.ms) || compared(one.item.subject.id, other.item.subject.id));
+      .sort(
+        (one, other) =>
+          compared(one.ms, other.ms) || compared(one.item.subject.id, other.item.subject.id),
+      );
     this.#left = Math.max(0, this.#left - below.length);
     this.leftOut += Math.max(0, below.length - left);
     return sorted.slice(0, left).map(({ item }) => this.#subject(item, depth + 1));
@@ -106,23 +121,33 @@ class Building {
       indirect,
     };
     if (isAgain || this.#told.has(id)) {
-      const state = kind === "event" ? dispatchState(subject, this.#parts).state : this.#jobStanding(subject).state;
+      const state =
+        kind === "event"
+          ? dispatchState(subject, this.#parts).state
+          : this.#jobStanding(subject).state;
       return { ...common, state, again: true, children: [] };
     }
     this.#told.add(id);
     if (kind === "event") return this.#event(subject, common, depth);
-    if (kind === "message") return { ...common, state: "not-seen", children: this.#below(subjectPlace(id), depth) };
+    if (kind === "message")
+      return { ...common, state: "not-seen", children: this.#below(subjectPlace(id), depth) };
     // A job has one handler; whatever else a line says has its place as well.
     const lines = [...subject.runs.values()].flat().sort((one, other) => one.ms - other.ms);
     const { attempts, last } = summarize(lines);
     const standing = this.#jobStanding(subject);
-    const made = [...subject.runs.keys()].flatMap((handler) => this.#below(runPlace(id, handler), depth));
+    const made = [...subject.runs.keys()].flatMap((handler) =>
+      this.#below(runPlace(id, handler), depth),
+    );
     return {
       ...common,
       ...standing,
       ...{ durationMs: last?.durationMs, reason: standing.reason ?? last?.reason },
       ...this.#attempts(attempts),
-      children: [...this.#effects(lines, isDone(standing.state)), ...made, ...this.#below(subjectPlace(id), depth)],
+      children: [
+        ...this.#effects(lines, isDone(standing.state)),
+        ...made,
+        ...this.#below(subjectPlace(id), depth),
+      ],
     };
   }
 
@@ -130,17 +155,32 @@ class Building {
     const { id, kind, name = "" } = subject;
     const lines = [...subject.runs.values()].flat().sort((one, other) => one.ms - other.ms);
     const handler = kind === "delivery" ? deliveryJob : name;
-    return jobState(subject, summarize(lines), this.#parts.facts.claims.get(runKey(id, handler)), this.#parts);
+    return jobState(
+      subject,
+      summarize(lines),
+      this.#parts.facts.claims.get(runKey(id, handler)),
+      this.#parts,
+    );
   }
 
-  #event(subject: Subject, common: Omit<TraceNode, "state" | "children">, depth: number): TraceNode {
+  #event(
+    subject: Subject,
+    common: Omit<TraceNode, "state" | "children">,
+    depth: number,
+  ): TraceNode {
     const { id, name = "", runs } = subject;
     const standing = dispatchState(subject, this.#parts);
     const isOnItsWay = standing.state === "in-outbox" || standing.state === "set-aside";
-    const declared = isOnItsWay ? [] : (this.#parts.consumers.get(name) ?? []).filter((handler) => !runs.has(handler));
-    const consumers = [...runs.keys(), ...declared].map((handler) => this.#consumer(subject, handler, depth));
+    const declared = isOnItsWay
+      ? []
+      : (this.#parts.consumers.get(name) ?? []).filter((handler) => !runs.has(handler));
+    const consumers = [...runs.keys(), ...declared].map((handler) =>
+      this.#consumer(subject, handler, depth),
+    );
     const order = (node: TraceNode) => node.sinceMs ?? Number.POSITIVE_INFINITY;
-    consumers.sort((one, other) => compared(order(one), order(other)) || compared(one.name, other.name));
+    consumers.sort(
+      (one, other) => compared(order(one), order(other)) || compared(one.name, other.name),
+    );
     const children = [...consumers, ...this.#below(subjectPlace(id), depth)];
     return { ...common, ...standing, children };
   }
@@ -149,7 +189,12 @@ class Building {
     const { id, runs } = subject;
     const lines = runs.get(handler) ?? [];
     const summary = summarize(lines);
-    const standing = runState(subject, summary, this.#parts.facts.claims.get(runKey(id, handler)), this.#parts);
+    const standing = runState(
+      subject,
+      summary,
+      this.#parts.facts.claims.get(runKey(id, handler)),
+      this.#parts,
+    );
     const { startMs } = summary;
     const below = this.#below(runPlace(id, handler), depth + 1);
     return {
@@ -168,14 +213,19 @@ class Building {
   }
 
   #effects(lines: readonly TraceLine[], isOver: boolean): TraceNode[] {
-    return effectNodes(lines, isOver, this.#parts.facts).map(({ ms, ...node }) => ({ ...node, ...this.#times(ms) }));
+    return effectNodes(lines, isOver, this.#parts.facts).map(({ ms, ...node }) => ({
+      ...node,
+      ...this.#times(ms),
+    }));
   }
 
   #attempts(attempts: readonly Attempt[]): Pick<TraceNode, "attempts"> {
     if (attempts.length === 0) return {};
-    const told = attempts.slice(-limits.attempts).map(({ startMs, endMs: _end, ...rest }): TraceAttempt => {
-      return { ...rest, ...this.#times(startMs) };
-    });
+    const told = attempts
+      .slice(-limits.attempts)
+      .map(({ startMs, endMs: _end, ...rest }): TraceAttempt => {
+        return { ...rest, ...this.#times(startMs) };
+      });
     return { attempts: told };
   }
 
@@ -190,8 +240,15 @@ function compared(one: number | string, other: number | string): number {
 
 /** When something is first seen, in milliseconds since the epoch. */
 function firstMsOf({ producers, runs, way }: Subject): number | undefined {
-  const starts = [...runs.values()].flatMap((lines) => [summarize(lines).startMs, ...lines.slice(0, 1).map(({ ms }) => ms)]);
-  const all = [producers[0]?.ms, ...starts, producers.length + starts.length === 0 ? way[0]?.ms : undefined];
+  const starts = [...runs.values()].flatMap((lines) => [
+    summarize(lines).startMs,
+    ...lines.slice(0, 1).map(({ ms }) => ms),
+  ]);
+  const all = [
+    producers[0]?.ms,
+    ...starts,
+    producers.length + starts.length === 0 ? way[0]?.ms : undefined,
+  ];
   const known = all.filter((ms) => ms !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
 }
@@ -199,9 +256,16 @@ function firstMsOf({ producers, runs, way }: Subject): number | undefined {
 function namedOrigin(lines: readonly TraceLine[]): Pick<TraceNode, "kind" | "name"> {
   const find = (has: (line: TraceLine) => boolean) => lines.find(has);
   const handler = lines.findLast((line) => line.handler !== undefined)?.handler ?? "";
-  if (find(({ firesAt }) => firesAt !== undefined) !== undefined) return { kind: "schedule", name: handler };
-  if (find(({ msg }) => msg.startsWith("run.")) !== undefined) return { kind: "run", name: handler };
-  const asked = lines.findLast(({ msg, method }) => msg === "request.completed" && method !== undefined);
-  const name = asked === undefined ? handler : [asked.method, asked.route].filter((part) => part !== undefined).join(" ");
+  if (find(({ firesAt }) => firesAt !== undefined) !== undefined)
+    return { kind: "schedule", name: handler };
+  if (find(({ msg }) => msg.startsWith("run.")) !== undefined)
+    return { kind: "run", name: handler };
+  const asked = lines.findLast(
+    ({ msg, method }) => msg === "request.completed" && method !== undefined,
+  );
+  const name =
+    asked === undefined
+      ? handler
+      : [asked.method, asked.route].filter((part) => part !== undefined).join(" ");
   return { kind: "request", name };
 }

@@ -23,6 +23,8 @@ export interface TraceDocument extends Verdict {
 /** The document as JSON in which nothing can act on a terminal. */
 export function jsonOf(document: TraceDocument): string {
   return JSON.stringify(document, undefined, 2).replaceAll(/[^\n\P{C}]/gu, (character) =>
-    [...Array(character.length).keys()].map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
+    [...Array(character.length).keys()]
+      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`)
+      .join(""),
   );
 }

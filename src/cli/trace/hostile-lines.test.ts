@@ -20,7 +20,8 @@ import type { TraceNode } from "./node.ts";
 import { textOf } from "./text.ts";
 
 describe("hostile lines", () => {
-  const job = (id: string, causedBy: string) => ended({ ...ofJob, jobId: id, causedBy, msg: "job.completed" }, 50);
+  const job = (id: string, causedBy: string) =>
+    ended({ ...ofJob, jobId: id, causedBy, msg: "job.completed" }, 50);
 
   test("that cause each other are told all the same", () => {
     const { roots } = build([job("a", "b"), job("b", "c"), job("c", "b")], { id: "a" });
@@ -37,14 +38,24 @@ describe("hostile lines", () => {
   });
 
   test("of a million children, a deep chain and many requests are bounded, and say how much is left out", () => {
-    const many = Array.from({ length: 21_000 }, (_, index) => ({ ...published, publishedId: `e${index}` }));
+    const many = Array.from({ length: 21_000 }, (_, index) => ({
+      ...published,
+      publishedId: `e${index}`,
+    }));
     const wide = build([completed, ...many]);
     expect(wide.leftOut).toBe(1_000);
     expect(textOf(wide).length).toBeLessThan(40);
     expect(textOf(wide).join("\n")).toMatch(/… and 19981 more/);
-    const deep = build(Array.from({ length: 200 }, (_, index) => job(`j${index + 1}`, index === 0 ? "r1" : `j${index}`)));
+    const deep = build(
+      Array.from({ length: 200 }, (_, index) =>
+        job(`j${index + 1}`, index === 0 ? "r1" : `j${index}`),
+      ),
+    );
     expect(deep.leftOut).toBeGreaterThan(0);
-    expect(build(Array.from({ length: 50 }, (_, index) => ({ ...completed, trace_id: `t${index}` }))).leftOut).toBe(30);
+    expect(
+      build(Array.from({ length: 50 }, (_, index) => ({ ...completed, trace_id: `t${index}` })))
+        .leftOut,
+    ).toBe(30);
   });
 });
 
@@ -87,7 +98,11 @@ function wordsOf(commands: readonly string[]): string[][] {
   const script = commands.map((command) => `${command}; printf '\\0'`).join("\n");
   // Instead of the program: each word with its end, and an empty one after each command.
   const program = 'npx() { for word in "$@"; do printf \'%s\\0\' "$word"; done; }';
-  const printed = execFileSync("sh", ["-c", `${program}\n${script}`], { encoding: "utf8", cwd: tmpdir(), env: {} });
+  const printed = execFileSync("sh", ["-c", `${program}\n${script}`], {
+    encoding: "utf8",
+    cwd: tmpdir(),
+    env: {},
+  });
   const [words, all]: [string[], string[][]] = [[], []];
   for (const word of printed.split("\0").slice(0, -1)) {
     if (word === "") all.push(words.splice(0));
@@ -115,18 +130,43 @@ test("an ID of a line is one word of the commands that are printed, and no optio
     "\\",
     "e1",
   ];
-  const step = (stepKey: string) => ({ ...ofJob, msg: "step.unknown", step: "charge", stepKey, time: at(59) });
-  const aside = (eventId: string) => ({ msg: "event.set_aside", type: "order.placed", eventId, reason: "r", time: at(15) });
+  const step = (stepKey: string) => ({
+    ...ofJob,
+    msg: "step.unknown",
+    step: "charge",
+    stepKey,
+    time: at(59),
+  });
+  const aside = (eventId: string) => ({
+    msg: "event.set_aside",
+    type: "order.placed",
+    eventId,
+    reason: "r",
+    time: at(15),
+  });
   const lastCommand = (lines: readonly LogRecord[]) => String(build(lines).stuck?.commands.at(-1));
   const steps = odd.map((id) => lastCommand([...chain.slice(0, 4), step(id)]));
-  const puts = odd.map((id) => lastCommand([completed, { ...published, publishedId: id }, aside(id)]));
+  const puts = odd.map((id) =>
+    lastCommand([completed, { ...published, publishedId: id }, aside(id)]),
+  );
 
   const isOption = (id: string) => id.startsWith("-");
   expect(wordsOf(steps)).toEqual(
-    odd.map((id) => ["keelson", "steps", "resolve", "server.ts", ...(isOption(id) ? ["--retry", "--", id] : [id, "--retry"])]),
+    odd.map((id) => [
+      "keelson",
+      "steps",
+      "resolve",
+      "server.ts",
+      ...(isOption(id) ? ["--retry", "--", id] : [id, "--retry"]),
+    ]),
   );
   expect(wordsOf(puts)).toEqual(
-    odd.map((id) => ["keelson", "outbox", "put-back", ...(isOption(id) ? [`--event=${id}`] : ["--event", id])]),
+    odd.map((id) => [
+      "keelson",
+      "outbox",
+      "put-back",
+      ...(isOption(id) ? [`--event=${id}`] : ["--event", id]),
+    ]),
   );
 });
 
@@ -172,9 +212,14 @@ function happening(asked: readonly Asked[]): { records: LogRecord[]; edges: Set<
         const own =
           kind === "event"
             ? { eventId: id, handler: "shop.order.bill" }
-            : { jobId: id, handler: kind === "job" ? "shop.order.charge" : "keelson.delivery.send" };
-        if (kind === "event") write({ ...by, msg: "event.published", event: "order.placed", publishedId: id });
-        else if (kind === "job") write({ ...by, msg: "job.enqueued", job: "shop.order.charge", enqueuedId: id });
+            : {
+                jobId: id,
+                handler: kind === "job" ? "shop.order.charge" : "keelson.delivery.send",
+              };
+        if (kind === "event")
+          write({ ...by, msg: "event.published", event: "order.placed", publishedId: id });
+        else if (kind === "job")
+          write({ ...by, msg: "job.enqueued", job: "shop.order.charge", enqueuedId: id });
         else write({ ...by, msg: "delivery.enqueued", channel: "webhook", deliveryId: id });
         const run = { ...request, ...own, origRequestId: requestId, causedBy };
         for (let attempt = 1; attempt <= failures; attempt += 1) {
@@ -182,11 +227,24 @@ function happening(asked: readonly Asked[]): { records: LogRecord[]; edges: Set<
           write({ ...run, msg: `${kind}.completed`, outcome: "failed", attempt, durationMs: 1 });
         }
         follow(run, id, id, children);
-        write({ ...run, msg: `${kind}.completed`, outcome: "processed", attempt: failures + 1, durationMs: 1 });
+        write({
+          ...run,
+          msg: `${kind}.completed`,
+          outcome: "processed",
+          attempt: failures + 1,
+          durationMs: 1,
+        });
       }
     };
     follow(request, requestId, `${requestId} ${tenantId} t${index}`, made);
-    write({ ...request, msg: "request.completed", method: "POST", route: "/orders", status: 201, durationMs: 9 });
+    write({
+      ...request,
+      msg: "request.completed",
+      method: "POST",
+      route: "/orders",
+      status: 201,
+      durationMs: 9,
+    });
   }
   return { records, edges };
 }
@@ -195,8 +253,16 @@ function happening(asked: readonly Asked[]): { records: LogRecord[]; edges: Set<
 function told(roots: readonly TraceNode[]): string[] {
   const found: string[] = [];
   const walk = (node: TraceNode, carrier: string) => {
-    const own = node.kind === "request" ? `${node.id} ${node.tenantId} ${node.traceId}` : (node.id ?? carrier);
-    if (node.id !== undefined && carrier !== "" && node.kind !== "consumer" && node.indirect === undefined)
+    const own =
+      node.kind === "request"
+        ? `${node.id} ${node.tenantId} ${node.traceId}`
+        : (node.id ?? carrier);
+    if (
+      node.id !== undefined &&
+      carrier !== "" &&
+      node.kind !== "consumer" &&
+      node.indirect === undefined
+    )
       found.push(`${carrier} > ${node.id}`);
     for (const child of node.children) walk(child, own);
   };
@@ -213,7 +279,9 @@ describe("whatever the lines", () => {
         fc.infiniteStream(fc.nat()),
         (asked, id, order) => {
           const { records } = happening(asked);
-          const shuffled = records.map((record) => ({ record, at: order.next().value })).sort((one, other) => one.at - other.at);
+          const shuffled = records
+            .map((record) => ({ record, at: order.next().value }))
+            .sort((one, other) => one.at - other.at);
           expect(
             build(
               shuffled.map(({ record }) => record),
@@ -265,7 +333,13 @@ describe("whatever the lines", () => {
         .map((all) => all.join("")),
       fc.constant("\u001b[31m\u009b2J\u202e\r\n"),
     );
-    const field = fc.oneof(text, fc.double(), fc.boolean(), fc.constant(null), fc.array(text, { maxLength: 3 }));
+    const field = fc.oneof(
+      text,
+      fc.double(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.array(text, { maxLength: 3 }),
+    );
     const msg = fc.constantFrom(
       ...[
         "request.completed",
@@ -285,7 +359,15 @@ describe("whatever the lines", () => {
         "event.set_aside",
         "event.dispatch_failed",
       ],
-      ...["step.unknown", "schedule.gave_up", "run.failed", "once.taken", "once.commit_uncertain", "__proto__", "constructor"],
+      ...[
+        "step.unknown",
+        "schedule.gave_up",
+        "run.failed",
+        "once.taken",
+        "once.commit_uncertain",
+        "__proto__",
+        "constructor",
+      ],
     );
     const names = [
       "requestId",

@@ -40,7 +40,9 @@ export interface Produced {
 }
 
 /** An origin by its key, or a run of a subject. */
-export type Producer = { readonly origin: string } | { readonly subject: string; readonly handler: string };
+export type Producer =
+  | { readonly origin: string }
+  | { readonly subject: string; readonly handler: string };
 
 interface Cause {
   readonly causedBy: string;
@@ -100,18 +102,33 @@ function isOfTheWay({ msg }: TraceLine): boolean {
 function producerOf(line: TraceLine): Producer | undefined {
   const { requestId, trace_id, tenantId, handler, origRequestId, causedBy, eventId, jobId } = line;
   const subject = eventId ?? jobId;
-  if (origRequestId !== undefined && causedBy !== undefined && subject !== undefined && handler !== undefined) {
+  if (
+    origRequestId !== undefined &&
+    causedBy !== undefined &&
+    subject !== undefined &&
+    handler !== undefined
+  ) {
     return { subject, handler };
   }
-  return requestId === undefined ? undefined : { origin: originKey({ requestId, traceId: trace_id, tenantId }) };
+  return requestId === undefined
+    ? undefined
+    : { origin: originKey({ requestId, traceId: trace_id, tenantId }) };
 }
 
 /** Names an origin: the same request ID is another request in another trace, and for another tenant. */
-export function originKey({ requestId, traceId, tenantId }: Pick<Origin, "requestId" | "traceId" | "tenantId">): string {
+export function originKey({
+  requestId,
+  traceId,
+  tenantId,
+}: Pick<Origin, "requestId" | "traceId" | "tenantId">): string {
   return JSON.stringify([requestId, traceId ?? null, tenantId ?? null]);
 }
 
-function originOf(origins: Map<string, Origin>, key: string, { requestId, trace_id: traceId, tenantId }: TraceLine): Origin {
+function originOf(
+  origins: Map<string, Origin>,
+  key: string,
+  { requestId, trace_id: traceId, tenantId }: TraceLine,
+): Origin {
   let origin = origins.get(key);
   if (origin === undefined) {
     origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] }; // safe: its key is made of it
@@ -121,10 +138,22 @@ function originOf(origins: Map<string, Origin>, key: string, { requestId, trace_
 }
 
 function addRun(subject: Subject, handler: string, line: TraceLine): void {
-  const { tenantId, causedBy, origRequestId, trace_id: traceId, eventId, event, channel, msg } = line;
+  const {
+    tenantId,
+    causedBy,
+    origRequestId,
+    trace_id: traceId,
+    eventId,
+    event,
+    channel,
+    msg,
+  } = line;
   subject.tenantId ??= tenantId;
   // Safe: a line without them is of no run.
-  subject.cause ??= { causedBy: causedBy as string, origin: { requestId: origRequestId as string, traceId, tenantId } };
+  subject.cause ??= {
+    causedBy: causedBy as string,
+    origin: { requestId: origRequestId as string, traceId, tenantId },
+  };
   const isDelivery = handler === deliveryJob;
   subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
   if (msg === "event.completed") subject.name ??= event;
@@ -167,7 +196,18 @@ function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: Tra
 }
 
 function addToWay(subjectOf: (id: string) => Subject, line: TraceLine): void {
-  const { eventId, jobId, left, event, type, job, causedBy, origRequestId: requestId, trace_id: traceId, tenantId } = line;
+  const {
+    eventId,
+    jobId,
+    left,
+    event,
+    type,
+    job,
+    causedBy,
+    origRequestId: requestId,
+    trace_id: traceId,
+    tenantId,
+  } = line;
   for (const id of left ?? []) {
     const subject = subjectOf(id);
     subject.kind ??= line.msg === "job.dispatch_failed" ? "job" : "event";
@@ -180,6 +220,7 @@ function addToWay(subjectOf: (id: string) => Subject, line: TraceLine): void {
   subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
   subject.name ??= event ?? type ?? (isDelivery ? undefined : job);
   subject.tenantId ??= tenantId;
-  if (causedBy !== undefined && requestId !== undefined) subject.cause ??= { causedBy, origin: { requestId, traceId, tenantId } };
+  if (causedBy !== undefined && requestId !== undefined)
+    subject.cause ??= { causedBy, origin: { requestId, traceId, tenantId } };
   subject.way.push(line);
 }

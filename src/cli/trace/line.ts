@@ -59,7 +59,13 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
   const { msg, source } = record;
   const ms = msOf(record["time"] ?? record["timestamp"]);
   // What a browser has sent is logged as it says: it may call itself anything, but not say where it comes from.
-  if (typeof msg !== "string" || msg.length > longestText || ms === undefined || source === "client") return undefined;
+  if (
+    typeof msg !== "string" ||
+    msg.length > longestText ||
+    ms === undefined ||
+    source === "client"
+  )
+    return undefined;
   const line: Record<string, unknown> = { ms, msg };
   for (const name of textFields) {
     const value = Object.hasOwn(record, name) ? record[name] : undefined;
@@ -70,14 +76,21 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
     if (typeof value === "number" && value >= 0 && value <= longestMs) line[name] = value;
   }
   for (const name of ["replayed", "aborted"]) if (record[name] === true) line[name] = true;
-  const left = msg === "event.dispatch_failed" ? record["events"] : msg === "job.dispatch_failed" ? record["jobs"] : undefined;
+  const left =
+    msg === "event.dispatch_failed"
+      ? record["events"]
+      : msg === "job.dispatch_failed"
+        ? record["jobs"]
+        : undefined;
   if (Array.isArray(left)) line["left"] = left.slice(0, mostLeft).flatMap(idOf);
   return line as unknown as TraceLine; // safe: it has what it has to, and each field as it is declared
 }
 
 /** `<type> <ID>`, as lines name what is left. */
 function idOf(text: unknown): string[] {
-  return typeof text === "string" && text.length <= longestText ? [text.slice(text.lastIndexOf(" ") + 1)] : [];
+  return typeof text === "string" && text.length <= longestText
+    ? [text.slice(text.lastIndexOf(" ") + 1)]
+    : [];
 }
 
 function msOf(time: unknown): number | undefined {

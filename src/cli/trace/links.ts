@@ -1,4 +1,10 @@
-import { type Origin, originKey, type Producer, type Subject, type TraceIndex } from "./line-index.ts";
+import {
+  type Origin,
+  originKey,
+  type Producer,
+  type Subject,
+  type TraceIndex,
+} from "./line-index.ts";
 import { type RowFact, runKey } from "./node.ts";
 
 /** What stands below what. */
@@ -27,7 +33,8 @@ export type Root = { readonly origin: Origin } | { readonly subject: Subject };
 
 /** The places that subjects stand below. */
 export const originPlace = (key: string): string => `origin ${key}`;
-export const runPlace = (subject: string, handler: string): string => `run ${runKey(subject, handler)}`;
+export const runPlace = (subject: string, handler: string): string =>
+  `run ${runKey(subject, handler)}`;
 export const subjectPlace = (id: string): string => `subject ${id}`;
 
 /** Finds out what stands below what, from what lines and rows of the outbox say. */
@@ -49,7 +56,8 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     return made;
   };
   const place = (by: Producer): { readonly place: string; readonly parent: Parent } => {
-    if ("subject" in by) return { place: runPlace(by.subject, by.handler), parent: { subject: by.subject } };
+    if ("subject" in by)
+      return { place: runPlace(by.subject, by.handler), parent: { subject: by.subject } };
     const origin = aliases.get(by.origin) ?? by.origin;
     return { place: originPlace(origin), parent: { origin } };
   };
@@ -65,7 +73,9 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   for (let at = 0; at < list.length; at += 1) {
     const subject = list[at] as Subject; // safe: within the list
     const { id, cause } = subject;
-    const producers = subject.producers.filter(({ tenantId }) => isSame(tenantId, subject.tenantId));
+    const producers = subject.producers.filter(({ tenantId }) =>
+      isSame(tenantId, subject.tenantId),
+    );
     // Not any: a delivery with a key is one and the same for all who send it, and was caused by the first.
     const first = producers.find(({ by }) => isCause(by, cause?.causedBy));
     const seen = new Set<string>();
@@ -101,12 +111,16 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
 }
 
 /** The lines of a request before it is known whose it is belong to the one that it turned out to be. */
-function merged(given: TraceIndex["origins"]): { origins: Map<string, Origin>; aliases: ReadonlyMap<string, string> } {
+function merged(given: TraceIndex["origins"]): {
+  origins: Map<string, Origin>;
+  aliases: ReadonlyMap<string, string>;
+} {
   const [origins, aliases] = [new Map(given), new Map<string, string>()];
   const named = new Map<string, Origin[]>();
   for (const origin of given.values()) {
     const anonymous = originKey({ ...origin, tenantId: undefined });
-    if (origin.tenantId !== undefined) named.set(anonymous, [...(named.get(anonymous) ?? []), origin]);
+    if (origin.tenantId !== undefined)
+      named.set(anonymous, [...(named.get(anonymous) ?? []), origin]);
   }
   for (const [key, [only, ...others]] of named) {
     const anonymous = origins.get(key);
@@ -121,7 +135,15 @@ function merged(given: TraceIndex["origins"]): { origins: Map<string, Origin>; a
 
 function namedSubject(id: string): Subject {
   return {
-    ...{ id, kind: undefined, name: undefined, tenantId: undefined, cause: undefined, dueMs: undefined, takenBackMs: undefined },
+    ...{
+      id,
+      kind: undefined,
+      name: undefined,
+      tenantId: undefined,
+      cause: undefined,
+      dueMs: undefined,
+      takenBackMs: undefined,
+    },
     ...{ producers: [], runs: new Map(), way: [] },
   };
 }
@@ -146,7 +168,9 @@ function isSame(one: string | undefined, other: string | undefined): boolean {
 
 function isCause(by: Producer, causedBy: string | undefined): boolean {
   if (causedBy === undefined) return true;
-  return "subject" in by ? by.subject === causedBy : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` has made it
+  return "subject" in by
+    ? by.subject === causedBy
+    : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` has made it
 }
 
 /** Where something stands: below an origin by its key, or below a run of a subject, or the subject itself. */
@@ -159,7 +183,8 @@ interface Climbing extends Pick<TraceLinks, "origins" | "subjects"> {
 function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly Root[] {
   const roots = new Map<string, Root>();
   for (const origin of origins.values()) {
-    if (origin.requestId === id || origin.traceId === id) roots.set(originPlace(origin.key), { origin });
+    if (origin.requestId === id || origin.traceId === id)
+      roots.set(originPlace(origin.key), { origin });
   }
   const seen = new Set<string>();
   for (let at = subjects.get(id); at !== undefined; ) {
@@ -172,7 +197,10 @@ function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly
     }
     // A circle begins anywhere.
     const isEnd = parent === undefined || seen.has(parent.subject);
-    if (isEnd) roots.set(subjectPlace(at.id), { subject: parent === undefined ? at : (subjects.get(id) as Subject) });
+    if (isEnd)
+      roots.set(subjectPlace(at.id), {
+        subject: parent === undefined ? at : (subjects.get(id) as Subject),
+      });
     at = isEnd ? undefined : subjects.get(parent.subject);
   }
   const atMs = (root: Root) => ("origin" in root ? (root.origin.lines[0]?.ms ?? 0) : 0);

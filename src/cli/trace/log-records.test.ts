@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { recordsOf } from "./log-records.ts";
 
-const record = { level: "info", requestId: "r1", msg: "request.completed", text: 'a "{b}" c', time: "2026-11-02T09:30:00.000Z" };
+const record = {
+  level: "info",
+  requestId: "r1",
+  msg: "request.completed",
+  text: 'a "{b}" c',
+  time: "2026-11-02T09:30:00.000Z",
+};
 const json = JSON.stringify(record);
 const inside = JSON.stringify(json);
 
@@ -12,7 +18,10 @@ test.each([
   ["kubectl logs --prefix", `[pod/files-7d9/files] ${json}`],
   ["docker compose logs", `files-1  | ${json}`],
   ["docker compose logs with colours", `\u001b[36mfiles-1  |\u001b[0m ${json}`],
-  ["Docker's own files", JSON.stringify({ log: `${json}\n`, stream: "stdout", time: "2026-11-02T09:30:00.1Z" })],
+  [
+    "Docker's own files",
+    JSON.stringify({ log: `${json}\n`, stream: "stdout", time: "2026-11-02T09:30:00.1Z" }),
+  ],
   ["a journal", JSON.stringify({ MESSAGE: json, _PID: "7" })],
   [
     "filter-log-events, one line",
@@ -46,13 +55,19 @@ test.each([
 test("a record of Powertools' formatter has its message under another name", () => {
   const { msg, time, ...fields } = record;
   const line = JSON.stringify({ ...fields, message: msg, timestamp: time });
-  expect(recordsOf(line).records).toEqual([expect.objectContaining({ msg, timestamp: time, requestId: "r1" })]);
+  expect(recordsOf(line).records).toEqual([
+    expect.objectContaining({ msg, timestamp: time, requestId: "r1" }),
+  ]);
 });
 
 test.each([
   [
     "a platform line",
-    JSON.stringify({ time: "2026", type: "platform.report", record: { requestId: "l1", metrics: { durationMs: 4 } } }),
+    JSON.stringify({
+      time: "2026",
+      type: "platform.report",
+      record: { requestId: "l1", metrics: { durationMs: 4 } },
+    }),
   ],
   ["a platform line of text", "START RequestId: 0f3c Version: $LATEST"],
   ["metrics", JSON.stringify({ _aws: { Timestamp: 1, CloudWatchMetrics: [] }, claims: 1 })],
@@ -113,5 +128,9 @@ test("no line makes it throw", () => {
     "1",
     '""',
   );
-  fc.assert(fc.property(fc.array(parts, { maxLength: 40 }), (all) => Array.isArray(recordsOf(all.join("")).records)));
+  fc.assert(
+    fc.property(fc.array(parts, { maxLength: 40 }), (all) =>
+      Array.isArray(recordsOf(all.join("")).records),
+    ),
+  );
 });

@@ -11,7 +11,16 @@ export interface LineRecords {
 /** How deep a record may lie in what collectors put around it. */
 const mostDepth = 5;
 /** Where collectors put a line: CloudWatch and its Insights, Docker's files, Fluent Bit, journald, results of queries. */
-const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "events", "results"] as const;
+const wrappers = [
+  "@message",
+  "message",
+  "log",
+  "MESSAGE",
+  "value",
+  "line",
+  "events",
+  "results",
+] as const;
 /** How a member begins of a document that was written over several lines, as the AWS CLI prints them. */
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
@@ -53,7 +62,8 @@ function objectIn(text: string): unknown {
   let start = text.indexOf("{");
   for (let attempt = 0; attempt < 3 && start >= 0 && start < end; attempt += 1) {
     const inner = text.slice(start, end);
-    const value = parse(inner) ?? (inner.startsWith('{""') ? parse(inner.replaceAll('""', '"')) : undefined);
+    const value =
+      parse(inner) ?? (inner.startsWith('{""') ? parse(inner.replaceAll('""', '"')) : undefined);
     if (value !== undefined) return value;
     start = text.indexOf("{", start + 1);
   }
@@ -73,7 +83,9 @@ function unwrap(value: unknown, depth: number): readonly LogRecord[] {
   }
   // As Powertools' formatter has it.
   const message = member(record, "message");
-  return typeof message === "string" && member(record, "timestamp") !== undefined ? [{ ...record, msg: message }] : [];
+  return typeof message === "string" && member(record, "timestamp") !== undefined
+    ? [{ ...record, msg: message }]
+    : [];
 }
 
 function member(record: LogRecord, name: string): unknown {

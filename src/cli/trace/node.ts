@@ -121,7 +121,9 @@ export interface RowFact {
 }
 
 /** The claim of a run. */
-export type ClaimFact = { readonly isDone: true } | { readonly isDone: false; readonly leaseUntilMs: number };
+export type ClaimFact =
+  | { readonly isDone: true }
+  | { readonly isDone: false; readonly leaseUntilMs: number };
 
 /** No tables were asked. */
 export const noFacts: TableFacts = Object.freeze({

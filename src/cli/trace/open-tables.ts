@@ -17,7 +17,10 @@ export interface OpenedTables {
 }
 
 /** The data directory of a server that is being developed; `undefined` for any other. */
-export function developmentDirectory({ environment }: Pick<ServerInternals, "environment">, env: Variables): string | undefined {
+export function developmentDirectory(
+  { environment }: Pick<ServerInternals, "environment">,
+  env: Variables,
+): string | undefined {
   return environment === "development" ? embeddedDirectory(env, environment) : undefined;
 }
 
@@ -33,7 +36,8 @@ export async function openTables(server: ServerInternals, env: Variables): Promi
   const directory = endpoint === undefined ? developmentDirectory(server, env) : undefined;
   const place = directory === undefined ? { endpoint, ...accountOf(env) } : placeOf(directory);
   const database = await openDatabase(place);
-  const named = (table: typeof onceTable) => physicalTableName(table.name, options.dynamodb?.prefix ?? "keelson", env);
+  const named = (table: typeof onceTable) =>
+    physicalTableName(table.name, options.dynamodb?.prefix ?? "keelson", env);
   const [once, outbox] = [named(onceTable), named(outboxTable)];
   return {
     stores: {

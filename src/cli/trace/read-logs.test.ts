@@ -22,7 +22,9 @@ const request = (requestId: string, ms = 0, more: object = {}) => ({
   ...more,
 });
 const text = (...records: readonly (object | string)[]) =>
-  records.map((record) => `${typeof record === "string" ? record : JSON.stringify(record)}\n`).join("");
+  records
+    .map((record) => `${typeof record === "string" ? record : JSON.stringify(record)}\n`)
+    .join("");
 async function fileOf(content: string): Promise<string> {
   const path = join(folder, crypto.randomUUID());
   await writeFile(path, content);
@@ -47,7 +49,12 @@ test("all lines of a request are found by the ID of any of its messages, in what
     causedBy: "r1",
     handler: "a.b.c",
   });
-  const failed = { msg: "event.dispatch_failed", events: ["a.b e1", "a.b e7"], reason: "throttled", time: time(3) };
+  const failed = {
+    msg: "event.dispatch_failed",
+    events: ["a.b e1", "a.b e7"],
+    reason: "throttled",
+    time: time(3),
+  };
   const letter = { msg: "queue.dead_lettered", eventId: "e1", queue: "q", time: time(20) };
   const paths = [
     await fileOf(text(consumed, request("r2"), letter)),
@@ -56,7 +63,13 @@ test("all lines of a request are found by the ID of any of its messages, in what
   for (const id of ["r1", "e1", "t-r1"]) {
     const { lines, broken, leftOut, lastMs } = await find(paths, id);
     expect([messages(lines), broken, leftOut]).toEqual([
-      ["event.completed", "event.dispatch_failed", "event.published", "queue.dead_lettered", "request.completed"],
+      [
+        "event.completed",
+        "event.dispatch_failed",
+        "event.published",
+        "queue.dead_lettered",
+        "request.completed",
+      ],
       0,
       0,
     ]);
@@ -68,7 +81,9 @@ test("all lines of a request are found by the ID of any of its messages, in what
 });
 
 test("an ID within another text is no mention", async () => {
-  const path = await fileOf(text(request("r10"), request("r2", 0, { msg: "order.seen r1", reason: "r1" })));
+  const path = await fileOf(
+    text(request("r10"), request("r2", 0, { msg: "order.seen r1", reason: "r1" })),
+  );
   expect((await find([path], "r1")).lines).toEqual([]);
 });
 
@@ -83,9 +98,13 @@ test("lines are found across the pieces in which a file is read, and with many I
 });
 
 test("a line that mentions it and cannot be read is counted, and one without an end is read as far as it is there", async () => {
-  const path = await fileOf(`${JSON.stringify(request("r1")).slice(0, -5)}\n${JSON.stringify(request("r1"))}`);
+  const path = await fileOf(
+    `${JSON.stringify(request("r1")).slice(0, -5)}\n${JSON.stringify(request("r1"))}`,
+  );
   expect(await find([path], "r1")).toMatchObject({ lines: [{ requestId: "r1" }], broken: 1 });
-  const long = await fileOf(`{"msg":"r1 ${"x".repeat(17 * 1_048_576)}\n${JSON.stringify(request("r1"))}`);
+  const long = await fileOf(
+    `{"msg":"r1 ${"x".repeat(17 * 1_048_576)}\n${JSON.stringify(request("r1"))}`,
+  );
   expect((await find([long], "r1")).lines.length).toBeLessThan(2);
 });
 
@@ -107,12 +126,19 @@ test("a file that is cut while it is read ends there", async () => {
 
 test("standard input is read more than once, and nothing of it is left", async () => {
   const spools = () =>
-    readdirSync(tmpdir()).filter((name) => name.startsWith("keelson-trace-") && existsSync(join(tmpdir(), name, "stdin")));
+    readdirSync(tmpdir()).filter(
+      (name) => name.startsWith("keelson-trace-") && existsSync(join(tmpdir(), name, "stdin")),
+    );
   const before = spools();
-  const stdin = Readable.from([text(request("r1", 1, { msg: "job.enqueued", enqueuedId: "j1" })), text(request("r1"))]);
+  const stdin = Readable.from([
+    text(request("r1", 1, { msg: "job.enqueued", enqueuedId: "j1" })),
+    text(request("r1")),
+  ]);
   expect((await find(["-"], "j1", stdin)).lines).toHaveLength(2);
   expect(spools()).toEqual(before);
-  await expect(find(["-", join(folder, "nowhere")], "j1", Readable.from([]))).rejects.toThrow("ENOENT");
+  await expect(find(["-", join(folder, "nowhere")], "j1", Readable.from([]))).rejects.toThrow(
+    "ENOENT",
+  );
   expect(spools()).toEqual(before);
 });
 
@@ -124,10 +150,18 @@ test("the last request is the application's last", async () => {
     return id;
   };
   expect(
-    await last(request("r1", 5), request("r2", 9), request("r3", 7), request("log", 20, { handler: "keelson.log.write" })),
+    await last(
+      request("r1", 5),
+      request("r2", 9),
+      request("r3", 7),
+      request("log", 20, { handler: "keelson.log.write" }),
+    ),
   ).toBe("r2");
   expect(
-    await last({ msg: "request.completed", time: time(1) }, request("r9", 1, { msg: "order.request.completed" })),
+    await last(
+      { msg: "request.completed", time: time(1) },
+      request("r9", 1, { msg: "order.request.completed" }),
+    ),
   ).toBeUndefined();
 });
 

@@ -36,7 +36,11 @@ const chunkBytes = 1_048_576;
 const few = 16;
 
 /** Opens logs. @throws where a file cannot be opened. */
-export async function openLogs(paths: readonly string[], stdin?: Readable, most: number = mostLines): Promise<OpenedLogs> {
+export async function openLogs(
+  paths: readonly string[],
+  stdin?: Readable,
+  most: number = mostLines,
+): Promise<OpenedLogs> {
   const files: { readonly file: FileHandle; readonly bytes: number }[] = [];
   let spool: string | undefined;
   const close = async () => {
@@ -61,13 +65,20 @@ export async function openLogs(paths: readonly string[], stdin?: Readable, most:
   }
   const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
 
-  async function each(matches: (text: string) => boolean, take: (line: string) => void, show: (bytes: number) => void) {
+  async function each(
+    matches: (text: string) => boolean,
+    take: (line: string) => void,
+    show: (bytes: number) => void,
+  ) {
     let done = 0;
     for (const { file, bytes } of files) {
       let rest = "";
       const decoder = new TextDecoder();
       for (let at = 0; at < bytes; ) {
-        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at)), { position: at });
+        const { bytesRead, buffer } = await file.read(
+          Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at)),
+          { position: at },
+        );
         if (bytesRead === 0) break;
         at += bytesRead;
         const text = rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
@@ -88,8 +99,14 @@ export async function openLogs(paths: readonly string[], stdin?: Readable, most:
       const found = new Map<string, TraceLine>();
       let [broken, leftOut]: [number, number] = [0, 0];
       const showing = (pass: number) => (bytes: number) =>
-        show?.(`pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${Math.ceil(total / 1_000_000)} MB of logs`);
-      const pass = async (number: number, texts: ReadonlySet<string>, belongs: (line: TraceLine) => boolean) => {
+        show?.(
+          `pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${Math.ceil(total / 1_000_000)} MB of logs`,
+        );
+      const pass = async (
+        number: number,
+        texts: ReadonlySet<string>,
+        belongs: (line: TraceLine) => boolean,
+      ) => {
         if (texts.size === 0) return;
         let missed = 0;
         const take = (text: string) => {
@@ -113,7 +130,9 @@ export async function openLogs(paths: readonly string[], stdin?: Readable, most:
       // What queues, bus and outbox say has no request's ID, and what several requests have sent has the first one's.
       const messages = new Set([...found.values()].flatMap(messagesOf));
       await pass(3, messages, (line) =>
-        [line.eventId, line.jobId, ...(line.left ?? [])].some((one) => one !== undefined && messages.has(one)),
+        [line.eventId, line.jobId, ...(line.left ?? [])].some(
+          (one) => one !== undefined && messages.has(one),
+        ),
       );
       show?.("");
       return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs() };
@@ -123,7 +142,12 @@ export async function openLogs(paths: readonly string[], stdin?: Readable, most:
       const take = (text: string) => {
         for (const record of recordsOf(text).records) {
           const line = traceLine(record);
-          if (line?.msg !== "request.completed" || line.requestId === undefined || line.handler?.startsWith("keelson.")) continue;
+          if (
+            line?.msg !== "request.completed" ||
+            line.requestId === undefined ||
+            line.handler?.startsWith("keelson.")
+          )
+            continue;
           if (last === undefined || line.ms >= last.ms) last = line;
         }
       };
@@ -141,7 +165,9 @@ export async function openLogs(paths: readonly string[], stdin?: Readable, most:
     let last: number | undefined;
     for (const { file, bytes } of files) {
       const length = Math.min(bytes, 65_536);
-      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), { position: bytes - length });
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), {
+        position: bytes - length,
+      });
       for (const text of buffer.toString("utf8", 0, bytesRead).split("\n").slice(-100)) {
         for (const record of recordsOf(text).records) {
           const ms = traceLine(record)?.ms;
@@ -166,7 +192,13 @@ function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
 const anyId = new RegExp(idForm, "g");
 
 function idsOf(line: TraceLine): readonly (string | undefined)[] {
-  return [line.trace_id, ...requestsOf(line), line.causedBy, ...messagesOf(line), ...(line.left ?? [])];
+  return [
+    line.trace_id,
+    ...requestsOf(line),
+    line.causedBy,
+    ...messagesOf(line),
+    ...(line.left ?? []),
+  ];
 }
 
 function requestsOf({ requestId, origRequestId }: TraceLine): readonly string[] {
@@ -182,5 +214,7 @@ function messagesOf({
   unscheduledId,
   deliveryId,
 }: TraceLine): readonly string[] {
-  return [eventId, jobId, publishedId, enqueuedId, scheduledId, unscheduledId, deliveryId].filter((id) => id !== undefined);
+  return [eventId, jobId, publishedId, enqueuedId, scheduledId, unscheduledId, deliveryId].filter(
+    (id) => id !== undefined,
+  );
 }

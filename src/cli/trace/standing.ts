@@ -32,20 +32,33 @@ export function dispatchState(subject: Subject, now: Now): Standing {
 }
 
 /** How a job or a delivery stands, which may be due later. */
-export function jobState(subject: Subject, summary: RunSummary, claim: ClaimFact | undefined, now: Now): Standing {
+export function jobState(
+  subject: Subject,
+  summary: RunSummary,
+  claim: ClaimFact | undefined,
+  now: Now,
+): Standing {
   const { id, dueMs, takenBackMs, way } = subject;
   const { facts, nowMs } = now;
   const standing = runState(subject, summary, claim, now);
   if (standing.state !== "not-seen") return standing;
   const row = facts.rows.get(id);
   const aside = row?.aside ?? way.findLast(({ msg }) => msg === "job.set_aside")?.reason;
-  if (aside !== undefined) return { state: "set-aside", reason: aside, confirmed: row === undefined ? undefined : true };
+  if (aside !== undefined)
+    return { state: "set-aside", reason: aside, confirmed: row === undefined ? undefined : true };
   const left = way.findLast(({ msg }) => msg === "job.dispatch_failed");
   const isDueLater = dueMs !== undefined && dueMs > nowMs;
-  const isThere = row !== undefined || (!facts.asked.has(id) && takenBackMs === undefined && (isDueLater || left !== undefined));
+  const isThere =
+    row !== undefined ||
+    (!facts.asked.has(id) && takenBackMs === undefined && (isDueLater || left !== undefined));
   if (isThere) {
     const until = dueMs === undefined ? undefined : isoOf(dueMs);
-    return { state: "waiting", until, reason: left?.reason, confirmed: row === undefined ? undefined : true };
+    return {
+      state: "waiting",
+      until,
+      reason: left?.reason,
+      confirmed: row === undefined ? undefined : true,
+    };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
   // Nobody has sent it before its time.
@@ -57,10 +70,18 @@ function isoOf(ms: number): string {
 }
 
 /** How a run stands, by its attempts, what the queue says of its message, and its claim. */
-export function runState({ way }: Subject, { last }: RunSummary, claim: ClaimFact | undefined, { nowMs }: Now): Standing {
+export function runState(
+  { way }: Subject,
+  { last }: RunSummary,
+  claim: ClaimFact | undefined,
+  { nowMs }: Now,
+): Standing {
   if (isDone(last?.state)) return { state: last.state };
   if (claim?.isDone === true) return { state: "done", confirmed: true };
-  const held = claim === undefined ? undefined : { until: isoOf(claim.leaseUntilMs), confirmed: true as const };
+  const held =
+    claim === undefined
+      ? undefined
+      : { until: isoOf(claim.leaseUntilMs), confirmed: true as const };
   const isHeld = claim !== undefined && claim.leaseUntilMs + skewMs >= nowMs;
   if (held !== undefined && isHeld) return { state: "running", ...held };
   // What came before the last attempt was about another.
@@ -83,7 +104,11 @@ export function runState({ way }: Subject, { last }: RunSummary, claim: ClaimFac
 export type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
 
 /** What lines say of the claim, the commit and the steps of a run. */
-export function effectNodes(lines: readonly TraceLine[], isOver: boolean, facts: TableFacts): EffectNode[] {
+export function effectNodes(
+  lines: readonly TraceLine[],
+  isOver: boolean,
+  facts: TableFacts,
+): EffectNode[] {
   const nodes: EffectNode[] = [];
   const add = (node: Pick<EffectNode, "kind" | "name" | "state" | "ms"> & Partial<EffectNode>) =>
     nodes.push({ ...node, children: [] });
@@ -96,14 +121,27 @@ export function effectNodes(lines: readonly TraceLine[], isOver: boolean, facts:
   const committed = lines.find(({ msg }) => msg === "event.published" || msg === "job.scheduled");
   if (committed !== undefined) add({ kind: "commit", name: "", state: "done", ms: committed.ms });
   else if (uncertain !== undefined)
-    add({ kind: "commit", name: "", state: "unknown", ms: uncertain.ms, reason: uncertain.message });
+    add({
+      kind: "commit",
+      name: "",
+      state: "unknown",
+      ms: uncertain.ms,
+      reason: uncertain.message,
+    });
   const steps = new Map<string, TraceLine>();
   for (const line of lines) if (line.stepKey !== undefined) steps.set(line.stepKey, line);
   for (const [key, { step = "", msg, ms, reason }] of steps) {
     const standing = facts.steps.get(key);
-    const isUnknown = !isOver && msg !== "step.given" && (standing === undefined || standing === "unknown");
+    const isUnknown =
+      !isOver && msg !== "step.given" && (standing === undefined || standing === "unknown");
     const confirmed = standing === undefined ? undefined : true;
-    const state = isUnknown ? "unknown" : standing === "not done" ? "failed" : standing === "running" ? "running" : "done";
+    const state = isUnknown
+      ? "unknown"
+      : standing === "not done"
+        ? "failed"
+        : standing === "running"
+          ? "running"
+          : "done";
     add({ kind: "step", name: step, id: key, state, ms, reason, confirmed });
   }
   return nodes;

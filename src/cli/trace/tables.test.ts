@@ -22,7 +22,9 @@ function stores({ rows = [], aside = [], claims = {}, steps = {} }: Stored) {
     outbox: {
       pending: async (shard, before, limit, after = "") => {
         asked.push(`${shard} ${after}`);
-        const found = rows.filter((row) => row.shard === shard && row.sort < before && row.sort > after);
+        const found = rows.filter(
+          (row) => row.shard === shard && row.sort < before && row.sort > after,
+        );
         return found.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
       },
     },
@@ -49,7 +51,11 @@ const envelope = {
   origRequestId: "r1",
   trace: { traceparent: "00-aaa-bbb-01" },
 };
-const row = (id: string, atMs: number, message: unknown = { ...envelope, eventId: id }): OutboxRow => {
+const row = (
+  id: string,
+  atMs: number,
+  message: unknown = { ...envelope, eventId: id },
+): OutboxRow => {
   return {
     shard: "shard#3",
     sort: `${timeText(atMs)}#${id}`,
@@ -59,7 +65,11 @@ const row = (id: string, atMs: number, message: unknown = { ...envelope, eventId
     text: JSON.stringify(message),
   };
 };
-const node = (kind: TraceNode["kind"], state: TraceNode["state"], more: Partial<TraceNode> = {}): TraceNode => ({
+const node = (
+  kind: TraceNode["kind"],
+  state: TraceNode["state"],
+  more: Partial<TraceNode> = {},
+): TraceNode => ({
   kind,
   name: "shop.order.charge",
   state,
@@ -75,9 +85,17 @@ const ask = (stored: Stored, roots: readonly TraceNode[] = tree(), id = "r1") =>
 describe("the outbox", () => {
   test("is asked for rows since the request, and gives those of the request", async () => {
     const { stores: made, asked } = stores({
-      rows: [row("e1", nowMs - 500), row("e2", nowMs - 400, { causedBy: "r9", origRequestId: "r9" }), row("e3", nowMs - 60_000)],
+      rows: [
+        row("e1", nowMs - 500),
+        row("e2", nowMs - 400, { causedBy: "r9", origRequestId: "r9" }),
+        row("e3", nowMs - 60_000),
+      ],
     });
-    const facts = await askTables(made, { id: "r1", roots: tree(node("event", "dispatched", { id: "e1" })), nowMs });
+    const facts = await askTables(made, {
+      id: "r1",
+      roots: tree(node("event", "dispatched", { id: "e1" })),
+      nowMs,
+    });
     expect([...facts.rows.values()]).toEqual([
       {
         kind: "event",
@@ -98,7 +116,10 @@ describe("the outbox", () => {
 
   test("gives an event by its ID alone, whatever its row holds", async () => {
     for (const message of ["{", { trace: 7 }, { causedBy: 7 }, { trace: { traceparent: 1 } }]) {
-      const stored = { ...row("e1", nowMs - 90_000), text: typeof message === "string" ? message : JSON.stringify(message) };
+      const stored = {
+        ...row("e1", nowMs - 90_000),
+        text: typeof message === "string" ? message : JSON.stringify(message),
+      };
       expect([...(await ask({ rows: [stored] }, [], "e1")).rows.keys()]).toEqual(["e1"]);
     }
     const unknown = [node("request", "not-seen", { id: "r1" })];
@@ -106,8 +127,12 @@ describe("the outbox", () => {
   });
 
   test("with more rows than are read says nothing of what it did not read", async () => {
-    const rows = Array.from({ length: 700 }, (_, index) => row(`x${String(index).padStart(3, "0")}`, nowMs - 500, {}));
-    expect((await ask({ rows }, tree(node("event", "dispatched", { id: "e1" })))).asked).toEqual(new Set());
+    const rows = Array.from({ length: 700 }, (_, index) =>
+      row(`x${String(index).padStart(3, "0")}`, nowMs - 500, {}),
+    );
+    expect((await ask({ rows }, tree(node("event", "dispatched", { id: "e1" })))).asked).toEqual(
+      new Set(),
+    );
   });
 
   test("gives what was set aside, as far as that is read", async () => {
@@ -121,7 +146,12 @@ describe("the outbox", () => {
       {
         aside: [
           item("e1", "shard#3"),
-          item("j1", "due#1", { eventId: "j1", type: "shop.order.charge", tenantId: "acme", envelope: "d g {}" }),
+          item("j1", "due#1", {
+            eventId: "j1",
+            type: "shop.order.charge",
+            tenantId: "acme",
+            envelope: "d g {}",
+          }),
           item("e9", "shard#1"),
         ],
       },
@@ -131,22 +161,41 @@ describe("the outbox", () => {
       { kind: "event", id: "e1", name: "unknown", aside: "too odd", atMs: nowMs - 500 },
       { kind: "job", id: "j1", name: "shop.order.charge", tenantId: "acme" },
     ]);
-    const many = Array.from({ length: 1_001 }, (_, index) => item(index === 1_000 ? "e1" : "x", "shard#3"));
+    const many = Array.from({ length: 1_001 }, (_, index) =>
+      item(index === 1_000 ? "e1" : "x", "shard#3"),
+    );
     expect((await ask({ aside: many }, [], "e1")).rows.size).toBe(0);
   });
 
   test("gives a job that is due later, by its ID", async () => {
     const jobId = dueId(nowMs + 90_000, "later");
     const text = JSON.stringify({ jobId, causedBy: "r1", origRequestId: "r1" });
-    const due = dueRow({ jobId, name: "shop.order.remind", tenantId: "acme", group: "g", deduplicationId: "d", text });
+    const due = dueRow({
+      jobId,
+      name: "shop.order.remind",
+      tenantId: "acme",
+      group: "g",
+      deduplicationId: "d",
+      text,
+    });
     const other = { ...due, eventId: "other", sort: `${due.sort}!` };
     expect((await ask({ rows: [other, due] }, [], jobId)).rows.get(jobId)).toEqual({
-      ...{ kind: "job", id: jobId, name: "shop.order.remind", atMs: nowMs + 90_000, tenantId: "acme" },
+      ...{
+        kind: "job",
+        id: jobId,
+        name: "shop.order.remind",
+        atMs: nowMs + 90_000,
+        tenantId: "acme",
+      },
       ...{ causedBy: "r1", origRequestId: "r1" },
     });
     const gone = await ask(
       {},
-      tree(node("job", "waiting", { id: jobId }), node("job", "not-seen", { id: "none" }), node("job", "done", { id: "j3" })),
+      tree(
+        node("job", "waiting", { id: jobId }),
+        node("job", "not-seen", { id: "none" }),
+        node("job", "done", { id: "j3" }),
+      ),
     );
     expect([gone.rows.size, gone.asked]).toEqual([0, new Set([jobId, "none"])]);
     const odd = { ...due, text: "odd" };
@@ -155,11 +204,15 @@ describe("the outbox", () => {
 });
 
 describe("claims and steps", () => {
-  const key = (kind: "event" | "job", handler: string, id: string) => keyText(messageClaim(kind, handler, id, "acme"));
+  const key = (kind: "event" | "job", handler: string, id: string) =>
+    keyText(messageClaim(kind, handler, id, "acme"));
   const common = { owner: "o", expiresAt: 0 };
 
   test("are read of runs of which no line says that they are over", async () => {
-    const consumers = [node("consumer", "not-seen", { name: "a.b.c" }), node("consumer", "done", { name: "a.b.d" })];
+    const consumers = [
+      node("consumer", "not-seen", { name: "a.b.c" }),
+      node("consumer", "done", { name: "a.b.d" }),
+    ];
     const nodes = tree(
       node("event", "dispatched", { id: "e1", tenantId: "acme", children: consumers }),
       node("job", "failed", { id: "j1", tenantId: "acme" }),
@@ -172,7 +225,11 @@ describe("claims and steps", () => {
       {
         claims: {
           [key("event", "a.b.c", "e1")]: { ...common, status: "COMPLETED" },
-          [key("job", "keelson.delivery.send", "d1")]: { ...common, status: "INPROGRESS", leaseUntilMs: 7 },
+          [key("job", "keelson.delivery.send", "d1")]: {
+            ...common,
+            status: "INPROGRESS",
+            leaseUntilMs: 7,
+          },
         },
       },
       nodes,
@@ -188,13 +245,19 @@ describe("claims and steps", () => {
 
   test("say how steps stand", async () => {
     const claim = messageClaim("job", "a.b.c", "j1", "acme");
-    const nodes = tree(...["k1", "k2", "k3"].map((id) => node("step", "unknown", { id })), node("step", "done", { id: "k4" }));
+    const nodes = tree(
+      ...["k1", "k2", "k3"].map((id) => node("step", "unknown", { id })),
+      node("step", "done", { id: "k4" }),
+    );
     const steps = {
       k1: { claim, record: { ...common, status: "STARTED" } },
       k2: { claim, record: { ...common, status: "NOT_DONE" } },
     } as const;
     const found = await ask(
-      { steps, claims: { [keyText(claim)]: { ...common, status: "INPROGRESS", leaseUntilMs: nowMs } } },
+      {
+        steps,
+        claims: { [keyText(claim)]: { ...common, status: "INPROGRESS", leaseUntilMs: nowMs } },
+      },
       nodes,
     );
     expect(found.steps).toEqual(
@@ -207,7 +270,9 @@ describe("claims and steps", () => {
 
   test("are read of 200 at the most", async () => {
     const { stores: made, asked } = stores({});
-    const nodes = Array.from({ length: 300 }, (_, index) => node("delivery", "not-seen", { id: `d${index}` }));
+    const nodes = Array.from({ length: 300 }, (_, index) =>
+      node("delivery", "not-seen", { id: `d${index}` }),
+    );
     await askTables(made, { id: "r1", roots: tree(...nodes), nowMs });
     expect(asked.filter((one) => one.startsWith("claim")).length).toBe(200);
   });

@@ -31,24 +31,40 @@ const skewMs = 5_000;
  */
 export async function askTables(
   stores: TraceStores,
-  { id, roots, nowMs }: { readonly id: string; readonly roots: readonly TraceNode[]; readonly nowMs: number },
+  {
+    id,
+    roots,
+    nowMs,
+  }: { readonly id: string; readonly roots: readonly TraceNode[]; readonly nowMs: number },
 ): Promise<TableFacts> {
   const nodes = [...nodesOf(roots)].filter(({ again }) => again !== true);
   const rows = new Map<string, RowFact>();
   const asked = new Set<string>();
   const ids = new Set([id, ...nodes.flatMap((node) => node.id ?? [])]);
-  const isOurs = (row: RowFact) => ids.has(row.id) || (row.origRequestId !== undefined && ids.has(row.origRequestId));
-  const firstMs = roots.reduce((least, { at }) => Math.min(least, at === undefined ? 0 : Date.parse(at)), nowMs);
+  const isOurs = (row: RowFact) =>
+    ids.has(row.id) || (row.origRequestId !== undefined && ids.has(row.origRequestId));
+  const firstMs = roots.reduce(
+    (least, { at }) => Math.min(least, at === undefined ? 0 : Date.parse(at)),
+    nowMs,
+  );
 
   const isWhole = await Promise.all(
     Array.from({ length: shards }, (_, shard) =>
-      readShard(stores, `shard#${shard}`, roots.length === 0 ? 0 : firstMs - skewMs, nowMs, (row) => {
-        const fact = eventFact(row);
-        if (isOurs(fact)) rows.set(fact.id, fact);
-      }),
+      readShard(
+        stores,
+        `shard#${shard}`,
+        roots.length === 0 ? 0 : firstMs - skewMs,
+        nowMs,
+        (row) => {
+          const fact = eventFact(row);
+          if (isOurs(fact)) rows.set(fact.id, fact);
+        },
+      ),
     ),
   );
-  for (const node of nodes) if (node.kind === "event" && node.id !== undefined && isWhole.every(Boolean)) asked.add(node.id);
+  for (const node of nodes)
+    if (node.kind === "event" && node.id !== undefined && isWhole.every(Boolean))
+      asked.add(node.id);
   let count = 0;
   for await (const item of stores.aside.list()) {
     const fact = asideFact(item);
@@ -70,17 +86,22 @@ export async function askTables(
   await eachOf(runsOf(nodes), async ({ kind, handler, subject, tenantId }) => {
     const record = await stores.claims.read(messageClaim(kind, handler, subject, tenantId));
     const fact =
-      record?.status === "INPROGRESS" ? { isDone: false as const, leaseUntilMs: record.leaseUntilMs } : { isDone: true as const };
+      record?.status === "INPROGRESS"
+        ? { isDone: false as const, leaseUntilMs: record.leaseUntilMs }
+        : { isDone: true as const };
     claims.set(runKey(subject, handler), record === undefined ? undefined : fact);
   });
 
   const steps = new Map<string, ReturnType<typeof stepStanding>>();
   await eachOf(
-    nodes.flatMap(({ kind, state, id: key }) => (kind === "step" && state === "unknown" && key !== undefined ? [key] : [])),
+    nodes.flatMap(({ kind, state, id: key }) =>
+      kind === "step" && state === "unknown" && key !== undefined ? [key] : [],
+    ),
     async (key) => {
       const step = await stores.steps.find(key);
       if (step === undefined) return;
-      const claim = step.record.status === "STARTED" ? await stores.claims.read(step.claim) : undefined;
+      const claim =
+        step.record.status === "STARTED" ? await stores.claims.read(step.claim) : undefined;
       steps.set(key, stepStanding(step.record, claim, nowMs));
     },
   );
@@ -90,7 +111,10 @@ export async function askTables(
 /** States of which tables may know more. */
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);
 
-async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+async function eachOf<Item>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
   const left = items.slice(0, limits.reads).reverse();
   const next = async (): Promise<void> => {
     for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
@@ -108,7 +132,12 @@ async function readShard(
 ): Promise<boolean> {
   let after: string | undefined = fromMs > 0 ? timeText(fromMs) : undefined;
   for (let page = 0; page < limits.pages; page += 1) {
-    const rows: readonly OutboxRow[] = await outbox.pending(shard, timeText(nowMs + skewMs), limits.rowsPerPage, after);
+    const rows: readonly OutboxRow[] = await outbox.pending(
+      shard,
+      timeText(nowMs + skewMs),
+      limits.rowsPerPage,
+      after,
+    );
     for (const row of rows) take(row);
     // A page that is not full is not the last: it ends at 1 MB.
     if (rows.length === 0) return true;
@@ -140,7 +169,14 @@ function eventFact(row: OutboxRow): RowFact {
 
 function jobFact(row: OutboxRow): RowFact {
   const text = waitingJob(row)?.text ?? "";
-  return { kind: "job", id: row.eventId, name: row.type, atMs: timeOf(row.sort), ...messageFacts(text), tenantId: row.tenantId };
+  return {
+    kind: "job",
+    id: row.eventId,
+    name: row.type,
+    atMs: timeOf(row.sort),
+    ...messageFacts(text),
+    tenantId: row.tenantId,
+  };
 }
 
 function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
@@ -157,7 +193,11 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
     },
     tenantId: typeof tenantId === "string" ? tenantId : undefined,
   };
-  return { ...(isJob ? jobFact(row) : eventFact(row)), atMs: Number(time), aside: String(asideReason) };
+  return {
+    ...(isJob ? jobFact(row) : eventFact(row)),
+    atMs: Number(time),
+    aside: String(asideReason),
+  };
 }
 
 /** What a message says of where it comes from. */
@@ -166,7 +206,11 @@ function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" 
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
     const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"]; // safe: it is asked for one member alone
     return {
-      ...texts({ causedBy, origRequestId, traceId: typeof traceparent === "string" ? traceparent.split("-")[1] : undefined }),
+      ...texts({
+        causedBy,
+        origRequestId,
+        traceId: typeof traceparent === "string" ? traceparent.split("-")[1] : undefined,
+      }),
     };
   } catch {
     return {};
@@ -174,7 +218,11 @@ function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" 
 }
 
 function texts(given: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+  return Object.fromEntries(
+    Object.entries(given).filter(
+      (entry): entry is [string, string] => typeof entry[1] === "string",
+    ),
+  );
 }
 
 function timeOf(sort: string): number {
@@ -194,10 +242,21 @@ function runsOf(nodes: readonly TraceNode[]): readonly AskedRun[] {
   return nodes.flatMap(({ kind, id, name, tenantId, state, children }) => {
     if (id === undefined) return [];
     if (kind === "event") {
-      const consumers = children.filter((child) => child.kind === "consumer" && open.has(child.state));
-      return consumers.map(({ name: handler }): AskedRun => ({ kind: "event", handler, subject: id, tenantId }));
+      const consumers = children.filter(
+        (child) => child.kind === "consumer" && open.has(child.state),
+      );
+      return consumers.map(
+        ({ name: handler }): AskedRun => ({ kind: "event", handler, subject: id, tenantId }),
+      );
     }
     if ((kind !== "job" && kind !== "delivery") || !open.has(state)) return [];
-    return [{ kind: "job", handler: kind === "delivery" ? deliveryJob : name, subject: id, tenantId } satisfies AskedRun];
+    return [
+      {
+        kind: "job",
+        handler: kind === "delivery" ? deliveryJob : name,
+        subject: id,
+        tenantId,
+      } satisfies AskedRun,
+    ];
   });
 }

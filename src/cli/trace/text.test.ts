@@ -49,9 +49,18 @@ test("a tree has a head, a line for each thing, and each attempt but a single go
         id: "e1",
         state: "dispatched",
         confirmed: true,
-        children: [node({ kind: "consumer", name: "shop.order.bill", id: "e1", state: "not-seen" })],
+        children: [
+          node({ kind: "consumer", name: "shop.order.bill", id: "e1", state: "not-seen" }),
+        ],
       }),
-      node({ id: "j1", state: "retrying", until: at, reason: "no money", sinceMs: 200_000, attempts }),
+      node({
+        id: "j1",
+        state: "retrying",
+        until: at,
+        reason: "no money",
+        sinceMs: 200_000,
+        attempts,
+      }),
       node({ id: "j2", state: "waiting", until: at, sinceMs: 7_200_000, again: true }),
       node({ id: "j3", state: "running", until: at, sinceMs: 864_000_000, indirect: true }),
     ],
@@ -72,7 +81,11 @@ test("a tree has a head, a line for each thing, and each attempt but a single go
       "└─ job shop.order.charge    running          +10 d          j3  (what lies between is not seen)  until 2026-11-02T09:30:00.000Z",
       "",
       "Nothing is stuck.",
-    ].map((line) => expect.toSatisfy((printed: string) => printed.replaceAll(/ +/g, " ") === line.replaceAll(/ +/g, " "))),
+    ].map((line) =>
+      expect.toSatisfy(
+        (printed: string) => printed.replaceAll(/ +/g, " ") === line.replaceAll(/ +/g, " "),
+      ),
+    ),
   );
 });
 
@@ -92,7 +105,9 @@ test("a request with several answers shows each", () => {
 test("long names and reasons are cut", () => {
   const [, , line] = print([node({ name: "n".repeat(100), reason: "r".repeat(300) })]);
   expect(line).toBe(`job ${"n".repeat(55)}…  done      ${"r".repeat(159)}…`);
-  expect(print([node({ kind: "request", name: "", state: "failed", durationMs: 0 })])[2]).toBe("request  failed    0 ms");
+  expect(print([node({ kind: "request", name: "", state: "failed", durationMs: 0 })])[2]).toBe(
+    "request  failed    0 ms",
+  );
 });
 
 test("the end says what is stuck and what helps, how much is left out, and what was not read", () => {
@@ -104,7 +119,12 @@ test("the end says what is stuck and what helps, how much is left out, and what 
     commands: ["do it"],
     reason: "x".repeat(1_000),
   };
-  const lines = print([], { says: "Stuck: job n", stuck, leftOut: 7, notes: ["1 line mentions it and cannot be read."] });
+  const lines = print([], {
+    says: "Stuck: job n",
+    stuck,
+    leftOut: 7,
+    notes: ["1 line mentions it and cannot be read."],
+  });
   expect(lines).toEqual([
     "Stuck: job n",
     `  because: ${"x".repeat(299)}…`,
@@ -113,7 +133,9 @@ test("the end says what is stuck and what helps, how much is left out, and what 
     "7 more belong to it and are left out.",
     "1 line mentions it and cannot be read.",
   ]);
-  expect(print([], { says: "Stuck: job n", stuck: { ...stuck, reason: undefined } })[1]).toBe("  mend it\\u001b[2J");
+  expect(print([], { says: "Stuck: job n", stuck: { ...stuck, reason: undefined } })[1]).toBe(
+    "  mend it\\u001b[2J",
+  );
 });
 
 test("of many children the open ones are shown first, and the rest is counted; a large tree is cut", () => {
@@ -124,7 +146,9 @@ test("of many children the open ones are shown first, and the rest is counted; a
   expect(lines).toHaveLength(26);
   expect(lines.join("\n")).toContain("j90");
   expect(lines.join("\n")).toContain("└─ … and 80 more");
-  const open = print([node({ children: children.map((child) => ({ ...child, state: "failed" as const })) })]);
+  const open = print([
+    node({ children: children.map((child) => ({ ...child, state: "failed" as const })) }),
+  ]);
   expect(open).toHaveLength(26);
   const wide = Array.from({ length: 20 }, () =>
     node({ children: Array.from({ length: 20 }, () => node({ children: children.slice(0, 20) })) }),

@@ -21,7 +21,10 @@ export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): r
   lines.push(sentence(says));
   if (stuck !== undefined) {
     if (stuck.reason !== undefined) lines.push(`  because: ${shown(stuck.reason, 300)}`);
-    lines.push(`  ${visible(stuck.fix)}`, ...stuck.commands.map((command) => `  $ ${visible(command)}`));
+    lines.push(
+      `  ${visible(stuck.fix)}`,
+      ...stuck.commands.map((command) => `  $ ${visible(command)}`),
+    );
   }
   if (leftOut > 0) lines.push(`${leftOut} more belong to it and are left out.`);
   return [...lines, ...notes.map(sentence)];
@@ -42,13 +45,25 @@ function treeLines(root: TraceNode): string[] {
   const rows: Row[] = [];
   addRows(rows, { ...root, id: undefined }, "", "");
   const told = rows.slice(0, limits.lines);
-  const width = (column: keyof Row) => told.reduce((most, row) => Math.max(most, row[column].length), 0);
-  const [label, state, since, duration] = [width("label"), width("state"), width("since"), width("duration")];
+  const width = (column: keyof Row) =>
+    told.reduce((most, row) => Math.max(most, row[column].length), 0);
+  const [label, state, since, duration] = [
+    width("label"),
+    width("state"),
+    width("since"),
+    width("duration"),
+  ];
   return [
     head.map((part) => shown(part, 200)).join(", "),
     "",
     ...told.map((row) =>
-      [row.label.padEnd(label), row.state.padEnd(state), row.since.padStart(since), row.duration.padStart(duration), row.rest]
+      [
+        row.label.padEnd(label),
+        row.state.padEnd(state),
+        row.since.padStart(since),
+        row.duration.padStart(duration),
+        row.rest,
+      ]
         .join("  ")
         .trimEnd(),
     ),
@@ -67,8 +82,12 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
   const hidden = node.children.length - children.length;
   const parts: ((branch: string, below: string) => void)[] = [
     ...attempts.map((attempt) => (branch: string) => void rows.push(attemptRow(attempt, branch))),
-    ...children.map((child) => (branch: string, below: string) => addRows(rows, child, branch, below)),
-    ...(hidden > 0 ? [(branch: string) => void rows.push({ ...blank, label: `${branch}… and ${hidden} more` })] : []),
+    ...children.map(
+      (child) => (branch: string, below: string) => addRows(rows, child, branch, below),
+    ),
+    ...(hidden > 0
+      ? [(branch: string) => void rows.push({ ...blank, label: `${branch}… and ${hidden} more` })]
+      : []),
   ];
   for (const [index, part] of parts.entries()) {
     const isLast = index === parts.length - 1;
@@ -95,8 +114,22 @@ function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
 }
 
 function rowOf(node: TraceNode, branch: string): Row {
-  const { kind, name, id, state, until, reason, status, sinceMs, durationMs, again, indirect, confirmed } = node;
-  const title = kind === "consumer" || (kind === "request" && name !== "") ? name : `${kind} ${name}`;
+  const {
+    kind,
+    name,
+    id,
+    state,
+    until,
+    reason,
+    status,
+    sinceMs,
+    durationMs,
+    again,
+    indirect,
+    confirmed,
+  } = node;
+  const title =
+    kind === "consumer" || (kind === "request" && name !== "") ? name : `${kind} ${name}`;
   const answered = status === undefined ? "" : ` → ${status}`;
   const rest = [
     ...(id === undefined || kind === "consumer" ? [] : [id]),
@@ -115,7 +148,10 @@ function rowOf(node: TraceNode, branch: string): Row {
   };
 }
 
-function attemptRow({ attempt, state, sinceMs, durationMs, status, reason }: TraceAttempt, branch: string): Row {
+function attemptRow(
+  { attempt, state, sinceMs, durationMs, status, reason }: TraceAttempt,
+  branch: string,
+): Row {
   const answered = status === undefined ? "" : ` → ${status}`;
   return {
     label: `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered}`,

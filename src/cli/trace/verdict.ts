@@ -28,25 +28,35 @@ interface Looking {
 
 /** Finds the one thing that is stuck in trees: the worst, of two alike the first. */
 export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
-  let [worst, waiting, unseen]: [TraceNode | undefined, TraceNode | undefined, number] = [undefined, undefined, 0];
+  let [worst, waiting, unseen]: [TraceNode | undefined, TraceNode | undefined, number] = [
+    undefined,
+    undefined,
+    0,
+  ];
   for (const node of nodesOf(roots)) {
     if (node.state === "not-seen" || node.state === "unended") unseen += 1;
     if (isStuck(node, looking.nowMs)) {
       if (worst === undefined || rank(node) < rank(worst)) worst = node;
-    } else if (isWaiting(node) && (waiting === undefined || rank(node) < rank(waiting))) waiting = node;
+    } else if (isWaiting(node) && (waiting === undefined || rank(node) < rank(waiting)))
+      waiting = node;
   }
   if (worst !== undefined) {
     const { kind, name, id, state, reason } = worst;
     const { fix, commands } = helpFor(worst, looking.module);
-    return { stuck: { kind, name, id, state, reason, fix, commands }, says: `Stuck: ${titleOf(worst)}` };
+    return {
+      stuck: { kind, name, id, state, reason, fix, commands },
+      says: `Stuck: ${titleOf(worst)}`,
+    };
   }
-  if (waiting !== undefined) return { says: `Nothing is stuck: ${titleOf(waiting)} ${waitText(waiting)}.` };
+  if (waiting !== undefined)
+    return { says: `Nothing is stuck: ${titleOf(waiting)} ${waitText(waiting)}.` };
   const failed = roots.find(({ state }) => state === "failed");
   const seen =
     unseen === 0
       ? ""
       : `; ${unseen} of these ${unseen === 1 ? "has no end or no line" : "have no end or no line"} in what was read`;
-  if (failed?.status !== undefined) return { says: `Nothing is stuck: the request was answered with ${failed.status}${seen}.` };
+  if (failed?.status !== undefined)
+    return { says: `Nothing is stuck: the request was answered with ${failed.status}${seen}.` };
   return { says: `Nothing is stuck${seen}.` };
 }
 
@@ -55,12 +65,24 @@ export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   const left = [...roots].reverse();
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
     yield node;
-    for (let at = node.children.length - 1; at >= 0; at -= 1) left.push(node.children[at] as TraceNode); // safe: within the list
+    for (let at = node.children.length - 1; at >= 0; at -= 1)
+      left.push(node.children[at] as TraceNode); // safe: within the list
   }
 }
 
 const ranks: readonly TraceState[] = [
-  ...["unknown", "dead-lettered", "set-aside", "gave-up", "in-outbox", "failed", "interrupted", "retrying", "waiting", "running"],
+  ...[
+    "unknown",
+    "dead-lettered",
+    "set-aside",
+    "gave-up",
+    "in-outbox",
+    "failed",
+    "interrupted",
+    "retrying",
+    "waiting",
+    "running",
+  ],
 ] as const;
 
 function rank({ state }: TraceNode): number {
@@ -71,7 +93,8 @@ const message: ReadonlySet<string> = new Set(["event", "consumer", "job", "deliv
 
 function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: number): boolean {
   if (again === true) return false;
-  const isLate = (time: string | undefined, ms: number) => time !== undefined && Date.parse(time) + ms < nowMs;
+  const isLate = (time: string | undefined, ms: number) =>
+    time !== undefined && Date.parse(time) + ms < nowMs;
   switch (state) {
     case "unknown":
     case "dead-lettered":
@@ -94,7 +117,8 @@ function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: 
 function isWaiting({ kind, state, again }: TraceNode): boolean {
   if (again === true || kind === "claim") return false;
   return (
-    ["in-outbox", "waiting", "retrying", "interrupted", "running"].includes(state) || (state === "failed" && message.has(kind))
+    ["in-outbox", "waiting", "retrying", "interrupted", "running"].includes(state) ||
+    (state === "failed" && message.has(kind))
   );
 }
 
@@ -125,7 +149,9 @@ function waitText({ state, until = "" }: TraceNode): string {
 
 function resolveCommand(module: string, id: string, end: string): string {
   const start = command("npx", "keelson", "steps", "resolve", module);
-  return id.startsWith("-") ? `${start} ${end} -- ${command(id)}` : `${start} ${command(id)} ${end}`;
+  return id.startsWith("-")
+    ? `${start} ${end} -- ${command(id)}`
+    : `${start} ${command(id)} ${end}`;
 }
 
 function putBackCommand(id: string): string {
@@ -133,18 +159,25 @@ function putBackCommand(id: string): string {
   return command("npx", "keelson", "outbox", "put-back", ...event);
 }
 
-function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Pick<Stuck, "fix" | "commands"> {
+function helpFor(
+  { kind, id = "", state, queue }: TraceNode,
+  module: string,
+): Pick<Stuck, "fix" | "commands"> {
   const doctor = command("npx", "keelson", "doctor", module);
   switch (state) {
     case "unknown":
       if (kind !== "step")
-        return { fix: "keelson does not know whether the commit was written: look at its rows, and send it again", commands: [] };
+        return {
+          fix: "keelson does not know whether the commit was written: look at its rows, and send it again",
+          commands: [],
+        };
       return {
         fix: "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
         commands: ["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
       };
     case "dead-lettered": {
-      const from = queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
+      const from =
+        queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
       return {
         fix: `fix the cause, then move it back from ${from}`,
         commands: ["aws sqs start-message-move-task --source-arn <ARN of the dead-letter queue>"],

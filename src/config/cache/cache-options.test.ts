@@ -3,14 +3,25 @@ import { cacheChecks, cacheSettings } from "./cache-options.ts";
 
 describe("the settings of the cache", () => {
   test("are 5 s, 30 s and 2,000 tenants unless they are given", () => {
-    expect(cacheSettings(undefined, false)).toEqual({ ttlMs: 5_000, maxStaleMs: 30_000, maxTenants: 2_000 });
-    expect(cacheSettings({ ttlMs: 60_000 }, false)).toEqual({ ttlMs: 60_000, maxStaleMs: 60_000, maxTenants: 2_000 });
+    expect(cacheSettings(undefined, false)).toEqual({
+      ttlMs: 5_000,
+      maxStaleMs: 30_000,
+      maxTenants: 2_000,
+    });
+    expect(cacheSettings({ ttlMs: 60_000 }, false)).toEqual({
+      ttlMs: 60_000,
+      maxStaleMs: 60_000,
+      maxTenants: 2_000,
+    });
     const given = { ttlMs: 1, maxStaleMs: 2, maxTenants: 3 };
     expect(cacheSettings(given, false)).toEqual(given);
   });
 
   test("allow nothing to be stale in a process that is frozen between events", () => {
-    expect(cacheSettings({ maxStaleMs: 60_000 }, true)).toMatchObject({ ttlMs: 5_000, maxStaleMs: 5_000 });
+    expect(cacheSettings({ maxStaleMs: 60_000 }, true)).toMatchObject({
+      ttlMs: 5_000,
+      maxStaleMs: 5_000,
+    });
   });
 
   test.each([
@@ -21,7 +32,9 @@ describe("the settings of the cache", () => {
     [{ ttlMs: 6_000, maxStaleMs: 5_999 }, ["maxStaleMs"]],
   ])("of %o are refused in %o", (options, refused) => {
     const checks = cacheChecks(options as object);
-    const wrong = Object.entries(options).filter(([name, value]) => checks[name]?.(value) !== undefined);
+    const wrong = Object.entries(options).filter(
+      ([name, value]) => checks[name]?.(value) !== undefined,
+    );
     expect(wrong.map(([name]) => name)).toEqual(refused);
   });
 });

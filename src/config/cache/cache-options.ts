@@ -20,13 +20,17 @@ export function cacheSettings(
 }
 
 /** Says of each option what it should be, where it is something else. */
-export function cacheChecks(options: CacheOptions | undefined): Readonly<Record<string, (value: unknown) => string | undefined>> {
+export function cacheChecks(
+  options: CacheOptions | undefined,
+): Readonly<Record<string, (value: unknown) => string | undefined>> {
   const given = options?.ttlMs;
   const ttlMs = isWhole(given, 0) ? given : 5_000;
   return {
     ttlMs: (value) => (isWhole(value, 0) ? undefined : "a whole number of milliseconds, 0 or more"),
     maxStaleMs: (value) =>
-      isWhole(value, ttlMs) ? undefined : `a whole number of milliseconds, not below ttlMs, which is ${ttlMs}`,
+      isWhole(value, ttlMs)
+        ? undefined
+        : `a whole number of milliseconds, not below ttlMs, which is ${ttlMs}`,
     maxTenants: (value) => (isWhole(value, 1) ? undefined : "a whole number, 1 or more"),
   };
 }

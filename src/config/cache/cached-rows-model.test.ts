@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createTenantConfig, createUserConfig } from "../declare/declaration.ts";
 import type { KeyRows } from "../read/key-rows.ts";
-import { type ConfigRow, type RowOwner, systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
+import {
+  type ConfigRow,
+  type RowOwner,
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "../read/rows.ts";
 import { createCachedRows } from "./cached-rows.ts";
 import { groupKeys } from "./key-groups.ts";
 
@@ -12,8 +18,18 @@ const maxStaleMs = 30_000;
 const lagMs = 2_000;
 const keys = ["files:config:theme", "files:config:limit"] as const;
 const keyGroups = groupKeys([
-  { id: keys[0], feature: "files", name: "theme", definition: createUserConfig("number", {}).definition },
-  { id: keys[1], feature: "files", name: "limit", definition: createTenantConfig("number", {}).definition },
+  {
+    id: keys[0],
+    feature: "files",
+    name: "theme",
+    definition: createUserConfig("number", {}).definition,
+  },
+  {
+    id: keys[1],
+    feature: "files",
+    name: "limit",
+    definition: createTenantConfig("number", {}).definition,
+  },
 ]);
 const scopes = { [keys[0]]: "user", [keys[1]]: "tenant" } as const;
 const owners: readonly RowOwner[] = [
@@ -21,11 +37,21 @@ const owners: readonly RowOwner[] = [
   { tenantId: "acme", userId: "bob" },
   { tenantId: "other", userId: undefined },
 ];
-const partitions = [systemPartition(), tenantPartition("acme"), tenantPartition("other"), userPartition("acme", "ann")];
+const partitions = [
+  systemPartition(),
+  tenantPartition("acme"),
+  tenantPartition("other"),
+  userPartition("acme", "ann"),
+];
 
 type Step =
   | { readonly do: "read"; readonly owner: number; readonly key: number }
-  | { readonly do: "write"; readonly partition: number; readonly key: number; readonly isOurs: boolean }
+  | {
+      readonly do: "write";
+      readonly partition: number;
+      readonly key: number;
+      readonly isOurs: boolean;
+    }
   | { readonly do: "advance"; readonly ms: number }
   | { readonly do: "fail"; readonly next: number }
   | { readonly do: "expire" }
@@ -33,18 +59,38 @@ type Step =
 
 const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
-    { weight: 6, arbitrary: fc.record({ do: fc.constant("read" as const), owner: fc.nat(2), key: fc.nat(1) }) },
+    {
+      weight: 6,
+      arbitrary: fc.record({ do: fc.constant("read" as const), owner: fc.nat(2), key: fc.nat(1) }),
+    },
     {
       weight: 4,
-      arbitrary: fc.record({ do: fc.constant("write" as const), partition: fc.nat(3), key: fc.nat(1), isOurs: fc.boolean() }),
+      arbitrary: fc.record({
+        do: fc.constant("write" as const),
+        partition: fc.nat(3),
+        key: fc.nat(1),
+        isOurs: fc.boolean(),
+      }),
     },
     {
       weight: 3,
-      arbitrary: fc.record({ do: fc.constant("advance" as const), ms: fc.constantFrom(1, 100, 1_999, 2_000, 5_000, 31_000) }),
+      arbitrary: fc.record({
+        do: fc.constant("advance" as const),
+        ms: fc.constantFrom(1, 100, 1_999, 2_000, 5_000, 31_000),
+      }),
     },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("fail" as const), next: fc.integer({ min: 1, max: 3 }) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant("fail" as const),
+        next: fc.integer({ min: 1, max: 3 }),
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("expire" as const) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("lag" as const), isLagging: fc.boolean() }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ do: fc.constant("lag" as const), isLagging: fc.boolean() }),
+    },
   ),
   { maxLength: 40 },
 );
@@ -75,10 +121,15 @@ test("every read gives a version that is allowed at its moment, whatever flies, 
       };
       const state = { now: 1_000_000, failing: 0, failedMs: 0, isLagging: false };
       /** What a replica still has that has not seen the last write yet. */
-      const before = new Map<string, { readonly row: ConfigRow | undefined; readonly untilMs: number }>();
+      const before = new Map<
+        string,
+        { readonly row: ConfigRow | undefined; readonly untilMs: number }
+      >();
       const find = (name: string) => {
         const old = before.get(name);
-        return state.isLagging && old !== undefined && state.now < old.untilMs ? old.row : stored.get(name);
+        return state.isLagging && old !== undefined && state.now < old.untilMs
+          ? old.row
+          : stored.get(name);
       };
       const timers = new Map<() => void, number>();
       const flush: (() => void)[] = [];
@@ -110,7 +161,13 @@ test("every read gives a version that is allowed at its moment, whatever flies, 
       });
       const views = owners.map((owner) => cached.view(owner, () => {}));
 
-      const check = (rows: KeyRows, key: string, began: ReadonlyMap<string, number>, oldestMs: number, failed: boolean) => {
+      const check = (
+        rows: KeyRows,
+        key: string,
+        began: ReadonlyMap<string, number>,
+        oldestMs: number,
+        failed: boolean,
+      ) => {
         for (const { partition, row } of rows.levels) {
           const history = historyOf(`${partition} ${key}`);
           const version = row?.version ?? 0;
@@ -141,7 +198,10 @@ test("every read gives a version that is allowed at its moment, whatever flies, 
             );
           } else if (rows !== undefined) check(rows, key, began, oldestMs, false);
         } else if (step.do === "write") {
-          const [partition = "", key = keys[0]] = [partitions[step.partition], keys[step.key as 0 | 1]];
+          const [partition = "", key = keys[0]] = [
+            partitions[step.partition],
+            keys[step.key as 0 | 1],
+          ];
           const name = `${partition} ${key}`;
           const version = (stored.get(name)?.version ?? 0) + 1;
           const row = { value: version, version };

@@ -1,8 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
-import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../declare/declaration.ts";
 import type { KeyRows } from "../read/key-rows.ts";
-import { type ConfigRow, type RowAddress, type RowOwner, systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
+import {
+  type ConfigRow,
+  type RowAddress,
+  type RowOwner,
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "../read/rows.ts";
 import { type CachedRowsOptions, createCachedRows, type StaleRead } from "./cached-rows.ts";
 import { abandonMs, processSchedule } from "./flights.ts";
 import { groupKeys } from "./key-groups.ts";
@@ -11,20 +22,49 @@ const theme = "files:config:theme";
 const limit = "files:config:limit";
 const closed = "files:config:closed";
 const plan = "billing:config:plan";
-const scopes = { [theme]: "user", [limit]: "tenant", [closed]: "system", [plan]: "tenant" } as const;
+const scopes = {
+  [theme]: "user",
+  [limit]: "tenant",
+  [closed]: "system",
+  [plan]: "tenant",
+} as const;
 const ann: RowOwner = { tenantId: "acme", userId: "ann" };
 
 const keyGroups = groupKeys([
-  { id: theme, feature: "files", name: "theme", definition: createUserConfig("text", {}).definition },
-  { id: limit, feature: "files", name: "limit", definition: createTenantConfig("number", {}).definition },
-  { id: closed, feature: "files", name: "closed", definition: createSystemConfig("boolean", {}).definition },
-  { id: plan, feature: "billing", name: "plan", definition: createTenantConfig("text", {}).definition },
+  {
+    id: theme,
+    feature: "files",
+    name: "theme",
+    definition: createUserConfig("text", {}).definition,
+  },
+  {
+    id: limit,
+    feature: "files",
+    name: "limit",
+    definition: createTenantConfig("number", {}).definition,
+  },
+  {
+    id: closed,
+    feature: "files",
+    name: "closed",
+    definition: createSystemConfig("boolean", {}).definition,
+  },
+  {
+    id: plan,
+    feature: "billing",
+    name: "plan",
+    definition: createTenantConfig("text", {}).definition,
+  },
 ]);
 
 /** A cache before a store that the test answers for, by hand or at once. */
 function start(options: Partial<CachedRowsOptions> = {}) {
   const rows = new Map<string, ConfigRow>();
-  const calls: { addresses: readonly RowAddress[]; answer: () => void; fail: (error: unknown) => void }[] = [];
+  const calls: {
+    addresses: readonly RowAddress[];
+    answer: () => void;
+    fail: (error: unknown) => void;
+  }[] = [];
   const stale: StaleRead[] = [];
   const timers = new Set<() => void>();
   const state = { now: 1_000_000, isManual: false, failure: undefined as unknown, random: 0 };
@@ -55,14 +95,22 @@ function start(options: Partial<CachedRowsOptions> = {}) {
     },
     ...options,
   });
-  const put = (partition: string, key: string, value: unknown, version = 1, more: Partial<ConfigRow> = {}) => {
+  const put = (
+    partition: string,
+    key: string,
+    value: unknown,
+    version = 1,
+    more: Partial<ConfigRow> = {},
+  ) => {
     const row = { value, version, ...more };
     rows.set(`${partition}/${key}`, row);
     return row;
   };
   const view = (owner: RowOwner = ann) => cached.view(owner, (read) => void stale.push(read));
-  const storedValue = ({ levels }: KeyRows) => levels.find(({ row }) => row !== undefined)?.row?.value;
-  const read = async (key: keyof typeof scopes, owner: RowOwner = ann) => storedValue(await view(owner).rowsOf(key, scopes[key]));
+  const storedValue = ({ levels }: KeyRows) =>
+    levels.find(({ row }) => row !== undefined)?.row?.value;
+  const read = async (key: keyof typeof scopes, owner: RowOwner = ann) =>
+    storedValue(await view(owner).rowsOf(key, scopes[key]));
   return { cached, calls, put, read, rows, stale, state, timers, storedValue, view };
 }
 
@@ -74,7 +122,12 @@ describe("a miss", () => {
     const { calls, put, read } = start();
     put(tenantPartition("acme"), limit, 7);
 
-    expect([await read(limit), await read(theme), await read(closed), await read(limit)]).toEqual([7, undefined, undefined, 7]);
+    expect([await read(limit), await read(theme), await read(closed), await read(limit)]).toEqual([
+      7,
+      undefined,
+      undefined,
+      7,
+    ]);
     expect(calls).toHaveLength(1);
     expect(calls[0]?.addresses).toEqual([
       { partition: userPartition("acme", "ann"), key: theme },
@@ -100,7 +153,12 @@ describe("a miss", () => {
   test("joins other misses of the same moment, and rows that are on their way", async () => {
     const { calls, read, state } = start();
     state.isManual = true;
-    const first = [read(limit), read(theme), read(limit, { tenantId: "other", userId: undefined }), read(plan)];
+    const first = [
+      read(limit),
+      read(theme),
+      read(limit, { tenantId: "other", userId: undefined }),
+      read(plan),
+    ];
     await settle();
     const second = read(limit, { tenantId: "acme", userId: "bob" });
     await settle();
@@ -113,12 +171,22 @@ describe("a miss", () => {
 
   test("goes in calls of at most a hundred rows, a larger feature in one of its own", async () => {
     const keys = Array.from({ length: 60 }, (_, index) => `big:config:k${index}`);
-    const declared = keys.map((id) => ({ id, feature: "big", name: id, definition: createUserConfig("text", {}).definition }));
+    const declared = keys.map((id) => ({
+      id,
+      feature: "big",
+      name: id,
+      definition: createUserConfig("text", {}).definition,
+    }));
     const { calls, view } = start({ keyGroups: groupKeys(declared) });
     await view().rowsOf(String(keys[0]), "user");
     expect(calls.map(({ addresses }) => addresses.length)).toEqual([60, 60, 60]);
 
-    const twice = start({ keyGroups: groupKeys([...declared, ...declared.map((key) => ({ ...key, id: `${key.id}-more` }))]) });
+    const twice = start({
+      keyGroups: groupKeys([
+        ...declared,
+        ...declared.map((key) => ({ ...key, id: `${key.id}-more` })),
+      ]),
+    });
     await twice.view().rowsOf(String(keys[0]), "user");
     expect(twice.calls.map(({ addresses }) => addresses.length)).toEqual([120, 120, 120]);
   });
@@ -493,7 +561,11 @@ describe("a write of this process", () => {
 });
 
 describe("an answer", () => {
-  const again = async (known: Partial<ConfigRow>, found: ConfigRow | undefined, afterMs: number) => {
+  const again = async (
+    known: Partial<ConfigRow>,
+    found: ConfigRow | undefined,
+    afterMs: number,
+  ) => {
     const { put, read, rows, state } = start();
     put(tenantPartition("acme"), limit, "known", 5, known);
     await read(limit);
@@ -549,7 +621,9 @@ test("rows are read through a cache of the process's clock and schedule where no
     keyGroups,
     reader: { read: async () => [] },
   });
-  const { levels } = await cached.view({ tenantId: undefined, userId: undefined }, () => {}).rowsOf(closed, "system");
+  const { levels } = await cached
+    .view({ tenantId: undefined, userId: undefined }, () => {})
+    .rowsOf(closed, "system");
 
   expect(levels).toEqual([{ source: "system-row", partition: systemPartition(), row: undefined }]);
 });

@@ -2,10 +2,22 @@ import type { Metrics } from "../../metrics/metrics.ts";
 import { type Clock, systemClock } from "../../process/clock.ts";
 import type { ConfigScope } from "../declare/key.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
-import { type ConfigRow, type ConfigRowReader, pathFrom, type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
+import {
+  type ConfigRow,
+  type ConfigRowReader,
+  pathFrom,
+  type RowLevel,
+  type RowOwner,
+  rowLevels,
+} from "../read/rows.ts";
 import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";
 import type { GroupedKey, KeyGroup } from "./key-groups.ts";
-import { type CachedPartition, createPartitionCache, type PartitionCache, pageOf } from "./partition-cache.ts";
+import {
+  type CachedPartition,
+  createPartitionCache,
+  type PartitionCache,
+  pageOf,
+} from "./partition-cache.ts";
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
 
 /** What a cache of rows is made of. */
@@ -54,7 +66,14 @@ interface CachedKeyRows extends KeyRows {
 
 /** Puts a cache before a store of rows. */
 export function createCachedRows(options: CachedRowsOptions): CachedRows {
-  const { reader, keyGroups, maxTenants, clock = systemClock, schedule = processSchedule, metrics } = options;
+  const {
+    reader,
+    keyGroups,
+    maxTenants,
+    clock = systemClock,
+    schedule = processSchedule,
+    metrics,
+  } = options;
   const cache = createPartitionCache<CachedKeyRows>(maxTenants);
   const flights = createFlights(reader, options, clock, schedule);
   const findPage = (partition: string, key: string): Page | undefined => {
@@ -109,9 +128,11 @@ class View implements RowView {
   rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows> {
     const { cache, clock, keyGroups, reader } = this.#given;
     const declared = keyGroups.get(key);
-    if (declared === undefined || declared.scope !== scope) return uncachedRows(reader, this.#owner).rowsOf(key, scope);
+    if (declared === undefined || declared.scope !== scope)
+      return uncachedRows(reader, this.#owner).rowsOf(key, scope);
     // A tenant that goes takes its users along, so the narrowest part tells for all.
-    if (this.#parts[0] === undefined || this.#parts[0].isEvicted) this.#parts = cache.use(this.#levels);
+    if (this.#parts[0] === undefined || this.#parts[0].isEvicted)
+      this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
     const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
     if (!known?.isHeld(nowMs)) return this.#rowsOfPages(key, declared, known?.pages, nowMs);
@@ -120,11 +141,17 @@ class View implements RowView {
   }
 
   /** Apart: functions that are made keep what they use off the stack, and most reads end before there are any. */
-  #rowsOfPages(key: string, declared: GroupedKey, known: readonly Page[] | undefined, nowMs: number): KeyRows | Promise<KeyRows> {
+  #rowsOfPages(
+    key: string,
+    declared: GroupedKey,
+    known: readonly Page[] | undefined,
+    nowMs: number,
+  ): KeyRows | Promise<KeyRows> {
     const { group, scope } = declared;
     const pages = known ?? this.#pagesOf(group, scope);
     if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(group, nowMs);
-    if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(key, declared, pages, nowMs);
+    if (!pages.every((page) => isUsable(page, nowMs)))
+      return this.#wait(key, declared, pages, nowMs);
     if (this.#given.metrics !== undefined) countHit(this.#given.metrics, pages, nowMs);
     return this.#compose(key, scope, pages);
   }
@@ -151,7 +178,9 @@ class View implements RowView {
   #compose(key: string, scope: ConfigScope, pages: readonly Page[]): CachedKeyRows {
     const narrowest = this.#narrowest(scope);
     const composed: CachedKeyRows = {
-      levels: this.#levels.slice(narrowest).map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
+      levels: this.#levels
+        .slice(narrowest)
+        .map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
       isHeld: holding(pages),
       decision: undefined,
       pages,
@@ -160,7 +189,12 @@ class View implements RowView {
     return composed;
   }
 
-  async #wait(key: string, declared: GroupedKey, pages: readonly Page[], nowMs: number): Promise<KeyRows> {
+  async #wait(
+    key: string,
+    declared: GroupedKey,
+    pages: readonly Page[],
+    nowMs: number,
+  ): Promise<KeyRows> {
     const { clock, flights, metrics } = this.#given;
     const awaited = pages.filter((page) => !isUsable(page, nowMs));
     const fetching = awaited.map((page) => flights.fetch(page, nowMs));
@@ -172,13 +206,19 @@ class View implements RowView {
       if (flight === undefined || flight.failure !== undefined) failed.push(page);
       if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
       // The answer was dropped, since the page was invalidated meanwhile.
-      else if (flight?.failure === undefined && flight !== undefined && isBefore(page.askedMs, flight.askedMs)) {
+      else if (
+        flight?.failure === undefined &&
+        flight !== undefined &&
+        isBefore(page.askedMs, flight.askedMs)
+      ) {
         return this.#wait(key, declared, pages, clock.now());
       }
     }
     const [oldest] = failed;
     if (oldest !== undefined) this.#report(key, oldest, clock.now());
-    metrics?.record("keelson.config.reads", 1, { "keelson.outcome": oldest === undefined ? "miss" : "stale" });
+    metrics?.record("keelson.config.reads", 1, {
+      "keelson.outcome": oldest === undefined ? "miss" : "stale",
+    });
     return this.#compose(key, declared.scope, pages);
   }
 
@@ -186,7 +226,11 @@ class View implements RowView {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
     // Safe: a page without rows has failed the read before.
-    this.#onStale({ key, ageMs: nowMs - Number(page.askedMs), reason: String(page.failure?.error) });
+    this.#onStale({
+      key,
+      ageMs: nowMs - Number(page.askedMs),
+      reason: String(page.failure?.error),
+    });
   }
 }
 

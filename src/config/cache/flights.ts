@@ -50,18 +50,28 @@ interface PreparedFlight extends Flight {
   readonly pages: Page[];
   readonly addresses: RowAddress[];
   readonly settle: (
-    outcome: { readonly error: unknown } | { readonly rows: Awaited<ReturnType<ConfigRowReader["read"]>> },
+    outcome:
+      | { readonly error: unknown }
+      | { readonly rows: Awaited<ReturnType<ConfigRowReader["read"]>> },
   ) => void;
 }
 
 /** Makes the flights of one cache: pages missed in the same moment share one, and a page has one at a time. */
-export function createFlights(reader: ConfigRowReader, ages: Ages, clock: Clock, schedule: FlightSchedule): Flights {
+export function createFlights(
+  reader: ConfigRowReader,
+  ages: Ages,
+  clock: Clock,
+  schedule: FlightSchedule,
+): Flights {
   let boarding: PreparedFlight | undefined;
 
   const launch = (flight: PreparedFlight) => {
     if (boarding === flight) boarding = undefined;
     const cancel = schedule.later(
-      () => flight.settle({ error: new Error(`reading configuration took longer than ${abandonMs} ms`) }),
+      () =>
+        flight.settle({
+          error: new Error(`reading configuration took longer than ${abandonMs} ms`),
+        }),
       abandonMs,
     );
     const arrive = (outcome: Parameters<PreparedFlight["settle"]>[0]) => {
@@ -95,7 +105,11 @@ export function createFlights(reader: ConfigRowReader, ages: Ages, clock: Clock,
           for (const page of flight.pages) {
             const rows = outcome.rows.slice(at, at + page.keys.length);
             at += page.keys.length;
-            land(page, { rows, flight, askedMs, nowMs: clock.now(), random: schedule.random() }, ages);
+            land(
+              page,
+              { rows, flight, askedMs, nowMs: clock.now(), random: schedule.random() },
+              ages,
+            );
           }
         }
         resolve();
@@ -107,7 +121,8 @@ export function createFlights(reader: ConfigRowReader, ages: Ages, clock: Clock,
   const inTheAir = (page: Page, nowMs: number): Flight | undefined => {
     // Safe: `fetch` is the only one who sets it.
     const flight = page.flight as PreparedFlight | undefined;
-    if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs)) return flight;
+    if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
+      return flight;
     // No timer ran: the process was frozen meanwhile. No pause follows; the page gets a new flight.
     page.flight = undefined;
     return undefined;
@@ -120,7 +135,8 @@ export function createFlights(reader: ConfigRowReader, ages: Ages, clock: Clock,
       if (page.failure !== undefined && nowMs < page.failure.pausedUntilMs) return undefined;
       if (
         boarding === undefined ||
-        (boarding.addresses.length > 0 && boarding.addresses.length + page.keys.length > rowsPerFlight)
+        (boarding.addresses.length > 0 &&
+          boarding.addresses.length + page.keys.length > rowsPerFlight)
       ) {
         const flight = prepare(nowMs);
         boarding = flight;
@@ -140,5 +156,8 @@ function fail(page: Page, flight: Flight, error: unknown, nowMs: number): void {
   const tookMs = nowMs - flight.askedMs;
   // Longer than any flight: the process was frozen, which says nothing of the store.
   const isSlow = tookMs >= slowFailureMs && tookMs < 2 * abandonMs;
-  page.failure = { error, pausedUntilMs: isSlow && page.askedMs !== undefined ? nowMs + tookMs : nowMs };
+  page.failure = {
+    error,
+    pausedUntilMs: isSlow && page.askedMs !== undefined ? nowMs + tookMs : nowMs,
+  };
 }

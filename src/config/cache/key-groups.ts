@@ -13,7 +13,9 @@ export interface GroupedKey {
 }
 
 /** Finds the group of every key that features declare, by key identifier. */
-export function groupKeys(registered: Iterable<RegisteredConfigKey>): ReadonlyMap<string, GroupedKey> {
+export function groupKeys(
+  registered: Iterable<RegisteredConfigKey>,
+): ReadonlyMap<string, GroupedKey> {
   const groups = new Map<string, { feature: string; keys: Record<ConfigScope, string[]> }>();
   const keys = new Map<string, GroupedKey>();
   for (const { id, feature, definition } of registered) {

@@ -1,9 +1,15 @@
 import { expect, test } from "vitest";
 import { pathFrom, systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
-import { createPartitionCache, type PartitionCache, pageOf, usersPerTenant } from "./partition-cache.ts";
+import {
+  createPartitionCache,
+  type PartitionCache,
+  pageOf,
+  usersPerTenant,
+} from "./partition-cache.ts";
 
 /** The narrowest partition of a path, which is used as a whole. */
-const use = (cache: PartitionCache<unknown>, partition: string) => cache.use(pathFrom(partition))[0];
+const use = (cache: PartitionCache<unknown>, partition: string) =>
+  cache.use(pathFrom(partition))[0];
 
 test("the least recently used tenant goes first, and takes its users along", () => {
   const cache = createPartitionCache(2);
@@ -14,7 +20,12 @@ test("the least recently used tenant goes first, and takes its users along", () 
   use(cache, userPartition("acme", "ann"));
   use(cache, tenantPartition("third"));
 
-  expect([acme.isEvicted, ann.isEvicted, other.isEvicted, bob.isEvicted]).toEqual([false, false, true, true]);
+  expect([acme.isEvicted, ann.isEvicted, other.isEvicted, bob.isEvicted]).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ]);
   expect(use(cache, tenantPartition("acme"))).toBe(acme);
   expect(use(cache, tenantPartition("other"))).not.toBe(other);
   expect(use(cache, userPartition("other", "bob"))).not.toBe(bob);
@@ -22,7 +33,9 @@ test("the least recently used tenant goes first, and takes its users along", () 
 
 test("one tenant's users are bounded too, the least recently used first", () => {
   const cache = createPartitionCache(2);
-  const users = Array.from({ length: 2 * usersPerTenant }, (_, index) => use(cache, userPartition("acme", `u${index}`)));
+  const users = Array.from({ length: 2 * usersPerTenant }, (_, index) =>
+    use(cache, userPartition("acme", `u${index}`)),
+  );
   use(cache, userPartition("acme", "u0"));
   use(cache, userPartition("acme", "one-more"));
 
@@ -33,7 +46,8 @@ test("one tenant's users are bounded too, the least recently used first", () => 
 
 test("a user who uses up the last place may belong to a tenant that goes with it", () => {
   const cache = createPartitionCache(1);
-  for (let index = 0; index < usersPerTenant; index++) use(cache, userPartition("acme", `u${index}`));
+  for (let index = 0; index < usersPerTenant; index++)
+    use(cache, userPartition("acme", `u${index}`));
   use(cache, userPartition("other", "bob"));
 
   expect(cache.size()).toEqual({ tenants: 1, users: 1 });

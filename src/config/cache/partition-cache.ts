@@ -19,7 +19,9 @@ export interface CachedPartition<Value> {
 /** Partitions by name, bounded: the least recently used tenants go first, and take their users along. */
 export interface PartitionCache<Value> {
   /** What is kept of each partition of a path, made where there is none; its tenant and user are then the most recently used. */
-  use(path: PartitionPath): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
+  use(
+    path: PartitionPath,
+  ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
   /** How many tenants and users are kept. */
   size(): { readonly tenants: number; readonly users: number };
 }
@@ -63,14 +65,20 @@ export function createPartitionCache<Value>(maxTenants: number): PartitionCache<
       const ofUser = path.at(-3);
       if (ofTenant === undefined) return [system];
       const tenant = useTenant(ofTenant.partition);
-      return ofUser === undefined ? [tenant, system] : [useUser(ofUser.partition, tenant), tenant, system];
+      return ofUser === undefined
+        ? [tenant, system]
+        : [useUser(ofUser.partition, tenant), tenant, system];
     },
     size: () => ({ tenants: tenants.size, users: users.size }),
   };
 }
 
 /** The page of a feature in a partition, made where there is none. */
-export function pageOf(part: CachedPartition<unknown>, feature: string, keys: readonly string[]): Page {
+export function pageOf(
+  part: CachedPartition<unknown>,
+  feature: string,
+  keys: readonly string[],
+): Page {
   const known = part.pages.get(feature);
   if (known !== undefined) return known;
   const page = createPage(part.partition, keys);
@@ -78,8 +86,18 @@ export function pageOf(part: CachedPartition<unknown>, feature: string, keys: re
   return page;
 }
 
-function createPartition<Value>(partition: string, owner?: CachedPartition<Value>): CachedPartition<Value> {
-  return { partition, owner, pages: new Map(), values: new Map(), users: new Set(), isEvicted: false };
+function createPartition<Value>(
+  partition: string,
+  owner?: CachedPartition<Value>,
+): CachedPartition<Value> {
+  return {
+    partition,
+    owner,
+    pages: new Map(),
+    values: new Map(),
+    users: new Set(),
+    isEvicted: false,
+  };
 }
 
 /** A Map keeps the order of insertion: what was used last stands at its end. */
@@ -102,7 +120,10 @@ function evictOldest<Value>(parts: Map<string, CachedPartition<Value>>): CachedP
   return oldest;
 }
 
-function evict<Value>(parts: Map<string, CachedPartition<Value>>, part: CachedPartition<Value>): void {
+function evict<Value>(
+  parts: Map<string, CachedPartition<Value>>,
+  part: CachedPartition<Value>,
+): void {
   part.isEvicted = true;
   // Writes no longer reach these pages: holders of their rows let go.
   for (const page of part.pages.values()) page.stamp += 1;

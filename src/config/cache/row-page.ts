@@ -82,13 +82,18 @@ export interface LandedRows {
 }
 
 /** Takes in the rows, unless its flight is no longer the page's. */
-export function land(page: Page, { rows, flight, askedMs, nowMs, random }: LandedRows, { ttlMs, maxStaleMs }: Ages): void {
+export function land(
+  page: Page,
+  { rows, flight, askedMs, nowMs, random }: LandedRows,
+  { ttlMs, maxStaleMs }: Ages,
+): void {
   if (page.flight !== flight) return;
   for (const [index, key] of page.keys.entries()) {
     const row = rows[index];
     const known = page.rows.get(key);
     if (known === undefined || supersedes(row, known, flight, askedMs, nowMs)) {
-      const sinceMs = known !== undefined && known.row?.version === row?.version ? known.sinceMs : askedMs;
+      const sinceMs =
+        known !== undefined && known.row?.version === row?.version ? known.sinceMs : askedMs;
       page.rows.set(key, { row, sinceMs, overtook: undefined });
     }
   }
@@ -115,7 +120,13 @@ export function land(page: Page, { rows, flight, askedMs, nowMs, random }: Lande
  * | an older one, expired                  | a lower version                | yes: the store had deleted it |
  * | an older one that counts, or a tombstone | a lower version              | no |
  */
-function supersedes(row: ConfigRow | undefined, known: Known, flight: object, askedMs: number, nowMs: number): boolean {
+function supersedes(
+  row: ConfigRow | undefined,
+  known: Known,
+  flight: object,
+  askedMs: number,
+  nowMs: number,
+): boolean {
   if (known.overtook === flight) return false;
   if (known.row === undefined) return true;
   if (row !== undefined && !(row.version < known.row.version)) return true;
@@ -131,9 +142,21 @@ function isExpired(row: ConfigRow, nowMs: number): boolean {
  * Notes a row that this process has written. A lower version than the known one is out of date, and
  * is left, unless `isUnchecked`: then the row is taken as it is.
  */
-export function note(page: Page, key: string, row: ConfigRow, nowMs: number, isUnchecked: boolean): void {
+export function note(
+  page: Page,
+  key: string,
+  row: ConfigRow,
+  nowMs: number,
+  isUnchecked: boolean,
+): void {
   const known = page.rows.get(key)?.row;
-  if (!isUnchecked && known !== undefined && row.version < known.version && !isExpired(known, nowMs)) return;
+  if (
+    !isUnchecked &&
+    known !== undefined &&
+    row.version < known.version &&
+    !isExpired(known, nowMs)
+  )
+    return;
   page.rows.set(key, { row, sinceMs: nowMs, overtook: page.flight });
   page.stamp += 1;
 }

@@ -5,7 +5,10 @@ import { createSystemConfig, createTenantConfig, createUserConfig } from "./decl
 import type { ConfigKeyDefinition, ConfigKeyRegistry, KeyDeclaration } from "./key.ts";
 
 const registry = registryOf({
-  "files:config:max-upload-size-mb": createTenantConfig("number", { default: 10, bounds: { min: 1, max: 100 } }),
+  "files:config:max-upload-size-mb": createTenantConfig("number", {
+    default: 10,
+    bounds: { min: 1, max: 100 },
+  }),
   "files:config:list-order": createUserConfig("select", { options: ["newest", "name"] }),
   "files:config:maintenance-mode": createSystemConfig("boolean", { default: false }),
   "files:config:greeting": createTenantConfig("text", {}),
@@ -23,7 +26,13 @@ function registryOf(keys: Record<string, KeyDeclaration<unknown>>): ConfigKeyReg
 describe("validateAppOverrides", () => {
   test.each<[AppOverrides]>([
     [{}],
-    [{ "files:config:max-upload-size-mb": 1, "files:config:list-order": "name", "files:config:maintenance-mode": false }],
+    [
+      {
+        "files:config:max-upload-size-mb": 1,
+        "files:config:list-order": "name",
+        "files:config:maintenance-mode": false,
+      },
+    ],
     [{ "files:config:max-upload-size-mb": 100, "files:config:greeting": "" }],
     [{ "files:config:pin": 5 }],
     [Object.assign(Object.create(null), { "files:config:greeting": "hello" })],
@@ -50,16 +59,25 @@ describe("validateAppOverrides", () => {
     expect(appOverrideProblems(registry, overrides).map((problem) => problem.rule)).toEqual([rule]);
   });
 
-  test.each([undefined, null, 5, "x", [], new Map([["files:config:greeting", "x"]]), { __proto__: { a: 1 } }])(
-    "refuses %o, which is no plain object",
-    (overrides) => {
-      const problems = appOverrideProblems(registry, overrides as unknown as AppOverrides);
-      expect(problems.map(({ rule }) => rule)).toEqual(["override-object"]);
-    },
-  );
+  test.each([
+    undefined,
+    null,
+    5,
+    "x",
+    [],
+    new Map([["files:config:greeting", "x"]]),
+    { __proto__: { a: 1 } },
+  ])("refuses %o, which is no plain object", (overrides) => {
+    const problems = appOverrideProblems(registry, overrides as unknown as AppOverrides);
+    expect(problems.map(({ rule }) => rule)).toEqual(["override-object"]);
+  });
 
   test("throws one BootError with every problem, synchronously", () => {
-    const overrides = { "files:config:max-upload-size": 5, "files:config:max-upload-size-mb": 500, "files:config:greeting": 1 };
+    const overrides = {
+      "files:config:max-upload-size": 5,
+      "files:config:max-upload-size-mb": 500,
+      "files:config:greeting": 1,
+    };
     expect(() => validateAppOverrides(registry, overrides)).toThrow(BootError);
     expect(appOverrideProblems(registry, overrides)).toEqual([
       {
@@ -87,12 +105,19 @@ describe("validateAppOverrides", () => {
   });
 
   test("the value of a secret is never shown", () => {
-    const shown = ["hunter2", 1234].map((pin) => appOverrideProblems(registry, { "files:config:pin": pin })[0]?.message);
-    expect(shown).toEqual(["override (not shown) is not a finite number", "override (not shown) is above bounds.max 9"]);
+    const shown = ["hunter2", 1234].map(
+      (pin) => appOverrideProblems(registry, { "files:config:pin": pin })[0]?.message,
+    );
+    expect(shown).toEqual([
+      "override (not shown) is not a finite number",
+      "override (not shown) is above bounds.max 9",
+    ]);
   });
 
   test("a key that is no identifier is quoted and cut", () => {
-    const keys = ["a\nforged: line", "x".repeat(100_000)].map((id) => appOverrideProblems(registry, { [id]: 1 })[0]?.key ?? "");
+    const keys = ["a\nforged: line", "x".repeat(100_000)].map(
+      (id) => appOverrideProblems(registry, { [id]: 1 })[0]?.key ?? "",
+    );
     expect(keys[0]).toBe('"a\\nforged: line"');
     expect(keys[1]?.length).toBeLessThan(100);
   });
@@ -100,7 +125,9 @@ describe("validateAppOverrides", () => {
   test("what is no declaration is left to the validators", () => {
     const definition = undefined as unknown as ConfigKeyDefinition;
     const broken = {
-      configKeys: new Map([["files:config:x", { id: "files:config:x", feature: "files", name: "x", definition }]]),
+      configKeys: new Map([
+        ["files:config:x", { id: "files:config:x", feature: "files", name: "x", definition }],
+      ]),
     };
     expect(appOverrideProblems(broken, { "files:config:x": 1 })).toEqual([]);
   });

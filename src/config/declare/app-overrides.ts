@@ -24,7 +24,10 @@ export function validateAppOverrides(registry: ConfigKeyRegistry, overrides: App
 }
 
 /** Says everything that is wrong with the app-boot overrides. */
-export function appOverrideProblems(registry: ConfigKeyRegistry, overrides: AppOverrides): BootProblem[] {
+export function appOverrideProblems(
+  registry: ConfigKeyRegistry,
+  overrides: AppOverrides,
+): BootProblem[] {
   if (!isPlainObject(overrides)) {
     const message = `${quoted(overrides)} is not a plain object of values by key identifier`;
     const fix = 'pass { "<feature>:config:<name>": <value> }';
@@ -33,11 +36,16 @@ export function appOverrideProblems(registry: ConfigKeyRegistry, overrides: AppO
   return Object.keys(overrides).flatMap((id) => overrideProblems(registry, id, overrides[id]));
 }
 
-function overrideProblems({ configKeys }: ConfigKeyRegistry, id: string, value: unknown): BootProblem[] {
+function overrideProblems(
+  { configKeys }: ConfigKeyRegistry,
+  id: string,
+  value: unknown,
+): BootProblem[] {
   const key = configKeys.get(id);
   if (key === undefined) {
     const meant = successorOf(id, { configKeys })?.id ?? nearest(id, configKeys.keys());
-    const fix = meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
+    const fix =
+      meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
     return [
       {
         feature: "",
@@ -54,17 +62,35 @@ function overrideProblems({ configKeys }: ConfigKeyRegistry, id: string, value: 
   const problems: BootProblem[] = [];
   if (definition.computed !== undefined) {
     const message = "a computed key cannot be overridden at boot";
-    problems.push({ feature, key: id, rule: "override-computed", message, fix: "remove the override or computed" });
+    problems.push({
+      feature,
+      key: id,
+      rule: "override-computed",
+      message,
+      fix: "remove the override or computed",
+    });
   }
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) {
     const message = `override ${named(definition, value)} ${mismatch}`;
-    problems.push({ feature, key: id, rule: "override-type", message, fix: `pass a ${definition.type} value` });
+    problems.push({
+      feature,
+      key: id,
+      rule: "override-type",
+      message,
+      fix: `pass a ${definition.type} value`,
+    });
   }
   const outside = outOfBounds(definition.bounds, value);
   if (outside !== undefined) {
     const message = `override ${named(definition, value)} ${outside}`;
-    problems.push({ feature, key: id, rule: "override-bounds", message, fix: "change the override or the bounds" });
+    problems.push({
+      feature,
+      key: id,
+      rule: "override-bounds",
+      message,
+      fix: "change the override or the bounds",
+    });
   }
   return problems;
 }

@@ -28,7 +28,9 @@ interface Refused<Reason extends string> {
 }
 
 /** A request may override a number within bounds, a boolean or a select, never a text and never a secret. */
-type PerRequest<Type extends ConfigType, Limits extends Bounds, Encrypted> = [Encrypted] extends [false]
+type PerRequest<Type extends ConfigType, Limits extends Bounds, Encrypted> = [Encrypted] extends [
+  false,
+]
   ? Type extends "number"
     ? [Limits] extends [never]
       ? false | Refused<"a request sets a number only within bounds: add bounds: { min, max }">
@@ -66,7 +68,9 @@ export type KeyOptions<
     /** Whether a parameter of a request may set the value. Default `false`. */
     readonly allowPerRequest?: PerRequest<Type, Limits, Encrypted>;
     /** Whether the value is a secret, stored encrypted with the key ring. Default `false`. */
-    readonly encrypted?: [Computed] extends [never] ? Encrypted : false | Refused<"a computed key is never encrypted">;
+    readonly encrypted?: [Computed] extends [never]
+      ? Encrypted
+      : false | Refused<"a computed key is never encrypted">;
     /** The values of a select key. (Stated outside of the conditional types: there the union would not be inferred.) */
     readonly options?: readonly Option[];
     /**
@@ -79,7 +83,11 @@ export type KeyOptions<
   };
 
 /** Part of the type of a read: `undefined` only without `default` and `computed`. */
-type Missing<Default, Computed> = [Default] extends [never] ? ([Computed] extends [never] ? undefined : never) : never;
+type Missing<Default, Computed> = [Default] extends [never]
+  ? [Computed] extends [never]
+    ? undefined
+    : never
+  : never;
 
 // The three signatures are written out, so that each shows its own documentation and types where it is used.
 

@@ -15,7 +15,11 @@ const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
  * Makes the definition of a key from what its declaration says. An option that makes no sense
  * is left out, or read in the safe direction; `declared` keeps it for the validators.
  */
-export function definitionOf(scope: ConfigScope, type: ConfigType, options: unknown): ConfigKeyDefinition {
+export function definitionOf(
+  scope: ConfigScope,
+  type: ConfigType,
+  options: unknown,
+): ConfigKeyDefinition {
   const given: Unchecked = isObject(options) ? Object.freeze({ ...options }) : {};
   const { read, write } = isObject(given["access"]) ? given["access"] : given;
   const { bounds, options: selectable, computed } = given;
@@ -26,7 +30,9 @@ export function definitionOf(scope: ConfigScope, type: ConfigType, options: unkn
     ...(given["default"] === undefined ? {} : { default: given["default"] }),
     ...(isBounds(bounds) ? { bounds: Object.freeze({ min: bounds.min, max: bounds.max }) } : {}),
     ...(isStrings(selectable) ? { options: Object.freeze([...selectable]) } : {}),
-    ...(isStrings(formerly) && formerly.length > 0 ? { formerly: Object.freeze([...new Set(formerly)]) } : {}),
+    ...(isStrings(formerly) && formerly.length > 0
+      ? { formerly: Object.freeze([...new Set(formerly)]) }
+      : {}),
     ...(isComputed(computed) ? { computed } : {}),
     read: isAccessRule(read) ? read : access.authenticated,
     write: isAccessRule(write) ? write : defaultWrite[scope],

@@ -8,10 +8,15 @@ import { successorOf } from "./former-keys.ts";
 
 const featuresOf = (formerly: Readonly<Record<string, unknown>>) => [
   defineFeature("files", (r) => {
-    const keys = Object.entries(formerly).map(([name, id]) => [name, createTenantConfig("number", { formerly: id as string })]);
+    const keys = Object.entries(formerly).map(([name, id]) => [
+      name,
+      createTenantConfig("number", { formerly: id as string }),
+    ]);
     r.config({ keys: Object.fromEntries(keys) });
   }),
-  defineFeature("bills", (r) => ({ config: r.config({ keys: { limit: createTenantConfig("number", {}) } }) })),
+  defineFeature("bills", (r) => ({
+    config: r.config({ keys: { limit: createTenantConfig("number", {}) } }),
+  })),
 ];
 
 const problems = (formerly: Readonly<Record<string, unknown>>, config = {}) => {
@@ -21,15 +26,21 @@ const problems = (formerly: Readonly<Record<string, unknown>>, config = {}) => {
   } catch (error) {
     if (!(error instanceof BootError)) throw error;
     return error.problems.map(
-      ({ key, rule, message, fix }) => `${key} ${rule}: ${message}${rule === "formerly" ? "" : `; ${fix}`}`,
+      ({ key, rule, message, fix }) =>
+        `${key} ${rule}: ${message}${rule === "formerly" ? "" : `; ${fix}`}`,
     );
   }
 };
 
 test("a former name is one identifier or a list of them, of whatever feature", () => {
-  expect(problems({ a: "files:config:max-mb", b: ["old-bills:config:max", "bills:config:max"], c: [], d: undefined })).toEqual(
-    [],
-  );
+  expect(
+    problems({
+      a: "files:config:max-mb",
+      b: ["old-bills:config:max", "bills:config:max"],
+      c: [],
+      d: undefined,
+    }),
+  ).toEqual([]);
 });
 
 test.each([
@@ -46,7 +57,9 @@ test.each([
 ])("a former name that is no identifier is told: %j", (formerly) => {
   const found = problems({ a: formerly });
   expect(found).toEqual(
-    formerly === null ? [] : [expect.stringMatching(/^files:config:a formerly: formerly .* is no identifier$/)],
+    formerly === null
+      ? []
+      : [expect.stringMatching(/^files:config:a formerly: formerly .* is no identifier$/)],
   );
 });
 
@@ -56,7 +69,11 @@ test("a former name that is still declared, be it by itself, or that two keys ha
     'files:config:b formerly: formerly "files:config:b" is another key\'s',
   ]);
   expect(
-    problems({ a: "files:config:x", b: ["files:config:y", "files:config:x"], c: ["files:config:z", "files:config:z"] }),
+    problems({
+      a: "files:config:x",
+      b: ["files:config:y", "files:config:x"],
+      c: ["files:config:z", "files:config:z"],
+    }),
   ).toEqual([
     'files:config:a formerly: formerly "files:config:x" is another key\'s',
     'files:config:b formerly: formerly "files:config:x" is another key\'s',
@@ -71,7 +88,11 @@ test("an override under a former name is told the key of now", () => {
 
 test("a former name leads to its key; what is no declaration has none", () => {
   const registry = createRegistry(featuresOf({ a: "files:config:max-mb" }));
-  const broken = { configKeys: new Map([["x", { id: "x", feature: "f", name: "x", definition: undefined as never }]]) };
+  const broken = {
+    configKeys: new Map([
+      ["x", { id: "x", feature: "f", name: "x", definition: undefined as never }],
+    ]),
+  };
 
   expect(successorOf("files:config:max-mb", registry)?.id).toBe("files:config:a");
   expect(successorOf("files:config:a", registry)).toBeUndefined();

@@ -16,6 +16,10 @@ test("it is kept inside the declared bounds", () => {
 
 test("it is not used for a key of another type, nor for another key", () => {
   expect(frameworkDefault(id, createTenantConfig("text", {}).definition)).toBeUndefined();
-  expect(frameworkDefault("files:config:other", createTenantConfig("number", {}).definition)).toBeUndefined();
-  expect(frameworkDefault("__proto__", createTenantConfig("number", {}).definition)).toBeUndefined();
+  expect(
+    frameworkDefault("files:config:other", createTenantConfig("number", {}).definition),
+  ).toBeUndefined();
+  expect(
+    frameworkDefault("__proto__", createTenantConfig("number", {}).definition),
+  ).toBeUndefined();
 });

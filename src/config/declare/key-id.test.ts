@@ -4,9 +4,14 @@ import { configKeyId, hasKebabCase } from "./key-id.ts";
 import type { OverridesOf } from "./override-types.ts";
 
 /** The identifier as the type of overrides computes it: it has to be the text. */
-type Id<Name extends string> = keyof OverridesOf<[{ name: "files"; config: Record<Name, ConfigKeyHandle<number>> }]> &
+type Id<Name extends string> = keyof OverridesOf<
+  [{ name: "files"; config: Record<Name, ConfigKeyHandle<number>> }]
+> &
   `files:${string}`;
-const named = <const Name extends string>(name: Name, id: NoInfer<Id<Name>>): [string, string] => [name, id];
+const named = <const Name extends string>(name: Name, id: NoInfer<Id<Name>>): [string, string] => [
+  name,
+  id,
+];
 
 describe("configKeyId", () => {
   test.each([
@@ -31,10 +36,21 @@ describe("configKeyId", () => {
 });
 
 describe("hasKebabCase", () => {
-  test.each(["", "max_size", "2fast", "größe", "a b", "a--b", "-a", "a-", "$a", "a:b", "a#b", "a\n", "__proto__"])(
-    "%j has none",
-    (name) => {
-      expect(hasKebabCase(name)).toBe(false);
-    },
-  );
+  test.each([
+    "",
+    "max_size",
+    "2fast",
+    "größe",
+    "a b",
+    "a--b",
+    "-a",
+    "a-",
+    "$a",
+    "a:b",
+    "a#b",
+    "a\n",
+    "__proto__",
+  ])("%j has none", (name) => {
+    expect(hasKebabCase(name)).toBe(false);
+  });
 });

@@ -9,7 +9,9 @@ export function configKeyId(feature: string, keyName: string): string {
 
 /** Whether `value` has the shape of an identifier. */
 export function isKeyId(value: unknown): value is string {
-  return typeof value === "string" && /^(?=.{1,256}$)[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value);
+  return (
+    typeof value === "string" && /^(?=.{1,256}$)[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value)
+  );
 }
 
 /** Whether a key's name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */

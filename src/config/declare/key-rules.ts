@@ -19,8 +19,24 @@ export type Report = (rule: string, message: string, fix: string) => void;
 /** Examines one aspect of a key; `keys` are all that are declared. */
 export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
 
-const types: readonly unknown[] = ["number", "boolean", "select", "text"] satisfies readonly ConfigType[];
-const known = ["default", "bounds", "computed", "access", "read", "write", "allowPerRequest", "options", "encrypted", "formerly"];
+const types: readonly unknown[] = [
+  "number",
+  "boolean",
+  "select",
+  "text",
+] satisfies readonly ConfigType[];
+const known = [
+  "default",
+  "bounds",
+  "computed",
+  "access",
+  "read",
+  "write",
+  "allowPerRequest",
+  "options",
+  "encrypted",
+  "formerly",
+];
 
 /** DynamoDB takes sort keys of up to 1024 bytes, SSM names of up to 1011 characters with their path. */
 const longestId = 256;
@@ -28,10 +44,18 @@ const longestId = 256;
 /** The name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
 export function nameProblems({ id, name }: Subject, report: Report): void {
   if (!hasKebabCase(name)) {
-    report("key-name", `the name ${quoted(name)} has no kebab-case form`, "use ASCII letters and digits in camel case");
+    report(
+      "key-name",
+      `the name ${quoted(name)} has no kebab-case form`,
+      "use ASCII letters and digits in camel case",
+    );
   }
   if (id.length > longestId) {
-    report("key-length", `the identifier has ${id.length} characters, more than ${longestId}`, "shorten the name");
+    report(
+      "key-length",
+      `the identifier has ${id.length} characters, more than ${longestId}`,
+      "shorten the name",
+    );
   }
 }
 
@@ -39,14 +63,26 @@ export function nameProblems({ id, name }: Subject, report: Report): void {
 export function optionsProblems(key: Subject, report: Report): void {
   const { options, definition } = key;
   if (!hasType(key)) {
-    report("key-type", `${quoted(definition.declared.type)} is not a type`, 'use "number", "boolean", "select" or "text"');
+    report(
+      "key-type",
+      `${quoted(definition.declared.type)} is not a type`,
+      'use "number", "boolean", "select" or "text"',
+    );
   }
   if (!isObject(definition.declared.options)) {
-    report("key-options", `${quoted(definition.declared.options)} is not an object of options`, "pass {} for none");
+    report(
+      "key-options",
+      `${quoted(definition.declared.options)} is not an object of options`,
+      "pass {} for none",
+    );
   }
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
-      report("unknown-option", `unknown option ${quoted(name)}`, `remove it; known options are ${known.join(", ")}`);
+      report(
+        "unknown-option",
+        `unknown option ${quoted(name)}`,
+        `remove it; known options are ${known.join(", ")}`,
+      );
     }
   }
   for (const name of ["allowPerRequest", "encrypted"]) {
@@ -61,12 +97,24 @@ export function optionsProblems(key: Subject, report: Report): void {
 function selectProblems({ definition, options: { options } }: Subject, report: Report): void {
   if (definition.type !== "select") {
     if (options !== undefined) {
-      report("options-type", `options on a ${definition.type} key`, 'remove the options, or declare the key as "select"');
+      report(
+        "options-type",
+        `options on a ${definition.type} key`,
+        'remove the options, or declare the key as "select"',
+      );
     }
   } else if (!isStrings(options) || options.length === 0) {
-    report("select-options", "a select key needs options, a list of at least one string", 'add options: ["first", "second"]');
+    report(
+      "select-options",
+      "a select key needs options, a list of at least one string",
+      'add options: ["first", "second"]',
+    );
   } else if (new Set(options).size < options.length) {
-    report("select-options", `the options ${quoted(options)} repeat a value`, "list each value once");
+    report(
+      "select-options",
+      `the options ${quoted(options)} repeat a value`,
+      "list each value once",
+    );
   }
 }
 
@@ -76,7 +124,11 @@ export function boundsProblems(key: Subject, report: Report): void {
   const { bounds } = options;
   if (bounds === undefined || !hasType(key)) return;
   if (definition.type !== "number") {
-    report("bounds-type", `bounds on a ${definition.type} key`, 'remove the bounds, or declare the key as "number"');
+    report(
+      "bounds-type",
+      `bounds on a ${definition.type} key`,
+      'remove the bounds, or declare the key as "number"',
+    );
     return;
   }
   if (!isBounds(bounds) || Object.keys(bounds).length > 2) {
@@ -88,12 +140,18 @@ export function boundsProblems(key: Subject, report: Report): void {
     return;
   }
   if (bounds.min > bounds.max) {
-    report("bounds-order", `bounds.min ${bounds.min} is above bounds.max ${bounds.max}`, "swap the two");
+    report(
+      "bounds-order",
+      `bounds.min ${bounds.min} is above bounds.max ${bounds.max}`,
+      "swap the two",
+    );
     return;
   }
   const outside = outOfBounds(bounds, definition.default);
   if (outside !== undefined) {
-    const fix = outside.includes("below") ? "raise the default or lower the bound" : "lower the default or raise the bound";
+    const fix = outside.includes("below")
+      ? "raise the default or lower the bound"
+      : "lower the default or raise the bound";
     report("default-bounds", `default ${named(definition, definition.default)} ${outside}`, fix);
   }
 }
@@ -113,13 +171,24 @@ export function defaultProblems(key: Subject, report: Report): void {
 }
 
 /** A computed key computes, and is no secret. */
-export function computedProblems({ definition, options: { computed } }: Subject, report: Report): void {
+export function computedProblems(
+  { definition, options: { computed } }: Subject,
+  report: Report,
+): void {
   if (computed === undefined) return;
   if (typeof computed !== "function") {
-    report("computed-function", `computed ${quoted(computed)} is not a function`, "pass async (ctx) => value");
+    report(
+      "computed-function",
+      `computed ${quoted(computed)} is not a function`,
+      "pass async (ctx) => value",
+    );
   }
   if (definition.encrypted) {
-    report("computed-encrypted", "an encrypted key cannot be computed", "remove computed or encrypted");
+    report(
+      "computed-encrypted",
+      "an encrypted key cannot be computed",
+      "remove computed or encrypted",
+    );
   }
 }
 
@@ -128,9 +197,14 @@ export function allowPerRequestProblems({ definition, options }: Subject, report
   if (!definition.allowPerRequest) return;
   const fix = "remove allowPerRequest";
   if (definition.type === "text") report("per-request-text", "allowPerRequest on a text key", fix);
-  if (definition.encrypted) report("per-request-encrypted", "allowPerRequest on an encrypted key", fix);
+  if (definition.encrypted)
+    report("per-request-encrypted", "allowPerRequest on an encrypted key", fix);
   if (definition.type === "number" && options["bounds"] === undefined) {
-    report("per-request-bounds", "allowPerRequest on a number without bounds", "add bounds: { min, max }");
+    report(
+      "per-request-bounds",
+      "allowPerRequest on a number without bounds",
+      "add bounds: { min, max }",
+    );
   }
 }
 
@@ -141,7 +215,10 @@ export function formerlyProblems(
   keys: readonly RegisteredConfigKey[],
 ): void {
   for (const name of [formerly ?? []].flat()) {
-    const isTaken = keys.some((key) => key.id === name || (key.id !== id && key.definition?.formerly?.includes(String(name))));
+    const isTaken = keys.some(
+      (key) =>
+        key.id === name || (key.id !== id && key.definition?.formerly?.includes(String(name))),
+    );
     if (isKeyId(name) && !isTaken) continue;
     const wrong = isTaken ? "is another key's" : "is no identifier";
     report("formerly", `formerly ${quoted(name)} ${wrong}`, "name what this key was before");
@@ -166,7 +243,11 @@ export function accessProblems({ options }: Subject, report: Report): void {
     }
     for (const name of Object.keys(rules)) {
       if (name !== "read" && name !== "write") {
-        report("unknown-option", `unknown option ${quoted(name)} under access`, "remove it; known options are read, write");
+        report(
+          "unknown-option",
+          `unknown option ${quoted(name)} under access`,
+          "remove it; known options are read, write",
+        );
       }
     }
   }

@@ -81,7 +81,10 @@ export interface ComputedContext extends ConfigReader {
   readonly log: Logger;
   readonly requestId: string;
   readonly trace: Trace;
-  readonly query: <Name extends keyof Queries>(name: Name, input: Queries[Name]["input"]) => Promise<Queries[Name]["output"]>;
+  readonly query: <Name extends keyof Queries>(
+    name: Name,
+    input: Queries[Name]["input"],
+  ) => Promise<Queries[Name]["output"]>;
   readonly signal?: AbortSignal;
   readonly request?: RequestView;
 }

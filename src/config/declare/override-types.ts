@@ -9,14 +9,18 @@ interface NamedExports {
  * The app-boot overrides of features, by key identifier: an editor completes the keys whose handles a feature returns, and a
  * value of another type does not compile. Other identifiers are taken as they are; `buildServer` checks them all.
  */
-export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<Record<string, unknown>> & {
+export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<
+  Record<string, unknown>
+> & {
   readonly [Override in KnownOverride<Features[number]> as Override["id"]]?: Override["value"];
 };
 
 type KnownOverride<Feature extends NamedExports> = Feature extends NamedExports
   ? string extends Feature["name"]
     ? never
-    : { readonly [Member in keyof Feature]: OverrideOfHandles<Feature["name"], Feature[Member]> }[keyof Feature]
+    : {
+        readonly [Member in keyof Feature]: OverrideOfHandles<Feature["name"], Feature[Member]>;
+      }[keyof Feature]
   : never;
 
 /** Of an object of handles, as `r.config` returns it; `never` of anything else. */
@@ -25,7 +29,9 @@ type OverrideOfHandles<Name extends string, Handles> =
     ? {
         [Key in keyof Handles & string]: {
           readonly id: `${Name}:config:${KebabCase<Key>}`;
-          readonly value: Handles[Key] extends ConfigKeyHandle<infer Value> ? Exclude<Value, undefined> : never;
+          readonly value: Handles[Key] extends ConfigKeyHandle<infer Value>
+            ? Exclude<Value, undefined>
+            : never;
         };
       }[keyof Handles & string]
     : never;
@@ -36,7 +42,11 @@ type KebabCase<
   Done extends string = "",
   Before extends string = "",
 > = Name extends `${infer Letter}${infer Rest}`
-  ? KebabCase<Rest, `${Done}${BeginsWord<Before, Letter, Rest> extends true ? "-" : ""}${Lowercase<Letter>}`, Letter>
+  ? KebabCase<
+      Rest,
+      `${Done}${BeginsWord<Before, Letter, Rest> extends true ? "-" : ""}${Lowercase<Letter>}`,
+      Letter
+    >
   : Done;
 
 type BeginsWord<Before extends string, Letter extends string, Rest extends string> =

@@ -45,7 +45,9 @@ test("values are parsed to the types of their keys, whichever way a key is named
     "files:config:greeting": " hello ",
     "files:config:pin": 4,
   });
-  expect(read({ "/app/files/maintenanceMode": "false" }).overrides).toMatchObject({ "files:config:maintenance-mode": false });
+  expect(read({ "/app/files/maintenanceMode": "false" }).overrides).toMatchObject({
+    "files:config:maintenance-mode": false,
+  });
 });
 
 test.each([
@@ -69,7 +71,12 @@ test.each([
 });
 
 test("all problems come at once, and what is near a key is suggested", () => {
-  const { problems } = read({ "/app/files/greting": "x", "/app/files/pin": "x", "/app/files/quota": "x", "/app/ä b": "x" });
+  const { problems } = read({
+    "/app/files/greting": "x",
+    "/app/files/pin": "x",
+    "/app/files/quota": "x",
+    "/app/ä b": "x",
+  });
   expect(problems.map(({ key }) => key)).toEqual([
     "/app/files/greting",
     "/app/files/pin",
@@ -81,32 +88,46 @@ test("all problems come at once, and what is near a key is suggested", () => {
 });
 
 test("one key under two names is refused", () => {
-  const { problems } = read({ "/app/files/max-upload-size-mb": "5", "/app/files/maxUploadSizeMb": "6" });
+  const { problems } = read({
+    "/app/files/max-upload-size-mb": "5",
+    "/app/files/maxUploadSizeMb": "6",
+  });
   expect(problems).toMatchObject([{ key: "/app/files/maxUploadSizeMb", rule: "parameter-twice" }]);
   expect(problems[0]?.message).toContain("/app/files/max-upload-size-mb");
 });
 
 test("what is no declaration is no key", () => {
   const id = "files:config:broken";
-  const broken = { configKeys: new Map([[id, { id, feature: "files", name: "broken", definition: 7 as never }]]) };
-  const { problems } = parameterOverrides(broken, "/app", [{ name: "/app/files/broken", value: "1", secure: false }]);
+  const broken = {
+    configKeys: new Map([[id, { id, feature: "files", name: "broken", definition: 7 as never }]]),
+  };
+  const { problems } = parameterOverrides(broken, "/app", [
+    { name: "/app/files/broken", value: "1", secure: false },
+  ]);
   expect(problems).toMatchObject([{ rule: "parameter-unknown" }]);
 });
 
 test("the value of an encrypted key, of a SecureString and of an unknown key is in no message", () => {
   const names = ["max-upload-size-mb", "list-order", "maintenance-mode", "quota", "pin", "unknown"];
   fc.assert(
-    fc.property(fc.constantFrom(...names), fc.stringMatching(/^[a-z]{12,40}$/), fc.boolean(), (name, secret, secure) => {
-      const isSecret = secure || name === "pin" || name === "unknown";
-      const { problems } = read({ [`/app/files/${name}`]: secret }, secure);
-      expect(problems.length).toBeGreaterThan(0);
-      if (isSecret) expect(JSON.stringify(problems)).not.toContain(secret);
-    }),
+    fc.property(
+      fc.constantFrom(...names),
+      fc.stringMatching(/^[a-z]{12,40}$/),
+      fc.boolean(),
+      (name, secret, secure) => {
+        const isSecret = secure || name === "pin" || name === "unknown";
+        const { problems } = read({ [`/app/files/${name}`]: secret }, secure);
+        expect(problems.length).toBeGreaterThan(0);
+        if (isSecret) expect(JSON.stringify(problems)).not.toContain(secret);
+      },
+    ),
   );
 });
 
 test("the name of a former key counts where there is none of the current one; two former names are one too many", () => {
-  const renamed = registryOf({ limit: createTenantConfig("number", { formerly: ["files:config:max-mb", "old:config:max"] }) });
+  const renamed = registryOf({
+    limit: createTenantConfig("number", { formerly: ["files:config:max-mb", "old:config:max"] }),
+  });
   const readRenamed = (parameters: Record<string, string>) =>
     parameterOverrides(
       renamed,
@@ -114,13 +135,23 @@ test("the name of a former key counts where there is none of the current one; tw
       Object.entries(parameters).map(([name, value]) => ({ name, value, secure: false })),
     );
 
-  expect(readRenamed({ "/app/old/max": "1" })).toEqual({ overrides: { "files:config:limit": 1 }, problems: [] });
-  expect(readRenamed({ "/app/files/maxMb": "2" })).toEqual({ overrides: { "files:config:limit": 2 }, problems: [] });
-  expect(readRenamed({ "/app/files/limit": "3", "/app/files/max-mb": "2" }).overrides).toEqual({ "files:config:limit": 3 });
+  expect(readRenamed({ "/app/old/max": "1" })).toEqual({
+    overrides: { "files:config:limit": 1 },
+    problems: [],
+  });
+  expect(readRenamed({ "/app/files/maxMb": "2" })).toEqual({
+    overrides: { "files:config:limit": 2 },
+    problems: [],
+  });
+  expect(readRenamed({ "/app/files/limit": "3", "/app/files/max-mb": "2" }).overrides).toEqual({
+    "files:config:limit": 3,
+  });
   expect(readRenamed({ "/app/old/max": "1", "/app/files/max-mb": "2" }).problems).toEqual([
     expect.objectContaining({ key: "/app/files/max-mb", rule: "parameter-twice" }),
   ]);
-  expect(readRenamed({ "/app/old/max": "1", "/app/files/max-mb": "2", "/app/files/limit": "3" })).toEqual({
+  expect(
+    readRenamed({ "/app/old/max": "1", "/app/files/max-mb": "2", "/app/files/limit": "3" }),
+  ).toEqual({
     overrides: { "files:config:limit": 3 },
     problems: [],
   });

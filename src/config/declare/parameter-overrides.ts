@@ -37,7 +37,10 @@ export function parameterOverrides(
   const overrides: Record<string, unknown> = Object.create(null);
   const problems: BootProblem[] = [];
   const origins = new Map<string, string>();
-  const named = parameters.map((parameter) => ({ parameter, ...keyOf(registry, path, parameter.name) }));
+  const named = parameters.map((parameter) => ({
+    parameter,
+    ...keyOf(registry, path, parameter.name),
+  }));
   for (const { parameter, key, isFormer } of named) {
     const { name } = parameter;
     if (key === undefined) {
@@ -49,20 +52,36 @@ export function parameterOverrides(
     const other = origins.get(id);
     if (other !== undefined) {
       const message = `${id} is given by ${quoted(other)} too`;
-      problems.push({ feature, key: printable(name), rule: "parameter-twice", message, fix: "delete one of the two" });
+      problems.push({
+        feature,
+        key: printable(name),
+        rule: "parameter-twice",
+        message,
+        fix: "delete one of the two",
+      });
       continue;
     }
     origins.set(id, name);
     const value = parsed(key.definition, parameter.value);
     const found = appOverrideProblems(only(key, parameter.secure), { [id]: value });
     if (found.length === 0) overrides[id] = value;
-    problems.push(...found.map((problem) => ({ ...problem, key: printable(name), message: `${id}: ${problem.message}` })));
+    problems.push(
+      ...found.map((problem) => ({
+        ...problem,
+        key: printable(name),
+        message: `${id}: ${problem.message}`,
+      })),
+    );
   }
   return { overrides, problems };
 }
 
 /** The parameters whose name is that of a former key, and what each is called today. */
-export function formerParameters(registry: ConfigKeyRegistry, path: string, parameters: readonly ConfigParameter[]) {
+export function formerParameters(
+  registry: ConfigKeyRegistry,
+  path: string,
+  parameters: readonly ConfigParameter[],
+) {
   return parameters.flatMap((parameter) => {
     const { key, isFormer } = keyOf(registry, path, parameter.name);
     if (key === undefined || isFormer !== true) return [];
@@ -71,7 +90,9 @@ export function formerParameters(registry: ConfigKeyRegistry, path: string, para
       {
         ...parameter,
         today,
-        isRead: !parameters.some((other) => keyOf(registry, path, other.name).key === key && other !== parameter),
+        isRead: !parameters.some(
+          (other) => keyOf(registry, path, other.name).key === key && other !== parameter,
+        ),
       },
     ];
   });
@@ -84,12 +105,16 @@ interface NamedKey {
 }
 
 function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKey {
-  const [feature, keyName, ...rest] = name.startsWith(`${path}/`) ? name.slice(path.length + 1).split("/") : [];
+  const [feature, keyName, ...rest] = name.startsWith(`${path}/`)
+    ? name.slice(path.length + 1).split("/")
+    : [];
   if (feature === undefined || keyName === undefined || rest.length > 0) return {};
   const id = configKeyId(feature, keyName);
   const key = registry.configKeys.get(id);
   if (key === undefined) return { key: successorOf(id, registry), isFormer: true };
-  return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName) ? { key } : {};
+  return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName)
+    ? { key }
+    : {};
 }
 
 function unknownKey({ configKeys }: ConfigKeyRegistry, path: string, name: string): BootProblem {

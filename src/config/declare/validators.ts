@@ -25,7 +25,10 @@ const everyRule: readonly Rule[] = [
 ];
 
 /** Says everything that is wrong with one key of all that are declared. */
-export function configKeyProblems(key: RegisteredConfigKey, keys: readonly RegisteredConfigKey[] = []): BootProblem[] {
+export function configKeyProblems(
+  key: RegisteredConfigKey,
+  keys: readonly RegisteredConfigKey[] = [],
+): BootProblem[] {
   return problemsOf(key, everyRule, keys);
 }
 
@@ -64,13 +67,18 @@ function validate(registry: ConfigKeyRegistry, rule: Rule): void {
   if (problems.length > 0) throw new BootError(problems);
 }
 
-function problemsOf(key: RegisteredConfigKey, rules: readonly Rule[], keys: readonly RegisteredConfigKey[] = []): BootProblem[] {
+function problemsOf(
+  key: RegisteredConfigKey,
+  rules: readonly Rule[],
+  keys: readonly RegisteredConfigKey[] = [],
+): BootProblem[] {
   const problems: BootProblem[] = [];
   const report = (rule: string, message: string, fix: string) =>
     problems.push({ feature: key.feature, key: key.id, rule, message, fix });
   if (isDefinition(key.definition)) {
     const { options } = key.definition.declared;
-    for (const rule of rules) rule({ ...key, options: isObject(options) ? options : {} }, report, keys);
+    for (const rule of rules)
+      rule({ ...key, options: isObject(options) ? options : {} }, report, keys);
   } else {
     report(
       "not-a-declaration",

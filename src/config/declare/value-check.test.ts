@@ -7,14 +7,28 @@ test.each<[ConfigType, unknown, string]>([
   ["boolean", false, "is not a boolean"],
   ["text", "", "is not a text"],
   ["select", "a", 'is none of the options ["a", "b"]'],
-])("a %s key takes its own values, such as %j, and says of others that each %s", (type, own, mismatch) => {
-  const of = (value: unknown) => typeMismatch({ type, options: ["a", "b"] }, value);
-  expect(of(own)).toBeUndefined();
-  for (const other of [undefined, null, Number.NaN, 1n, {}, ["a"], () => "a", new Boolean(false), new String("a")]) {
-    expect(of(other)).toBe(mismatch);
-  }
-  for (const other of [5, false, "c"]) if (typeof other !== typeof own) expect(of(other)).toBe(mismatch);
-});
+])(
+  "a %s key takes its own values, such as %j, and says of others that each %s",
+  (type, own, mismatch) => {
+    const of = (value: unknown) => typeMismatch({ type, options: ["a", "b"] }, value);
+    expect(of(own)).toBeUndefined();
+    for (const other of [
+      undefined,
+      null,
+      Number.NaN,
+      1n,
+      {},
+      ["a"],
+      () => "a",
+      new Boolean(false),
+      new String("a"),
+    ]) {
+      expect(of(other)).toBe(mismatch);
+    }
+    for (const other of [5, false, "c"])
+      if (typeof other !== typeof own) expect(of(other)).toBe(mismatch);
+  },
+);
 
 test("a select key without options takes nothing", () => {
   expect(typeMismatch({ type: "select" }, "a")).toBe("is none of the options []");
@@ -22,14 +36,20 @@ test("a select key without options takes nothing", () => {
 
 test("a bound is inside, and what is outside is told the bound that it breaks", () => {
   const bounds = { min: 1, max: 9 };
-  expect([1, 5, 9].map((value) => outOfBounds(bounds, value))).toEqual([undefined, undefined, undefined]);
+  expect([1, 5, 9].map((value) => outOfBounds(bounds, value))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
   expect(outOfBounds(bounds, 0.5)).toBe("is below bounds.min 1");
   expect(outOfBounds(bounds, 9.5)).toBe("is above bounds.max 9");
   expect([0.5, 5, 9.5].map((value) => clamp(value, bounds))).toEqual([1, 5, 9]);
 });
 
 test("only numbers, and only where there are bounds, can be outside", () => {
-  expect(["0", null, [0], false, 0n].map((value) => outOfBounds({ min: 1, max: 9 }, value))).toEqual(Array(5).fill(undefined));
+  expect(
+    ["0", null, [0], false, 0n].map((value) => outOfBounds({ min: 1, max: 9 }, value)),
+  ).toEqual(Array(5).fill(undefined));
   expect(outOfBounds(undefined, 0)).toBeUndefined();
 });
 

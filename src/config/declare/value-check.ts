@@ -12,7 +12,9 @@ export function typeMismatch({ type, options = [] }: Fit, value: unknown): strin
     case "boolean":
       return typeof value === "boolean" ? undefined : "is not a boolean";
     case "select":
-      return options.some((option) => option === value) ? undefined : `is none of the options ${quoted(options)}`;
+      return options.some((option) => option === value)
+        ? undefined
+        : `is none of the options ${quoted(options)}`;
     case "text":
       return typeof value === "string" ? undefined : "is not a text";
   }

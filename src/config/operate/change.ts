@@ -16,7 +16,14 @@ import {
   readStored,
 } from "./operator-session.ts";
 import { authorizeWrite, type ConfigTarget, levelOf, ownerAt, type TargetKey } from "./target.ts";
-import { type ChangeOptions, rowToReset, rowToRestore, rowToSet, versionOf, versionToRestore } from "./written-row.ts";
+import {
+  type ChangeOptions,
+  rowToReset,
+  rowToRestore,
+  rowToSet,
+  versionOf,
+  versionToRestore,
+} from "./written-row.ts";
 
 /**
  * Restores an earlier version of a row, as a new version; another undo reverts it. The value
@@ -67,7 +74,11 @@ const maxAttempts = 5;
  *
  * @throws as `setConfig`.
  */
-export function commitChange(ctx: CommittingContext, handle: TargetKey, wanted: ConfigChange): Promise<ConfigWriteResult> {
+export function commitChange(
+  ctx: CommittingContext,
+  handle: TargetKey,
+  wanted: ConfigChange,
+): Promise<ConfigWriteResult> {
   return change(ctx, handle, wanted, async (store, write, result) => {
     try {
       await ctx.commit(store.itemsOf(write), result);
@@ -80,7 +91,11 @@ export function commitChange(ctx: CommittingContext, handle: TargetKey, wanted: 
 }
 
 /** Makes a change at once. @throws as `setConfig`. */
-export function storeChange(ctx: OperatorContext, handle: TargetKey, wanted: ConfigChange): Promise<ConfigWriteResult> {
+export function storeChange(
+  ctx: OperatorContext,
+  handle: TargetKey,
+  wanted: ConfigChange,
+): Promise<ConfigWriteResult> {
   return change(ctx, handle, wanted, (store, write) => store.write(write));
 }
 
@@ -94,21 +109,33 @@ export interface ConfigChange {
   readonly target: ConfigTarget & ChangeOptions;
   readonly action: WriteAction;
   /** The row to write; `undefined` where nothing has to be. */
-  readonly decide: (current: ConfigRow | undefined, situation: ChangeSituation) => Promise<ConfigRow | undefined>;
+  readonly decide: (
+    current: ConfigRow | undefined,
+    situation: ChangeSituation,
+  ) => Promise<ConfigRow | undefined>;
 }
 
 /** The change of `setConfig`. */
-export function setChange({ definition }: TargetKey, value: unknown, options: SetConfigOptions): ConfigChange {
+export function setChange(
+  { definition }: TargetKey,
+  value: unknown,
+  options: SetConfigOptions,
+): ConfigChange {
   return {
     target: options,
     action: "set",
-    decide: async (current, { nowMs, userId }) => rowToSet(definition, { ...options, value }, current, { nowMs, userId }),
+    decide: async (current, { nowMs, userId }) =>
+      rowToSet(definition, { ...options, value }, current, { nowMs, userId }),
   };
 }
 
 /** The change of `resetConfig`. */
 export function resetChange(options: ResetConfigOptions): ConfigChange {
-  return { target: options, action: "reset", decide: async (current, writer) => rowToReset(options, current, writer) };
+  return {
+    target: options,
+    action: "reset",
+    decide: async (current, writer) => rowToReset(options, current, writer),
+  };
 }
 
 /** The change of {@link undoConfig}. */
@@ -125,7 +152,11 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
 }
 
 /** Writes a row, and tells whether it was the version that was seen. */
-type WriteRow = (store: ConfigStore, write: RowWrite, result: ConfigWriteResult) => Promise<boolean>;
+type WriteRow = (
+  store: ConfigStore,
+  write: RowWrite,
+  result: ConfigWriteResult,
+) => Promise<boolean>;
 
 /** What a change is decided by, beside the row that is there. */
 export interface ChangeSituation {
@@ -154,7 +185,10 @@ async function change(
 
 /** The error with the key and the fields in its message, for callers who see nothing else of it. */
 function namingKey(id: string, { fields }: ValidationError): ValidationError {
-  return new ValidationError(fields, `${id}: ${fields.map(({ field, error }) => `${field} ${error}`).join("; ")}`);
+  return new ValidationError(
+    fields,
+    `${id}: ${fields.map(({ field, error }) => `${field} ${error}`).join("; ")}`,
+  );
 }
 
 async function attempt(
@@ -175,20 +209,33 @@ async function attempt(
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const rows = await readStored(session, addressesOf(handle, levels));
     const current = rows[index];
-    const decided = await decide(current, { store, address, nowMs: session.clock.now(), userId: ctx.user.id });
-    const row = decided === undefined ? undefined : await sealed(session, definition, address, decided);
+    const decided = await decide(current, {
+      store,
+      address,
+      nowMs: session.clock.now(),
+      userId: ctx.user.id,
+    });
+    const row =
+      decided === undefined ? undefined : await sealed(session, definition, address, decided);
     if (row === undefined) return outcome(session, handle, levels, rows, current);
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
     const entry = entryFor(definition, row, action);
     const { tenantId } = ownerAt(authorized);
     const write = { address, tenantId, row, entry, seen: current };
-    const written = await callStore("written", () => writeRow(store, write, result)).catch((error: unknown) => {
-      session.cache.invalidate(partition, id); // it may have been written all the same
-      throw error;
-    });
+    const written = await callStore("written", () => writeRow(store, write, result)).catch(
+      (error: unknown) => {
+        session.cache.invalidate(partition, id); // it may have been written all the same
+        throw error;
+      },
+    );
     if (written) {
       session.cache.noteWrite(partition, id, row);
-      ctx.log.info("config.written", { key: id, action, scope: authorized.scope, version: row.version });
+      ctx.log.info("config.written", {
+        key: id,
+        action,
+        scope: authorized.scope,
+        version: row.version,
+      });
       return result;
     }
   }
@@ -202,11 +249,17 @@ async function sealed(
   address: RowAddress,
   row: ConfigRow,
 ): Promise<ConfigRow> {
-  return encrypted && row.value !== undefined ? { ...row, value: await cipher.seal(row.value, address, row.version) } : row;
+  return encrypted && row.value !== undefined
+    ? { ...row, value: await cipher.seal(row.value, address, row.version) }
+    : row;
 }
 
 /** What history keeps: of a secret only that it was set, so that one which was taken back is gone. */
-function entryFor({ encrypted }: ConfigKeyDefinition, row: ConfigRow, action: WriteAction): HistoryEntry {
+function entryFor(
+  { encrypted }: ConfigKeyDefinition,
+  row: ConfigRow,
+  action: WriteAction,
+): HistoryEntry {
   return { ...row, ...(encrypted ? { value: undefined } : {}), action };
 }
 
@@ -226,8 +279,14 @@ async function outcome(
   };
 }
 
-async function entryOf(store: ConfigStore, address: RowAddress, version: number): Promise<HistoryEntry> {
-  const [entry] = await callStore("read", () => store.history(address, { before: version + 1, limit: 1 }));
+async function entryOf(
+  store: ConfigStore,
+  address: RowAddress,
+  version: number,
+): Promise<HistoryEntry> {
+  const [entry] = await callStore("read", () =>
+    store.history(address, { before: version + 1, limit: 1 }),
+  );
   if (entry?.version !== version) throw new NotFoundError("version", String(version));
   return entry;
 }

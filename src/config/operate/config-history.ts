@@ -1,7 +1,12 @@
 import { ValidationError } from "../../errors/errors.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { HistoryEntry, WriteAction } from "./config-store.ts";
-import { callStore, logOtherTarget, type OperatorContext, openOperatorSession } from "./operator-session.ts";
+import {
+  callStore,
+  logOtherTarget,
+  type OperatorContext,
+  openOperatorSession,
+} from "./operator-session.ts";
 import { authorizeRead, type ConfigTarget, levelOf, mayWriteSystemRow } from "./target.ts";
 import { isVersion } from "./written-row.ts";
 
@@ -26,15 +31,21 @@ export async function configHistory(
   const { before, limit = defaultPage } = options;
   const authorized = authorizeRead(ctx.user, handle, options);
   const fields = [
-    ...(before === undefined || isVersion(before) ? [] : [{ field: "before", error: "must be a whole number, 0 or more" }]),
-    ...(isVersion(limit) && limit >= 1 && limit <= maxPage ? [] : [{ field: "limit", error: `must be from 1 to ${maxPage}` }]),
+    ...(before === undefined || isVersion(before)
+      ? []
+      : [{ field: "before", error: "must be a whole number, 0 or more" }]),
+    ...(isVersion(limit) && limit >= 1 && limit <= maxPage
+      ? []
+      : [{ field: "limit", error: `must be from 1 to ${maxPage}` }]),
   ];
   if (fields.length > 0) throw new ValidationError(fields);
   const { partition } = levelOf(authorized);
   logOtherTarget(ctx, "history", id, authorized);
   const { store } = openOperatorSession(ctx, authorized.owner);
   // One more than asked for tells whether there is a next page.
-  const entries = await callStore("read", () => store.history({ partition, key: id }, { before, limit: limit + 1 }));
+  const entries = await callStore("read", () =>
+    store.history({ partition, key: id }, { before, limit: limit + 1 }),
+  );
   const page = entries.slice(0, limit);
   const last = page.at(-1);
   const showsWriter = authorized.scope !== "system" || mayWriteSystemRow(ctx.user, handle);

@@ -3,7 +3,12 @@ import { frameworkDefault } from "../declare/framework-defaults.ts";
 import type { ConfigKeyHandle, ConfigScope, ConfigType } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowLevel, rowLevels } from "../read/rows.ts";
-import { type ConfigLevel, type DeclarationView, declarationView, explainLevels } from "./explain-levels.ts";
+import {
+  type ConfigLevel,
+  type DeclarationView,
+  declarationView,
+  explainLevels,
+} from "./explain-levels.ts";
 import {
   addressesOf,
   logOtherTarget,
@@ -47,7 +52,9 @@ export async function explainConfig(
   const explanation = await explainRows(session, handle, levels, rows);
   return {
     ...explanation,
-    levels: mayWriteSystemRow(ctx.user, handle) ? explanation.levels : explanation.levels.map(withoutWriter),
+    levels: mayWriteSystemRow(ctx.user, handle)
+      ? explanation.levels
+      : explanation.levels.map(withoutWriter),
     declaration: declarationView(handle.definition),
     ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
   };
@@ -108,7 +115,12 @@ export async function listConfig(
   let taken = 0;
   const items: ConfigItem[] = [];
   for (const { key, levels } of readable) {
-    const { levels: _levels, ...item } = await explainRows(session, key, levels, rows.slice(taken, taken + levels.length));
+    const { levels: _levels, ...item } = await explainRows(
+      session,
+      key,
+      levels,
+      rows.slice(taken, taken + levels.length),
+    );
     items.push(item);
     taken += levels.length;
   }
@@ -125,16 +137,22 @@ export async function explainRows(
   for (const row of rows) if (isSealed(row?.value)) await session.cipher.prepare(row.value.key);
   const explanation = await explainLevels({
     definition,
-    openRow: (row, { partition }) => session.cipher.openRow(row, definition, { partition, key: id }),
+    openRow: (row, { partition }) =>
+      session.cipher.openRow(row, definition, { partition, key: id }),
     rows: levels.map((level, index) => ({ level, row: rows[index] })),
     override: session.override(id),
     frameworkDefault: frameworkDefault(id, definition),
     nowMs: session.clock.now(),
     compute: async () => {
       try {
-        return await session.computed.read(id, undefined, (node) => definition.computed?.(session.contextFor(node)));
+        return await session.computed.read(id, undefined, (node) =>
+          definition.computed?.(session.contextFor(node)),
+        );
       } catch (error) {
-        session.log.warn("config.computed_failed", { key: id, message: error instanceof Error ? error.message : String(error) });
+        session.log.warn("config.computed_failed", {
+          key: id,
+          message: error instanceof Error ? error.message : String(error),
+        });
         throw error;
       }
     },
@@ -147,7 +165,9 @@ export async function explainRows(
     scope: definition.scope,
     ...(definition.encrypted || value === undefined ? {} : { value }),
     source,
-    ...(definition.encrypted ? { isSet: explanation.levels.some(({ active, isSet }) => active && isSet) } : {}),
+    ...(definition.encrypted
+      ? { isSet: explanation.levels.some(({ active, isSet }) => active && isSet) }
+      : {}),
     ...(version === undefined ? {} : { version }),
     levels: explanation.levels,
   };

@@ -71,7 +71,9 @@ interface Candidate {
 /** Explains a key: every level, in the order of the cascade, and the value that it gives (specification 4.1). */
 export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLevels> {
   const { definition, override, frameworkDefault } = facts;
-  const candidates: Candidate[] = facts.rows.map(({ level, row }) => rowCandidate(facts, level, row));
+  const candidates: Candidate[] = facts.rows.map(({ level, row }) =>
+    rowCandidate(facts, level, row),
+  );
   candidates.push(
     candidate({ source: "app-override", isSet: override !== undefined, value: override }, (note) =>
       suppliedBy(definition, { rows: [], override }, note),
@@ -95,7 +97,8 @@ export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLev
 
 /** What may be shown of a declaration: of a secret not even the default. */
 export function declarationView(definition: ConfigKeyDefinition): DeclarationView {
-  const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } = definition;
+  const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
+    definition;
   return {
     type,
     scope,
@@ -109,9 +112,14 @@ export function declarationView(definition: ConfigKeyDefinition): DeclarationVie
   };
 }
 
-function rowCandidate({ definition, nowMs, openRow }: ExplainedFacts, level: RowLevel, row: ConfigRow | undefined): Candidate {
+function rowCandidate(
+  { definition, nowMs, openRow }: ExplainedFacts,
+  level: RowLevel,
+  row: ConfigRow | undefined,
+): Candidate {
   const { source } = level;
-  if (row === undefined) return { facts: { source, isSet: false }, supplied: undefined, note: undefined };
+  if (row === undefined)
+    return { facts: { source, isSet: false }, supplied: undefined, note: undefined };
   const { version, updatedAt, updatedBy, reason, expiresAt, deleted, [formerPlace]: place } = row;
   const facts = {
     source,
@@ -123,7 +131,11 @@ function rowCandidate({ definition, nowMs, openRow }: ExplainedFacts, level: Row
     ...(expiresAt === undefined ? {} : { expiresAt: isoTime(expiresAt) }),
   };
   if (!isCurrent(row, nowMs)) {
-    return { facts: { ...facts, isSet: false }, supplied: undefined, note: deleted === true ? "it was reset" : "it has expired" };
+    return {
+      facts: { ...facts, isSet: false },
+      supplied: undefined,
+      note: deleted === true ? "it was reset" : "it has expired",
+    };
   }
   const opened = openRow(row, level);
   if ("locked" in opened) {
@@ -136,19 +148,36 @@ function rowCandidate({ definition, nowMs, openRow }: ExplainedFacts, level: Row
   );
 }
 
-async function computedCandidate({ definition, compute }: ExplainedFacts, isDecided: boolean): Promise<Candidate> {
+async function computedCandidate(
+  { definition, compute }: ExplainedFacts,
+  isDecided: boolean,
+): Promise<Candidate> {
   const source = "computed";
-  if (isDecided) return { facts: { source, isSet: true }, supplied: undefined, note: "a level above decides; it was not asked" };
+  if (isDecided)
+    return {
+      facts: { source, isSet: true },
+      supplied: undefined,
+      note: "a level above decides; it was not asked",
+    };
   try {
     const value = await compute();
-    return candidate({ source, isSet: value !== undefined, value }, (note) => suppliedByComputed(definition, value, note));
+    return candidate({ source, isSet: value !== undefined, value }, (note) =>
+      suppliedByComputed(definition, value, note),
+    );
   } catch {
     // An operator has to see the other levels all the more; what failed is logged where it is caught.
-    return { facts: { source, isSet: true }, supplied: { value: undefined, source }, note: "the computed function failed" };
+    return {
+      facts: { source, isSet: true },
+      supplied: { value: undefined, source },
+      note: "the computed function failed",
+    };
   }
 }
 
-function candidate(facts: Candidate["facts"], supply: (onMisfit: (misfit: Misfit) => void) => Resolved | undefined): Candidate {
+function candidate(
+  facts: Candidate["facts"],
+  supply: (onMisfit: (misfit: Misfit) => void) => Resolved | undefined,
+): Candidate {
   let note: string | undefined;
   const given = supply((misfit) => {
     note = misfit.reason;
@@ -156,7 +185,11 @@ function candidate(facts: Candidate["facts"], supply: (onMisfit: (misfit: Misfit
   return { facts, supplied: given, note };
 }
 
-function level({ encrypted }: ConfigKeyDefinition, { facts, note }: Candidate, active: boolean): ConfigLevel {
+function level(
+  { encrypted }: ConfigKeyDefinition,
+  { facts, note }: Candidate,
+  active: boolean,
+): ConfigLevel {
   const { source, isSet, value, ...stored } = facts;
   return {
     source,

@@ -42,7 +42,8 @@ export interface OperatorContext {
  */
 export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): OperatorSession {
   const session = (db as Partial<OperatorDatabase>)[operatorSession]?.(owner);
-  if (session === undefined) throw new TypeError("ctx.db is not one of keelson's; pass the ctx of a handler or job");
+  if (session === undefined)
+    throw new TypeError("ctx.db is not one of keelson's; pass the ctx of a handler or job");
   return session;
 }
 
@@ -68,12 +69,19 @@ export function readStored(
  *
  * @throws FrameworkError `config_unavailable` where it fails.
  */
-export async function callStore<Result>(what: "read" | "written", work: () => Promise<Result>): Promise<Result> {
+export async function callStore<Result>(
+  what: "read" | "written",
+  work: () => Promise<Result>,
+): Promise<Result> {
   try {
     return await work();
   } catch (error) {
     if (isTypedError(error)) throw error;
-    throw new FrameworkError("config_unavailable", `Configuration cannot be ${what} at the moment`, { cause: error });
+    throw new FrameworkError(
+      "config_unavailable",
+      `Configuration cannot be ${what} at the moment`,
+      { cause: error },
+    );
   }
 }
 
@@ -85,5 +93,10 @@ export function logOtherTarget(
   { isOther, owner }: AuthorizedTarget,
 ): void {
   if (!isOther) return;
-  log.info("config.other_target", { operation, key, targetTenantId: owner.tenantId, targetUserId: owner.userId });
+  log.info("config.other_target", {
+    operation,
+    key,
+    targetTenantId: owner.tenantId,
+    targetUserId: owner.userId,
+  });
 }

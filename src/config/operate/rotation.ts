@@ -2,7 +2,12 @@ import { AccessDeniedError } from "../../errors/errors.ts";
 import { access, allows } from "../../identity/access.ts";
 import type { Logger } from "../../log/logger.ts";
 import type { SealedRow } from "../read/row-cipher.ts";
-import { callStore, type OperatorContext, type OperatorSession, openOperatorSession } from "./operator-session.ts";
+import {
+  callStore,
+  type OperatorContext,
+  type OperatorSession,
+  openOperatorSession,
+} from "./operator-session.ts";
 
 /** The progress of a rotation. */
 export interface RotationProgress {
@@ -44,18 +49,30 @@ export interface RotationOptions {
  *   onProgress: ({ scanned, resealed }) => console.log(`${scanned} items, ${resealed} sealed anew`),
  * });
  */
-export async function rotateConfigKeys(ctx: OperatorContext, options: RotationOptions = {}): Promise<RotationProgress> {
-  if (!allows(access.systemAdmin, ctx.user)) throw new AccessDeniedError("to rotate keys takes systemAdmin");
-  const progress = await rotateRows(openOperatorSession(ctx, { tenantId: undefined, userId: undefined }), options);
+export async function rotateConfigKeys(
+  ctx: OperatorContext,
+  options: RotationOptions = {},
+): Promise<RotationProgress> {
+  if (!allows(access.systemAdmin, ctx.user))
+    throw new AccessDeniedError("to rotate keys takes systemAdmin");
+  const progress = await rotateRows(
+    openOperatorSession(ctx, { tenantId: undefined, userId: undefined }),
+    options,
+  );
   ctx.log.info("config.keys_rotated", { ...progress });
   return progress;
 }
 
 /** What a rotation works on. */
-export type Rotation = Pick<OperatorSession, "store" | "cipher"> & { readonly log: Pick<Logger, "warn"> };
+export type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
+  readonly log: Pick<Logger, "warn">;
+};
 
 /** The same without a caller. @throws as {@link rotateConfigKeys}. */
-export async function rotateRows(rotation: Rotation, { from, onProgress }: RotationOptions): Promise<RotationProgress> {
+export async function rotateRows(
+  rotation: Rotation,
+  { from, onProgress }: RotationOptions,
+): Promise<RotationProgress> {
   const { store, cipher } = rotation;
   const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
   let next = from;
@@ -71,13 +88,20 @@ export async function rotateRows(rotation: Rotation, { from, onProgress }: Rotat
     }
     counts.scanned += page.scanned;
     next = page.next;
-    const progress: RotationProgress = { activeKey, ...counts, ...(next === undefined ? {} : { next }) };
+    const progress: RotationProgress = {
+      activeKey,
+      ...counts,
+      ...(next === undefined ? {} : { next }),
+    };
     await onProgress?.(progress);
     if (next === undefined) return progress;
   }
 }
 
-async function resealRow({ store, cipher, log }: Rotation, row: SealedRow): Promise<"resealed" | "overtaken" | "locked"> {
+async function resealRow(
+  { store, cipher, log }: Rotation,
+  row: SealedRow,
+): Promise<"resealed" | "overtaken" | "locked"> {
   const { partition, key } = row.address;
   const value = await cipher.reseal(row);
   if (value === undefined) {

@@ -49,5 +49,7 @@ export async function resetConfig(
 /** Plain JavaScript may give a key's ID, or a handle that its feature does not have. */
 function assertHandle(call: string, handle: unknown): void {
   if (typeof handle === "object" && handle !== null && "definition" in handle) return;
-  throw new TypeError(`${call}: ${quoted(handle)} is no config key's handle; pass one that r.config returned`);
+  throw new TypeError(
+    `${call}: ${quoted(handle)} is no config key's handle; pass one that r.config returned`,
+  );
 }

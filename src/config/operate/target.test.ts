@@ -2,7 +2,11 @@ import { describe, expect, test } from "vitest";
 import { AccessDeniedError, NotFoundError, ValidationError } from "../../errors/errors.ts";
 import { type AccessRule, access } from "../../identity/access.ts";
 import { anonymous, type User } from "../../identity/user.ts";
-import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../declare/declaration.ts";
 import type { KeyDeclaration } from "../declare/key.ts";
 import {
   authorizeRead,
@@ -21,7 +25,10 @@ const admin: User = { ...ann, roles: ["admin"] };
 const operator: User = { ...ann, roles: ["systemAdmin"] };
 const ofAnn = { tenantId: "acme", userId: "ann" };
 
-const key = ({ definition }: KeyDeclaration<unknown>): TargetKey => ({ id: "files:config:key", definition });
+const key = ({ definition }: KeyDeclaration<unknown>): TargetKey => ({
+  id: "files:config:key",
+  definition,
+});
 const rules = (read: AccessRule, write: AccessRule) => ({ access: { read, write } });
 const open = rules(access.everyone, access.everyone);
 const ofUser = key(createUserConfig("number", open));
@@ -62,10 +69,16 @@ describe("whose rows", () => {
     ],
     [{ tenantId: "globex" }, { tenantId: "globex", userId: undefined }],
   ])("the target %j is somebody else, and takes systemAdmin", (target, owner) => {
-    expect(authorizeTarget(operator, target, "user")).toEqual({ owner, scope: "user", isOther: true });
+    expect(authorizeTarget(operator, target, "user")).toEqual({
+      owner,
+      scope: "user",
+      isOther: true,
+    });
     for (const user of [ann, admin, anonymous]) {
       expect(() => authorizeTarget(user, target, "user")).toThrow(AccessDeniedError);
-      expect(() => authorizeTarget(user, target, "user")).toThrow("another tenant or user takes systemAdmin");
+      expect(() => authorizeTarget(user, target, "user")).toThrow(
+        "another tenant or user takes systemAdmin",
+      );
     }
   });
 
@@ -81,9 +94,9 @@ describe("whose rows", () => {
       { field: "userId", error: "is not an ID that a token can have" },
       { field: "scope", error: "must be system, tenant or user" },
     ]);
-    expect(refusal(() => authorizeTarget(operator, { tenantId: "globex", userId: "" }, "user"))).toEqual([
-      { field: "userId", error: "is not an ID that a token can have" },
-    ]);
+    expect(
+      refusal(() => authorizeTarget(operator, { tenantId: "globex", userId: "" }, "user")),
+    ).toEqual([{ field: "userId", error: "is not an ID that a token can have" }]);
   });
 });
 
@@ -95,7 +108,11 @@ describe("reading", () => {
       expect(() => authorize(ann, closed, {})).toThrow(NotFoundError);
       expect(() => authorize(ann, closed, {})).toThrow("config key files:config:key not found");
     }
-    expect(authorizeRead(admin, closed, {})).toEqual({ owner: ofAnn, scope: "tenant", isOther: false });
+    expect(authorizeRead(admin, closed, {})).toEqual({
+      owner: ofAnn,
+      scope: "tenant",
+      isOther: false,
+    });
   });
 
   test("a level that is narrower than the key's is refused, and a broader one is not", () => {
@@ -105,22 +122,32 @@ describe("reading", () => {
     expect(refusal(() => authorizeRead(ann, ofSystem, { scope: "tenant" }))).toEqual([
       { field: "scope", error: "a system key has no tenant rows" },
     ]);
-    for (const scope of ["user", "tenant", "system"] as const) expect(authorizeRead(ann, ofUser, { scope }).scope).toBe(scope);
+    for (const scope of ["user", "tenant", "system"] as const)
+      expect(authorizeRead(ann, ofUser, { scope }).scope).toBe(scope);
   });
 });
 
 describe("writing", () => {
   test("takes somebody who is signed in, whatever the key's rule", () => {
-    expect(refusal(() => authorizeWrite(anonymous, ofSystem, {}))).toEqual(["unauthenticated", "Authentication required"]);
+    expect(refusal(() => authorizeWrite(anonymous, ofSystem, {}))).toEqual([
+      "unauthenticated",
+      "Authentication required",
+    ]);
   });
 
   test("takes what the key's rule asks for, and says so", () => {
-    const guarded = key(createTenantConfig("number", rules(access.everyone, access.roles("owner"))));
+    const guarded = key(
+      createTenantConfig("number", rules(access.everyone, access.roles("owner"))),
+    );
     expect(refusal(() => authorizeWrite(ann, guarded, {}))).toEqual([
       "access_denied",
       "Access denied: to write files:config:key takes roles(owner)",
     ]);
-    expect(authorizeWrite({ ...ann, roles: ["owner"] }, guarded, {})).toEqual({ owner: ofAnn, scope: "tenant", isOther: false });
+    expect(authorizeWrite({ ...ann, roles: ["owner"] }, guarded, {})).toEqual({
+      owner: ofAnn,
+      scope: "tenant",
+      isOther: false,
+    });
   });
 
   test("a row broader than the key takes systemAdmin besides", () => {
@@ -162,25 +189,37 @@ describe("writing", () => {
 });
 
 describe("the row of a target", () => {
-  const at = (scope: "user" | "tenant" | "system", owner: { tenantId: string | undefined; userId: string | undefined }) => ({
+  const at = (
+    scope: "user" | "tenant" | "system",
+    owner: { tenantId: string | undefined; userId: string | undefined },
+  ) => ({
     owner,
     scope,
     isOther: false,
   });
 
   test("is the one of its level", () => {
-    expect(levelOf(at("user", ofAnn))).toEqual({ source: "user-row", partition: "config#user#acme#ann" });
-    expect(levelOf(at("tenant", ofAnn))).toEqual({ source: "tenant-row", partition: "config#tenant#acme" });
-    expect(levelOf(at("system", ofAnn))).toEqual({ source: "system-row", partition: "config#system" });
+    expect(levelOf(at("user", ofAnn))).toEqual({
+      source: "user-row",
+      partition: "config#user#acme#ann",
+    });
+    expect(levelOf(at("tenant", ofAnn))).toEqual({
+      source: "tenant-row",
+      partition: "config#tenant#acme",
+    });
+    expect(levelOf(at("system", ofAnn))).toEqual({
+      source: "system-row",
+      partition: "config#system",
+    });
   });
 
   test("is refused where nobody is named whose it is", () => {
     expect(refusal(() => levelOf(at("user", { ...ofAnn, userId: undefined })))).toEqual([
       { field: "userId", error: "a user row belongs to a user; name one" },
     ]);
-    expect(refusal(() => levelOf(at("tenant", { tenantId: undefined, userId: undefined })))).toEqual([
-      { field: "tenantId", error: "a tenant row belongs to a tenant; name one" },
-    ]);
+    expect(
+      refusal(() => levelOf(at("tenant", { tenantId: undefined, userId: undefined }))),
+    ).toEqual([{ field: "tenantId", error: "a tenant row belongs to a tenant; name one" }]);
   });
 
   test("a reader at a broader level is shown no narrower rows", () => {

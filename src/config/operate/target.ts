@@ -1,4 +1,9 @@
-import { AccessDeniedError, FrameworkError, NotFoundError, ValidationError } from "../../errors/errors.ts";
+import {
+  AccessDeniedError,
+  FrameworkError,
+  NotFoundError,
+  ValidationError,
+} from "../../errors/errors.ts";
 import { access, allows, describeRule } from "../../identity/access.ts";
 import { isIdentifier } from "../../identity/claims.ts";
 import type { User } from "../../identity/user.ts";
@@ -42,7 +47,9 @@ export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget):
   assertReadable(user, key);
   const authorized = authorizeTarget(user, target, key.definition.scope);
   if (breadth[authorized.scope] < breadth[key.definition.scope]) {
-    throw new ValidationError([{ field: "scope", error: `a ${key.definition.scope} key has no ${authorized.scope} rows` }]);
+    throw new ValidationError([
+      { field: "scope", error: `a ${key.definition.scope} key has no ${authorized.scope} rows` },
+    ]);
   }
   return authorized;
 }
@@ -57,11 +64,15 @@ export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget):
 export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   const { id, definition } = key;
   assertReadable(user, key);
-  if (!allows(access.authenticated, user)) throw new FrameworkError("unauthenticated", "Authentication required");
-  if (!allows(definition.write, user)) throw new AccessDeniedError(`to write ${id} takes ${describeRule(definition.write)}`);
+  if (!allows(access.authenticated, user))
+    throw new FrameworkError("unauthenticated", "Authentication required");
+  if (!allows(definition.write, user))
+    throw new AccessDeniedError(`to write ${id} takes ${describeRule(definition.write)}`);
   const authorized = authorizeRead(user, key, target);
   if (breadth[authorized.scope] > breadth[definition.scope] && !allows(access.systemAdmin, user)) {
-    throw new AccessDeniedError(`to write a ${definition.scope} key's ${authorized.scope} rows takes systemAdmin`);
+    throw new AccessDeniedError(
+      `to write a ${definition.scope} key's ${authorized.scope} rows takes systemAdmin`,
+    );
   }
   return authorized;
 }
@@ -72,7 +83,11 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for a target that is none.
  */
-export function authorizeTarget(user: User, { scope, tenantId, userId }: ConfigTarget, keyScope: ConfigScope): AuthorizedTarget {
+export function authorizeTarget(
+  user: User,
+  { scope, tenantId, userId }: ConfigTarget,
+  keyScope: ConfigScope,
+): AuthorizedTarget {
   const ids = Object.entries({ tenantId, userId }).filter(([, value]) => value !== undefined);
   const fields = ids
     .filter(([, value]) => !isIdentifier(value))
@@ -87,7 +102,8 @@ export function authorizeTarget(user: User, { scope, tenantId, userId }: ConfigT
     userId: userId ?? (tenantId === undefined || tenantId === user.tenantId ? user.id : undefined),
   };
   const isOther = owner.tenantId !== user.tenantId || owner.userId !== user.id;
-  if (isOther && !allows(access.systemAdmin, user)) throw new AccessDeniedError("another tenant or user takes systemAdmin");
+  if (isOther && !allows(access.systemAdmin, user))
+    throw new AccessDeniedError("another tenant or user takes systemAdmin");
   return { owner, scope: scope ?? keyScope, isOther };
 }
 
@@ -99,7 +115,9 @@ export function authorizeTarget(user: User, { scope, tenantId, userId }: ConfigT
 export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
   if (level !== undefined) return level;
-  throw new ValidationError([{ field: `${scope}Id`, error: `a ${scope} row belongs to a ${scope}; name one` }]);
+  throw new ValidationError([
+    { field: `${scope}Id`, error: `a ${scope} row belongs to a ${scope}; name one` },
+  ]);
 }
 
 /** Whose rows count for a reader at `scope`: a broader one leaves the narrower rows out. */

@@ -33,7 +33,11 @@ describe("what is set is what is read", () => {
           const read = () =>
             cascade(
               definition,
-              { rows: [{ source: "tenant-row", row: { value: given } }], override: undefined, frameworkDefault: undefined },
+              {
+                rows: [{ source: "tenant-row", row: { value: given } }],
+                override: undefined,
+                frameworkDefault: undefined,
+              },
               (misfit) => misfits.push(misfit),
             );
           let stored: unknown;
@@ -87,7 +91,12 @@ test.each([
   const set = () => rowToSet(definition, { value }, undefined, writer);
 
   if (problem === undefined) expect(set()).toMatchObject({ value, version: 1 });
-  else expect(set).toThrow(expect.objectContaining({ fields: [{ field: "value", error: expect.stringMatching(problem) }] }));
+  else
+    expect(set).toThrow(
+      expect.objectContaining({
+        fields: [{ field: "value", error: expect.stringMatching(problem) }],
+      }),
+    );
 });
 
 test("a row carries who, when, why and until when", () => {
@@ -103,21 +112,29 @@ test("a row carries who, when, why and until when", () => {
   });
 });
 
-test.each([["tomorrow"], ["2030-01-01"], ["2030-01-01T00:00:00"], ["2030-13-01T00:00:00Z"], [1_900_000_000], [new Date()], [""]])(
-  "%s is no expiry",
-  (expiresAt) => {
-    expect(() => rowToSet(number, { value: 5, expiresAt: expiresAt as string }, undefined, writer)).toThrow(
-      expect.objectContaining({ fields: [expect.objectContaining({ field: "expiresAt" })] }),
-    );
-  },
-);
+test.each([
+  ["tomorrow"],
+  ["2030-01-01"],
+  ["2030-01-01T00:00:00"],
+  ["2030-13-01T00:00:00Z"],
+  [1_900_000_000],
+  [new Date()],
+  [""],
+])("%s is no expiry", (expiresAt) => {
+  expect(() =>
+    rowToSet(number, { value: 5, expiresAt: expiresAt as string }, undefined, writer),
+  ).toThrow(expect.objectContaining({ fields: [expect.objectContaining({ field: "expiresAt" })] }));
+});
 
 test("a reason is a well-formed text of at most 1,000 characters", () => {
-  const set = (reason: unknown) => () => rowToSet(number, { value: 5, reason: reason as string }, undefined, writer);
+  const set = (reason: unknown) => () =>
+    rowToSet(number, { value: 5, reason: reason as string }, undefined, writer);
 
   expect(set("x".repeat(1_000))()).toMatchObject({ version: 1 });
   for (const reason of ["x".repeat(1_001), "\udfff", 7, {}]) {
-    expect(set(reason)).toThrow(expect.objectContaining({ fields: [expect.objectContaining({ field: "reason" })] }));
+    expect(set(reason)).toThrow(
+      expect.objectContaining({ fields: [expect.objectContaining({ field: "reason" })] }),
+    );
   }
 });
 
@@ -132,6 +149,9 @@ test("a tombstone goes on with the version, and only where there is something to
   expect(rowToReset({}, { value: undefined, version: 3, deleted: true }, writer)).toBeUndefined();
 });
 
-test.each([[undefined], ["3"], [1.5], [-1], [Number.NaN]])("a row whose version is %s counts as never written", (version) => {
-  expect(versionOf({ value: 1, version: version as number })).toBe(0);
-});
+test.each([[undefined], ["3"], [1.5], [-1], [Number.NaN]])(
+  "a row whose version is %s counts as never written",
+  (version) => {
+    expect(versionOf({ value: 1, version: version as number })).toBe(0);
+  },
+);

@@ -33,7 +33,11 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\
  */
 export function rowToSet(
   definition: ConfigKeyDefinition,
-  { value, expiresAt, ...options }: ChangeOptions & { readonly value: unknown; readonly expiresAt?: string | undefined },
+  {
+    value,
+    expiresAt,
+    ...options
+  }: ChangeOptions & { readonly value: unknown; readonly expiresAt?: string | undefined },
   current: ConfigRow | undefined,
   writer: Writer,
 ): ConfigRow {
@@ -56,11 +60,17 @@ export function rowToSet(
  *
  * @throws as {@link rowToSet}.
  */
-export function rowToReset(options: ChangeOptions, current: ConfigRow | undefined, writer: Writer): ConfigRow | undefined {
+export function rowToReset(
+  options: ChangeOptions,
+  current: ConfigRow | undefined,
+  writer: Writer,
+): ConfigRow | undefined {
   const fields = optionProblems(options);
   if (fields.length > 0) throw new ValidationError(fields);
   assertVersion(options, current);
-  return current === undefined || current.deleted === true ? undefined : tombstone(options, current, writer);
+  return current === undefined || current.deleted === true
+    ? undefined
+    : tombstone(options, current, writer);
 }
 
 /**
@@ -97,15 +107,22 @@ export function rowToRestore(
 ): ConfigRow {
   if (past === undefined || past.deleted === true) return tombstone(options, current, writer);
   if (definition.encrypted) {
-    throw new ValidationError([{ field: "version", error: "was a secret, which history does not keep; set it again" }]);
+    throw new ValidationError([
+      { field: "version", error: "was a secret, which history does not keep; set it again" },
+    ]);
   }
   const problem = valueProblem(definition, past.value);
-  if (problem !== undefined) throw new ValidationError([{ field: "version", error: `its value ${problem}` }]);
+  if (problem !== undefined)
+    throw new ValidationError([{ field: "version", error: `its value ${problem}` }]);
   const { expiresAt } = past;
   if (expiresAt !== undefined && expiresAt * 1000 <= writer.nowMs) {
     throw new ValidationError([{ field: "version", error: "its value has expired" }]);
   }
-  return { value: past.value, ...stamp(options, current, writer), ...(expiresAt === undefined ? {} : { expiresAt }) };
+  return {
+    value: past.value,
+    ...stamp(options, current, writer),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  };
 }
 
 /** The version of a row: 0 where there is none, or none that is sound. */
@@ -118,11 +135,19 @@ export function isVersion(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-function tombstone(options: ChangeOptions, current: ConfigRow | undefined, writer: Writer): ConfigRow {
+function tombstone(
+  options: ChangeOptions,
+  current: ConfigRow | undefined,
+  writer: Writer,
+): ConfigRow {
   return { value: undefined, ...stamp(options, current, writer), deleted: true };
 }
 
-function stamp({ reason }: ChangeOptions, current: ConfigRow | undefined, { userId, nowMs }: Writer) {
+function stamp(
+  { reason }: ChangeOptions,
+  current: ConfigRow | undefined,
+  { userId, nowMs }: Writer,
+) {
   return {
     version: versionOf(current) + 1,
     updatedAt: new Date(nowMs).toISOString(),
@@ -139,7 +164,8 @@ function valueProblem(definition: ConfigKeyDefinition, value: unknown): string |
   if (problem !== undefined) return `${problem}${allowed(definition)}`;
   if (typeof value === "number") {
     const size = Math.abs(value);
-    if (size > Number.MAX_SAFE_INTEGER) return `is beyond ${Number.MAX_SAFE_INTEGER}, the largest number that is stored exactly`;
+    if (size > Number.MAX_SAFE_INTEGER)
+      return `is beyond ${Number.MAX_SAFE_INTEGER}, the largest number that is stored exactly`;
     return size > 0 && size < smallestNumber ? `is nearer to 0 than ${smallestNumber}` : undefined;
   }
   return typeof value === "string" ? textProblem(value) : undefined;
@@ -177,8 +203,10 @@ function textProblem(text: string): string | undefined {
 /** The expiry in seconds since the epoch, or what is wrong with it. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
-  const time = typeof expiresAt === "string" && isoTime.test(expiresAt) ? Date.parse(expiresAt) : Number.NaN;
-  if (Number.isNaN(time)) return "must be a time of ISO 8601 with its zone, such as 2030-01-31T12:00:00Z";
+  const time =
+    typeof expiresAt === "string" && isoTime.test(expiresAt) ? Date.parse(expiresAt) : Number.NaN;
+  if (Number.isNaN(time))
+    return "must be a time of ISO 8601 with its zone, such as 2030-01-31T12:00:00Z";
   return time > nowMs ? Math.ceil(time / 1000) : "is not in the future";
 }
 
@@ -202,5 +230,6 @@ function wholeNumber(field: string): FieldError {
 }
 
 function assertVersion({ expectedVersion }: ChangeOptions, current: ConfigRow | undefined): void {
-  if (expectedVersion !== undefined && expectedVersion !== versionOf(current)) throw new ConflictError("version_conflict");
+  if (expectedVersion !== undefined && expectedVersion !== versionOf(current))
+    throw new ConflictError("version_conflict");
 }

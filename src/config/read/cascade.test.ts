@@ -1,15 +1,27 @@
 import { describe, expect, test } from "vitest";
-import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../declare/declaration.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
-import { cascade, cascadeFromComputed, type Levels, LockedValueError, type Misfit } from "./cascade.ts";
+import {
+  cascade,
+  cascadeFromComputed,
+  type Levels,
+  LockedValueError,
+  type Misfit,
+} from "./cascade.ts";
 
 const limit = createUserConfig("number", { default: 10, bounds: { min: 1, max: 100 } }).definition;
 
 /** Runs the cascade on what is given of the levels. */
 function run(definition: ConfigKeyDefinition, levels: Partial<Levels>) {
   const misfits: Misfit[] = [];
-  const outcome = cascade(definition, { rows: [], override: undefined, frameworkDefault: undefined, ...levels }, (misfit) =>
-    misfits.push(misfit),
+  const outcome = cascade(
+    definition,
+    { rows: [], override: undefined, frameworkDefault: undefined, ...levels },
+    (misfit) => misfits.push(misfit),
   );
   return { outcome, misfits };
 }
@@ -22,23 +34,40 @@ describe("the order of levels", () => {
   test("the first row wins over everything below", () => {
     const rows = [row("user-row", 1), row("tenant-row", 2), row("system-row", 3)];
     expect(run(limit, { rows, override: 4 }).outcome).toEqual({ value: 1, source: "user-row" });
-    expect(run(limit, { rows: rows.slice(1), override: 4 }).outcome).toEqual({ value: 2, source: "tenant-row" });
-    expect(run(limit, { rows: rows.slice(2), override: 4 }).outcome).toEqual({ value: 3, source: "system-row" });
+    expect(run(limit, { rows: rows.slice(1), override: 4 }).outcome).toEqual({
+      value: 2,
+      source: "tenant-row",
+    });
+    expect(run(limit, { rows: rows.slice(2), override: 4 }).outcome).toEqual({
+      value: 3,
+      source: "system-row",
+    });
     expect(run(limit, { override: 4 }).outcome).toEqual({ value: 4, source: "app-override" });
   });
 
   test("a row wins over computed, which wins over the default", () => {
     const { definition } = createTenantConfig("number", { default: 1, computed: () => 2 });
-    expect(run(definition, { rows: [row("system-row", 3)] }).outcome).toEqual({ value: 3, source: "system-row" });
+    expect(run(definition, { rows: [row("system-row", 3)] }).outcome).toEqual({
+      value: 3,
+      source: "system-row",
+    });
     expect(run(definition, {}).outcome).toBe("ask-computed");
     const levels = { frameworkDefault: 4 };
-    expect(cascadeFromComputed(definition, 2, levels, () => {})).toEqual({ value: 2, source: "computed" });
-    expect(cascadeFromComputed(definition, undefined, levels, () => {})).toEqual({ value: 1, source: "default" });
+    expect(cascadeFromComputed(definition, 2, levels, () => {})).toEqual({
+      value: 2,
+      source: "computed",
+    });
+    expect(cascadeFromComputed(definition, undefined, levels, () => {})).toEqual({
+      value: 1,
+      source: "default",
+    });
   });
 
   test("a computed that has nothing to say leaves it to the default, and is no misfit", () => {
     const misfits: Misfit[] = [];
-    cascadeFromComputed(limit, undefined, { frameworkDefault: undefined }, (misfit) => misfits.push(misfit));
+    cascadeFromComputed(limit, undefined, { frameworkDefault: undefined }, (misfit) =>
+      misfits.push(misfit),
+    );
     expect(misfits).toEqual([]);
   });
 
@@ -56,19 +85,30 @@ describe("the order of levels", () => {
     [createTenantConfig("text", { default: "x" }), ""],
     [createTenantConfig("select", { options: ["", "a"], default: "a" }), ""],
   ])("%o: %j is a value at every level", ({ definition }, value) => {
-    expect(run(definition, { rows: [row("system-row", value)] }).outcome).toEqual({ value, source: "system-row" });
+    expect(run(definition, { rows: [row("system-row", value)] }).outcome).toEqual({
+      value,
+      source: "system-row",
+    });
     expect(run(definition, { override: value }).outcome).toEqual({ value, source: "app-override" });
-    expect(cascadeFromComputed(definition, value, { frameworkDefault: undefined }, () => {})).toEqual({
+    expect(
+      cascadeFromComputed(definition, value, { frameworkDefault: undefined }, () => {}),
+    ).toEqual({
       value,
       source: "computed",
     });
-    expect(run({ ...definition, default: value }, {}).outcome).toEqual({ value, source: "default" });
+    expect(run({ ...definition, default: value }, {}).outcome).toEqual({
+      value,
+      source: "default",
+    });
   });
 });
 
 describe("secrets that do not open", () => {
   const secret = createTenantConfig("text", { encrypted: true, default: "x" }).definition;
-  const locked = { source: "tenant-row", row: { locked: "it was sealed with another key", ringKey: "2026" } } as const;
+  const locked = {
+    source: "tenant-row",
+    row: { locked: "it was sealed with another key", ringKey: "2026" },
+  } as const;
 
   test("are replaced by nothing broader: the read fails with 503, saying why and by which key to its operator alone", () => {
     let thrown: unknown;
@@ -83,7 +123,9 @@ describe("secrets that do not open", () => {
       code: "config_unavailable",
       status: 503,
       message: "Configuration cannot be read at the moment",
-      cause: new Error("the tenant-row of an encrypted key cannot be opened: it was sealed with another key"),
+      cause: new Error(
+        "the tenant-row of an encrypted key cannot be opened: it was sealed with another key",
+      ),
       ringKey: "2026",
     });
   });
@@ -98,14 +140,17 @@ describe("values that do not fit", () => {
   test.each([undefined, null, "5", Number.NaN, Number.POSITIVE_INFINITY, 5n, {}, [5], true])(
     "%o is no number: the next level decides, with one misfit",
     (value) => {
-      const { outcome, misfits } = run(limit, { rows: [row("user-row", value), row("tenant-row", 2)] });
+      const { outcome, misfits } = run(limit, {
+        rows: [row("user-row", value), row("tenant-row", 2)],
+      });
       expect(outcome).toEqual({ value: 2, source: "tenant-row" });
       expect(misfits.map(({ source }) => source)).toEqual(["user-row"]);
     },
   );
 
   test("a number out of bounds is clamped for tenant and user, and used as it is for operators", () => {
-    const from = (source: "user-row" | "tenant-row" | "system-row", value: number) => run(limit, { rows: [row(source, value)] });
+    const from = (source: "user-row" | "tenant-row" | "system-row", value: number) =>
+      run(limit, { rows: [row(source, value)] });
     expect(from("user-row", 500)).toEqual({
       outcome: { value: 100, source: "user-row" },
       misfits: [{ source: "user-row", reason: "500 is above bounds.max 100; it is clamped" }],
@@ -113,9 +158,14 @@ describe("values that do not fit", () => {
     expect(from("tenant-row", 0).outcome).toEqual({ value: 1, source: "tenant-row" });
     expect(from("system-row", 500)).toEqual({
       outcome: { value: 500, source: "system-row" },
-      misfits: [{ source: "system-row", reason: "500 is above bounds.max 100; it is used as it is" }],
+      misfits: [
+        { source: "system-row", reason: "500 is above bounds.max 100; it is used as it is" },
+      ],
     });
-    expect(run(limit, { override: 500 })).toEqual({ outcome: { value: 500, source: "app-override" }, misfits: [] });
+    expect(run(limit, { override: 500 })).toEqual({
+      outcome: { value: 500, source: "app-override" },
+      misfits: [],
+    });
   });
 
   test("a computed number is clamped unless the key is the operators'", () => {
@@ -133,10 +183,15 @@ describe("values that do not fit", () => {
     const gone = run(definition, { rows: [row("tenant-row", "c")] });
     expect(gone.outcome).toEqual({ value: "a", source: "default" });
     expect(gone.misfits).toEqual([
-      { source: "tenant-row", reason: '"c" is none of the options ["a", "b"]; the next level decides' },
+      {
+        source: "tenant-row",
+        reason: '"c" is none of the options ["a", "b"]; the next level decides',
+      },
     ]);
     const misfits: Misfit[] = [];
-    const computed = cascadeFromComputed(definition, 5, { frameworkDefault: undefined }, (misfit) => misfits.push(misfit));
+    const computed = cascadeFromComputed(definition, 5, { frameworkDefault: undefined }, (misfit) =>
+      misfits.push(misfit),
+    );
     expect(computed).toEqual({ value: "a", source: "default" });
     expect(misfits).toHaveLength(1);
   });
@@ -149,8 +204,13 @@ describe("values that do not fit", () => {
   });
 
   test("the value of a secret is in no reason", () => {
-    const { definition } = createTenantConfig("number", { encrypted: true, bounds: { min: 1, max: 9 } });
-    const { misfits } = run(definition, { rows: [row("tenant-row", "hunter2"), row("system-row", 1234)] });
+    const { definition } = createTenantConfig("number", {
+      encrypted: true,
+      bounds: { min: 1, max: 9 },
+    });
+    const { misfits } = run(definition, {
+      rows: [row("tenant-row", "hunter2"), row("system-row", 1234)],
+    });
     expect(misfits).toHaveLength(2);
     expect(JSON.stringify(misfits)).not.toMatch(/hunter2|1234/);
   });

@@ -35,7 +35,10 @@ export class LockedValueError extends FrameworkError {
   /** The key of the ring that it was sealed with. */
   readonly ringKey: string;
 
-  constructor(source: RowSource, { locked, ringKey }: { readonly locked: string; readonly ringKey: string }) {
+  constructor(
+    source: RowSource,
+    { locked, ringKey }: { readonly locked: string; readonly ringKey: string },
+  ) {
     super("config_unavailable", "Configuration cannot be read at the moment", {
       cause: new Error(`the ${source} of an encrypted key cannot be opened: ${locked}`),
     });
@@ -57,7 +60,10 @@ export function cascade(
 ): Resolved | "ask-computed" {
   for (const { source, row } of levels.rows) {
     if ("locked" in row) throw new LockedValueError(source, row);
-    const fitted = "value" in row ? accept(definition, source, row.value, onMisfit) : refuse(source, row.unreadable, onMisfit);
+    const fitted =
+      "value" in row
+        ? accept(definition, source, row.value, onMisfit)
+        : refuse(source, row.unreadable, onMisfit);
     if (fitted !== undefined) return fitted;
   }
   if (levels.override !== undefined) {
@@ -74,11 +80,15 @@ export function cascadeFromComputed(
   levels: Pick<Levels, "frameworkDefault">,
   onMisfit: (misfit: Misfit) => void,
 ): Resolved {
-  const fitted = computed === undefined ? undefined : accept(definition, "computed", computed, onMisfit);
+  const fitted =
+    computed === undefined ? undefined : accept(definition, "computed", computed, onMisfit);
   return fitted ?? lastLevel(definition, levels);
 }
 
-function lastLevel(definition: ConfigKeyDefinition, { frameworkDefault }: Pick<Levels, "frameworkDefault">): Resolved {
+function lastLevel(
+  definition: ConfigKeyDefinition,
+  { frameworkDefault }: Pick<Levels, "frameworkDefault">,
+): Resolved {
   const value = definition.default ?? frameworkDefault;
   return { value, source: value === undefined ? "missing" : "default" };
 }
@@ -102,17 +112,29 @@ function accept(
 ): Resolved | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) {
-    return refuse(source, `${named(definition, value)} ${mismatch}; the next level decides`, onMisfit);
+    return refuse(
+      source,
+      `${named(definition, value)} ${mismatch}; the next level decides`,
+      onMisfit,
+    );
   }
   const { bounds, scope } = definition;
   const outside = outOfBounds(bounds, value);
-  if (bounds === undefined || outside === undefined || source === "app-override") return { value, source };
+  if (bounds === undefined || outside === undefined || source === "app-override")
+    return { value, source };
   const asItIs = source === "system-row" || (source === "computed" && scope === "system");
-  onMisfit({ source, reason: `${named(definition, value)} ${outside}; ${asItIs ? "it is used as it is" : "it is clamped"}` });
+  onMisfit({
+    source,
+    reason: `${named(definition, value)} ${outside}; ${asItIs ? "it is used as it is" : "it is clamped"}`,
+  });
   // `outOfBounds` finds only numbers outside.
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
 }
 
-function refuse(source: ConfigSource, reason: string, onMisfit: (misfit: Misfit) => void): undefined {
+function refuse(
+  source: ConfigSource,
+  reason: string,
+  onMisfit: (misfit: Misfit) => void,
+): undefined {
   onMisfit({ source, reason });
 }

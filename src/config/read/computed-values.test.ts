@@ -9,7 +9,11 @@ interface Plan {
 }
 
 /** Reads keys whose functions follow their plans; each value is 1 plus the values of what it reads. */
-function reader(plans: Readonly<Record<string, Plan>>, values: ComputedValues, pause: () => Promise<void> = async () => {}) {
+function reader(
+  plans: Readonly<Record<string, Plan>>,
+  values: ComputedValues,
+  pause: () => Promise<void> = async () => {},
+) {
   const runs: string[] = [];
   const read = async (key: string, from: ComputedNode | undefined): Promise<number> => {
     await pause();
@@ -39,7 +43,10 @@ function atOnce(...reads: string[]): Plan {
 
 describe("computed values", () => {
   test("a key is evaluated once, however often and however concurrently it is read", async () => {
-    const { read, runs } = reader({ a: atOnce("c", "c", "b"), b: inTurn("c") }, createComputedValues());
+    const { read, runs } = reader(
+      { a: atOnce("c", "c", "b"), b: inTurn("c") },
+      createComputedValues(),
+    );
     expect(await Promise.all([read("a"), read("b"), read("a"), read("c")])).toEqual([5, 2, 5, 1]);
     expect(await read("a")).toBe(5);
     expect(runs.sort()).toEqual(["a", "b", "c"]);
@@ -68,7 +75,11 @@ describe("circles", () => {
     ["a key that reads itself", { a: inTurn("a") }, "a -> a"],
     ["two keys that read each other", { a: inTurn("b"), b: inTurn("a") }, "a -> b -> a"],
     ["a circle of three", { a: inTurn("b"), b: inTurn("c"), c: inTurn("a") }, "a -> b -> c -> a"],
-    ["a circle behind the key that was read", { a: inTurn("b"), b: inTurn("c"), c: inTurn("b") }, "b -> c -> b"],
+    [
+      "a circle behind the key that was read",
+      { a: inTurn("b"), b: inTurn("c"), c: inTurn("b") },
+      "b -> c -> b",
+    ],
     ["reads that are made at once", { a: atOnce("d", "b"), b: atOnce("d", "a") }, "a -> b -> a"],
   ])("%s: named as %s %s", async (_, plans, circle) => {
     const { read } = reader(plans, createComputedValues());
@@ -82,7 +93,10 @@ describe("circles", () => {
   });
 
   test("a diamond is no circle", async () => {
-    const { read } = reader({ a: atOnce("b", "c"), b: inTurn("d"), c: inTurn("d") }, createComputedValues());
+    const { read } = reader(
+      { a: atOnce("b", "c"), b: inTurn("d"), c: inTurn("d") },
+      createComputedValues(),
+    );
     expect(await read("a")).toBe(5);
   });
 
@@ -125,27 +139,41 @@ describe("circles", () => {
 
   test("for any graph, any order and any timing: a key fails if and only if a circle is reachable from it", async () => {
     const keys = ["a", "b", "c", "d", "e", "f"];
-    const plan = fc.record({ reads: fc.array(fc.constantFrom(...keys), { maxLength: 3 }), atOnce: fc.boolean() });
+    const plan = fc.record({
+      reads: fc.array(fc.constantFrom(...keys), { maxLength: 3 }),
+      atOnce: fc.boolean(),
+    });
     const graph = fc.record(Object.fromEntries(keys.map((key) => [key, plan])));
     await fc.assert(
-      fc.asyncProperty(graph, fc.array(fc.constantFrom(...keys), { minLength: 1 }), fc.scheduler(), async (plans, reads, s) => {
-        const { read, runs } = reader(plans, createComputedValues(), () => s.schedule(Promise.resolve()));
-        const outcomes = Promise.allSettled(reads.map(read));
-        await s.waitFor(outcomes);
-        for (const [index, outcome] of (await outcomes).entries()) {
-          const expected = modelValue(plans, reads[index] ?? "", []);
-          if (expected === undefined) expect(outcome).toMatchObject({ status: "rejected" });
-          else expect(outcome).toEqual({ status: "fulfilled", value: expected });
-        }
-        expect(new Set(runs).size).toBe(runs.length);
-      }),
+      fc.asyncProperty(
+        graph,
+        fc.array(fc.constantFrom(...keys), { minLength: 1 }),
+        fc.scheduler(),
+        async (plans, reads, s) => {
+          const { read, runs } = reader(plans, createComputedValues(), () =>
+            s.schedule(Promise.resolve()),
+          );
+          const outcomes = Promise.allSettled(reads.map(read));
+          await s.waitFor(outcomes);
+          for (const [index, outcome] of (await outcomes).entries()) {
+            const expected = modelValue(plans, reads[index] ?? "", []);
+            if (expected === undefined) expect(outcome).toMatchObject({ status: "rejected" });
+            else expect(outcome).toEqual({ status: "fulfilled", value: expected });
+          }
+          expect(new Set(runs).size).toBe(runs.length);
+        },
+      ),
       { numRuns: 500 },
     );
   });
 });
 
 /** The naive model: plain recursion; `undefined` where it would never end. */
-function modelValue(plans: Readonly<Record<string, Plan>>, key: string, path: readonly string[]): number | undefined {
+function modelValue(
+  plans: Readonly<Record<string, Plan>>,
+  key: string,
+  path: readonly string[],
+): number | undefined {
   if (path.includes(key)) return undefined;
   let sum = 1;
   for (const next of plans[key]?.reads ?? []) {

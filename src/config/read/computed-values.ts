@@ -17,7 +17,11 @@ export interface ComputedValues {
    * @param from - the node of the computed function that reads; `undefined` for a handler.
    * @throws Error where the two wait for each other, naming the whole circle.
    */
-  read(key: string, from: ComputedNode | undefined, compute: (node: ComputedNode) => unknown): Promise<unknown>;
+  read(
+    key: string,
+    from: ComputedNode | undefined,
+    compute: (node: ComputedNode) => unknown,
+  ): Promise<unknown>;
 }
 
 interface Entry {
@@ -51,7 +55,9 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   const path = waitingPath(node, from);
   if (path !== undefined) {
     const circle = [...path, node].map(({ key }) => key).join(" -> ");
-    throw new Error(`computed config keys wait for each other: ${circle}; let one of them do without the next`);
+    throw new Error(
+      `computed config keys wait for each other: ${circle}; let one of them do without the next`,
+    );
   }
   from.waitsFor.add(node);
 }
@@ -71,8 +77,12 @@ function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | 
   return undefined;
 }
 
-function pathTo(goal: ComputedNode, waiters: ReadonlyMap<ComputedNode, ComputedNode | undefined>): ComputedNode[] {
+function pathTo(
+  goal: ComputedNode,
+  waiters: ReadonlyMap<ComputedNode, ComputedNode | undefined>,
+): ComputedNode[] {
   const path: ComputedNode[] = [];
-  for (let node: ComputedNode | undefined = goal; node !== undefined; node = waiters.get(node)) path.unshift(node);
+  for (let node: ComputedNode | undefined = goal; node !== undefined; node = waiters.get(node))
+    path.unshift(node);
   return path;
 }

@@ -3,7 +3,12 @@ import { createFirstSeen } from "./first-seen.ts";
 
 test("a name is new once", () => {
   const seen = createFirstSeen(10);
-  expect([seen.isNew("a"), seen.isNew("a"), seen.isNew("b"), seen.isNew("a")]).toEqual([true, false, true, false]);
+  expect([seen.isNew("a"), seen.isNew("a"), seen.isNew("b"), seen.isNew("a")]).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ]);
 });
 
 test("beyond the limit the oldest name is forgotten", () => {

@@ -12,16 +12,22 @@ const registry = {
     [other, { id: other, feature: "files", name: "other", definition: plain }],
   ]),
 };
-const at = (key: string, tenant = "acme"): RowAddress => ({ partition: `config#tenant#${tenant}`, key });
+const at = (key: string, tenant = "acme"): RowAddress => ({
+  partition: `config#tenant#${tenant}`,
+  key,
+});
 
 /** A reader whose rows change after each call. */
 function reading(...states: readonly Readonly<Record<string, ConfigRow>>[]) {
-  const calls: { readonly keys: readonly string[]; readonly consistent: boolean | undefined }[] = [];
+  const calls: { readonly keys: readonly string[]; readonly consistent: boolean | undefined }[] =
+    [];
   const reader: ConfigRowReader = {
     read: async (addresses, { consistent } = {}) => {
       const state = states[Math.min(calls.length, states.length - 1)];
       calls.push({
-        keys: addresses.map(({ partition, key }) => `${partition.slice("config#tenant#".length)} ${key}`),
+        keys: addresses.map(
+          ({ partition, key }) => `${partition.slice("config#tenant#".length)} ${key}`,
+        ),
         consistent,
       });
       return addresses.map(({ key }) => state?.[key]);
@@ -51,7 +57,14 @@ test("only what is in doubt is asked for again, once", async () => {
     { value: 1, version: 1 },
   ]);
   expect(calls.map(({ keys }) => keys)).toEqual([
-    [`acme ${other}`, `acme ${is}`, `acme ${was}`, `umbrella ${is}`, `umbrella ${was}`, `umbrella ${other}`],
+    [
+      `acme ${other}`,
+      `acme ${is}`,
+      `acme ${was}`,
+      `umbrella ${is}`,
+      `umbrella ${was}`,
+      `umbrella ${other}`,
+    ],
     [`acme ${is}`, `acme ${was}`, `umbrella ${is}`, `umbrella ${was}`],
   ]);
 });
@@ -67,7 +80,11 @@ test.each<[string, Readonly<Record<string, ConfigRow>>, unknown]>([
       [formerPlace]: { key: was, own: undefined, rows: [{ key: was, row: old }] },
     }),
   ],
-  ["both, as a process of before has written again", { [is]: written, [was]: { value: 9, version: 9 } }, written],
+  [
+    "both, as a process of before has written again",
+    { [is]: written, [was]: { value: 9, version: 9 } },
+    written,
+  ],
   [
     "a tombstone",
     { [is]: { value: undefined, version: 8, deleted: true }, [was]: old },

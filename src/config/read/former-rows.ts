@@ -12,7 +12,10 @@ import { type ConfigRow, type ConfigRowReader, formerPlace, type RowAddress } fr
  *
  * A superseded row names the key that has taken its place in `renamedTo`.
  */
-export function withFormerRows(reader: ConfigRowReader, registry: ConfigKeyRegistry): ConfigRowReader {
+export function withFormerRows(
+  reader: ConfigRowReader,
+  registry: ConfigKeyRegistry,
+): ConfigRowReader {
   return {
     read: async (addresses, options) => {
       const found = await readPlaces(reader, registry, addresses, options);
@@ -69,7 +72,10 @@ function rowThatCounts(
   });
   const [first] = rows;
   if (first !== undefined) {
-    return { row: { ...first.row, [formerPlace]: { key: first.key, own, rows } }, isDoubtful: false };
+    return {
+      row: { ...first.row, [formerPlace]: { key: first.key, own, rows } },
+      isDoubtful: false,
+    };
   }
   return {
     row: own && { ...own, value: undefined, deleted: true },

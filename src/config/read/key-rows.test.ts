@@ -4,11 +4,9 @@ import { createHeldDecisions, type Decision } from "./key-rows.ts";
 test("the decisions of a caller are held by key, the last of each", () => {
   const held = createHeldDecisions();
   // Only what is put in has to come out.
-  const [first, second, third] = ["a", "b", "c"].map((value) => ({ value }) as unknown as Decision) as [
-    Decision,
-    Decision,
-    Decision,
-  ];
+  const [first, second, third] = ["a", "b", "c"].map(
+    (value) => ({ value }) as unknown as Decision,
+  ) as [Decision, Decision, Decision];
   expect(held.get("one")).toBeUndefined();
   held.set("one", first);
   held.set("two", second);

@@ -1,6 +1,12 @@
 import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
 import type { Resolved } from "./cascade.ts";
-import { type ConfigRow, type ConfigRowReader, type RowLevel, type RowOwner, rowLevels } from "./rows.ts";
+import {
+  type ConfigRow,
+  type ConfigRowReader,
+  type RowLevel,
+  type RowOwner,
+  rowLevels,
+} from "./rows.ts";
 
 /** A level, and the row that is known there. */
 export interface LevelRow extends RowLevel {
@@ -71,7 +77,11 @@ export function uncachedRows(reader: ConfigRowReader, owner: RowOwner): RowView 
     rowsOf: async (key, scope) => {
       const levels = rowLevels(scope, owner);
       const rows = await reader.read(levels.map(({ partition }) => ({ partition, key })));
-      return { levels: levels.map((level, index) => ({ ...level, row: rows[index] })), decision: undefined, isHeld: () => false };
+      return {
+        levels: levels.map((level, index) => ({ ...level, row: rows[index] })),
+        decision: undefined,
+        isHeld: () => false,
+      };
     },
   };
 }

@@ -1,5 +1,11 @@
 import type { ConfigKeyDefinition } from "../declare/key.ts";
-import { cascade, cascadeFromComputed, type Levels, type Misfit, type Resolved } from "./cascade.ts";
+import {
+  cascade,
+  cascadeFromComputed,
+  type Levels,
+  type Misfit,
+  type Resolved,
+} from "./cascade.ts";
 
 /** What rows, or the app-boot override, supply alone; `undefined` where a lower level would decide. */
 export function suppliedBy(
@@ -16,11 +22,17 @@ export function suppliedByComputed(
   computed: unknown,
   onMisfit: (misfit: Misfit) => void,
 ): Resolved | undefined {
-  return supplied(cascadeFromComputed(bare(definition), computed, { frameworkDefault: undefined }, onMisfit));
+  return supplied(
+    cascadeFromComputed(bare(definition), computed, { frameworkDefault: undefined }, onMisfit),
+  );
 }
 
 /** The declaration without its lower levels: what a cascade over one level gives, that level has supplied. */
-function bare({ default: _default, computed: _computed, ...definition }: ConfigKeyDefinition): ConfigKeyDefinition {
+function bare({
+  default: _default,
+  computed: _computed,
+  ...definition
+}: ConfigKeyDefinition): ConfigKeyDefinition {
   return definition;
 }
 

@@ -4,9 +4,21 @@ import { createTenantConfig, createUserConfig } from "../declare/declaration.ts"
 import type { ConfigKeyHandle, KeyDeclaration } from "../declare/key.ts";
 import { type ClampData, resolveConfigOrParam } from "./request-parameter.ts";
 
-const expiry = handle(createTenantConfig("number", { default: 900, bounds: { min: 60, max: 604_800 }, allowPerRequest: true }));
+const expiry = handle(
+  createTenantConfig("number", {
+    default: 900,
+    bounds: { min: 60, max: 604_800 },
+    allowPerRequest: true,
+  }),
+);
 const flag = handle(createUserConfig("boolean", { default: true, allowPerRequest: true }));
-const order = handle(createUserConfig("select", { options: ["newest", "name", "1"], default: "newest", allowPerRequest: true }));
+const order = handle(
+  createUserConfig("select", {
+    options: ["newest", "name", "1"],
+    default: "newest",
+    allowPerRequest: true,
+  }),
+);
 
 function handle<Value>({ definition }: KeyDeclaration<Value>): ConfigKeyHandle<Value> {
   return { id: "files:config:key", definition };
@@ -26,7 +38,9 @@ function configured(value: unknown) {
 
 async function resolveNumber(param: unknown, level: unknown = 900) {
   const clamps: ClampData[] = [];
-  const value = await resolveConfigOrParam(configured(level), expiry, param, { onClamp: (data) => clamps.push(data) });
+  const value = await resolveConfigOrParam(configured(level), expiry, param, {
+    onClamp: (data) => clamps.push(data),
+  });
   return { value, clamps };
 }
 
@@ -58,12 +72,15 @@ describe("a number", () => {
     ["1e9", 1e9, 604_800],
     ["1e10", 1e10, 604_800],
     ["9".repeat(300), Number("9".repeat(300)), 604_800],
-  ])("%j outside of the bounds is clamped, and onClamp is told", async (param, original, clamped) => {
-    expect(await resolveNumber(param)).toEqual({
-      value: clamped,
-      clamps: [{ key: "files:config:key", original, clamped, max: 604_800 }],
-    });
-  });
+  ])(
+    "%j outside of the bounds is clamped, and onClamp is told",
+    async (param, original, clamped) => {
+      expect(await resolveNumber(param)).toEqual({
+        value: clamped,
+        clamps: [{ key: "files:config:key", original, clamped, max: 604_800 }],
+      });
+    },
+  );
 
   test.each<[unknown]>([
     [undefined],
@@ -102,12 +119,16 @@ describe("a number", () => {
   test("whatever comes, the number returned is inside the bounds", async () => {
     const anyNumber = fc.double({ noNaN: true });
     await fc.assert(
-      fc.asyncProperty(fc.oneof(fc.anything(), anyNumber, anyNumber.map(String)), anyNumber, async (param, level) => {
-        const { value, clamps } = await resolveNumber(param, level);
-        expect(value).toBeGreaterThanOrEqual(60);
-        expect(value).toBeLessThanOrEqual(604_800);
-        for (const { original, clamped } of clamps) expect(original).not.toBe(clamped);
-      }),
+      fc.asyncProperty(
+        fc.oneof(fc.anything(), anyNumber, anyNumber.map(String)),
+        anyNumber,
+        async (param, level) => {
+          const { value, clamps } = await resolveNumber(param, level);
+          expect(value).toBeGreaterThanOrEqual(60);
+          expect(value).toBeLessThanOrEqual(604_800);
+          for (const { original, clamped } of clamps) expect(original).not.toBe(clamped);
+        },
+      ),
     );
   });
 
@@ -156,7 +177,9 @@ describe("a select", () => {
 
   test("without options, as plain JavaScript may declare it, takes nothing from a request", async () => {
     const { options: _none, ...definition } = order.definition;
-    expect(await resolveConfigOrParam(configured("newest"), { ...order, definition }, "name")).toBe("newest");
+    expect(await resolveConfigOrParam(configured("newest"), { ...order, definition }, "name")).toBe(
+      "newest",
+    );
   });
 });
 
@@ -170,10 +193,17 @@ describe("keys that a request may not override", () => {
   const openText = { ...text, definition: { ...text.definition, allowPerRequest: true } };
   const openSecret = { ...secret, definition: { ...secret.definition, allowPerRequest: true } };
   const unbounded = handle(createTenantConfig("number", { default: 5 }));
-  const openUnbounded = { ...unbounded, definition: { ...unbounded.definition, allowPerRequest: true } };
+  const openUnbounded = {
+    ...unbounded,
+    definition: { ...unbounded.definition, allowPerRequest: true },
+  };
 
   test.each<[string, ConfigKeyHandle<unknown>, RegExp]>([
-    ["without allowPerRequest", closed, /^files:config:key: a request cannot override this key; declare it with allowPerRequest/],
+    [
+      "without allowPerRequest",
+      closed,
+      /^files:config:key: a request cannot override this key; declare it with allowPerRequest/,
+    ],
     ["a text", text, /can never override a text key/],
     ["a text with allowPerRequest", openText, /can never override a text key/],
     ["a secret", secret, /can never override an encrypted key/],
@@ -184,7 +214,9 @@ describe("keys that a request may not override", () => {
   });
 
   test("the parameter's value is not in the error", async () => {
-    await expect(resolveConfigOrParam(configured(5), secret, "hunter2")).rejects.not.toThrow(/hunter2/);
+    await expect(resolveConfigOrParam(configured(5), secret, "hunter2")).rejects.not.toThrow(
+      /hunter2/,
+    );
   });
 
   test("without a parameter they give the configured value", async () => {

@@ -60,11 +60,18 @@ export async function resolveConfigOrParam<Value>(
 
 function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
   const blankIsAbsent = type === "number" || type === "select";
-  return value === undefined || value === null || (blankIsAbsent && typeof value === "string" && value.trim() === "");
+  return (
+    value === undefined ||
+    value === null ||
+    (blankIsAbsent && typeof value === "string" && value.trim() === "")
+  );
 }
 
 /** The validators refuse the same at boot; this guards keys that never went through them. */
-function assertAllowed(id: string, { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition): void {
+function assertAllowed(
+  id: string,
+  { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,
+): void {
   if (type === "text" || encrypted) {
     throw new Error(
       `${id}: a request can never override ${encrypted ? "an encrypted" : "a text"} key; call ctx.config(handle) instead`,
@@ -76,17 +83,25 @@ function assertAllowed(id: string, { type, encrypted, allowPerRequest, bounds }:
     );
   }
   if (type === "number" && bounds === undefined) {
-    throw new Error(`${id}: a request cannot override a number without bounds; declare bounds: { min, max }`);
+    throw new Error(
+      `${id}: a request cannot override a number without bounds; declare bounds: { min, max }`,
+    );
   }
 }
 
-function fromParameter(id: string, definition: ConfigKeyDefinition, value: unknown, { onClamp }: ParameterOptions): unknown {
+function fromParameter(
+  id: string,
+  definition: ConfigKeyDefinition,
+  value: unknown,
+  { onClamp }: ParameterOptions,
+): unknown {
   switch (definition.type) {
     case "number": {
       const original = numberFrom(value);
       if (original === undefined || definition.bounds === undefined) return undefined;
       const clamped = clamp(original, definition.bounds);
-      if (clamped !== original) onClamp?.({ key: id, original, clamped, max: definition.bounds.max });
+      if (clamped !== original)
+        onClamp?.({ key: id, original, clamped, max: definition.bounds.max });
       return clamped;
     }
     case "boolean":
@@ -99,6 +114,8 @@ function fromParameter(id: string, definition: ConfigKeyDefinition, value: unkno
 /** A finite number from a number or from decimal text; hexadecimal and separators are none. */
 function numberFrom(value: unknown): number | undefined {
   const number =
-    typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
+    typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value)
+      ? Number(value)
+      : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }

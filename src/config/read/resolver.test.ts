@@ -2,12 +2,22 @@ import { describe, expect, test } from "vitest";
 import { FrameworkError, NotFoundError } from "../../errors/errors.ts";
 import type { Logger } from "../../log/logger.ts";
 import { createSecrets } from "../../secrets/secrets.ts";
-import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../declare/declaration.ts";
 import type { ComputedContext, ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
 import type { ConfigSource } from "./cascade.ts";
 import { type ComputedNode, createComputedValues } from "./computed-values.ts";
 import { type KeyRows, uncachedRows } from "./key-rows.ts";
-import { type ConfigDatabase, type ConfigResolver, type ConfigSession, configSession, createConfigResolver } from "./resolver.ts";
+import {
+  type ConfigDatabase,
+  type ConfigResolver,
+  type ConfigSession,
+  configSession,
+  createConfigResolver,
+} from "./resolver.ts";
 import { createRowCipher } from "./row-cipher.ts";
 import {
   type ConfigRow,
@@ -54,7 +64,10 @@ interface SessionFacts {
   readonly config?: (id: string, node: ComputedNode) => Promise<unknown>;
 }
 
-function session(caller: RowOwner, { rows = store({}).reader, log = recorder().log, config }: SessionFacts = {}): ConfigSession {
+function session(
+  caller: RowOwner,
+  { rows = store({}).reader, log = recorder().log, config }: SessionFacts = {},
+): ConfigSession {
   return {
     ...caller,
     rows: uncachedRows(rows, caller),
@@ -64,7 +77,10 @@ function session(caller: RowOwner, { rows = store({}).reader, log = recorder().l
     held: new Map(),
     cipher: createRowCipher(createSecrets({ clock: { now: () => nowMs } }), () => "config"),
     // The functions of these tests use nothing of their ctx but `config`.
-    contextFor: (node) => ({ config: (handle: { id: string }) => config?.(handle.id, node) }) as unknown as ComputedContext,
+    contextFor: (node) =>
+      ({
+        config: (handle: { id: string }) => config?.(handle.id, node),
+      }) as unknown as ComputedContext,
   };
 }
 
@@ -81,25 +97,47 @@ describe("resolve", () => {
       tenant: ["config#tenant#acme", "config#system"],
       system: ["config#system"],
     };
-    for (const declaration of [createUserConfig("text", {}), createTenantConfig("text", {}), createSystemConfig("text", {})]) {
+    for (const declaration of [
+      createUserConfig("text", {}),
+      createTenantConfig("text", {}),
+      createSystemConfig("text", {}),
+    ]) {
       const { reader, calls } = store({});
-      await createConfigResolver().resolve(session(ann, { rows: reader }), id, declaration.definition);
+      await createConfigResolver().resolve(
+        session(ann, { rows: reader }),
+        id,
+        declaration.definition,
+      );
       const partitions = expected[declaration.definition.scope];
       expect(calls).toEqual([partitions.map((partition) => ({ partition, key: id }))]);
     }
   });
 
   test("rows of other users and tenants are out of reach", async () => {
-    const { reader } = store({ [userPartition("acme", "bob")]: row(2), [tenantPartition("other")]: row(3) });
-    const resolved = await createConfigResolver().resolve(session(ann, { rows: reader }), id, definition);
+    const { reader } = store({
+      [userPartition("acme", "bob")]: row(2),
+      [tenantPartition("other")]: row(3),
+    });
+    const resolved = await createConfigResolver().resolve(
+      session(ann, { rows: reader }),
+      id,
+      definition,
+    );
     expect(resolved).toEqual({ value: 10, source: "default" });
   });
 
   test("rows of an encrypted key do not count while they are not sealed, and their values are not logged", async () => {
     const { log, lines } = recorder();
-    const { reader } = store({ [tenantPartition("acme")]: row("hunter2"), [systemPartition()]: row("hunter3") });
+    const { reader } = store({
+      [tenantPartition("acme")]: row("hunter2"),
+      [systemPartition()]: row("hunter3"),
+    });
     const secret = createTenantConfig("text", { encrypted: true, default: "none" }).definition;
-    const resolved = await createConfigResolver().resolve(session(ann, { rows: reader, log }), id, secret);
+    const resolved = await createConfigResolver().resolve(
+      session(ann, { rows: reader, log }),
+      id,
+      secret,
+    );
     expect(resolved).toEqual({ value: "none", source: "default" });
     expect(lines.map(({ data }) => data)).toEqual([
       { key: id, source: "tenant-row", reason: "the row of an encrypted key is not sealed" },
@@ -110,13 +148,19 @@ describe("resolve", () => {
   test("an encrypted key takes an override of the deployment", async () => {
     const secret = createTenantConfig("text", { encrypted: true }).definition;
     const resolver = createConfigResolver({ appOverrides: { [id]: "from-the-deployment" } });
-    expect(await resolver.resolve(session(ann), id, secret)).toEqual({ value: "from-the-deployment", source: "app-override" });
+    expect(await resolver.resolve(session(ann), id, secret)).toEqual({
+      value: "from-the-deployment",
+      source: "app-override",
+    });
   });
 
   test("the framework's default is the last level, with source default", async () => {
     const key = "files:config:max-upload-size-mb";
     const bare = createTenantConfig("number", { bounds: { min: 1, max: 5 } }).definition;
-    expect(await createConfigResolver().resolve(session(ann), key, bare)).toEqual({ value: 5, source: "default" });
+    expect(await createConfigResolver().resolve(session(ann), key, bare)).toEqual({
+      value: 5,
+      source: "default",
+    });
   });
 
   test("names of Object's own members are no overrides", async () => {
@@ -124,7 +168,10 @@ describe("resolve", () => {
     const { log, lines } = recorder();
     for (const name of ["__proto__", "constructor", "toString"]) {
       const resolver = createConfigResolver({ appOverrides: {} });
-      expect(await resolver.resolve(session(ann, { log }), name, bare)).toEqual({ value: undefined, source: "missing" });
+      expect(await resolver.resolve(session(ann, { log }), name, bare)).toEqual({
+        value: undefined,
+        source: "missing",
+      });
     }
     expect(lines).toEqual([]);
   });
@@ -199,7 +246,11 @@ describe("misfits", () => {
     const { log, lines } = recorder();
     const read = async (resolver: ConfigResolver, version: number, tenantId = "acme") => {
       const { reader } = store({ [tenantPartition(tenantId)]: row(500, { version }) });
-      await resolver.resolve(session({ tenantId, userId: "ann" }, { rows: reader, log }), id, definition);
+      await resolver.resolve(
+        session({ tenantId, userId: "ann" }, { rows: reader, log }),
+        id,
+        definition,
+      );
       return lines.length;
     };
     const resolver = createConfigResolver();
@@ -217,7 +268,8 @@ describe("misfits", () => {
     const { log, lines } = recorder();
     const resolver = createConfigResolver({ appOverrides: { [id]: "many" } });
     const read = async (tenantId: string) =>
-      (await resolver.resolve(session({ tenantId, userId: undefined }, { log }), id, definition)).value;
+      (await resolver.resolve(session({ tenantId, userId: undefined }, { log }), id, definition))
+        .value;
     expect([await read("acme"), await read("acme"), await read("other")]).toEqual([10, 10, 10]);
     expect(lines.map(({ data }) => data?.["source"])).toEqual(["app-override", "app-override"]);
   });
@@ -226,8 +278,13 @@ describe("misfits", () => {
     const { log, lines } = recorder();
     const resolver = createConfigResolver();
     const read = async (tenantId: string, value: number) => {
-      const key = createTenantConfig("number", { default: 10, bounds, computed: () => value }).definition;
-      return (await resolver.resolve(session({ tenantId, userId: undefined }, { log }), id, key)).value;
+      const key = createTenantConfig("number", {
+        default: 10,
+        bounds,
+        computed: () => value,
+      }).definition;
+      return (await resolver.resolve(session({ tenantId, userId: undefined }, { log }), id, key))
+        .value;
     };
     expect([await read("acme", 500), await read("acme", 500)]).toEqual([100, 100]);
     expect(lines).toHaveLength(1);
@@ -243,10 +300,16 @@ describe("computed keys", () => {
     const key = createTenantConfig("number", { computed: async () => ++runs }).definition;
     const resolver = createConfigResolver();
     const one = session(ann);
-    const both = await Promise.all([resolver.resolve(one, id, key), resolver.resolve(one, id, key)]);
+    const both = await Promise.all([
+      resolver.resolve(one, id, key),
+      resolver.resolve(one, id, key),
+    ]);
     expect(both.map(({ value }) => value)).toEqual([1, 1]);
     const { reader } = store({ [systemPartition()]: row(7) });
-    expect(await resolver.resolve(session(ann, { rows: reader }), id, key)).toEqual({ value: 7, source: "system-row" });
+    expect(await resolver.resolve(session(ann, { rows: reader }), id, key)).toEqual({
+      value: 7,
+      source: "system-row",
+    });
     expect(runs).toBe(1);
     expect((await resolver.resolve(session(ann), id, key)).value).toBe(2);
   });
@@ -262,7 +325,8 @@ describe("computed keys", () => {
 
   test("keys that read each other are found and named; a row breaks the circle", async () => {
     const handle = (key: string) => ({ id: key, definition: keys[key] as ConfigKeyDefinition });
-    const reads = (key: string) => async (ctx: ComputedContext) => Number(await ctx.config(handle(key))) + 1;
+    const reads = (key: string) => async (ctx: ComputedContext) =>
+      Number(await ctx.config(handle(key))) + 1;
     const keys: Record<string, ConfigKeyDefinition> = {
       a: createTenantConfig("number", { computed: reads("b") }).definition,
       b: createTenantConfig("number", { computed: reads("a") }).definition,
@@ -271,12 +335,15 @@ describe("computed keys", () => {
     const read = (rows: ConfigRowReader) => {
       const one: ConfigSession = session(ann, {
         rows,
-        config: async (key, node) => (await resolver.resolve(one, key, keys[key] as ConfigKeyDefinition, node)).value,
+        config: async (key, node) =>
+          (await resolver.resolve(one, key, keys[key] as ConfigKeyDefinition, node)).value,
       });
       return resolver.resolve(one, "a", keys["a"] as ConfigKeyDefinition);
     };
     await expect(read(store({}).reader)).rejects.toThrow("a -> b -> a");
-    const rowOfB: ConfigRowReader = { read: async (all) => all.map(({ key }) => (key === "b" ? row(5) : undefined)) };
+    const rowOfB: ConfigRowReader = {
+      read: async (all) => all.map(({ key }) => (key === "b" ? row(5) : undefined)),
+    };
     expect(await read(rowOfB)).toEqual({ value: 6, source: "computed" });
   });
 });
@@ -287,9 +354,9 @@ describe("rows that cannot be read", () => {
 
   test("fail the read with config_unavailable, never the default", async () => {
     const cause = new Error("connect ECONNREFUSED 10.0.0.1");
-    const error = await Promise.resolve(createConfigResolver().resolve(failing(cause), id, definition)).catch(
-      (thrown: unknown) => thrown,
-    );
+    const error = await Promise.resolve(
+      createConfigResolver().resolve(failing(cause), id, definition),
+    ).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(FrameworkError);
     expect(error).toMatchObject({ code: "config_unavailable", status: 503, cause });
     expect(String(error)).not.toContain("10.0.0.1");
@@ -297,7 +364,9 @@ describe("rows that cannot be read", () => {
 
   test("a typed error passes as it is", async () => {
     const typed = new FrameworkError("timeout", "too late");
-    await expect(createConfigResolver().resolve(failing(typed), id, definition)).rejects.toBe(typed);
+    await expect(createConfigResolver().resolve(failing(typed), id, definition)).rejects.toBe(
+      typed,
+    );
   });
 
   test("a reader that throws at once, or answers with too little, is no crash", async () => {
@@ -307,7 +376,9 @@ describe("rows that cannot be read", () => {
       },
     };
     const resolver = createConfigResolver();
-    await expect(resolver.resolve(session(ann, { rows: throwing }), id, definition)).rejects.toMatchObject({ status: 503 });
+    await expect(
+      resolver.resolve(session(ann, { rows: throwing }), id, definition),
+    ).rejects.toMatchObject({ status: 503 });
     const silent: ConfigRowReader = { read: async () => [] };
     expect((await resolver.resolve(session(ann, { rows: silent }), id, definition)).value).toBe(10);
   });
@@ -315,22 +386,38 @@ describe("rows that cannot be read", () => {
 
 describe("getWithSource", () => {
   const { definition } = createTenantConfig("number", { default: 10, bounds });
-  const databaseOf = (rows: ConfigRowReader): ConfigDatabase => ({ [configSession]: (caller) => session(caller, { rows }) });
+  const databaseOf = (rows: ConfigRowReader): ConfigDatabase => ({
+    [configSession]: (caller) => session(caller, { rows }),
+  });
 
   test("reads for the caller it is given, through the session of the database", async () => {
     const database = databaseOf(store({ [tenantPartition("other")]: row(7) }).reader);
     const resolver = createConfigResolver();
-    expect(await resolver.getWithSource(id, definition, "other", "bob", database)).toEqual({ value: 7, source: "tenant-row" });
+    expect(await resolver.getWithSource(id, definition, "other", "bob", database)).toEqual({
+      value: 7,
+      source: "tenant-row",
+    });
     expect(await resolver.getWithSource(id, definition, undefined, undefined, database)).toEqual({
       value: 10,
       source: "default",
     });
   });
 
-  test.each([{}, { [configSession]: 5 }, null, undefined, "db"])("refuses %o as a database, saying what to pass", async (db) => {
-    const read = createConfigResolver().getWithSource(id, definition, "acme", "ann", db as object);
-    await expect(read).rejects.toThrow(`getWithSource(${id}): the last argument is not a ctx.db; pass the db of the ctx`);
-  });
+  test.each([{}, { [configSession]: 5 }, null, undefined, "db"])(
+    "refuses %o as a database, saying what to pass",
+    async (db) => {
+      const read = createConfigResolver().getWithSource(
+        id,
+        definition,
+        "acme",
+        "ann",
+        db as object,
+      );
+      await expect(read).rejects.toThrow(
+        `getWithSource(${id}): the last argument is not a ctx.db; pass the db of the ctx`,
+      );
+    },
+  );
 });
 
 describe("the resolver against a naive model", () => {
@@ -350,14 +437,30 @@ describe("the resolver against a naive model", () => {
     outside: () => row(1000),
     misfit: () => row("5"),
   };
-  const computedValue: Record<string, unknown> = { fits: 50, outside: 1000, misfit: "5", none: undefined };
-  const factories = { system: createSystemConfig, tenant: createTenantConfig, user: createUserConfig };
+  const computedValue: Record<string, unknown> = {
+    fits: 50,
+    outside: 1000,
+    misfit: "5",
+    none: undefined,
+  };
+  const factories = {
+    system: createSystemConfig,
+    tenant: createTenantConfig,
+    user: createUserConfig,
+  };
 
   /** The cascade, spelt out level by level. */
   function model(
     scope: ConfigScope,
     caller: RowOwner,
-    level: { user: Stored; tenant: Stored; system: Stored; override: boolean; computed: string; default: boolean },
+    level: {
+      user: Stored;
+      tenant: Stored;
+      system: Stored;
+      override: boolean;
+      computed: string;
+      default: boolean;
+    },
   ): { value: unknown; source: ConfigSource } {
     if (scope === "user" && caller.tenantId && caller.userId) {
       if (level.user === "fits") return { value: 10, source: "user-row" };
@@ -371,52 +474,78 @@ describe("the resolver against a naive model", () => {
     if (level.system === "outside") return { value: 1000, source: "system-row" };
     if (level.override) return { value: 40, source: "app-override" };
     if (level.computed === "fits") return { value: 50, source: "computed" };
-    if (level.computed === "outside") return { value: scope === "system" ? 1000 : 100, source: "computed" };
-    return level.default ? { value: 60, source: "default" } : { value: undefined, source: "missing" };
+    if (level.computed === "outside")
+      return { value: scope === "system" ? 1000 : 100, source: "computed" };
+    return level.default
+      ? { value: 60, source: "default" }
+      : { value: undefined, source: "missing" };
   }
 
-  test.each(["system", "tenant", "user"] as const)("agrees on every combination of levels for a %s key", async (scope) => {
-    const plain = createConfigResolver({});
-    const overridden = createConfigResolver({ appOverrides: { [id]: 40 } });
-    let combinations = 0;
-    const seen = new Set<ConfigSource>();
-    for (const computed of ["absent", ...Object.keys(computedValue)]) {
-      for (const hasDefault of [false, true]) {
-        const options = {
-          bounds,
-          ...(hasDefault ? { default: 60 } : {}),
-          // A value that does not fit reaches `computed` only past the compiler.
-          ...(computed === "absent" ? {} : { computed: () => computedValue[computed] as number }),
-        };
-        const { definition } = factories[scope]("number", options);
-        for (const user of stored) {
-          for (const tenant of stored) {
-            for (const system of stored) {
-              const { reader } = store({
-                ...entry(userPartition("acme", "ann"), rowFor[user](10)),
-                ...entry(tenantPartition("acme"), rowFor[tenant](20)),
-                ...entry(systemPartition(), rowFor[system](30)),
-              });
-              for (const caller of callers) {
-                for (const override of [false, true]) {
-                  const resolver = override ? overridden : plain;
-                  const resolved = await resolver.resolve(session(caller, { rows: reader }), id, definition);
-                  const expected = model(scope, caller, { user, tenant, system, override, computed, default: hasDefault });
-                  if (resolved.value !== expected.value || resolved.source !== expected.source) {
-                    expect({ caller, user, tenant, system, override, computed, hasDefault, ...resolved }).toMatchObject(expected);
+  test.each(["system", "tenant", "user"] as const)(
+    "agrees on every combination of levels for a %s key",
+    async (scope) => {
+      const plain = createConfigResolver({});
+      const overridden = createConfigResolver({ appOverrides: { [id]: 40 } });
+      let combinations = 0;
+      const seen = new Set<ConfigSource>();
+      for (const computed of ["absent", ...Object.keys(computedValue)]) {
+        for (const hasDefault of [false, true]) {
+          const options = {
+            bounds,
+            ...(hasDefault ? { default: 60 } : {}),
+            // A value that does not fit reaches `computed` only past the compiler.
+            ...(computed === "absent" ? {} : { computed: () => computedValue[computed] as number }),
+          };
+          const { definition } = factories[scope]("number", options);
+          for (const user of stored) {
+            for (const tenant of stored) {
+              for (const system of stored) {
+                const { reader } = store({
+                  ...entry(userPartition("acme", "ann"), rowFor[user](10)),
+                  ...entry(tenantPartition("acme"), rowFor[tenant](20)),
+                  ...entry(systemPartition(), rowFor[system](30)),
+                });
+                for (const caller of callers) {
+                  for (const override of [false, true]) {
+                    const resolver = override ? overridden : plain;
+                    const resolved = await resolver.resolve(
+                      session(caller, { rows: reader }),
+                      id,
+                      definition,
+                    );
+                    const expected = model(scope, caller, {
+                      user,
+                      tenant,
+                      system,
+                      override,
+                      computed,
+                      default: hasDefault,
+                    });
+                    if (resolved.value !== expected.value || resolved.source !== expected.source) {
+                      expect({
+                        caller,
+                        user,
+                        tenant,
+                        system,
+                        override,
+                        computed,
+                        hasDefault,
+                        ...resolved,
+                      }).toMatchObject(expected);
+                    }
+                    seen.add(resolved.source);
+                    combinations += 1;
                   }
-                  seen.add(resolved.source);
-                  combinations += 1;
                 }
               }
             }
           }
         }
       }
-    }
-    expect(combinations).toBe(6 ** 3 * 5 * 2 * 4 * 2);
-    expect(seen.size).toBe({ system: 5, tenant: 6, user: 7 }[scope]);
-  });
+      expect(combinations).toBe(6 ** 3 * 5 * 2 * 4 * 2);
+      expect(seen.size).toBe({ system: 5, tenant: 6, user: 7 }[scope]);
+    },
+  );
 
   function entry(partition: string, value: ConfigRow | undefined): Record<string, ConfigRow> {
     return value === undefined ? {} : { [partition]: value };

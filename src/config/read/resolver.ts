@@ -4,7 +4,13 @@ import type { Clock } from "../../process/clock.ts";
 import type { AppOverrides } from "../declare/app-overrides.ts";
 import { frameworkDefault } from "../declare/framework-defaults.ts";
 import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
-import { cascade, cascadeFromComputed, type LockedValueError, type Misfit, type Resolved } from "./cascade.ts";
+import {
+  cascade,
+  cascadeFromComputed,
+  type LockedValueError,
+  type Misfit,
+  type Resolved,
+} from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed-values.ts";
 import type { ConfigReads } from "./config-reads.ts";
 import { createFirstSeen } from "./first-seen.ts";
@@ -47,7 +53,12 @@ export interface ConfigResolver {
    * whatever the key's `computed` function throws.
    * @internal
    */
-  resolve(session: ConfigSession, id: string, definition: ConfigKeyDefinition, from?: ComputedNode): Resolved | Promise<Resolved>;
+  resolve(
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    from?: ComputedNode,
+  ): Resolved | Promise<Resolved>;
   /**
    * Reads a key for any tenant and user, and returns which level supplied the value (specification 2.2).
    * For support and debugging, not for handlers under load.
@@ -79,13 +90,22 @@ const rememberedMisfits = 10_000;
  * @example
  * const resolver = createConfigResolver({ appOverrides: { "files:config:max-upload-size-mb": 50 } });
  */
-export function createConfigResolver({ appOverrides = {} }: { readonly appOverrides?: AppOverrides } = {}): ConfigResolver {
+export function createConfigResolver({
+  appOverrides = {},
+}: {
+  readonly appOverrides?: AppOverrides;
+} = {}): ConfigResolver {
   const overrides = new Map(Object.entries(appOverrides));
   const reported = createFirstSeen(rememberedMisfits);
 
   const itself = Object.freeze({});
 
-  const decide = (session: ConfigSession, id: string, definition: ConfigKeyDefinition, rows: KeyRows): Decision => {
+  const decide = (
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    rows: KeyRows,
+  ): Decision => {
     const { levels } = rows;
     const nowMs = session.clock.now();
     let untilMs = Number.POSITIVE_INFINITY;
@@ -94,26 +114,43 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
       if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
       const { partition, source } = level;
       const opened = session.cipher.openRow(row, definition, { partition, key: id });
-      if ("isUnbound" in opened && opened.isUnbound) reportUnbound(session, id, source, `${partition} ${row.version}`);
+      if ("isUnbound" in opened && opened.isUnbound)
+        reportUnbound(session, id, source, `${partition} ${row.version}`);
       return [{ ...level, version: row.version, row: opened }];
     });
-    const given = { rows: current, override: overrides.get(id), frameworkDefault: frameworkDefault(id, definition) };
+    const given = {
+      rows: current,
+      override: overrides.get(id),
+      frameworkDefault: frameworkDefault(id, definition),
+    };
     const outcome = cascade(definition, given, (misfit) => {
       const row = current.find(({ source }) => source === misfit.source);
-      report(session, id, misfit, row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`);
+      report(
+        session,
+        id,
+        misfit,
+        row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`,
+      );
     });
     const value = Promise.resolve(outcome === "ask-computed" ? undefined : outcome.value);
     return { by: itself, definition, rows, outcome, value, untilMs };
   };
 
   /** A row's misfit is reported once a version; any other once for each caller and reason. */
-  const report = ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
-    if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`)) log.warn("config.misfit", { key: id, ...misfit });
+  const report = (
+    { log }: ConfigSession,
+    id: string,
+    misfit: Misfit,
+    origin: string | undefined,
+  ) => {
+    if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
+      log.warn("config.misfit", { key: id, ...misfit });
   };
 
   /** A secret that any version of its row opens: once a version, so that operators see when none is left, and when one comes back. */
   const reportUnbound = ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
-    if (reported.isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
+    if (reported.isNew(`${id} ${origin} unbound`))
+      log.warn("config.secret_unbound", { key: id, source });
   };
 
   const compute = async (
@@ -123,9 +160,13 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     from: ComputedNode | undefined,
     { levels }: KeyRows,
   ): Promise<Resolved> => {
-    const value = await session.computed.read(id, from, (node) => definition.computed?.(session.contextFor(node)));
+    const value = await session.computed.read(id, from, (node) =>
+      definition.computed?.(session.contextFor(node)),
+    );
     const given = { frameworkDefault: frameworkDefault(id, definition) };
-    const resolved = cascadeFromComputed(definition, value, given, (misfit) => report(session, id, misfit, levels[0]?.partition));
+    const resolved = cascadeFromComputed(definition, value, given, (misfit) =>
+      report(session, id, misfit, levels[0]?.partition),
+    );
     session.reads?.note(session, id, resolved.source, undefined);
     return resolved;
   };
@@ -145,7 +186,12 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     if (decision.outcome === "ask-computed") return compute(session, id, definition, from, rows);
     session.held.set(id, decision);
     const { outcome } = decision;
-    session.reads?.note(session, id, outcome.source, rows.levels.find(({ source }) => source === outcome.source)?.row?.version);
+    session.reads?.note(
+      session,
+      id,
+      outcome.source,
+      rows.levels.find(({ source }) => source === outcome.source)?.row?.version,
+    );
     return outcome;
   };
 
@@ -175,7 +221,10 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
     const rows = session.rows.rowsOf(id, definition.scope);
     if (rows instanceof Promise) {
-      return rows.then((arrived) => resolveOpened(session, id, definition, from, arrived), unavailable);
+      return rows.then(
+        (arrived) => resolveOpened(session, id, definition, from, arrived),
+        unavailable,
+      );
     }
     return resolveOpened(session, id, definition, from, rows);
   };
@@ -202,9 +251,16 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
 
 function unavailable(error: unknown): never {
   if (isTypedError(error)) throw error;
-  throw new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", { cause: error });
+  throw new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", {
+    cause: error,
+  });
 }
 
 function isConfigDatabase(db: unknown): db is ConfigDatabase {
-  return typeof db === "object" && db !== null && configSession in db && typeof db[configSession] === "function";
+  return (
+    typeof db === "object" &&
+    db !== null &&
+    configSession in db &&
+    typeof db[configSession] === "function"
+  );
 }

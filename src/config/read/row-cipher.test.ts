@@ -11,7 +11,11 @@ const encrypted = { encrypted: true };
 function cipher(bindVersion?: boolean, active: keyof typeof keys = "k1") {
   const secrets = createSecrets({ clock: { now: () => 1 } });
   secrets.begin(parseKeyRing(JSON.stringify({ active, keys })), 1);
-  return createRowCipher(secrets, () => "keelson-config", bindVersion === undefined ? undefined : { bindVersion });
+  return createRowCipher(
+    secrets,
+    () => "keelson-config",
+    bindVersion === undefined ? undefined : { bindVersion },
+  );
 }
 
 const [unbinding, binding] = [cipher(), cipher(true)];
@@ -29,7 +33,8 @@ test.each(both)(
     const unbound = await unbinding.seal("hunter2", address, 3);
     const bound = await binding.seal("hunter2", address, 3);
     expect([unbound, bound].map((value) => value.bound)).toEqual([undefined, "version"]);
-    for (const value of [unbound, bound]) expect(opened(value, 3, by)).toMatchObject({ value: "hunter2" });
+    for (const value of [unbound, bound])
+      expect(opened(value, 3, by)).toMatchObject({ value: "hunter2" });
     for (const version of [1, 2, 4, 30, 3.5, "3", undefined, null, Number.NaN]) {
       expect(opened(unbound, version, by)).toMatchObject({ value: "hunter2" });
       expect(opened(bound, version, by)).toEqual(locked);
@@ -38,44 +43,65 @@ test.each(both)(
       { ...address, partition: "config#tenant#zenith" },
       { ...address, key: "files:config:other" },
     ]) {
-      for (const value of [unbound, bound]) expect(by.openRow({ value, version: 3 }, encrypted, elsewhere)).toEqual(locked);
+      for (const value of [unbound, bound])
+        expect(by.openRow({ value, version: 3 }, encrypted, elsewhere)).toEqual(locked);
     }
   },
 );
 
-test.each(both)("%s, no form opens under the name of the other, and one that is not known does not open", async (_case, by) => {
-  const unbound = await unbinding.seal("hunter2", address, 3);
-  const { bound, ...rest } = await binding.seal("hunter2", address, 3);
-  expect(opened(rest, 3, by)).toEqual(locked);
-  expect(opened({ ...unbound, bound }, 3, by)).toEqual(locked);
-  for (const unknown of [{ sealed: 2 }, { sealed: 0 }, { bound: "row" }, { bound: false }, { bound: null }]) {
-    for (const value of [unbound, { ...rest, bound }]) {
-      expect(opened({ ...value, ...unknown }, 3, by)).toEqual({
-        locked: expect.stringContaining("a form that this version of keelson does not know"),
-        ringKey: "k1",
-      });
+test.each(both)(
+  "%s, no form opens under the name of the other, and one that is not known does not open",
+  async (_case, by) => {
+    const unbound = await unbinding.seal("hunter2", address, 3);
+    const { bound, ...rest } = await binding.seal("hunter2", address, 3);
+    expect(opened(rest, 3, by)).toEqual(locked);
+    expect(opened({ ...unbound, bound }, 3, by)).toEqual(locked);
+    for (const unknown of [
+      { sealed: 2 },
+      { sealed: 0 },
+      { bound: "row" },
+      { bound: false },
+      { bound: null },
+    ]) {
+      for (const value of [unbound, { ...rest, bound }]) {
+        expect(opened({ ...value, ...unknown }, 3, by)).toEqual({
+          locked: expect.stringContaining("a form that this version of keelson does not know"),
+          ringKey: "k1",
+        });
+      }
     }
-  }
-});
+  },
+);
 
 test("only who binds is told of what is not bound", async () => {
   const unbound = await unbinding.seal("hunter2", address, 3);
   expect(opened(unbound, 3)).toMatchObject({ isUnbound: false });
   expect(opened(unbound, 3, binding)).toMatchObject({ isUnbound: true });
-  expect(opened(await binding.seal("hunter2", address, 3), 3, binding)).toMatchObject({ isUnbound: false });
+  expect(opened(await binding.seal("hunter2", address, 3), 3, binding)).toMatchObject({
+    isUnbound: false,
+  });
 });
 
 test("what does not open says why: the version that its row has", async () => {
   const value = await binding.seal("hunter2", address, 3);
-  const reason = 'it was not sealed for this row with the key "k1" (bound to the version of its row: ';
+  const reason =
+    'it was not sealed for this row with the key "k1" (bound to the version of its row: ';
   expect(opened(value, 4)).toMatchObject({ locked: expect.stringContaining(`${reason}4)`) });
-  expect(opened(value, undefined)).toMatchObject({ locked: expect.stringContaining(`${reason}none)`) });
+  expect(opened(value, undefined)).toMatchObject({
+    locked: expect.stringContaining(`${reason}none)`),
+  });
 });
 
 test("sealing anew takes the active key, binds where that is wanted, and never undoes it", async () => {
   const unbound = await unbinding.seal("hunter2", address, 3);
   const bound = await binding.seal("hunter2", address, 3);
-  const table: readonly (readonly [value: Sealed, binds: boolean, key: "k1" | "k2", isOutdated: boolean, isBound: boolean])[] = [
+  const table: readonly (readonly [
+    value: Sealed,
+    binds: boolean,
+    key: "k1" | "k2",
+    isOutdated: boolean,
+    isBound: boolean,
+  ])[] = [
     [unbound, false, "k1", false, false],
     [unbound, false, "k2", true, false],
     [unbound, true, "k1", true, true],
@@ -97,13 +123,20 @@ test("sealing anew takes the active key, binds where that is wanted, and never u
 });
 
 test("a row that has no version, since it was put there by hand, is bound to that", async () => {
-  const value = await binding.reseal({ address, version: undefined, value: await unbinding.seal("hunter2", address, 1) });
-  for (const version of [undefined, "3"]) expect(opened(value, version)).toMatchObject({ value: "hunter2" });
+  const value = await binding.reseal({
+    address,
+    version: undefined,
+    value: await unbinding.seal("hunter2", address, 1),
+  });
+  for (const version of [undefined, "3"])
+    expect(opened(value, version)).toMatchObject({ value: "hunter2" });
   for (const version of [0, 1, 3]) expect(opened(value, version)).toEqual(locked);
 });
 
 test("a row of an encrypted key in plain text has no value, and any other is as it is", () => {
   for (const value of ["hunter2", { sealed: "1" }])
     expect(opened(value, 1)).toEqual({ unreadable: expect.stringContaining("is not sealed") });
-  expect(unbinding.openRow({ value: 5, version: 1 }, { encrypted: false }, address)).toEqual({ value: 5 });
+  expect(unbinding.openRow({ value: 5, version: 1 }, { encrypted: false }, address)).toEqual({
+    value: 5,
+  });
 });

@@ -8,7 +8,10 @@ import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
  * and the read fails: a tenant's secret is never replaced by a broader one.
  */
 export type RowValue =
-  | { readonly value: unknown /** It would open under any version, and is to do so no more. */; readonly isUnbound?: boolean }
+  | {
+      readonly value: unknown /** It would open under any version, and is to do so no more. */;
+      readonly isUnbound?: boolean;
+    }
   | { readonly unreadable: string }
   | { readonly locked: string; readonly ringKey: string };
 
@@ -20,7 +23,11 @@ export interface RowCipher {
    * Takes the value out of a row. A secret counts only where it is sealed: a row of an encrypted
    * key in plain text is never used, so that none survives unnoticed.
    */
-  openRow(row: ConfigRow, definition: Pick<ConfigKeyDefinition, "encrypted">, address: RowAddress): RowValue;
+  openRow(
+    row: ConfigRow,
+    definition: Pick<ConfigKeyDefinition, "encrypted">,
+    address: RowAddress,
+  ): RowValue;
   /** Seals a value for the version that its row will have. @throws as `Secrets.seal`. */
   seal(value: unknown, address: RowAddress, version: number): Promise<Sealed>;
   /** Whether a value is not as it would be sealed today. */
@@ -60,21 +67,35 @@ export function createRowCipher(
   const placeOf = ({ partition, key }: RowAddress) => [tableName(), partition, key];
 
   /** One part more than without: neither form opens as the other. */
-  const boundPlaceOf = (address: RowAddress, version: unknown) => [...placeOf(address), versionText(version)];
+  const boundPlaceOf = (address: RowAddress, version: unknown) => [
+    ...placeOf(address),
+    versionText(version),
+  ];
 
-  const seal = async (text: string, address: RowAddress, version: unknown, binds: boolean): Promise<Sealed> =>
+  const seal = async (
+    text: string,
+    address: RowAddress,
+    version: unknown,
+    binds: boolean,
+  ): Promise<Sealed> =>
     binds
       ? { ...(await secrets.seal(text, boundPlaceOf(address, version))), bound: "version" }
       : secrets.seal(text, placeOf(address));
 
-  const open = (value: Sealed, address: RowAddress, version: unknown): ReturnType<Secrets["open"]> => {
+  const open = (
+    value: Sealed,
+    address: RowAddress,
+    version: unknown,
+  ): ReturnType<Secrets["open"]> => {
     if (value.sealed !== 1 || (value.bound !== undefined && value.bound !== "version")) {
       return { locked: "it is sealed in a form that this version of keelson does not know" };
     }
     if (value.bound === undefined) return secrets.open(value, placeOf(address));
     const opened = secrets.open(value, boundPlaceOf(address, version));
     if ("text" in opened) return opened;
-    return { locked: `${opened.locked} (bound to the version of its row: ${versionText(version) || "none"})` };
+    return {
+      locked: `${opened.locked} (bound to the version of its row: ${versionText(version) || "none"})`,
+    };
   };
 
   return {
@@ -84,16 +105,26 @@ export function createRowCipher(
       const address = place === undefined ? asked : { ...asked, key: place.key };
       if (!isSealed(value)) return { unreadable: "the row of an encrypted key is not sealed" };
       const opened = open(value, address, version);
-      if (!("text" in opened)) return { locked: `${address.key} of ${address.partition}: ${opened.locked}`, ringKey: value.key };
+      if (!("text" in opened))
+        return {
+          locked: `${address.key} of ${address.partition}: ${opened.locked}`,
+          ringKey: value.key,
+        };
       // Safe: only `seal` makes what opens.
-      return { value: JSON.parse(opened.text) as unknown, isUnbound: bindVersion && value.bound === undefined };
+      return {
+        value: JSON.parse(opened.text) as unknown,
+        isUnbound: bindVersion && value.bound === undefined,
+      };
     },
     seal: (value, address, version) => seal(JSON.stringify(value), address, version, bindVersion),
-    isOutdated: ({ key, bound }, activeKey) => key !== activeKey || (bindVersion && bound === undefined),
+    isOutdated: ({ key, bound }, activeKey) =>
+      key !== activeKey || (bindVersion && bound === undefined),
     reseal: async ({ value, address, version }) => {
       await secrets.prepare(value.key);
       const opened = open(value, address, version);
-      return "text" in opened ? seal(opened.text, address, version, bindVersion || value.bound !== undefined) : undefined;
+      return "text" in opened
+        ? seal(opened.text, address, version, bindVersion || value.bound !== undefined)
+        : undefined;
     },
     active: secrets.active,
     refresh: secrets.refresh,

@@ -1,20 +1,45 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ownerOf } from "./row-owner.ts";
-import { historyPartition, rowLevels, systemPartition, tenantPartition, userPartition } from "./rows.ts";
+import {
+  historyPartition,
+  rowLevels,
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "./rows.ts";
 
 const id = fc.oneof(
   fc.string({ minLength: 1, maxLength: 20 }),
   fc.string({ unit: "binary", minLength: 1, maxLength: 8 }),
-  fc.constantFrom("%", "#", "%25", "%23", "%u", "%uD800", "\ud800", "a\udc00b", "%h", "config#user#x"),
+  fc.constantFrom(
+    "%",
+    "#",
+    "%25",
+    "%23",
+    "%u",
+    "%uD800",
+    "\ud800",
+    "a\udc00b",
+    "%h",
+    "config#user#x",
+  ),
 );
 
 test("a partition tells whose rows it has, whatever the IDs are, and which are read with them", () => {
   fc.assert(
     fc.property(id, id, (tenantId, userId) => {
       const of = { tenantId, userId };
-      expect(ownerOf(userPartition(tenantId, userId))).toEqual({ scope: "user", tenantId, levels: rowLevels("user", of) });
-      expect(ownerOf(tenantPartition(tenantId))).toEqual({ scope: "tenant", tenantId, levels: rowLevels("tenant", of) });
+      expect(ownerOf(userPartition(tenantId, userId))).toEqual({
+        scope: "user",
+        tenantId,
+        levels: rowLevels("user", of),
+      });
+      expect(ownerOf(tenantPartition(tenantId))).toEqual({
+        scope: "tenant",
+        tenantId,
+        levels: rowLevels("tenant", of),
+      });
     }),
   );
   expect(ownerOf(systemPartition())).toEqual({
@@ -28,9 +53,12 @@ test("an ID that is too long for a key is given as what stands there", () => {
   expect(ownerOf(tenantPartition("ü".repeat(1_000)))?.tenantId).toMatch(/^%h[0-9a-f]{64}$/);
 });
 
-test.each(["config#tenants#a", "config#tenant#", "config#", "configuration", historyPartition(tenantPartition("a"))])(
-  "%s has no rows that count",
-  (partition) => {
-    expect(ownerOf(partition)).toBeUndefined();
-  },
-);
+test.each([
+  "config#tenants#a",
+  "config#tenant#",
+  "config#",
+  "configuration",
+  historyPartition(tenantPartition("a")),
+])("%s has no rows that count", (partition) => {
+  expect(ownerOf(partition)).toBeUndefined();
+});

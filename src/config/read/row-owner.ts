@@ -22,12 +22,17 @@ export function ownerOf(partition: string): PartitionOwner | undefined {
   return {
     scope: scopes[0] as ConfigScope, // safe: a path has one to three partitions
     tenantId: tenant === undefined ? undefined : unescaped(tenant),
-    levels: path.map(({ partition: one }, index) => ({ source: `${scopes[index] as ConfigScope}-row`, partition: one })), // safe: as many
+    levels: path.map(({ partition: one }, index) => ({
+      source: `${scopes[index] as ConfigScope}-row`,
+      partition: one,
+    })), // safe: as many
   };
 }
 
 function unescaped(text: string): string {
   return text.replace(/%(?:u([0-9A-F]{4})|25|23)/g, (escaped, surrogate: string | undefined) =>
-    surrogate === undefined ? decodeURIComponent(escaped) : String.fromCharCode(Number.parseInt(surrogate, 16)),
+    surrogate === undefined
+      ? decodeURIComponent(escaped)
+      : String.fromCharCode(Number.parseInt(surrogate, 16)),
   );
 }

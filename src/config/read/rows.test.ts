@@ -1,18 +1,55 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { codePoint } from "../../../test/support/code-point.ts";
-import { isCurrent, pathFrom, rowLevels, systemPartition, tenantPartition, userPartition } from "./rows.ts";
+import {
+  isCurrent,
+  pathFrom,
+  rowLevels,
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "./rows.ts";
 
 /** IDs that try to meet: separators, escapes, things that look escaped, surrogates, over-long ones. */
 const id = fc.oneof(
-  fc.string({ unit: fc.constantFrom("#", "%", "2", "3", "5", "u", "h", "D", "8", "0", "a", "é", "\ud800", "\udc00", "\ufffd") }),
+  fc.string({
+    unit: fc.constantFrom(
+      "#",
+      "%",
+      "2",
+      "3",
+      "5",
+      "u",
+      "h",
+      "D",
+      "8",
+      "0",
+      "a",
+      "é",
+      "\ud800",
+      "\udc00",
+      "\ufffd",
+    ),
+  }),
   fc.string({ unit: codePoint }),
-  fc.constantFrom("", "#", "%23", "%u", "system", "tenant#a", "x".repeat(1000), "x".repeat(1001), "é".repeat(600)),
+  fc.constantFrom(
+    "",
+    "#",
+    "%23",
+    "%u",
+    "system",
+    "tenant#a",
+    "x".repeat(1000),
+    "x".repeat(1001),
+    "é".repeat(600),
+  ),
 );
 
 const partition = fc.oneof(
   fc.tuple(fc.constant("tenant"), id).map((parts) => ({ parts, name: tenantPartition(parts[1]) })),
-  fc.tuple(fc.constant("user"), id, id).map((parts) => ({ parts, name: userPartition(parts[1], parts[2]) })),
+  fc
+    .tuple(fc.constant("user"), id, id)
+    .map((parts) => ({ parts, name: userPartition(parts[1], parts[2]) })),
   fc.constant({ parts: ["system"], name: systemPartition() }),
 );
 
@@ -56,7 +93,9 @@ describe("partitions", () => {
         expect(Buffer.byteLength(name)).toBeLessThanOrEqual(2048);
       }),
     );
-    expect(Buffer.byteLength(userPartition("#".repeat(5000), "🙂".repeat(5000)))).toBeLessThanOrEqual(2048);
+    expect(
+      Buffer.byteLength(userPartition("#".repeat(5000), "🙂".repeat(5000))),
+    ).toBeLessThanOrEqual(2048);
   });
 });
 
@@ -84,7 +123,10 @@ describe("the path that begins with a partition", () => {
 
   test("goes from a user's to the tenant's to the one of all, whatever their IDs", () => {
     for (const tenantId of ["acme", "", "a#b", "config#user#", "x".repeat(1001)]) {
-      const [user, tenant] = [{ partition: userPartition(tenantId, "ann#1") }, { partition: tenantPartition(tenantId) }];
+      const [user, tenant] = [
+        { partition: userPartition(tenantId, "ann#1") },
+        { partition: tenantPartition(tenantId) },
+      ];
       expect(pathFrom(user.partition)).toEqual([user, tenant, system]);
       expect(pathFrom(tenant.partition)).toEqual([tenant, system]);
     }

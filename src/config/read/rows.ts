@@ -68,7 +68,9 @@ export interface RowLevel {
   readonly partition: string;
 }
 
-const systemLevels: readonly RowLevel[] = Object.freeze([Object.freeze({ source: "system-row", partition: systemPartition() })]);
+const systemLevels: readonly RowLevel[] = Object.freeze([
+  Object.freeze({ source: "system-row", partition: systemPartition() }),
+]);
 
 /** The levels whose rows count for a key of `scope`, the narrowest first (specification 4.1, rules 2 and 3). */
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
@@ -76,12 +78,20 @@ export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): r
   if (scope === "system" || typeof tenantId !== "string") return systemLevels;
   const tenant: RowLevel = { source: "tenant-row", partition: tenantPartition(tenantId) };
   if (scope === "tenant" || typeof userId !== "string") return [tenant, ...systemLevels];
-  return [{ source: "user-row", partition: userPartition(tenantId, userId) }, tenant, ...systemLevels];
+  return [
+    { source: "user-row", partition: userPartition(tenantId, userId) },
+    tenant,
+    ...systemLevels,
+  ];
 }
 
 /** Whether a row counts at `nowMs`: it is there, no tombstone, and not expired. */
 export function isCurrent(row: ConfigRow | undefined, nowMs: number): row is ConfigRow {
-  return row !== undefined && row.deleted !== true && (row.expiresAt === undefined || row.expiresAt * 1000 > nowMs);
+  return (
+    row !== undefined &&
+    row.deleted !== true &&
+    (row.expiresAt === undefined || row.expiresAt * 1000 > nowMs)
+  );
 }
 
 /** The partition of the rows that hold for all tenants. */
@@ -134,5 +144,7 @@ function escaped(id: string): string {
       ? encodeURIComponent(character)
       : `%u${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
-  return Buffer.byteLength(text) <= longestIdBytes ? text : `%h${createHash("sha256").update(text).digest("hex")}`;
+  return Buffer.byteLength(text) <= longestIdBytes
+    ? text
+    : `%h${createHash("sha256").update(text).digest("hex")}`;
 }

@@ -15,7 +15,11 @@ const unreliable: typeof fetch = async (input, init) => {
 };
 
 const retries: Retry[] = [];
-const fetching = retryingFetch({ fetch: unreliable, attempts: 3, onRetry: (retry) => retries.push(retry) });
+const fetching = retryingFetch({
+  fetch: unreliable,
+  attempts: 3,
+  onRetry: (retry) => retries.push(retry),
+});
 const client = createClient<paths>({ baseUrl, fetch: fetching });
 client.use({
   onRequest: ({ request }) => {
@@ -23,7 +27,8 @@ client.use({
   },
 });
 
-export const isOffline = (error: unknown): boolean => error instanceof FetchFailedError && error.attempts > 0;
+export const isOffline = (error: unknown): boolean =>
+  error instanceof FetchFailedError && error.attempts > 0;
 
 const made = await client.POST("/files", { body: { name: "a.txt", sizeMb: 1 } });
 if (made.error) throw new Error(made.error.message);
@@ -38,10 +43,18 @@ const lost = await client.GET("/files/{id}", { params });
 const requestId = lost.error?.error === "not_found" ? lost.error.requestId : undefined;
 
 const wrong = await client.POST("/files", { body: { name: "film.mp4", sizeMb: 11 } });
-const fields = wrong.error?.error === "validation_error" ? wrong.error.fields?.map(({ field }) => field) : [];
+const fields =
+  wrong.error?.error === "validation_error" ? wrong.error.fields?.map(({ field }) => field) : [];
 // @ts-expect-error it is a number
 void (() => client.POST("/files", { body: { name: "a", sizeMb: "1" } }));
 
 console.log(
-  JSON.stringify({ made: made.data, attempts: attemptsOfWrite, files: names, lost: lost.error?.error, requestId, wrong: fields }),
+  JSON.stringify({
+    made: made.data,
+    attempts: attemptsOfWrite,
+    files: names,
+    lost: lost.error?.error,
+    requestId,
+    wrong: fields,
+  }),
 );

@@ -31,7 +31,12 @@ const notes = defineFeature("notes", (r) => {
     },
   });
   r.on("note.taken", "copy", async (ctx, { payload }) => {
-    await ctx.db.send(new PutCommand({ TableName: table.name, Item: { pk: ctx.user.tenantId, sk: `copy of ${payload.id}` } }));
+    await ctx.db.send(
+      new PutCommand({
+        TableName: table.name,
+        Item: { pk: ctx.user.tenantId, sk: `copy of ${payload.id}` },
+      }),
+    );
   });
   r.query("note.list", {
     route: "GET /notes",
@@ -44,7 +49,8 @@ const notes = defineFeature("notes", (r) => {
         ExpressionAttributeValues: { ":pk": ctx.user.tenantId },
       };
       // The application's own copy of the paginator, which looks at the client's class.
-      for await (const page of paginateQuery({ client: ctx.db, pageSize: 1 }, query)) ids.push(...page.Items.map(({ sk }) => sk));
+      for await (const page of paginateQuery({ client: ctx.db, pageSize: 1 }, query))
+        ids.push(...page.Items.map(({ sk }) => sk));
       return { ids };
     },
   });
@@ -64,7 +70,8 @@ const app = await startTestApp(build());
 const result = {};
 try {
   await app.rows.put({ scope: "tenant", tenantId: "acme", key: "notes:config:most", value: 5 });
-  const take = () => app.fetch("/notes", { body: { id: "1" }, as: ann, headers: { "idempotency-key": "k1" } });
+  const take = () =>
+    app.fetch("/notes", { body: { id: "1" }, as: ann, headers: { "idempotency-key": "k1" } });
   const [first, again] = [await take(), await take()];
   result.write = [first.status, await first.json()];
   result.replay = [again.status, await again.json(), again.headers.get("idempotent-replayed")];
@@ -73,7 +80,11 @@ try {
   result.listed = [listed.status, await listed.json()];
 
   Object.assign(process.env, app.env);
-  const context = { awsRequestId: "aws-1", functionName: "f", getRemainingTimeInMillis: () => 30_000 };
+  const context = {
+    awsRequestId: "aws-1",
+    functionName: "f",
+    getRemainingTimeInMillis: () => 30_000,
+  };
   const event = (method, path, headers = {}) => ({
     version: "2.0",
     rawPath: path,
@@ -98,7 +109,11 @@ try {
     });
   const adoptedEvent = event("POST", "/adopted", { "idempotency-key": "k2" });
   const answers = [await adopted(adoptedEvent, context), await adopted(adoptedEvent, context)];
-  result.adopted = [runs, seen, ...answers.map(({ statusCode, body, headers }) => [statusCode, body, headers["x-after"]])];
+  result.adopted = [
+    runs,
+    seen,
+    ...answers.map(({ statusCode, body, headers }) => [statusCode, body, headers["x-after"]]),
+  ];
 
   const client = new DynamoDBClient({});
   await client.send(
@@ -118,7 +133,11 @@ try {
     },
     { persistenceStore },
   );
-  result.claims = [await charge({ cents: 7 }, context), await charge({ cents: 7 }, context), charges];
+  result.claims = [
+    await charge({ cents: 7 }, context),
+    await charge({ cents: 7 }, context),
+    charges,
+  ];
   client.destroy();
   result.powertools = printed.includes("server.started") || printed.length > 0;
 } finally {

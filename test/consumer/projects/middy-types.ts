@@ -6,15 +6,24 @@ import httpJsonBodyParser from "@middy/http-json-body-parser";
 import httpSecurityHeaders from "@middy/http-security-headers";
 import inputOutputLogger from "@middy/input-output-logger";
 import { buildServer } from "keelson";
-import { type HttpApiEvent, type LambdaHttpResult, lambdaHttp, type RestApiEvent } from "keelson/lambda";
+import {
+  type HttpApiEvent,
+  type LambdaHttpResult,
+  lambdaHttp,
+  type RestApiEvent,
+} from "keelson/lambda";
 import { type ExecutionMode, type Middleware, requestScope, writeOnce } from "keelson/middy";
 
 const server = buildServer({ features: [] });
 
 // What is keelson's goes where Middy's is asked for.
 export const theirMiddleware: middy.MiddlewareObj = writeOnce();
-export const theirMode: NonNullable<middy.PluginObject["executionMode"]> = requestScope(server, { handler: "legacy.note.take" });
-export const adopted = middy({ executionMode: requestScope(server, { handler: "legacy.note.take" }) })
+export const theirMode: NonNullable<middy.PluginObject["executionMode"]> = requestScope(server, {
+  handler: "legacy.note.take",
+});
+export const adopted = middy({
+  executionMode: requestScope(server, { handler: "legacy.note.take" }),
+})
   .use(httpJsonBodyParser())
   .use(writeOnce())
   .use([httpErrorHandler(), writeOnce()])
@@ -26,7 +35,9 @@ export const ourMiddleware: Middleware = own;
 export const typed: middy.MiddlewareObj<HttpApiEvent, LambdaHttpResult<HttpApiEvent>> = {
   before: ({ event }) => void event.rawPath,
 };
-export const ourMode: ExecutionMode = middy.prototype as NonNullable<middy.PluginObject["executionMode"]>;
+export const ourMode: ExecutionMode = middy.prototype as NonNullable<
+  middy.PluginObject["executionMode"]
+>;
 export const http = lambdaHttp(server)
   .use(own)
   .use(typed)
@@ -34,4 +45,6 @@ export const http = lambdaHttp(server)
   .use([httpHeaderNormalizer(), httpErrorHandler()])
   .use(httpSecurityHeaders())
   .use(inputOutputLogger());
-export const rest = lambdaHttp<RestApiEvent>(server).use([httpJsonBodyParser(), own]).use(httpErrorHandler());
+export const rest = lambdaHttp<RestApiEvent>(server)
+  .use([httpJsonBodyParser(), own])
+  .use(httpErrorHandler());

@@ -25,17 +25,26 @@ import {
   lambdaSweep,
   type RestApiEvent,
 } from "keelson/lambda";
-import { type AdoptedContext, type ExecutionMode, type Middleware, requestScope, writeOnce } from "keelson/middy";
+import {
+  type AdoptedContext,
+  type ExecutionMode,
+  type Middleware,
+  requestScope,
+  writeOnce,
+} from "keelson/middy";
 import { configHistory, undoConfig } from "keelson/operators";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { z } from "zod";
 
 /** Compiles only if both types are the same: `any` is the same as nothing but `any`. */
-type Same<One, Other> = (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false;
+type Same<One, Other> =
+  (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false;
 const holds = <_Claim extends true>(): void => undefined;
 
 const notes = defineFeature("notes", (r) => {
-  const config = r.config({ keys: { most: createTenantConfig("number", { default: 3, bounds: { min: 1, max: 9 } }) } });
+  const config = r.config({
+    keys: { most: createTenantConfig("number", { default: 3, bounds: { min: 1, max: 9 } }) },
+  });
   r.write("note.take", {
     route: "POST /notes",
     access: access.authenticated,
@@ -61,8 +70,14 @@ export const http: LambdaHttpHandler = lambdaHttp(server).use({
   },
 });
 export const rest = lambdaHttp<RestApiEvent>(server).before(({ event }) => void event.httpMethod);
-export const one = lambdaHandler(server, "notes.note.take").use([{ after: ({ response }) => void response?.statusCode }]);
-export const [queue, stream, sweep] = [lambdaQueue(server), lambdaStream(server), lambdaSweep(server)];
+export const one = lambdaHandler(server, "notes.note.take").use([
+  { after: ({ response }) => void response?.statusCode },
+]);
+export const [queue, stream, sweep] = [
+  lambdaQueue(server),
+  lambdaStream(server),
+  lambdaSweep(server),
+];
 export async function answered(event: Parameters<typeof http>[0]): Promise<HttpApiResult> {
   return http(event, {} as Parameters<typeof http>[1]);
 }
@@ -77,11 +92,16 @@ export const operate = [configHistory, undoConfig];
 export const start: () => Promise<unknown> = () => runContainer(server, { port: 0 });
 export const stack: () => Promise<EmbeddedStack> = () => startEmbeddedStack();
 export const app: () => Promise<TestApp> = () => startTestApp(server);
-const fetchOptions: RetryingFetchOptions = { attempts: 3, onRetry: ({ requestId }) => logger.warn(requestId) };
+const fetchOptions: RetryingFetchOptions = {
+  attempts: 3,
+  onRetry: ({ requestId }) => logger.warn(requestId),
+};
 export const fetching: typeof fetch = retryingFetch(fetchOptions);
-export const failedId = (error: unknown) => (error instanceof FetchFailedError ? error.requestId : undefined);
+export const failedId = (error: unknown) =>
+  error instanceof FetchFailedError ? error.requestId : undefined;
 
 export const logger: ClientLogger = createClientLogger({ url: "/log", token: () => undefined });
-export const isUnavailable = (error: unknown) => error instanceof FrameworkError && error.code === "config_unavailable";
+export const isUnavailable = (error: unknown) =>
+  error instanceof FrameworkError && error.code === "config_unavailable";
 // @ts-expect-error -- types are looked at, none of them is `any`
 export const wrong: number = lambdaHttp(server);

@@ -10,7 +10,10 @@ export interface CollectedSpan {
   readonly name: string;
   /** 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
   readonly kind: number;
-  readonly attributes: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
+  readonly attributes: readonly {
+    readonly key: string;
+    readonly value: Readonly<Record<string, unknown>>;
+  }[];
   readonly events?: readonly { readonly name: string }[];
   readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly status: { readonly code?: number };
@@ -20,17 +23,24 @@ export interface CollectedSpan {
 
 type Batch = {
   readonly resourceSpans: readonly {
-    readonly scopeSpans: readonly { readonly scope: { readonly name: string }; readonly spans: readonly CollectedSpan[] }[];
+    readonly scopeSpans: readonly {
+      readonly scope: { readonly name: string };
+      readonly spans: readonly CollectedSpan[];
+    }[];
   }[];
 };
 
 /** Serves on a free port of this machine until the test is over. */
-export async function serve(answer: (path: string, text: string, headers: NodeJS.Dict<string | string[]>) => unknown) {
+export async function serve(
+  answer: (path: string, text: string, headers: NodeJS.Dict<string | string[]>) => unknown,
+) {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer); // without an encoding there is nothing else
     const body = await answer(request.url ?? "", Buffer.concat(chunks).toString(), request.headers);
-    response.writeHead(200, { "content-type": "application/json", connection: "close" }).end(JSON.stringify(body ?? {}));
+    response
+      .writeHead(200, { "content-type": "application/json", connection: "close" })
+      .end(JSON.stringify(body ?? {}));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
@@ -47,7 +57,8 @@ export async function startCollector() {
   const host = await serve((path, text) => {
     if (path !== "/v1/traces") return;
     for (const { scopeSpans } of (JSON.parse(text) as Batch).resourceSpans) {
-      for (const { scope, spans: made } of scopeSpans) spans.push(...made.map((span) => ({ ...span, scope: scope.name })));
+      for (const { scope, spans: made } of scopeSpans)
+        spans.push(...made.map((span) => ({ ...span, scope: scope.name })));
     }
   });
   const endpoint = `http://${host}`;

@@ -8,12 +8,18 @@ export const shell = process.platform === "win32";
  * about themselves is not passed on, or npm would take the repository for the project. npm asks what the newest versions
  * are: a list from its cache may be older than the package that asks for one that it lacks.
  */
-export function consumerEnvironment(more: Readonly<Record<string, string | undefined>> = {}): NodeJS.ProcessEnv {
+export function consumerEnvironment(
+  more: Readonly<Record<string, string | undefined>> = {},
+): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) =>
-      !/^(npm_|vitest|vite_|node_env$|node_options$|node_path$|init_cwd$|keelson_|path$|test$|dev$|prod$|mode$)/i.test(name),
+      !/^(npm_|vitest|vite_|node_env$|node_options$|node_path$|init_cwd$|keelson_|path$|test$|dev$|prod$|mode$)/i.test(
+        name,
+      ),
   );
-  const path = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"));
+  const path = (process.env["PATH"] ?? "")
+    .split(delimiter)
+    .filter((folder) => !folder.includes("node_modules"));
   return {
     ...Object.fromEntries(kept),
     PATH: [dirname(process.execPath), ...path].join(delimiter),

@@ -2,7 +2,12 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 interface Locked {
-  readonly packages: Readonly<Record<string, Readonly<Record<"dependencies" | "optionalDependencies", Record<string, string>>>>>;
+  readonly packages: Readonly<
+    Record<
+      string,
+      Readonly<Record<"dependencies" | "optionalDependencies", Record<string, string>>>
+    >
+  >;
 }
 
 /** What a project's `node_modules` weighs on its disk, in MB: all of it, and without what the clients of AWS consist of. */
@@ -15,27 +20,39 @@ export function weigh(directory: string): { readonly all: number; readonly besid
 /** The versions of a package in a project, one for each copy of it. */
 export function copiesOf(directory: string, name: string): string[] {
   return readdirSync(join(directory, "node_modules"), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.name === "package.json" && entry.parentPath.replaceAll("\\", "/").endsWith(`/node_modules/${name}`))
+    .filter(
+      (entry) =>
+        entry.name === "package.json" &&
+        entry.parentPath.replaceAll("\\", "/").endsWith(`/node_modules/${name}`),
+    )
     .map((entry) => JSON.parse(readFileSync(join(entry.parentPath, entry.name), "utf8")).version);
 }
 
 /** Where the SDK's packages are, and what they bring along. */
 function awsPackages(directory: string): string[] {
-  const lock = JSON.parse(readFileSync(join(directory, "node_modules/.package-lock.json"), "utf8")) as Locked; // npm's own form
+  const lock = JSON.parse(
+    readFileSync(join(directory, "node_modules/.package-lock.json"), "utf8"),
+  ) as Locked; // npm's own form
   const found = new Set<string>();
   const add = (path: string) => {
     if (found.has(path) || lock.packages[path] === undefined) return;
     found.add(path);
     const { dependencies, optionalDependencies } = lock.packages[path];
-    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) add(resolved(lock, path, name));
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies }))
+      add(resolved(lock, path, name));
   };
-  for (const path of Object.keys(lock.packages)) if (/node_modules\/@(aws-sdk|smithy)\/[^/]+$/.test(path)) add(path);
+  for (const path of Object.keys(lock.packages))
+    if (/node_modules\/@(aws-sdk|smithy)\/[^/]+$/.test(path)) add(path);
   return [...found];
 }
 
 /** Where Node finds a package from within another. */
 function resolved(lock: Locked, from: string, name: string): string {
-  for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("node_modules") - 1))) {
+  for (
+    let folder = from;
+    ;
+    folder = folder.slice(0, Math.max(0, folder.lastIndexOf("node_modules") - 1))
+  ) {
     const path = `${folder}${folder === "" ? "" : "/"}node_modules/${name}`;
     if (folder === "" || lock.packages[path] !== undefined) return path;
   }
@@ -58,7 +75,9 @@ function onDisk(path: string): number {
 
 /** A package that does not count may hold others that do. */
 function nested(path: string, without: ReadonlySet<string>): number {
-  const modules = readdirSync(path).includes("node_modules") ? join(path, "node_modules") : undefined;
+  const modules = readdirSync(path).includes("node_modules")
+    ? join(path, "node_modules")
+    : undefined;
   return modules === undefined ? 0 : weight(modules, without);
 }
 

@@ -40,17 +40,30 @@ export interface StartedCommand {
   readonly output: () => string;
   /** Resolves with the match once the output has it; rejects when the process ends before, or after `timeoutMs`. */
   readonly printed: (pattern: RegExp, timeoutMs?: number) => Promise<RegExpMatchArray>;
-  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  readonly exited: Promise<{
+    readonly code: number | null;
+    readonly signal: NodeJS.Signals | null;
+  }>;
   /** Sends SIGTERM, or another signal, to its process group and waits until it has ended. */
-  readonly stop: (signal?: NodeJS.Signals) => Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  readonly stop: (
+    signal?: NodeJS.Signals,
+  ) => Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
 }
 
 /** A project outside this repository that has installed the package. */
 export interface Project {
   readonly directory: string;
   /** Runs a command to its end; one of `node_modules/.bin` by its name alone. */
-  readonly run: (command: string, args: readonly string[], options?: RunOptions) => Promise<Outcome>;
-  readonly start: (command: string, args: readonly string[], options?: Pick<RunOptions, "env">) => StartedCommand;
+  readonly run: (
+    command: string,
+    args: readonly string[],
+    options?: RunOptions,
+  ) => Promise<Outcome>;
+  readonly start: (
+    command: string,
+    args: readonly string[],
+    options?: Pick<RunOptions, "env">,
+  ) => StartedCommand;
   /** Writes a file of the project, and the folders that it is in. */
   readonly write: (path: string, text: string) => void;
 }
@@ -81,7 +94,8 @@ export async function createProject(options: ProjectOptions): Promise<Project> {
   project.write("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
   const install = ["install", "--no-audit", "--no-fund", ...(options.installArguments ?? [])];
   const { code, stdout, stderr } = await project.run("npm", install, { timeoutMs: 540_000 });
-  if (code !== 0) throw new Error(`npm install of ${options.name} ended with ${code}:\n${stdout}\n${stderr}`);
+  if (code !== 0)
+    throw new Error(`npm install of ${options.name} ended with ${code}:\n${stdout}\n${stderr}`);
   return project;
 }
 
@@ -98,7 +112,12 @@ export function projectIn(directory: string): Project {
   };
 }
 
-async function run(directory: string, command: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+async function run(
+  directory: string,
+  command: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Outcome> {
   const { child, exited } = spawned(directory, command, args, options.env);
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
   const timeoutMs = options.timeoutMs ?? 240_000;
@@ -109,14 +128,22 @@ async function run(directory: string, command: string, args: readonly string[], 
   }, timeoutMs);
   try {
     const { code } = await exited;
-    if (isLate) throw new Error(`${command} ${args.join(" ")} took over ${timeoutMs} ms:\n${stdout()}\n${stderr()}`);
+    if (isLate)
+      throw new Error(
+        `${command} ${args.join(" ")} took over ${timeoutMs} ms:\n${stdout()}\n${stderr()}`,
+      );
     return { code, stdout: stdout(), stderr: stderr() };
   } finally {
     clearTimeout(late);
   }
 }
 
-function start(directory: string, command: string, args: readonly string[], env: RunOptions["env"]): StartedCommand {
+function start(
+  directory: string,
+  command: string,
+  args: readonly string[],
+  env: RunOptions["env"],
+): StartedCommand {
   const { child, exited } = spawned(directory, command, args, env);
   let output = "";
   const waiting = new Set<() => void>();
@@ -134,7 +161,12 @@ function start(directory: string, command: string, args: readonly string[], env:
         waiting.delete(look);
         clearTimeout(late);
         if (match !== null) resolve(match);
-        else reject(new Error(`${command} ${args.join(" ")} ${because} without printing ${pattern}:\n${output}`));
+        else
+          reject(
+            new Error(
+              `${command} ${args.join(" ")} ${because} without printing ${pattern}:\n${output}`,
+            ),
+          );
       };
       const look = () => settle();
       const late = setTimeout(() => settle(`ran ${timeoutMs} ms`), timeoutMs);
@@ -156,7 +188,12 @@ function start(directory: string, command: string, args: readonly string[], env:
 }
 
 /** A process in a group of its own, so that what it starts ends with it. Resolves once its streams have ended too. */
-function spawned(directory: string, command: string, args: readonly string[], env: RunOptions["env"]) {
+function spawned(
+  directory: string,
+  command: string,
+  args: readonly string[],
+  env: RunOptions["env"],
+) {
   const child = spawn(command, args, {
     cwd: directory,
     env: withPrograms(directory, consumerEnvironment(env)),
@@ -164,7 +201,10 @@ function spawned(directory: string, command: string, args: readonly string[], en
     stdio: ["ignore", "pipe", "pipe"],
     shell: shell && command !== "node",
   });
-  const exited: StartedCommand["exited"] = once(child, "close").then(([code, signal]) => ({ code, signal }));
+  const exited: StartedCommand["exited"] = once(child, "close").then(([code, signal]) => ({
+    code,
+    signal,
+  }));
   exited.catch(() => {}); // heard by whoever waits
   return { child, exited };
 }

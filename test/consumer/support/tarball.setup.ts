@@ -31,14 +31,20 @@ export async function setup(project: TestProject): Promise<() => void> {
     await run(process.execPath, [join(root, "scripts/build.mjs")], { cwd: root });
     const packed = join(folder, "packed");
     mkdirSync(packed);
-    const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", packed], {
-      cwd: root,
-      shell,
-      env: consumerEnvironment(),
-      maxBuffer: 64 * 1_024 * 1_024,
-    });
+    const { stdout } = await run(
+      "npm",
+      ["pack", "--json", "--ignore-scripts", "--pack-destination", packed],
+      {
+        cwd: root,
+        shell,
+        env: consumerEnvironment(),
+        maxBuffer: 64 * 1_024 * 1_024,
+      },
+    );
     const answer: unknown = JSON.parse(stdout); // npm 12 names the package that it has packed, npm 11 lists it
-    const [{ filename }] = Object.values(answer as Record<string, { filename: string }>) as [{ filename: string }]; // npm's own form
+    const [{ filename }] = Object.values(answer as Record<string, { filename: string }>) as [
+      { filename: string },
+    ]; // npm's own form
     const projects = join(folder, "projects");
     mkdirSync(projects);
     project.provide("consumer", { tarball: join(packed, filename), projects });

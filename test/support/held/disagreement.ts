@@ -37,7 +37,11 @@ interface Contract {
 const contracts = new WeakMap<DeclaredServer, Promise<Contract>>();
 
 /** Why a response is not what the document of its server says; `undefined` where it is. */
-export async function disagreementOf({ server, request, response }: Held): Promise<string | undefined> {
+export async function disagreementOf({
+  server,
+  request,
+  response,
+}: Held): Promise<string | undefined> {
   let contract = contracts.get(server);
   if (contract === undefined) {
     contract = contractOf(server);
@@ -58,7 +62,13 @@ export async function disagreementOf({ server, request, response }: Held): Promi
   if (found === undefined) return `${operation.operationId}: no status ${status}`;
   const answer = resolved(found, document) as Answer;
   const undeclared = isUndeclared(server, request, response);
-  const problem = problemOf(answer, response, { document, schemas, isHead, undeclared, sendsMisfits: sendsMisfits(server) });
+  const problem = problemOf(answer, response, {
+    document,
+    schemas,
+    isHead,
+    undeclared,
+    sendsMisfits: sendsMisfits(server),
+  });
   return problem && `${operation.operationId} ${status}: ${problem}`;
 }
 
@@ -74,19 +84,31 @@ async function contractOf(server: DeclaredServer): Promise<Contract> {
       operationId,
     })),
   );
-  return { document, schemas: (document["components"] as { schemas: JsonSchema }).schemas, operations };
+  return {
+    document,
+    schemas: (document["components"] as { schemas: JsonSchema }).schemas,
+    operations,
+  };
 }
 
 /** As OpenAPI has it, a static segment wins over a parameter. */
-function operationAt(operations: readonly Operation[], method: string, path: string, basePath: string): Operation | undefined {
+function operationAt(
+  operations: readonly Operation[],
+  method: string,
+  path: string,
+  basePath: string,
+): Operation | undefined {
   if (!path.startsWith(basePath)) return undefined;
   const parts = path.slice(basePath.length).split("/").map(decoded);
-  const rank = ({ segments }: Operation) => segments.map((segment) => (segment === undefined ? 1 : 0)).join("");
+  const rank = ({ segments }: Operation) =>
+    segments.map((segment) => (segment === undefined ? 1 : 0)).join("");
   const matching = operations.filter(
     ({ method: its, segments }) =>
       its === method &&
       segments.length === parts.length &&
-      segments.every((segment, at) => (segment === undefined ? parts[at] !== "" : segment === parts[at])),
+      segments.every((segment, at) =>
+        segment === undefined ? parts[at] !== "" : segment === parts[at],
+      ),
   );
   return matching.sort((one, other) => rank(one).localeCompare(rank(other)))[0];
 }
@@ -100,13 +122,23 @@ function decoded(part: string): string {
 }
 
 /** What belongs to no operation is an error with the uniform body, or says which methods there are. */
-function unroutedProblem(response: HeldResponse, isHead: boolean, handler: string | undefined): string | undefined {
+function unroutedProblem(
+  response: HeldResponse,
+  isHead: boolean,
+  handler: string | undefined,
+): string | undefined {
   // Which handlers are there in development alone is no part of the contract.
   if (handler?.startsWith("keelson.")) return undefined;
   if (handler !== undefined) return `${handler} answers, and the document has no such operation`;
   const { status } = response;
-  if (status === 204) return response.headers["allow"] === undefined ? "204 without Allow" : undefined;
-  const answer = { content: { "application/json": uniform("Error"), "application/problem+json": uniform("Problem") } };
+  if (status === 204)
+    return response.headers["allow"] === undefined ? "204 without Allow" : undefined;
+  const answer = {
+    content: {
+      "application/json": uniform("Error"),
+      "application/problem+json": uniform("Problem"),
+    },
+  };
   const problem = problemOf(answer, response, {
     document: {},
     schemas: errorSchemas,
@@ -120,11 +152,17 @@ function unroutedProblem(response: HeldResponse, isHead: boolean, handler: strin
 const uniform = (name: string) => ({ schema: { $ref: `#/components/schemas/${name}` } });
 
 /** Whether the handler does not declare an error with this code and status, of which keelson has warned. */
-function isUndeclared(server: DeclaredServer, { handler = "" }: HeldRequest, { status, body }: HeldResponse): boolean {
+function isUndeclared(
+  server: DeclaredServer,
+  { handler = "" }: HeldRequest,
+  { status, body }: HeldResponse,
+): boolean {
   const error = errorOf(body);
   const declaration = server.registry.handlers.get(handler);
   if (status < 400 || error === undefined || declaration === undefined) return false;
-  const expected = Object.entries(errorCodes).filter(([code]) => isExpected(code, declaration, server));
+  const expected = Object.entries(errorCodes).filter(([code]) =>
+    isExpected(code, declaration, server),
+  );
   const declared = new Map<string, number>([
     ...expected,
     ["pipeline_error", status], // of any status
@@ -153,7 +191,9 @@ function isUndeclaredStatus(
 ): boolean {
   const declaration = registry.handlers.get(handler);
   if (declaration === undefined) return false;
-  return status < 400 ? !(declaration.status ?? [200, 204]).includes(status) : body !== undefined && errorOf(body) === undefined;
+  return status < 400
+    ? !(declaration.status ?? [200, 204]).includes(status)
+    : body !== undefined && errorOf(body) === undefined;
 }
 
 /** Whether the server is told to send what does not fit. */
@@ -169,15 +209,23 @@ interface Facts {
   readonly undeclared: boolean;
 }
 
-function problemOf({ headers = {}, content }: Answer, { status, headers: sent, body }: HeldResponse, facts: Facts) {
+function problemOf(
+  { headers = {}, content }: Answer,
+  { status, headers: sent, body }: HeldResponse,
+  facts: Facts,
+) {
   for (const [name, given] of Object.entries(headers)) {
-    const { required, schema } = resolved(given, facts.document) as { required?: boolean; schema: JsonSchema };
+    const { required, schema } = resolved(given, facts.document) as {
+      required?: boolean;
+      schema: JsonSchema;
+    };
     const value = sent[name.toLowerCase()];
     if (value === undefined && required === true) return `no header ${name}`;
     const misfit = value === undefined ? undefined : misfitOf(value, schema, facts.schemas);
     if (misfit !== undefined) return `header ${name}: ${misfit}`;
   }
-  if (content === undefined) return body === undefined ? undefined : `a body, of ${sent["content-type"]}, and none is said`;
+  if (content === undefined)
+    return body === undefined ? undefined : `a body, of ${sent["content-type"]}, and none is said`;
   if (body === undefined) return facts.isHead || status === 304 ? undefined : "no body";
   const type = sent["content-type"]?.split(";")[0]?.trim().toLowerCase() ?? "";
   const said = content[type] ?? content["*/*"];
@@ -192,7 +240,9 @@ function problemOf({ headers = {}, content }: Answer, { status, headers: sent, b
     return "a body that is no JSON";
   }
   if (status < 400 && facts.sendsMisfits) return undefined;
-  const schema = facts.undeclared ? uniform(type === "application/json" ? "Error" : "Problem").schema : said.schema;
+  const schema = facts.undeclared
+    ? uniform(type === "application/json" ? "Error" : "Problem").schema
+    : said.schema;
   const misfit = misfitOf(value, schema, facts.schemas);
   return misfit && `body ${misfit}: ${text.slice(0, 300)}`;
 }
@@ -207,7 +257,11 @@ function resolved(given: JsonSchema, document: JsonSchema): unknown {
 }
 
 /** How a value does not fit a schema of a document; `undefined` where it does. */
-export function schemaCheck(value: unknown, schema: JsonSchema, document: JsonSchema): string | undefined {
+export function schemaCheck(
+  value: unknown,
+  schema: JsonSchema,
+  document: JsonSchema,
+): string | undefined {
   return misfitOf(value, schema, (document["components"] as { schemas: JsonSchema }).schemas); // safe: as in each document
 }
 
@@ -232,7 +286,9 @@ function misfitOf(value: unknown, schema: JsonSchema, schemas: JsonSchema): stri
 function reachedFrom(schema: JsonSchema, schemas: JsonSchema): JsonSchema {
   const found: Record<string, unknown> = {};
   const visit = (part: unknown) => {
-    for (const [, name = ""] of String(JSON.stringify(part)).matchAll(/"#\/components\/schemas\/([^"/]+)/g)) {
+    for (const [, name = ""] of String(JSON.stringify(part)).matchAll(
+      /"#\/components\/schemas\/([^"/]+)/g,
+    )) {
       if (name in found) continue;
       found[name] = schemas[name];
       visit(schemas[name]);

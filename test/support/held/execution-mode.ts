@@ -33,7 +33,12 @@ interface LambdaResult {
   readonly isBase64Encoded?: boolean;
 }
 
-function holdResult(runtime: Runtime, scope: RequestScope, { shape, event, method, headers }: HttpFacts, result: LambdaResult) {
+function holdResult(
+  runtime: Runtime,
+  scope: RequestScope,
+  { shape, event, method, headers }: HttpFacts,
+  result: LambdaResult,
+) {
   let path: string;
   try {
     ({ path } = shape.request(event, headers, scope));
@@ -41,8 +46,13 @@ function holdResult(runtime: Runtime, scope: RequestScope, { shape, event, metho
     return; // a middleware has made something else of the event
   }
   const { statusCode: status, body, isBase64Encoded } = result;
-  const multiple = Object.entries(result.multiValueHeaders ?? {}).map(([name, values]) => [name, values.join(", ")] as const);
-  const all = [...Object.entries(result.headers ?? {}), ...multiple].map(([name, value]) => [name.toLowerCase(), String(value)]);
+  const multiple = Object.entries(result.multiValueHeaders ?? {}).map(
+    ([name, values]) => [name, values.join(", ")] as const,
+  );
+  const all = [...Object.entries(result.headers ?? {}), ...multiple].map(([name, value]) => [
+    name.toLowerCase(),
+    String(value),
+  ]);
   const bytes = isBase64Encoded === true ? Buffer.from(body ?? "", "base64") : body;
   const { handler, hasMiddlewares } = scope;
   const sent = { status, headers: Object.fromEntries(all), body: bytes === "" ? undefined : bytes };

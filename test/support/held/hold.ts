@@ -31,7 +31,11 @@ export function answersOtherwise(_reason: string): void {
 }
 
 /** Keeps a response until the test is over, when it is held against the document of its server. */
-export function hold({ server }: Runtime, request: HeldRequest, { status, headers, body }: HeldResponse): void {
+export function hold(
+  { server }: Runtime,
+  request: HeldRequest,
+  { status, headers, body }: HeldResponse,
+): void {
   shared[place] ??= [];
   shared[place].push({ server, request, response: { status, headers: { ...headers }, body } });
 }

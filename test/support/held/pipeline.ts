@@ -4,7 +4,14 @@ import type { Runtime } from "../../../src/run/runtime.ts";
 import { hold } from "./hold.ts";
 
 // By name: a star has its names only once its module has run, which is too late for one that is loaded at the same time.
-export { answer, authorize, fail, finish, recognize, type Sender } from "../../../src/run/pipeline.ts";
+export {
+  answer,
+  authorize,
+  fail,
+  finish,
+  recognize,
+  type Sender,
+} from "../../../src/run/pipeline.ts";
 
 /** The pipeline's own, with each response held against the document on its way to the container's sender. */
 export function serve(runtime: Runtime, request: HttpRequest, sender: Sender): Promise<void> {

@@ -16,7 +16,8 @@ export const heldResponses: Plugin = {
   name: "held-responses",
   enforce: "pre",
   resolveId(source, importer) {
-    if (importer === undefined || !source.startsWith(".") || replacements.has(importer)) return null;
+    if (importer === undefined || !source.startsWith(".") || replacements.has(importer))
+      return null;
     return replaced.get(join(dirname(importer), source)) ?? null; // imports in this repository end in .ts
   },
 };

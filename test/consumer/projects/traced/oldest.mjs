@@ -16,9 +16,14 @@ const exported = (span) => ({
 });
 const exporter = {
   export: (spans, done) => {
-    const scopeSpans = spans.map((span) => ({ scope: span.instrumentationLibrary, spans: [exported(span)] }));
+    const scopeSpans = spans.map((span) => ({
+      scope: span.instrumentationLibrary,
+      spans: [exported(span)],
+    }));
     const body = JSON.stringify({ resourceSpans: [{ scopeSpans }] });
-    fetch(process.env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, { method: "POST", body }).then(() => done({ code: 0 }));
+    fetch(process.env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, { method: "POST", body }).then(() =>
+      done({ code: 0 }),
+    );
   },
   shutdown: async () => {},
 };

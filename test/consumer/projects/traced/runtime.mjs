@@ -2,9 +2,14 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const { LAMBDA_TASK_ROOT: root = "", _HANDLER: named = "", AWS_LAMBDA_RUNTIME_API: api } = process.env;
+const {
+  LAMBDA_TASK_ROOT: root = "",
+  _HANDLER: named = "",
+  AWS_LAMBDA_RUNTIME_API: api,
+} = process.env;
 const [file, name] = named.split(".");
-const load = process.env.LOADS_BY === "require" ? createRequire(import.meta.url) : (path) => import(path);
+const load =
+  process.env.LOADS_BY === "require" ? createRequire(import.meta.url) : (path) => import(path);
 const ending = process.env.LOADS_BY === "require" ? "cjs" : "mjs";
 const module = await load(join(root, `${file}.${ending}`));
 for (;;) {
