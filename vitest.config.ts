@@ -9,16 +9,16 @@ const source = (path: string) => join(import.meta.dirname, "src", path);
 /** The package by its own name, from the sources. */
 export const alias = [
   { find: /^keelson$/, replacement: source("index.ts") },
-  { find: "keelson/lambda", replacement: source("lambda/index.ts") },
-  { find: "keelson/container", replacement: source("container/index.ts") },
-  { find: "keelson/operators", replacement: source("operators/index.ts") },
-  { find: "keelson/middy", replacement: source("lambda/middy.ts") },
-  { find: "keelson/claim-layer", replacement: source("claim-layer/index.ts") },
-  { find: "keelson/client", replacement: source("client/index.ts") },
-  { find: "keelson/fetch", replacement: source("fetch/index.ts") },
-  { find: "keelson/embedded", replacement: source("embedded/index.ts") },
-  { find: "keelson/testing", replacement: source("testing/index.ts") },
-  { find: "keelson/bundle", replacement: source("bundle/index.ts") },
+  { find: "keelson/lambda", replacement: source("hosts/lambda/index.ts") },
+  { find: "keelson/container", replacement: source("hosts/container/index.ts") },
+  { find: "keelson/operators", replacement: source("app/operators/index.ts") },
+  { find: "keelson/middy", replacement: source("hosts/middy/middy.ts") },
+  { find: "keelson/claim-layer", replacement: source("hosts/claim-layer/index.ts") },
+  { find: "keelson/client", replacement: source("clients/browser/index.ts") },
+  { find: "keelson/fetch", replacement: source("clients/fetch/index.ts") },
+  { find: "keelson/embedded", replacement: source("embedded/stack/index.ts") },
+  { find: "keelson/testing", replacement: source("tools/testing/index.ts") },
+  { find: "keelson/bundle", replacement: source("tools/bundle/index.ts") },
 ];
 
 const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**/*.test.ts"]; // consumers' projects have a run of their own
@@ -107,7 +107,7 @@ export default defineConfig({
     coverage: {
       provider: "v8",
       include: ["src/**/*.ts"],
-      exclude: ["src/**/*.test.ts", "src/**/*-contract.ts"],
+      exclude: ["src/**/*.test.ts"],
       reporter: [["text", { skipFull: true }], "text-summary", "json", "html"],
       // Of all tests together. A branch that no test reaches is marked where it stands, with the reason.
       thresholds: { branches: 100, perFile: true }, // an error names its file

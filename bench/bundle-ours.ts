@@ -1,7 +1,7 @@
 // Bundled by `bundles.ts`: a handler with a schema and one key, as an application writes it.
 import * as z from "zod/mini";
+import { lambdaHandler } from "../src/hosts/lambda/index.ts";
 import { access, buildServer, createTenantConfig, defineFeature } from "../src/index.ts";
-import { lambdaHandler } from "../src/lambda/index.ts";
 
 const files = defineFeature("files", (r) => {
   const config = r.config({

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { rolldown } from "rolldown";
-import { rolldownPlugin } from "../src/bundle/index.ts";
+import { rolldownPlugin } from "../src/tools/bundle/index.ts";
 import { writeFloor } from "./floor.ts";
 import { median, type Result, result, rounded } from "./measure.ts";
 
@@ -82,7 +82,7 @@ export async function bundleAsUser(
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
   const source = readFileSync(ours, "utf8")
     .replace("../src/index.ts", "keelson")
-    .replace("../src/lambda/index.ts", "keelson/lambda");
+    .replace("../src/hosts/lambda/index.ts", "keelson/lambda");
   writeFileSync(join(folder, "app.ts"), source);
   writeFileSync(
     join(folder, "rolldown.mjs"),

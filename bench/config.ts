@@ -1,11 +1,11 @@
 import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
-import { createCachedRows } from "../src/config/cache/cached-rows.ts";
-import { groupKeys } from "../src/config/cache/key-groups.ts";
-import { userPartition } from "../src/config/read/rows.ts";
 import { buildServer, createUserConfig, defineFeature } from "../src/index.ts";
-import { startTestApp, type TestApp } from "../src/testing/index.ts";
+import { createCachedRows } from "../src/parts/config/cache/cached-rows.ts";
+import { groupKeys } from "../src/parts/config/cache/key-groups.ts";
+import { userPartition } from "../src/parts/config/read/rows.ts";
+import { startTestApp, type TestApp } from "../src/tools/testing/index.ts";
 import { callsOf, type Result, sideBySide } from "./measure.ts";
 
 const preference = () =>

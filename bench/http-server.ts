@@ -6,7 +6,7 @@ import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
 import fastify, { LogController } from "fastify";
 import { destination } from "pino";
 import { Histogram, Registry } from "prom-client";
-import { runContainer } from "../src/container/index.ts";
+import { runContainer } from "../src/hosts/container/index.ts";
 import { measuring, server, telling } from "./feature.ts";
 
 /** What there is of a request beside its answer. */

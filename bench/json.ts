@@ -1,4 +1,4 @@
-import { parseBody } from "../src/http/input.ts";
+import { parseBody } from "../src/parts/http/input.ts";
 import { type Result, result } from "./measure.ts";
 
 const megabyte = 1_048_576;

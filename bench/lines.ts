@@ -1,6 +1,6 @@
 import { Logger } from "@aws-lambda-powertools/logger";
 import { destination, pino } from "pino";
-import { createServerLogger } from "../src/log/server-logger.ts";
+import { createServerLogger } from "../src/base/log/server-logger.ts";
 import { type Result, sideBySide } from "./measure.ts";
 
 /** One line with the context of a request, written to stdout before the call returns. */

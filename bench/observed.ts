@@ -5,7 +5,7 @@ import { context as contexts, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { lambdaHandler } from "../src/lambda/index.ts";
+import { lambdaHandler } from "../src/hosts/lambda/index.ts";
 import { ignoring, joining, measuring } from "./feature.ts";
 import { nanosecondsOf } from "./measure.ts";
 import { type Invocable, invoking, limitsEvent, peer } from "./wrapped.ts";

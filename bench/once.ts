@@ -10,13 +10,13 @@ import {
 } from "@aws-lambda-powertools/idempotency/persistence";
 import { DynamoDBClient, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import { z } from "zod";
+import { systemClock } from "../src/base/process/clock.ts";
 import { access, buildServer, defineFeature } from "../src/index.ts";
-import { type ClaimRecord, claimKey, judge, keyText } from "../src/once/claim.ts";
-import type { ClaimStore } from "../src/once/claim-store.ts";
-import { fingerprintOf } from "../src/once/fingerprint.ts";
-import { createOnce } from "../src/once/once.ts";
-import { systemClock } from "../src/process/clock.ts";
-import { CrashError, startTestApp, type TestApp } from "../src/testing/index.ts";
+import { type ClaimRecord, claimKey, judge, keyText } from "../src/parts/once/claim.ts";
+import type { ClaimStore } from "../src/parts/once/claim-store.ts";
+import { fingerprintOf } from "../src/parts/once/fingerprint.ts";
+import { createOnce } from "../src/parts/once/once.ts";
+import { CrashError, startTestApp, type TestApp } from "../src/tools/testing/index.ts";
 import { callsOf, type Result, sideBySide } from "./measure.ts";
 
 let runs = 0;
@@ -40,7 +40,7 @@ const orders = defineFeature("orders", (r) => {
   r.on("order.placed", "count", async () => void ++runs);
 });
 
-declare module "../src/context/names.ts" {
+declare module "../src/base/types/names.ts" {
   interface Events {
     "order.placed": { id: string };
   }

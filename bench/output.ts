@@ -1,7 +1,7 @@
 // Measures what checking answers costs, in a process of its own; started by `main.ts`.
 import * as z from "zod";
+import { lambdaHandler } from "../src/hosts/lambda/index.ts";
 import { access, buildServer, defineFeature } from "../src/index.ts";
-import { lambdaHandler } from "../src/lambda/index.ts";
 import { type Result, sideBySide } from "./measure.ts";
 import { context, eventOf } from "./wrapped.ts";
 

@@ -1,7 +1,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { buildServer, defineFeature } from "../src/index.ts";
-import { startTestApp, type TestApp } from "../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../src/tools/testing/index.ts";
 import { files } from "./feature.ts";
 
 const tables = defineFeature("bench", (r) => {

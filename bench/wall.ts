@@ -1,5 +1,5 @@
-import { createWall } from "../src/wall/wall.ts";
-import type { Stack } from "../src/wall/walled-stack.ts";
+import { createWall } from "../src/parts/wall/wall.ts";
+import type { Stack } from "../src/parts/wall/walled-stack.ts";
 import { type Result, sideBySide } from "./measure.ts";
 
 const TableName = "keelson-files";

@@ -9,7 +9,7 @@ import type {
   APIGatewayProxyStructuredResultV2,
   Context,
 } from "aws-lambda";
-import { lambdaHandler } from "../src/lambda/index.ts";
+import { lambdaHandler } from "../src/hosts/lambda/index.ts";
 import { server } from "./feature.ts";
 import { type Result, sideBySide } from "./measure.ts";
 

@@ -1,7 +1,7 @@
 // Bundled by `cold.ts`: a write, which happens once.
 import * as z from "zod/mini";
+import { lambdaHandler } from "../src/hosts/lambda/index.ts";
 import { access, buildServer, defineFeature } from "../src/index.ts";
-import { lambdaHandler } from "../src/lambda/index.ts";
 
 const files = defineFeature("files", (r) => {
   r.write("file.rename", {

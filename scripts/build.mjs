@@ -104,7 +104,7 @@ function removeCodeOfTypes(folder) {
  * (`skipLibCheck: false`) would fail for whoever imports `keelson/middy`.
  */
 function markOptional(folder) {
-  for (const name of filesOf(folder).filter((file) => /^claim-layer.*\.d\.ts$/.test(file))) {
+  for (const name of filesOf(folder).filter((file) => /^hosts\/claim-layer.*\.d\.ts$/.test(file))) {
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
     const marked = text.replace(

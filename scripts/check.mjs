@@ -17,7 +17,7 @@ try {
   step("build", () => run("node", ["scripts/build.mjs"]));
   step("contract of the sample", () =>
     run("node", [
-      "src/cli/main.ts",
+      "src/tools/cli/main.ts",
       "contract",
       "check",
       "examples/files/server.ts",

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
-import { rolldownPlugin } from "../src/bundle/index.ts";
+import { rolldownPlugin } from "../src/tools/bundle/index.ts";
 
 const root = join(import.meta.dirname, "..");
 

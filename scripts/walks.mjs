@@ -11,7 +11,7 @@ import { measure } from "./walks/measure.mjs";
 const usage = `Usage: npm run walks -- [options]
 
 Prints how many files of dist/ each walk enters, warm, and how often the folder changes between one function entry and the
-next. What is entered between the event and its answer counts, but not embedded/ and testing/.
+next. What is entered between the event and its answer counts, but not embedded/ and tools/testing/.
 
 Options:
   --list <name>   also prints the entries of this walk, for example "lambda get"; may be repeated
@@ -50,7 +50,7 @@ async function main() {
       return 2;
     }
     if (given.json)
-      console.log(JSON.stringify({ leftOut: ["embedded/", "testing/"], walks }, null, 2));
+      console.log(JSON.stringify({ leftOut: ["embedded/", "tools/testing/"], walks }, null, 2));
     else print(walks);
     return 0;
   } finally {
@@ -128,7 +128,7 @@ function print(walks) {
     );
   }
   console.log(
-    "\nFiles of dist/ without embedded/ and testing/, between the event and its answer, warm.",
+    "\nFiles of dist/ without embedded/ and tools/testing/, between the event and its answer, warm.",
   );
   for (const { name, steps } of walks.filter(({ name }) => given.list.includes(name))) {
     console.log(`\n${name}`);

@@ -1,5 +1,8 @@
 import { posix } from "node:path";
 
+/** How many source files a folder may have. */
+const mostFiles = 25;
+
 /**
  * Finds what is wrong with the directions of imports, each as `{ title, lines }`.
  *
@@ -25,6 +28,16 @@ function strangers(files, plan) {
     ...gone.map((folder) => ({ title: `${folder} is in the plan, and has no files`, lines: [] })),
     ...twice.map((folder) => ({ title: `${folder} is in the plan twice`, lines: [] })),
   ];
+}
+
+/** Folders with more source files than a reader can look over. */
+function crowded(files) {
+  return [...Map.groupBy(files, folderOf)]
+    .filter(([, some]) => some.length > mostFiles)
+    .map(([folder, some]) => ({
+      title: `${folder} has ${some.length} files, more than ${mostFiles}`,
+      lines: [],
+    }));
 }
 
 /** Circles of files: for each import that is part of any, the shortest. */

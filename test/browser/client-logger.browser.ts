@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
+import { signToken } from "../../src/base/identity/token.ts";
 import { buildServer } from "../../src/index.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { startChromium } from "./chromium.ts";
 
 let app: TestApp;
@@ -50,7 +50,7 @@ afterEach(() => page.close());
 
 /** The library as a page gets it, under `keelson`. */
 async function bundle(): Promise<Uint8Array> {
-  const entry = join(import.meta.dirname, "../../src/client/index.ts");
+  const entry = join(import.meta.dirname, "../../src/clients/browser/index.ts");
   const { outputFiles } = await build({
     entryPoints: [entry],
     bundle: true,

@@ -2,7 +2,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reference } from "../../examples/files/reference.ts";
 import { createServer } from "../../examples/files/server.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { startChromium } from "./chromium.ts";
 
 let app: TestApp;

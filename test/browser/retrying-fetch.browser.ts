@@ -14,7 +14,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { access, buildServer, defineFeature, reply } from "../../src/index.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { startChromium } from "./chromium.ts";
 
 /** What the network does to a request. */
@@ -126,7 +126,7 @@ async function bundle(): Promise<Uint8Array> {
   const { outputFiles } = await build({
     stdin: {
       contents:
-        'export { retryingFetch } from "./src/fetch/index.ts"; export { default as createClient } from "openapi-fetch";',
+        'export { retryingFetch } from "./src/clients/fetch/index.ts"; export { default as createClient } from "openapi-fetch";',
       resolveDir: join(import.meta.dirname, "../.."),
     },
     ...{ bundle: true, format: "iife", globalName: "keelson", write: false },

@@ -8,7 +8,7 @@ import type { World } from "./world.ts";
 const thing = z.object({ name: z.string(), filling: z.string().optional() });
 const work = z.object({ name: z.string(), order: z.string().optional() });
 
-declare module "../../src/context/names.ts" {
+declare module "../../src/base/types/names.ts" {
   interface Events {
     "thing.kept": z.output<typeof thing>;
   }

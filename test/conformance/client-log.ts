@@ -1,7 +1,7 @@
 import type { Logger } from "keelson";
 import { type Logger as ClientLoggerInterface, createClientLogger } from "keelson/client";
 import { expect, expectTypeOf } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
+import { signToken } from "../../src/base/identity/token.ts";
 import type { Fixture } from "./fixture.ts";
 import type { Row } from "./row.ts";
 

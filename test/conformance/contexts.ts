@@ -11,10 +11,10 @@ import {
 } from "keelson";
 import { expect } from "vitest";
 import { z } from "zod";
-import { openAwsAdapters } from "../../src/aws/adapters.ts";
-import { rebuild } from "../../src/run/rebuild.ts";
-import type { Runtime } from "../../src/run/runtime.ts";
-import { createRuntime } from "../../src/server/create-runtime.ts";
+import { rebuild } from "../../src/app/run/rebuild.ts";
+import type { Runtime } from "../../src/app/runtime/runtime.ts";
+import { createRuntime } from "../../src/app/server/create-runtime.ts";
+import { openAwsAdapters } from "../../src/aws/adapters/adapters.ts";
 import { type Fixture, files, plans } from "./fixture.ts";
 import { withLambda } from "./lambda.ts";
 import type { Row } from "./row.ts";

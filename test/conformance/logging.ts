@@ -1,7 +1,7 @@
 import { buildServer, type Logger } from "keelson";
 import { expect } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
-import { systemClock } from "../../src/process/clock.ts";
+import { signToken } from "../../src/base/identity/token.ts";
+import { systemClock } from "../../src/base/process/clock.ts";
 import { type Fixture, plans } from "./fixture.ts";
 import { withLambda } from "./lambda.ts";
 import type { Row } from "./row.ts";

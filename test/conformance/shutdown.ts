@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
-import { systemClock } from "../../src/process/clock.ts";
-import { deadlinesFrom, defaultTimes } from "../../src/process/times.ts";
+import { signToken } from "../../src/base/identity/token.ts";
+import { systemClock } from "../../src/base/process/clock.ts";
+import { deadlinesFrom, defaultTimes } from "../../src/base/process/times.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 import type { Row } from "./row.ts";
 

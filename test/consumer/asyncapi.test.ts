@@ -42,7 +42,7 @@ test.each([
 ])("AsyncAPI's parser has no error and no warning for %s", async (_name, module, operations) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ["src/cli/main.ts", "asyncapi", module],
+    ["src/tools/cli/main.ts", "asyncapi", module],
     {
       cwd: root,
       encoding: "utf8",

@@ -12,7 +12,7 @@ beforeAll(async () => {
     await unpacked.run("tar", ["-xzf", tarball]),
     // Of the package alone: making a project needs none of its dependencies.
     await unpacked.run("node", [
-      "package/dist/cli/main.js",
+      "package/dist/tools/cli/main.js",
       "init",
       "my-app",
       "--yes",

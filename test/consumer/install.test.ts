@@ -118,8 +118,8 @@ test("an installation has one copy of what keelson shares with the application",
 
 test.each([
   // How a field is named that would overwrite another: the same on both sides.
-  { folder: "client", shared: ["dist/log/record-names.js"] },
-  { folder: "fetch", shared: [] },
+  { folder: "clients/browser", shared: ["dist/base/log/record-names.js"] },
+  { folder: "clients/fetch", shared: [] },
 ])(
   "keelson/$folder bundled for a browser takes nothing of any other package, nor of the server's parts",
   async ({ folder, shared }) => {
@@ -152,7 +152,7 @@ test.each([
 
 test("keelson/fetch is 4 KB, 2 KB compressed", async () => {
   const bundle = await rolldown({
-    input: join(project.directory, "node_modules/keelson/dist/fetch/index.js"),
+    input: join(project.directory, "node_modules/keelson/dist/clients/fetch/index.js"),
     platform: "browser",
   });
   const { output } = await bundle.generate({ format: "esm", minify: true });

@@ -24,7 +24,7 @@ describe.runIf(isLinux)("the command", () => {
   });
   const keelson = (version: Version, ...args: readonly string[]) =>
     project.run(join(project.directory, `node_modules/node-${version}/bin/node`), [
-      "node_modules/keelson/dist/cli/main.js",
+      "node_modules/keelson/dist/tools/cli/main.js",
       ...args,
     ]);
 

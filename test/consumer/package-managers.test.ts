@@ -35,7 +35,7 @@ async function starter(name: string): Promise<Project> {
   const { tarball, projects } = inject("consumer");
   const parent = projectIn(mkdtempSync(join(projects, `${name}-`)));
   const made = await parent.run("node", [
-    tool("keelson/dist/cli/main.js"),
+    tool("keelson/dist/tools/cli/main.js"),
     "init",
     name,
     "--yes",

@@ -53,7 +53,7 @@ test.each(each)(
     const parameters = ["--roles", "admin,editor,systemAdmin", "--tenant", "acme", "--user", "ann"];
     const token = await run(
       process.execPath,
-      [join(root, "src/cli/main.ts"), "token", ...parameters],
+      [join(root, "src/tools/cli/main.ts"), "token", ...parameters],
       env,
     );
     const { code, output } = await run(

@@ -10,7 +10,7 @@ import {
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { buildServer } from "../../src/index.ts";
-import { lambdaEvent, startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { lambdaEvent, startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { type CollectedSpan, serve, startCollector } from "./support/collector.ts";
 import { createProject, type Project, projectIn } from "./support/project.ts";
 

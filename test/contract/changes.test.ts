@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildServer, type Feature, type Server } from "keelson";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCommand } from "../../src/cli/command.ts";
+import { runCommand } from "../../src/tools/cli/command.ts";
 import { changeCases } from "./changes.ts";
 
 /** The servers that modules of the tests export: what is declared here is typed, and the commands take modules. */

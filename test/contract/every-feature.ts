@@ -28,7 +28,7 @@ const folder = z.object({
   },
 });
 
-declare module "../../src/context/names.ts" {
+declare module "../../src/base/types/names.ts" {
   interface Events {
     "vault-file.created": z.output<typeof created>;
   }

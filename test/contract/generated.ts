@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { JsonSchema } from "../../src/contract/schema.ts";
+import type { JsonSchema } from "../../src/app/openapi/schema.ts";
 
 /** A parameter, as a document has it. */
 export interface Parameter {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { server as sample } from "../../examples/files/server.ts";
-import { serverDocument } from "../../src/routes/openapi-document.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { serverDocument } from "../../src/app/routes/openapi-document.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
 import { server as everything } from "./every-feature.ts";
 import { problemsOf } from "./validators.ts";
 

@@ -2,11 +2,11 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { server } from "../../examples/files/server.ts";
-import { contractOf } from "../../src/contract/contract.ts";
-import { contractText } from "../../src/contract/contract-file.ts";
-import { documentText } from "../../src/contract/openapi.ts";
-import { serverDocument } from "../../src/routes/openapi-document.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { documentText } from "../../src/app/openapi/openapi.ts";
+import { serverDocument } from "../../src/app/routes/openapi-document.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
+import { contractOf } from "../../src/tools/contract/contract.ts";
+import { contractText } from "../../src/tools/contract/contract-file.ts";
 
 const folder = join(import.meta.dirname, "../../examples/files");
 

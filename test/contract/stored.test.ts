@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { buildServer, createTenantConfig, defineFeature } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runCommand } from "../../src/cli/command.ts";
+import { runCommand } from "../../src/tools/cli/command.ts";
 
 const shop = (max: number) =>
   defineFeature("shop", (r) => {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
+import { signToken } from "../../src/base/identity/token.ts";
 import { type MiniStack, startMiniStack } from "./mini-stack.ts";
 import { root } from "./package.ts";
 

@@ -30,7 +30,7 @@ test.each([
     "--out",
     output,
   ];
-  await run(process.execPath, [join(root, "src/cli/main.ts"), ...infra], { cwd: root });
+  await run(process.execPath, [join(root, "src/tools/cli/main.ts"), ...infra], { cwd: root });
   const file = join(output, `${part}-dev.json`);
   const quiet = [
     "--no-notices",

@@ -14,7 +14,7 @@ import {
   SQSClient,
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
+import { signToken } from "../../src/base/identity/token.ts";
 import { describeGeneratedRoles } from "../iam/generated-roles.ts";
 import { type EmulatedFunction, startFunction } from "./emulated-function.ts";
 import { type Ask, triggers } from "./http-events.ts";
@@ -39,10 +39,14 @@ let authorization = "";
 
 beforeAll(async () => {
   const ring = `${variables["FILES_PARAMETERS"]}/key-ring`;
-  await run(process.execPath, ["src/cli/main.ts", "key-ring", "create", "--parameter", ring], {
-    cwd: root,
-    env: { ...process.env, ...variables },
-  });
+  await run(
+    process.execPath,
+    ["src/tools/cli/main.ts", "key-ring", "create", "--parameter", ring],
+    {
+      cwd: root,
+      env: { ...process.env, ...variables },
+    },
+  );
   const token = await signToken(
     { secret, userId: "ann", tenantId: "acme", roles: ["admin", "systemAdmin"] },
     { now: () => Date.now() },

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
+import { signToken } from "../../src/base/identity/token.ts";
 import { type MiniStack, startMiniStack } from "./mini-stack.ts";
 import { root } from "./package.ts";
 
@@ -132,7 +132,7 @@ function linkPackages(folder: string): void {
   for (const name of readdirSync(from))
     if (!name.startsWith(".")) symlinkSync(join(from, name), join(to, name));
   symlinkSync(root, join(to, "keelson"));
-  const program = `#!/bin/sh\nexec node "${join(root, "dist/cli/main.js")}" "$@"\n`;
+  const program = `#!/bin/sh\nexec node "${join(root, "dist/tools/cli/main.js")}" "$@"\n`;
   writeFileSync(join(to, ".bin/keelson"), program, { mode: 0o755 });
 }
 

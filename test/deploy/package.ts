@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { namePrefix } from "../../src/infra/parameters.ts";
+import { namePrefix } from "../../src/tools/infra/parameters.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -41,7 +41,7 @@ test("what osls packages fits the server and the bundle", async () => {
     "--entry",
     "infra/dist/lambda.mjs",
   ];
-  const { stdout } = await run(process.execPath, ["src/cli/main.ts", ...args], { cwd: root });
+  const { stdout } = await run(process.execPath, ["src/tools/cli/main.ts", ...args], { cwd: root });
 
   expect(stdout).toContain("fits the server and infra/dist/lambda.mjs");
 });

@@ -106,7 +106,7 @@ test("keelson doctor misses the key ring alone, and what it says mends that", as
   );
   const keelson = (...args: readonly string[]) =>
     // It exits with 1 where something is wrong, and says what.
-    run(process.execPath, ["src/cli/main.ts", ...args], {
+    run(process.execPath, ["src/tools/cli/main.ts", ...args], {
       cwd: root,
       env: { ...process.env, ...env },
     }).catch((failed: { stdout: string }) => failed);

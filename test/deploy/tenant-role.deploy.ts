@@ -1,15 +1,15 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../../src/declare/feature.ts";
-import { access } from "../../src/identity/access.ts";
-import { serverTemplate } from "../../src/infra/server-template.ts";
-import { buildServer, serverInternals } from "../../src/server/server.ts";
-import { encodeTenant } from "../../src/wall/tenant-prefix.ts";
+import { defineFeature } from "../../src/app/features/feature.ts";
+import { buildServer, serverInternals } from "../../src/app/server/server.ts";
+import { access } from "../../src/base/identity/access.ts";
+import { encodeTenant } from "../../src/parts/wall/tenant-prefix.ts";
+import { serverTemplate } from "../../src/tools/infra/server-template.ts";
 import { type IamRequest, iamRequests, type TableKeys, tablesArn } from "../iam/iam-requests.ts";
 import { type Resources, roleOf } from "../iam/resolved.ts";
 import { account, loadSimulator, type Simulator } from "../iam/simulator.ts";
 
-declare module "../../src/context/names.ts" {
+declare module "../../src/base/types/names.ts" {
   interface Events {
     "file.made": Record<string, never>;
   }

@@ -1,9 +1,9 @@
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, inject, test } from "vitest";
-import { openAssumedRole } from "../../src/aws/assumed-role.ts";
-import { openDatabase } from "../../src/aws/dynamodb.ts";
-import { requestDatabases } from "../../src/run/request-database.ts";
-import { createWall } from "../../src/wall/wall.ts";
+import { requestDatabases } from "../../src/app/runtime/request-database.ts";
+import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
+import { openAssumedRole } from "../../src/aws/sessions/assumed-role.ts";
+import { createWall } from "../../src/parts/wall/wall.ts";
 
 test("an emulator's STS gives sessions by the SDK, and its DynamoDB takes what they sign", async () => {
   const { endpoint, prefix } = inject("deployed");

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
-import { doctorUsage } from "../../src/cli/doctor-command.ts";
-import { infraUsage } from "../../src/cli/infra-command.ts";
-import { initUsage } from "../../src/cli/init-command.ts";
-import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
-import { openApiUsage } from "../../src/cli/openapi-command.ts";
-import { outboxUsage } from "../../src/cli/outbox-command.ts";
-import { stepsUsage } from "../../src/cli/steps-command.ts";
-import { tenantUsage } from "../../src/cli/tenant-command.ts";
-import { traceUsage } from "../../src/cli/trace-command.ts";
+import { doctorUsage } from "../../src/tools/cli/commands/doctor-command.ts";
+import { infraUsage } from "../../src/tools/cli/commands/infra-command.ts";
+import { initUsage } from "../../src/tools/cli/commands/init-command.ts";
+import { keyRingUsage } from "../../src/tools/cli/commands/key-ring-command.ts";
+import { openApiUsage } from "../../src/tools/cli/commands/openapi-command.ts";
+import { outboxUsage } from "../../src/tools/cli/commands/outbox-command.ts";
+import { stepsUsage } from "../../src/tools/cli/commands/steps-command.ts";
+import { tenantUsage } from "../../src/tools/cli/commands/tenant-command.ts";
+import { traceUsage } from "../../src/tools/cli/commands/trace-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import {
   allBlocks,

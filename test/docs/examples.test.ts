@@ -4,7 +4,7 @@ import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { buildServer, type Feature, type Server } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { serverInternals } from "../../src/server/server.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
 import { takeFeatures } from "../support/recorded-features.ts";
 import { writeBlocks } from "./compile.ts";
 import { allBlocks, root } from "./markdown.ts";

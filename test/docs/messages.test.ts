@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { settlementOf } from "../../src/once/settlement.ts";
+import { settlementOf } from "../../src/parts/once/settlement.ts";
 import { knownMessages } from "../support/messages.ts";
 import { root } from "./markdown.ts";
 
@@ -42,12 +42,12 @@ const parts: Readonly<Record<string, readonly string[]>> = {
 };
 /** Names that are variables, by their file. */
 const variables: Readonly<Record<string, readonly string[]>> = {
-  "src/events/message-guard.ts line": ["message.proof_missing", "message.proof_invalid"],
-  "src/container/run-container.ts msg": [
+  "src/parts/messages/message-guard.ts line": ["message.proof_missing", "message.proof_invalid"],
+  "src/hosts/container/run-container.ts msg": [
     "process.uncaught_exception",
     "process.unhandled_rejection",
   ],
-  "src/routes/client-log.ts msg": ["uncaught.error", "unhandled.rejection"], // and whatever else a page logs
+  "src/app/routes/client-log.ts msg": ["uncaught.error", "unhandled.rejection"], // and whatever else a page logs
 };
 
 /** What the lines of a settlement are called, of a write and of a message. */

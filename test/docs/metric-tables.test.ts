@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { metricAlarms } from "../../src/metrics/metric-alarms.ts";
-import { type MetricDeclaration, metricList } from "../../src/metrics/metric-list.ts";
+import { metricAlarms } from "../../src/base/metrics/metric-alarms.ts";
+import { type MetricDeclaration, metricList } from "../../src/base/metrics/metric-list.ts";
 import { textOf } from "./markdown.ts";
 
 const metrics: readonly MetricDeclaration[] = metricList;

@@ -55,7 +55,7 @@ function membersOf(path: string, name: string): string[] {
 }
 
 test("every option of buildServer is in its table, and nothing else", () => {
-  const options = membersOf("src/declare/options.ts", "ServerOptions");
+  const options = membersOf("src/app/registry/options.ts", "ServerOptions");
 
   expect(options).toContain("isolation");
   expect(
@@ -66,7 +66,7 @@ test("every option of buildServer is in its table, and nothing else", () => {
 });
 
 test("every member of ctx is in its table, and nothing else", () => {
-  const members = membersOf("src/declare/pipeline-context.ts", "PipelineContext");
+  const members = membersOf("src/app/features/pipeline-context.ts", "PipelineContext");
   const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [
     ...cell.matchAll(/\bctx\.(\w+)/g),
   ]);
@@ -151,19 +151,19 @@ test("the plan of folders in AGENTS.md is that of src/, in the order in which im
   const [plan] = allBlocks().filter(
     ({ document, language }) => document === "AGENTS.md" && language === "text",
   );
-  const named = [...(plan?.code ?? "").matchAll(/^( {2,4})([a-z-]+)\/ /gm)];
-  let parent = "";
-  const listed = named.map(([, indent, name = ""]) => {
-    if (indent?.length === 4) return `${parent}/${name}`;
-    parent = name;
-    return name;
+  const named = [...(plan?.code ?? "").matchAll(/^( {2,6})([a-z-]+)\/ /gm)];
+  const path: string[] = [];
+  const listed = named.map(([, indent = "", name = ""]) => {
+    path.splice(indent.length / 2 - 1, path.length, name);
+    return path.join("/");
   });
-  // `config/` has no files of its own, and those in `cli/` no lines of their own.
+  // The wings and `config/` have no files of their own, and the rooms in `cli/` no lines of their own.
+  const parents = new Set(listed.map((folder) => folder.slice(0, folder.lastIndexOf("/"))));
   const inOrder = [...folders]
     .reverse()
-    .filter((folder) => folder !== "." && !folder.startsWith("cli/"));
+    .filter((folder) => folder !== "." && !folder.startsWith("tools/cli/"));
 
-  expect(listed.filter((folder) => folder !== "config")).toEqual(inOrder);
+  expect(listed.filter((folder) => !parents.has(folder))).toEqual(inOrder);
   expect(listed.filter((folder) => !folder.includes("/")).sort()).toEqual(
     readdirSync(join(root, "src"), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())

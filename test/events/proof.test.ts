@@ -20,7 +20,7 @@ import {
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type KeyRingText, newRingKey, retiredKey } from "../../src/secrets/key-ring.ts";
+import { type KeyRingText, newRingKey, retiredKey } from "../../src/base/secrets/key-ring.ts";
 
 declare module "keelson" {
   interface Events {

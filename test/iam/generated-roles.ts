@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { server as sample } from "../../examples/files/server.ts";
-import { serverTemplate } from "../../src/infra/server-template.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
+import { serverTemplate } from "../../src/tools/infra/server-template.ts";
 import { tablesArn } from "./iam-requests.ts";
 import { type RecordedCall, requestsOf } from "./recorded-requests.ts";
 import { type Resources, roleOf } from "./resolved.ts";

@@ -3,9 +3,9 @@ import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/index.ts";
-import { signToken } from "../../src/identity/token.ts";
-import { systemClock } from "../../src/process/clock.ts";
+import { signToken } from "../../src/base/identity/token.ts";
+import { systemClock } from "../../src/base/process/clock.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/stack/index.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 import { buildImage, type Image } from "./build-image.ts";
 import { root } from "./dockerfile.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { defaultTimes } from "../../src/process/times.ts";
+import { defaultTimes } from "../../src/base/process/times.ts";
 import { allOf, dockerIgnore, execForm, last, readStages, root, words } from "./dockerfile.ts";
 
 const stages = readStages();
@@ -75,7 +75,7 @@ test.each([
   ["examples/files/development.env", true],
   ["examples/files/main.ts", false],
   ["src/index.ts", false],
-  ["src/container/adapters.test.ts", true],
+  ["src/hosts/container/adapters.test.ts", true],
   ["node_modules/zod/package.json", true],
   ["dist/index.js", true],
   ["package.json", false],

@@ -2,11 +2,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { server as sample } from "../../examples/files/server.ts";
-import { extensionOf } from "../../src/infra/extension.ts";
-import { combined } from "../../src/infra/extensions.ts";
-import { type ServerTemplateOptions, serverTemplate } from "../../src/infra/server-template.ts";
-import { templateText } from "../../src/infra/template.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
+import { extensionOf } from "../../src/tools/infra/extension.ts";
+import { combined } from "../../src/tools/infra/extensions.ts";
+import {
+  type ServerTemplateOptions,
+  serverTemplate,
+} from "../../src/tools/infra/server-template.ts";
+import { templateText } from "../../src/tools/infra/template.ts";
 import { root } from "./dockerfile.ts";
 
 let server: typeof sample;

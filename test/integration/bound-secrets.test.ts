@@ -11,11 +11,11 @@ import {
 import { rotateConfigKeys, undoConfig } from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
-import { openAwsAdapters } from "../../src/aws/adapters.ts";
-import { createContext } from "../../src/run/context.ts";
-import { runInScope } from "../../src/run/scope.ts";
-import { newRingKey } from "../../src/secrets/key-ring.ts";
-import { createRuntime } from "../../src/server/create-runtime.ts";
+import { createContext } from "../../src/app/ctx/context.ts";
+import { runInScope } from "../../src/app/runtime/scope.ts";
+import { createRuntime } from "../../src/app/server/create-runtime.ts";
+import { openAwsAdapters } from "../../src/aws/adapters/adapters.ts";
+import { newRingKey } from "../../src/base/secrets/key-ring.ts";
 
 const parameter = "/vault/key-ring";
 const keys = { k1: newRingKey(), k2: newRingKey() };

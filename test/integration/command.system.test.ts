@@ -16,10 +16,14 @@ export const server = buildServer({ features: [] });
 function keelson(source: string) {
   const module = join(folder, "server.mjs");
   writeFileSync(module, source);
-  const run = spawnSync(process.execPath, [join(root, "src/cli/main.ts"), "openapi", module], {
-    encoding: "utf8",
-    timeout: 60_000,
-  });
+  const run = spawnSync(
+    process.execPath,
+    [join(root, "src/tools/cli/main.ts"), "openapi", module],
+    {
+      encoding: "utf8",
+      timeout: 60_000,
+    },
+  );
   return { code: run.status, title: JSON.parse(run.stdout).info.title, err: run.stderr };
 }
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/index.ts";
-import { signToken } from "../../src/identity/token.ts";
-import { systemClock } from "../../src/process/clock.ts";
+import { signToken } from "../../src/base/identity/token.ts";
+import { systemClock } from "../../src/base/process/clock.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/stack/index.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
 const secret = "a secret that both processes of this test share";

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { openSsm } from "../../src/embedded/ssm.ts";
+import { openSsm } from "../../src/embedded/parameters/ssm.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
 const running: { process: StartedProcess; directory: string }[] = [];

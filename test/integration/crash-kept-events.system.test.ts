@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { access, buildServer, defineFeature } from "../../src/index.ts";
-import { crashEverywhere } from "../../src/testing/index.ts";
+import { crashEverywhere } from "../../src/tools/testing/index.ts";
 
-declare module "../../src/context/names.ts" {
+declare module "../../src/base/types/names.ts" {
   interface Events {
     "leaf.written": { n: number };
   }

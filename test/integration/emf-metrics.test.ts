@@ -10,7 +10,7 @@ import { access, buildServer, defineFeature } from "keelson";
 import { lambdaHttp, lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "keelson/lambda";
 import { lambdaContext, lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { metricList } from "../../src/metrics/metric-list.ts";
+import { metricList } from "../../src/base/metrics/metric-list.ts";
 import { shop } from "../fixtures/measured.ts";
 import { templateOf } from "../support/server-templates.ts";
 

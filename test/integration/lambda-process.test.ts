@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { buildServer, defineFeature } from "../../src/index.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 
 const fixture = join(import.meta.dirname, "../fixtures/lambda-process.ts");
 // What the functions publish needs a bus and queues: an app of the same kind makes them.

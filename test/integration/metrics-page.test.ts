@@ -5,8 +5,8 @@ import { access, buildServer } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
 import parse from "parse-prometheus-text-format";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { metricList } from "../../src/metrics/metric-list.ts";
-import { prometheusName } from "../../src/metrics/prometheus-name.ts";
+import { metricList } from "../../src/base/metrics/metric-list.ts";
+import { prometheusName } from "../../src/base/metrics/prometheus-name.ts";
 import { shop } from "../fixtures/measured.ts";
 
 const ann = { id: "ann-4711", tenantId: "acme-0815" };

@@ -24,7 +24,9 @@ const developmentEnv = "--env-file=examples/files/development.env";
 /** What the command prints in a process of its own, which succeeds. */
 async function keelson(...parameters: readonly string[]): Promise<string> {
   return (
-    await run(process.execPath, [developmentEnv, "src/cli/main.ts", ...parameters], { env: own })
+    await run(process.execPath, [developmentEnv, "src/tools/cli/main.ts", ...parameters], {
+      env: own,
+    })
   ).stdout;
 }
 

@@ -9,7 +9,7 @@ import { buildServer } from "keelson";
 import { startTestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 
-import { metricList } from "../../src/metrics/metric-list.ts";
+import { metricList } from "../../src/base/metrics/metric-list.ts";
 import { shop } from "../fixtures/measured.ts";
 
 /** Registers OpenTelemetry's own SDK, as an application does. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { SharedEvent } from "../../src/events/envelope.ts";
-import type { Runtime } from "../../src/run/runtime.ts";
+import type { Runtime } from "../../src/app/runtime/runtime.ts";
+import type { SharedEvent } from "../../src/parts/messages/envelope.ts";
 import { type Shelf, shelfServer, startShelf } from "../fixtures/shelf.ts";
 
 let shelf: Shelf;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createClientLogger } from "../../src/client/client-logger.ts";
-import { createServerLogger } from "../../src/log/server-logger.ts";
+import { createServerLogger } from "../../src/base/log/server-logger.ts";
+import { createClientLogger } from "../../src/clients/browser/client-logger.ts";
 
 type Fields = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { server } from "../../examples/files/server.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 
 let app: TestApp;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test } from "vitest";
 import { buildServer } from "../../src/index.ts";
-import { startTestApp } from "../../src/testing/index.ts";
+import { startTestApp } from "../../src/tools/testing/index.ts";
 import { type Look, reports, type Said, type Stand } from "../fixtures/scheduled.ts";
 
 const fixture = join(import.meta.dirname, "../fixtures/scheduled.ts");

@@ -1,14 +1,18 @@
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { crashEverywhere } from "keelson/testing";
 import { expect, test } from "vitest";
-import { defineFeature, type FeatureBuilder } from "../../src/declare/feature.ts";
-import type { ScheduleOptions } from "../../src/declare/schedule.ts";
-import { createSchedules, type Schedule } from "../../src/run/schedules.ts";
-import { buildServer, type Server } from "../../src/server/server.ts";
-import { type CallWatch, createCallWatch } from "../../src/testing/faults.ts";
-import { createTestClock } from "../../src/testing/test-clock.ts";
-import { startTestProcess, type TestProcess, untilCrash } from "../../src/testing/test-process.ts";
-import { startTestStack, type TestStack } from "../../src/testing/test-stack.ts";
+import { defineFeature, type FeatureBuilder } from "../../src/app/features/feature.ts";
+import type { ScheduleOptions } from "../../src/app/features/schedule.ts";
+import { createSchedules, type Schedule } from "../../src/app/run/schedules.ts";
+import { buildServer, type Server } from "../../src/app/server/server.ts";
+import { type CallWatch, createCallWatch } from "../../src/tools/testing/faults.ts";
+import { createTestClock } from "../../src/tools/testing/test-clock.ts";
+import {
+  startTestProcess,
+  type TestProcess,
+  untilCrash,
+} from "../../src/tools/testing/test-process.ts";
+import { startTestStack, type TestStack } from "../../src/tools/testing/test-stack.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;

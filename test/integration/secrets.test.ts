@@ -13,7 +13,7 @@ import {
 import { type RotationProgress, rotateConfigKeys, undoConfig } from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
-import { newRingKey } from "../../src/secrets/key-ring.ts";
+import { newRingKey } from "../../src/base/secrets/key-ring.ts";
 
 const parameter = "/vault/key-ring";
 const keys = { k1: newRingKey(), k2: newRingKey() };

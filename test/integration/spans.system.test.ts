@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { buildServer } from "../../src/index.ts";
-import { startTestApp } from "../../src/testing/index.ts";
+import { startTestApp } from "../../src/tools/testing/index.ts";
 import { receiveHooks } from "../fixtures/traced-hosts.ts";
 import { signalGroup, startProcess } from "../support/process.ts";
 

@@ -2,9 +2,14 @@ import { randomBytes } from "node:crypto";
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { accountOf } from "../../src/aws/adapters.ts";
-import { openDatabase } from "../../src/aws/dynamodb.ts";
-import { dynamoTenantRows } from "../../src/aws/tenant-rows.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
+import { eraseTenant } from "../../src/app/tenants/erase-tenant.ts";
+import { exportTenant } from "../../src/app/tenants/export-tenant.ts";
+import { tenantSources } from "../../src/app/tenants/tenant-source.ts";
+import { accountOf } from "../../src/aws/adapters/adapters.ts";
+import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
+import { dynamoTenantRows } from "../../src/aws/stores/tenant-rows.ts";
+import { newRingKey } from "../../src/base/secrets/key-ring.ts";
 import {
   access,
   buildServer,
@@ -13,14 +18,9 @@ import {
   defineFeature,
   setConfig,
 } from "../../src/index.ts";
-import { newRingKey } from "../../src/secrets/key-ring.ts";
-import { serverInternals } from "../../src/server/server.ts";
-import { eraseTenant } from "../../src/tenants/erase-tenant.ts";
-import { exportTenant } from "../../src/tenants/export-tenant.ts";
-import { tenantSources } from "../../src/tenants/tenant-source.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 
-declare module "../../src/context/names.ts" {
+declare module "../../src/base/types/names.ts" {
   interface Events {
     "crate.packed": { name: string };
   }

@@ -13,7 +13,7 @@ import {
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { buildServer, defineFeature } from "../../src/index.ts";
-import { startTestApp } from "../../src/testing/index.ts";
+import { startTestApp } from "../../src/tools/testing/index.ts";
 
 const box = defineFeature("box", (r) => {
   const indexes = { byOwner: { partitionKey: "owner", sortKey: "sk" } };

@@ -2,7 +2,7 @@ import { GetCommand, paginateQuery, QueryCommand, ScanCommand } from "@aws-sdk/l
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { access, buildServer, defineFeature, type PipelineContext } from "../../src/index.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 
 const box = defineFeature("box", (r) => {
   const files = r.table("files", {

@@ -3,9 +3,9 @@ import { access, buildServer, currentContext, defineFeature, type PipelineContex
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { rebuild } from "../../src/run/rebuild.ts";
-import type { Runtime } from "../../src/run/runtime.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { rebuild } from "../../src/app/run/rebuild.ts";
+import type { Runtime } from "../../src/app/runtime/runtime.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
 import { lambdaHost, receiveHooks } from "../fixtures/traced-hosts.ts";
 
 declare module "keelson" {

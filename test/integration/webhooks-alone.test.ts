@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { access, buildServer, createTenantConfig, defineFeature } from "keelson";
 import { startTestApp } from "keelson/testing";
 import { expect, test } from "vitest";
-import { needsOf } from "../../src/infra/needs.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
+import { needsOf } from "../../src/tools/infra/needs.ts";
 
 const hooks = defineFeature("hooks", (r) => {
   const config = r.config({ keys: { secret: createTenantConfig("text", { encrypted: true }) } });

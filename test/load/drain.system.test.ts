@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildServer } from "../../src/index.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { startProcess } from "../support/process.ts";
 import { lostOf } from "./clients.ts";
 import { drain, nodeOptions } from "./drain.ts";

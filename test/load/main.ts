@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildServer } from "../../src/index.ts";
-import { startTestApp } from "../../src/testing/index.ts";
+import { startTestApp } from "../../src/tools/testing/index.ts";
 import { startProcess } from "../support/process.ts";
 import { lostOf } from "./clients.ts";
 import { drain, nodeOptions } from "./drain.ts";

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
+import { signToken } from "../../src/base/identity/token.ts";
+import { systemClock } from "../../src/base/process/clock.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
-import { systemClock } from "../../src/process/clock.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { type StartedProcess, startProcess } from "../support/process.ts";
 import { startBalancer } from "./balancer.ts";
 import { startLoad } from "./clients.ts";

@@ -8,12 +8,12 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import { openDatabase } from "../../src/aws/dynamodb.ts";
-import { ensureTables } from "../../src/aws/tables.ts";
-import { diagnose, type Finding } from "../../src/cli/doctor/diagnose.ts";
-import type { TableDeclaration } from "../../src/declare/table.ts";
+import type { TableDeclaration } from "../../src/app/features/table.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
+import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
+import { ensureTables } from "../../src/aws/tables/tables.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { diagnose, type Finding } from "../../src/tools/cli/doctor/diagnose.ts";
 import { localStack } from "./endpoint.ts";
 
 // What the embedded stack does not know: recovery, protection, streams, and time to live that is not there.

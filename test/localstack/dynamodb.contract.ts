@@ -1,10 +1,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient } from "@aws-sdk/lib-dynamodb";
 import { afterAll } from "vitest";
-import {
-  describeDynamoDbContract,
-  notShownByEmulators,
-} from "../../src/embedded/dynamodb-contract.ts";
+import { describeDynamoDbContract, notShownByEmulators } from "../embedded/dynamodb-contract.ts";
 import { localStack } from "./endpoint.ts";
 
 // DynamoDB Local, which LocalStack runs, throws for a broken rule that only the stored item shows,

@@ -4,7 +4,7 @@ import { afterAll } from "vitest";
 import {
   describeEventBridgeContract,
   notShownByEmulators,
-} from "../../src/embedded/event-bridge-contract.ts";
+} from "../embedded/event-bridge-contract.ts";
 import { localStack } from "./endpoint.ts";
 
 describeEventBridgeContract(

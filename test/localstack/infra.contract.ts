@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import { diagnose } from "../../src/cli/doctor/diagnose.ts";
+import { serverInternals } from "../../src/app/server/server.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
-import { dataTemplate } from "../../src/infra/server-template.ts";
-import { templateText } from "../../src/infra/template.ts";
-import { serverInternals } from "../../src/server/server.ts";
+import { diagnose } from "../../src/tools/cli/doctor/diagnose.ts";
+import { dataTemplate } from "../../src/tools/infra/server-template.ts";
+import { templateText } from "../../src/tools/infra/template.ts";
 import { localStack } from "./endpoint.ts";
 
 // The template of `keelson infra` makes what `keelson doctor` looks for.

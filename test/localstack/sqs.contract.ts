@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { afterAll } from "vitest";
-import { describeSqsContract, notShownByEmulators } from "../../src/embedded/sqs-contract.ts";
+import { describeSqsContract, notShownByEmulators } from "../embedded/sqs-contract.ts";
 import { localStack } from "./endpoint.ts";
 
 describeSqsContract(

@@ -1,6 +1,6 @@
 import { SSMClient } from "@aws-sdk/client-ssm";
 import { afterAll } from "vitest";
-import { describeSsmContract, notShownByEmulators } from "../../src/embedded/ssm-contract.ts";
+import { describeSsmContract, notShownByEmulators } from "../embedded/ssm-contract.ts";
 import { localStack } from "./endpoint.ts";
 
 describeSsmContract(

@@ -5,56 +5,70 @@ export interface Core {
 }
 
 export const cores: Readonly<Record<string, Core>> = {
-  cascade: { sources: ["config/read/cascade.ts"], tests: ["config/read/cascade.test.ts"] },
+  cascade: {
+    sources: ["parts/config/read/cascade.ts"],
+    tests: ["parts/config/read/cascade.test.ts"],
+  },
   "per-request": {
-    sources: ["config/read/request-parameter.ts", "config/declare/value-check.ts"],
-    tests: ["config/read/request-parameter.test.ts", "config/declare/value-check.test.ts"],
+    sources: ["parts/config/read/request-parameter.ts", "parts/config/declare/value-check.ts"],
+    tests: [
+      "parts/config/read/request-parameter.test.ts",
+      "parts/config/declare/value-check.test.ts",
+    ],
   },
   validators: {
     sources: [
-      "config/declare/validators.ts",
-      "config/declare/key-rules.ts",
-      "config/declare/definition.ts",
+      "parts/config/declare/validators.ts",
+      "parts/config/declare/key-rules.ts",
+      "parts/config/declare/definition.ts",
     ],
-    tests: ["config/declare/validators.test.ts", "config/declare/declaration.test.ts"],
+    tests: ["parts/config/declare/validators.test.ts", "parts/config/declare/declaration.test.ts"],
   },
   rows: {
-    sources: ["config/read/rows.ts", "config/read/row-cipher.ts", "config/operate/target.ts"],
+    sources: [
+      "parts/config/read/rows.ts",
+      "parts/config/read/row-cipher.ts",
+      "parts/config/operate/target.ts",
+    ],
     tests: [
-      "config/read/rows.test.ts",
-      "config/read/row-cipher.test.ts",
-      "config/operate/target.test.ts",
+      "parts/config/read/rows.test.ts",
+      "parts/config/read/row-cipher.test.ts",
+      "parts/config/operate/target.test.ts",
     ],
   },
-  claim: { sources: ["once/claim.ts"], tests: ["once/claim.test.ts"] },
-  step: { sources: ["once/step.ts"], tests: ["once/step.test.ts"] },
-  effects: { sources: ["run/effect-ledger.ts"], tests: ["run/effect-ledger.test.ts"] },
-  settle: { sources: ["once/settlement.ts"], tests: ["once/settlement.test.ts"] },
+  claim: { sources: ["parts/once/claim.ts"], tests: ["parts/once/claim.test.ts"] },
+  step: { sources: ["parts/once/step.ts"], tests: ["parts/once/step.test.ts"] },
+  effects: { sources: ["app/ctx/effect-ledger.ts"], tests: ["app/ctx/effect-ledger.test.ts"] },
+  settle: { sources: ["parts/once/settlement.ts"], tests: ["parts/once/settlement.test.ts"] },
   lifecycle: {
-    sources: ["process/lifecycle.ts", "process/times.ts"],
-    tests: ["process/lifecycle.test.ts"],
+    sources: ["base/process/lifecycle.ts", "base/process/times.ts"],
+    tests: ["base/process/lifecycle.test.ts"],
   },
   routes: {
-    sources: ["http/route-table.ts", "http/route-conflicts.ts", "http/route.ts"],
-    tests: ["http/route-table.test.ts"],
+    sources: ["parts/http/route-table.ts", "parts/http/route-conflicts.ts", "parts/http/route.ts"],
+    tests: ["parts/http/route-table.test.ts"],
   },
   envelope: {
-    sources: ["events/envelope.ts", "events/proof.ts", "events/cause.ts"],
-    tests: ["events/envelope.test.ts", "events/proof.test.ts", "events/cause.test.ts"],
+    sources: ["parts/messages/envelope.ts", "parts/messages/proof.ts", "parts/messages/cause.ts"],
+    tests: [
+      "parts/messages/envelope.test.ts",
+      "parts/messages/proof.test.ts",
+      "parts/messages/cause.test.ts",
+    ],
   },
   sessions: {
-    sources: ["wall/session-credentials.ts"],
-    tests: ["wall/session-credentials.test.ts"],
+    sources: ["parts/wall/session-credentials.ts"],
+    tests: ["parts/wall/session-credentials.test.ts"],
   },
   "schema-comparison": {
     sources: [
-      "contract/schema-comparison.ts",
-      "contract/schema-shapes.ts",
-      "contract/keyword-shapes.ts",
-      "contract/shape-value.ts",
-      "contract/shape.ts",
+      "tools/contract/schema-comparison.ts",
+      "tools/contract/schema-shapes.ts",
+      "tools/contract/keyword-shapes.ts",
+      "tools/contract/shape-value.ts",
+      "tools/contract/shape.ts",
     ],
-    tests: ["contract/schema-comparison.test.ts"],
+    tests: ["tools/contract/schema-comparison.test.ts"],
   },
-  redaction: { sources: ["log/redaction.ts"], tests: ["log/redaction.test.ts"] },
+  redaction: { sources: ["base/log/redaction.ts"], tests: ["base/log/redaction.test.ts"] },
 };

@@ -31,7 +31,7 @@ export interface Place {
 
 /** A change of the sources, and what became of it. */
 export interface Mutant extends Place {
-  /** `src/once/claim.ts:87` */
+  /** `src/parts/once/claim.ts:87` */
   readonly at: string;
   readonly status: string;
   readonly survived: boolean;

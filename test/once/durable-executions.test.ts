@@ -3,7 +3,7 @@ import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dyn
 import type { BasePersistenceLayer } from "@aws-lambda-powertools/idempotency/persistence";
 import type { Context } from "aws-lambda";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { ClaimLayer } from "../../src/claim-layer/index.ts";
+import { ClaimLayer } from "../../src/hosts/claim-layer/index.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type IdempotencyTable, keyOf, startIdempotencyTable } from "./idempotency-table.ts";
 

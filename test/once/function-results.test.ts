@@ -2,7 +2,7 @@ import { makeIdempotent } from "@aws-lambda-powertools/idempotency";
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
 import type { BasePersistenceLayer } from "@aws-lambda-powertools/idempotency/persistence";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { ClaimLayer } from "../../src/claim-layer/index.ts";
+import { ClaimLayer } from "../../src/hosts/claim-layer/index.ts";
 import { type IdempotencyTable, startIdempotencyTable } from "./idempotency-table.ts";
 
 /** What a repeat gets of each kind of result, beside Powertools' own layer; nothing runs twice with `ClaimLayer`. */

@@ -5,9 +5,9 @@ import {
   GetItemCommand,
   PutItemCommand,
 } from "@aws-sdk/client-dynamodb";
-import { openDatabase } from "../../src/aws/dynamodb.ts";
-import { ensureTables } from "../../src/aws/tables.ts";
-import { startEmbeddedStack } from "../../src/embedded/index.ts";
+import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
+import { ensureTables } from "../../src/aws/tables/tables.ts";
+import { startEmbeddedStack } from "../../src/embedded/stack/index.ts";
 
 /** A table as functions of plain Powertools have it, partition key `id`. */
 export interface IdempotencyTable {

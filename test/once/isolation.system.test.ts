@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { access, buildServer, defineFeature } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { claimKey } from "../../src/once/claim.ts";
+import { claimKey } from "../../src/parts/once/claim.ts";
 import { codePoint } from "../support/code-point.ts";
 
 let runs = 0;

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Logger } from "../../src/log/logger.ts";
-import type { WriteAnswer } from "../../src/once/answer.ts";
-import { claimKey } from "../../src/once/claim.ts";
-import { createOnce } from "../../src/once/once.ts";
-import type { OnceClaim, RunParts } from "../../src/once/once-run.ts";
+import type { Logger } from "../../src/base/log/logger.ts";
+import type { WriteAnswer } from "../../src/parts/once/answer.ts";
+import { claimKey } from "../../src/parts/once/claim.ts";
+import { createOnce } from "../../src/parts/once/once.ts";
+import type { OnceClaim, RunParts } from "../../src/parts/once/once-run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 2_000;

@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
-import { CommitConditionError } from "../../src/errors/commit-condition-error.ts";
-import { FrameworkError } from "../../src/errors/errors.ts";
-import type { Logger } from "../../src/log/logger.ts";
-import type { WriteAnswer } from "../../src/once/answer.ts";
+import { CommitConditionError } from "../../src/base/errors/commit-condition-error.ts";
+import { FrameworkError } from "../../src/base/errors/errors.ts";
+import type { Logger } from "../../src/base/log/logger.ts";
+import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import {
   type ClaimRecord,
   claimKey,
   completedClaim,
   keyText,
   takenClaim,
-} from "../../src/once/claim.ts";
-import { createOnce } from "../../src/once/once.ts";
-import type { OnceClaim, RunOutcome, RunParts } from "../../src/once/once-run.ts";
+} from "../../src/parts/once/claim.ts";
+import { createOnce } from "../../src/parts/once/once.ts";
+import type { OnceClaim, RunOutcome, RunParts } from "../../src/parts/once/once-run.ts";
 import { recordedMetrics } from "../support/recorded-metrics.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 

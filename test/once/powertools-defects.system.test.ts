@@ -15,10 +15,10 @@ import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import middy from "@middy/core";
 import type { Context } from "aws-lambda";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { ClaimLayer } from "../../src/claim-layer/index.ts";
+import { ClaimLayer } from "../../src/hosts/claim-layer/index.ts";
+import { requestScope, writeOnce } from "../../src/hosts/middy/middy.ts";
 import { access, buildServer, defineFeature, NotFoundError } from "../../src/index.ts";
-import { requestScope, writeOnce } from "../../src/lambda/middy.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { signToken } from "../../src/identity/token.ts";
+import { signToken } from "../../src/base/identity/token.ts";
+import { systemClock } from "../../src/base/process/clock.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
-import { systemClock } from "../../src/process/clock.ts";
-import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
 const secret = "a secret that all processes of this test share";

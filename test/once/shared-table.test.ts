@@ -5,7 +5,7 @@ import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dyn
 import type { BasePersistenceLayer } from "@aws-lambda-powertools/idempotency/persistence";
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { ClaimLayer } from "../../src/claim-layer/index.ts";
+import { ClaimLayer } from "../../src/hosts/claim-layer/index.ts";
 import {
   hashOf,
   type IdempotencyTable,

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NotFoundError } from "../../src/errors/errors.ts";
-import type { Logger } from "../../src/log/logger.ts";
-import { claimKey, keyText } from "../../src/once/claim.ts";
-import { createOnce } from "../../src/once/once.ts";
-import type { OnceClaim, RunParts } from "../../src/once/once-run.ts";
-import { type IfUnknown, type StepRecord, stepVerdict } from "../../src/once/step.ts";
-import type { StepStore } from "../../src/once/step-store.ts";
-import { Steps } from "../../src/once/steps.ts";
+import { NotFoundError } from "../../src/base/errors/errors.ts";
+import type { Logger } from "../../src/base/log/logger.ts";
+import { claimKey, keyText } from "../../src/parts/once/claim.ts";
+import { createOnce } from "../../src/parts/once/once.ts";
+import type { OnceClaim, RunParts } from "../../src/parts/once/once-run.ts";
+import { type IfUnknown, type StepRecord, stepVerdict } from "../../src/parts/once/step.ts";
+import type { StepStore } from "../../src/parts/once/step-store.ts";
+import { Steps } from "../../src/parts/once/steps.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 1_500;

@@ -1,10 +1,10 @@
-import { type ClaimRecord, judge, keyText, skewMs } from "../../src/once/claim.ts";
+import { type ClaimRecord, judge, keyText, skewMs } from "../../src/parts/once/claim.ts";
 import type {
   CancellationReason,
   ClaimStore,
   TransactionItem,
-} from "../../src/once/claim-store.ts";
-import type { ClaimSchedule } from "../../src/once/claims.ts";
+} from "../../src/parts/once/claim-store.ts";
+import type { ClaimSchedule } from "../../src/parts/once/claims.ts";
 
 /** What becomes of one call of the store. */
 export type Fate =

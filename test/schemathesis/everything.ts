@@ -1,4 +1,4 @@
-import { runContainer } from "../../src/container/index.ts";
+import { runContainer } from "../../src/hosts/container/index.ts";
 import { server } from "../contract/every-feature.ts";
 
 await runContainer(server);

@@ -1,5 +1,5 @@
 import { afterEach } from "vitest";
-import * as records from "../../src/log/log-record.ts";
+import * as records from "../../src/base/log/log-record.ts";
 import { type KnownMessage, knownMessages, usualFields } from "./messages.ts";
 
 // Every line that is logged in this process, by whatever server, is held against docs/messages.md: each kind of line once.

@@ -1,4 +1,4 @@
-import type { MetricLabels, Metrics } from "../../src/metrics/metrics.ts";
+import type { MetricLabels, Metrics } from "../../src/base/metrics/metrics.ts";
 
 /** Metrics that a test reads: `keelson.claims write taken` for each value, in their order. */
 export function recordedMetrics() {

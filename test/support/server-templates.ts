@@ -1,13 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 import { z } from "zod";
-import { createTenantConfig } from "../../src/config/declare/declaration.ts";
-import { defineFeature, type Feature } from "../../src/declare/feature.ts";
-import { access } from "../../src/identity/access.ts";
-import { serverTemplate } from "../../src/infra/server-template.ts";
-import type { Template } from "../../src/infra/template.ts";
-import { buildServer, serverInternals } from "../../src/server/server.ts";
+import { defineFeature, type Feature } from "../../src/app/features/feature.ts";
+import { buildServer, serverInternals } from "../../src/app/server/server.ts";
+import { access } from "../../src/base/identity/access.ts";
+import { createTenantConfig } from "../../src/parts/config/declare/declaration.ts";
+import { serverTemplate } from "../../src/tools/infra/server-template.ts";
+import type { Template } from "../../src/tools/infra/template.ts";
 
-declare module "../../src/context/names.ts" {
+declare module "../../src/base/types/names.ts" {
   interface Events {
     "spade.dug": Record<string, never>;
   }

@@ -118,26 +118,26 @@ describe("ctx.user", () => {
     r.query("b.a", { route: "GET /a", access: authenticated, handler: nobody });
     // @ts-expect-error anonymous callers
     r.query("b.b", { route: "GET /b", access: everyone, handler: (ctx) => ctx.user.id.length });
-    // @ts-expect-error anonymous callers
     r.write("b.c", {
       route: "POST /c",
       access: anyOf(everyone, admin),
+      // @ts-expect-error anonymous callers
       handler: (ctx) => ctx.user.tenantId.length,
     });
     // @ts-expect-error a run of the system for a tenant has no user
     r.query("b.h", { route: "GET /h", access: tenant, handler: (ctx) => ctx.user.id.length });
     // @ts-expect-error anybody may query it
     r.query("b.d", { handler: (ctx) => ctx.user.tenantId.length });
-    // @ts-expect-error any rule
     r.query("b.e", {
       route: "GET /e",
       access: admin as AccessRule,
+      // @ts-expect-error any rule
       handler: (ctx) => ctx.user.id.length,
     });
-    // @ts-expect-error a helper that needs more than the rule gives
     r.query("b.f", {
       route: "GET /f",
       access: everyone,
+      // @ts-expect-error a helper that needs more than the rule gives
       handler: async (_: PipelineContext<AuthenticatedUser>) => 1,
     });
     // @ts-expect-error the same without a route

@@ -1,19 +1,22 @@
 import { describe, expectTypeOf, test } from "vitest";
+import type { PipelineContext } from "../../src/app/features/pipeline-context.ts";
+import { access } from "../../src/base/identity/access.ts";
 import {
   createSystemConfig,
   createTenantConfig,
   createUserConfig,
-} from "../../src/config/declare/declaration.ts";
+} from "../../src/parts/config/declare/declaration.ts";
 import type {
   ComputedContext,
   ConfigKeyHandle,
   KeyDeclaration,
-} from "../../src/config/declare/key.ts";
-import type { ConfigWriteResult } from "../../src/config/operate/change.ts";
-import { setConfig } from "../../src/config/operate/set-config.ts";
-import { type ClampData, resolveConfigOrParam } from "../../src/config/read/request-parameter.ts";
-import type { PipelineContext } from "../../src/declare/pipeline-context.ts";
-import { access } from "../../src/identity/access.ts";
+} from "../../src/parts/config/declare/key.ts";
+import type { ConfigWriteResult } from "../../src/parts/config/operate/change.ts";
+import { setConfig } from "../../src/parts/config/operate/set-config.ts";
+import {
+  type ClampData,
+  resolveConfigOrParam,
+} from "../../src/parts/config/read/request-parameter.ts";
 
 describe("the type of a declared value", () => {
   test("a key with a default has the type of its values", () => {
@@ -134,10 +137,10 @@ describe("wrong declarations do not compile", () => {
     createTenantConfig("text", { default: "", allowPerRequest: true });
     // @ts-expect-error a secret never comes with a request
     createTenantConfig("boolean", { encrypted: true, allowPerRequest: true });
-    // @ts-expect-error a secret never comes with a request
     createTenantConfig("number", {
       encrypted: true,
       bounds: { min: 1, max: 2 },
+      // @ts-expect-error a secret never comes with a request
       allowPerRequest: true,
     });
   });

@@ -49,9 +49,9 @@ describe("r.event", () => {
     r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.string() }));
     // @ts-expect-error grams may be absent
     r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.number().optional() }));
-    // @ts-expect-error a number goes in, a text comes out
     r.event(
       "typed-parcel.packed",
+      // @ts-expect-error a number goes in, a text comes out
       z.object({ id: z.string(), grams: z.number().transform(String) }),
     );
     // @ts-expect-error the schema is missing
@@ -140,8 +140,8 @@ describe("r.on", () => {
     r.on("typed-parcel.packed", async () => {});
     // @ts-expect-error the handler is missing
     r.on("typed-parcel.packed", "weigh");
-    // @ts-expect-error another event's payload
     r.on(
+      // @ts-expect-error another event's payload
       "typed-parcel.lost",
       "search",
       async (_given, event: EventOf<"typed-parcel.packed">) => void event,
@@ -211,9 +211,9 @@ describe("r.job", () => {
     r.job("parcel.label", { input: label, handler, dedupKey: () => 1 });
     // @ts-expect-error an order is a text
     r.job("parcel.label", { input: label, handler, order: () => undefined });
-    // @ts-expect-error the schema gives a number
     r.job("parcel.label", {
       input: label,
+      // @ts-expect-error the schema gives a number
       handler: async (_given, payload: { copies: string }) => void payload,
     });
   });
@@ -314,9 +314,9 @@ describe("r.channel", () => {
     r.channel("typed-post", { input: letter, send, retries: 3 });
     // @ts-expect-error a channel is no job
     r.channel("typed-post", { input: letter, handler: send });
-    // @ts-expect-error the schema gives a date
     r.channel("typed-post", {
       input: letter,
+      // @ts-expect-error the schema gives a date
       send: async (_given, message: { at: string }) => void message,
     });
   });

@@ -140,9 +140,9 @@ describe("tables", () => {
   test("unknown options of a table or an index do not compile, nor does an index without keys", () => {
     // @ts-expect-error no such option
     r.table("files", { partitionKey: "pk", sort: "sk" });
-    // @ts-expect-error no such option of an index
     r.table("files", {
       partitionKey: "pk",
+      // @ts-expect-error no such option of an index
       indexes: { byOwner: { partitionKey: "owner", projekt: [] } },
     });
     // @ts-expect-error an index without a key
@@ -160,9 +160,9 @@ test("a schedule has an expression and a handler, and no other options", () => {
       expectTypeOf(at).toEqualTypeOf<Date>();
     },
   });
-  // @ts-expect-error missed is once or skip
   r.schedule("report.nightly", {
     cron: "0 3 * * *",
+    // @ts-expect-error missed is once or skip
     missed: "twice",
     handler: async () => undefined,
   });
@@ -328,9 +328,9 @@ describe("handlers", () => {
     });
     // @ts-expect-error a text, as it is sent
     r.query("item.seen", { output, handler: async () => ({ at: "now", visits: 1 }) });
-    // @ts-expect-error a text for a number
     r.query("item.seen", {
       output,
+      // @ts-expect-error a text for a number
       errors: { out_of_stock: "409" },
       handler: async () => ({ at: new Date() }),
     });
@@ -351,9 +351,9 @@ describe("handlers", () => {
         user.id === undefined ? new Response(null, { status: 304 }) : { plan: "pro" },
     });
     r.query("plan.any", { handler: async () => new Response("any") });
-    // @ts-expect-error no such plan, beside a Response
     r.query("plan.wrong", {
       output: planOutput,
+      // @ts-expect-error no such plan, beside a Response
       handler: ({ user }) => (user.id ? new Response("") : { plan: "gold" }),
     });
   });
@@ -411,19 +411,19 @@ describe("routes", () => {
       body: "bytes",
       handler: async () => 1,
     });
-    // @ts-expect-error no such kind
     r.write("item.upload", {
       route: "POST /items",
       access: access.everyone,
+      // @ts-expect-error no such kind
       body: "xml",
       handler: async () => 1,
     });
     // @ts-expect-error a body without a route
     r.write("item.upload", { body: "json", handler: async () => 1 });
-    // @ts-expect-error a query has no body
     r.query("item.show", {
       route: "GET /items",
       access: access.everyone,
+      // @ts-expect-error a query has no body
       body: "json",
       handler: async () => 1,
     });

@@ -10,7 +10,7 @@ import {
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import type { OverridesOf } from "../../src/config/declare/override-types.ts";
+import type { OverridesOf } from "../../src/parts/config/declare/override-types.ts";
 
 const place = z.object({ shelf: z.string(), row: z.string().transform(Number) });
 const book = z.object({ title: z.string(), pages: z.number().optional() });
@@ -68,17 +68,17 @@ describe("an entry of Queries", () => {
     r.query("book.find", { input: z.object({ shelf: z.number() }), output: book, handler });
     // @ts-expect-error an input that nobody gives
     r.query("book.find", { input: place.extend({ floor: z.number() }), output: book, handler });
-    // @ts-expect-error the title is missing
     r.query("book.find", {
       input: place,
+      // @ts-expect-error the title is missing
       output: z.object({ pages: z.number() }),
       handler: () => ({ pages: 1 }),
     });
     // @ts-expect-error the title may be missing
     r.query("book.find", { input: place, output: book.partial(), handler });
-    // @ts-expect-error the title is sent as a number
     r.query("book.find", {
       input: place,
+      // @ts-expect-error the title is sent as a number
       output: z.object({ title: z.string().transform(Number) }),
       handler,
     });
@@ -92,8 +92,8 @@ describe("an entry of Queries", () => {
     defineFeature("typed-archive", ({ query }) =>
       query("book.find", { input, handler: async () => ({}) }),
     );
-    // @ts-expect-error a number for a text
     defineFeature("typed-library", ({ query }) =>
+      // @ts-expect-error a number for a text
       query("book.find", { input, handler: async () => ({}) }),
     );
   });
@@ -186,8 +186,8 @@ describe("an entry of Jobs or Channels", () => {
     r.job("book.lend", { input: z.object({ title: z.number() }), handler });
     // @ts-expect-error more than is enqueued
     r.job("book.lend", { input: lend.extend({ days: z.number() }), handler });
-    // @ts-expect-error the text may be missing
     r.channel("typed-card", {
+      // @ts-expect-error the text may be missing
       input: z.object({ to: z.string(), text: z.string() }),
       send: handler,
     });
@@ -225,19 +225,19 @@ describe("results", () => {
   test("that do not fit do not compile, wherever they are", () => {
     // @ts-expect-error a number for a text, in a list
     r.query("list.a", { output: list, handler: async () => ({ items: [{ id: 1 }], tags: {} }) });
-    // @ts-expect-error a text for a list
     r.query("list.b", {
       output: list,
+      // @ts-expect-error a text for a list
       handler: async () => reply({ items: [], tags: { a: "b" } }),
     });
-    // @ts-expect-error one of two results
     r.query("list.c", {
       output: list,
+      // @ts-expect-error one of two results
       handler: (ctx) => (ctx.signal ? reply({ items: [], tags: {} }) : { items: [] }),
     });
-    // @ts-expect-error beside a web Response
     r.query("list.g", {
       output: list,
+      // @ts-expect-error beside a web Response
       handler: (ctx) => (ctx.signal ? new Response("x") : { items: [] }),
     });
     // @ts-expect-error numbers for texts

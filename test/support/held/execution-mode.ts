@@ -1,11 +1,14 @@
-import { type EventCodec, scopeMode as modeUnheld } from "../../../src/lambda/execution-mode.ts";
-import type { HttpFacts } from "../../../src/lambda/http-events.ts";
-import type { ExecutionMode } from "../../../src/lambda/middleware.ts";
-import type { Runtime } from "../../../src/run/runtime.ts";
-import type { RequestScope, ScopeFacts } from "../../../src/run/scope.ts";
+import type { Runtime } from "../../../src/app/runtime/runtime.ts";
+import type { RequestScope, ScopeFacts } from "../../../src/app/runtime/scope.ts";
+import {
+  type EventCodec,
+  scopeMode as modeUnheld,
+} from "../../../src/hosts/lambda-http/execution-mode.ts";
+import type { HttpFacts } from "../../../src/hosts/lambda-http/http-events.ts";
+import type { ExecutionMode } from "../../../src/hosts/lambda-http/middleware.ts";
 import { hold } from "./hold.ts";
 
-export type * from "../../../src/lambda/execution-mode.ts";
+export type * from "../../../src/hosts/lambda-http/execution-mode.ts";
 
 /** The Lambda host's own, with each result of a server's routes held against the document as it is returned. */
 export function scopeMode<Event, Result, Facts extends ScopeFacts>(

@@ -1,6 +1,6 @@
-import type { DeclaredServer } from "../../../src/declare/declared-server.ts";
-import type { HttpResponse } from "../../../src/http/message.ts";
-import type { Runtime } from "../../../src/run/runtime.ts";
+import type { DeclaredServer } from "../../../src/app/registry/declared-server.ts";
+import type { Runtime } from "../../../src/app/runtime/runtime.ts";
+import type { HttpResponse } from "../../../src/parts/http/message.ts";
 
 /** What is known of the request of a held response. */
 export interface HeldRequest {

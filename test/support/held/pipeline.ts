@@ -1,6 +1,6 @@
-import type { HttpRequest } from "../../../src/http/message.ts";
-import { type Sender, serve as serveUnheld } from "../../../src/run/pipeline.ts";
-import type { Runtime } from "../../../src/run/runtime.ts";
+import { type Sender, serve as serveUnheld } from "../../../src/app/run/pipeline.ts";
+import type { Runtime } from "../../../src/app/runtime/runtime.ts";
+import type { HttpRequest } from "../../../src/parts/http/message.ts";
 import { hold } from "./hold.ts";
 
 // By name: a star has its names only once its module has run, which is too late for one that is loaded at the same time.
@@ -11,7 +11,7 @@ export {
   finish,
   recognize,
   type Sender,
-} from "../../../src/run/pipeline.ts";
+} from "../../../src/app/run/pipeline.ts";
 
 /** The pipeline's own, with each response held against the document on its way to the container's sender. */
 export function serve(runtime: Runtime, request: HttpRequest, sender: Sender): Promise<void> {

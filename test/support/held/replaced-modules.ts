@@ -6,8 +6,8 @@ const here = (file: string) => join(import.meta.dirname, file);
 
 /** The modules of `src/` that answers leave through, and what tests load in their place. */
 const replaced = new Map([
-  [join(root, "src/run/pipeline.ts"), here("pipeline.ts")],
-  [join(root, "src/lambda/execution-mode.ts"), here("execution-mode.ts")],
+  [join(root, "src/app/run/pipeline.ts"), here("pipeline.ts")],
+  [join(root, "src/hosts/lambda-http/execution-mode.ts"), here("execution-mode.ts")],
 ]);
 const replacements = new Set(replaced.values());
 

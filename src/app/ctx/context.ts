@@ -1,0 +1,373 @@
+import { assertAllowed } from "../../base/identity/assert-allowed.ts";
+import type { User } from "../../base/identity/user.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { RequestView } from "../../base/request/request-view.ts";
+import type { Trace } from "../../base/request/trace.ts";
+import type { CommitItem, Database } from "../../base/types/database.ts";
+import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
+import type { OperatorSession } from "../../parts/config/operate/operator-session.ts";
+import type { Resolved } from "../../parts/config/read/cascade.ts";
+import {
+  type ComputedNode,
+  type ComputedValues,
+  createComputedValues,
+} from "../../parts/config/read/computed-values.ts";
+import { type ConfigReads, parameterUsed } from "../../parts/config/read/config-reads.ts";
+import {
+  createHeldDecisions,
+  type Decision,
+  type HeldDecisions,
+  type RowView,
+} from "../../parts/config/read/key-rows.ts";
+import type { RowOwner } from "../../parts/config/read/rows.ts";
+import { validateInput } from "../../parts/http/input.ts";
+import { bodyOf } from "../../parts/http/response.ts";
+import type { EventRange, KeptEvent } from "../../parts/messages/kept-event.ts";
+import type { Effects } from "../features/effects.ts";
+import type { EnqueueOptions, PipelineContext, StepOptions } from "../features/pipeline-context.ts";
+import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { logOf, type RequestScope } from "../runtime/scope.ts";
+import { openAcrossTenants } from "./across-tenants.ts";
+import { receiveResult } from "./check-output.ts";
+import type { EffectCaller } from "./effect-ledger.ts";
+import { ownMetrics } from "./own-metrics.ts";
+import type { RunCommits } from "./run-commits.ts";
+
+/** What a `ctx` is made of beside its scope. */
+export interface ContextParts {
+  /** Makes the request as handlers see it, for the first that looks at it. */
+  readonly request?: (() => RequestView) | undefined;
+  /** The run's commits and effects; absent in a query. */
+  readonly commits?: Pick<RunCommits<unknown>, "commit" | "start"> | undefined;
+}
+
+/** Who a `ctx` is for. Only a handler and its hooks have effects. */
+type ContextOwner = EffectCaller | "query";
+
+/** The contexts of one request or message. */
+export interface Contexts {
+  of(owner: ContextOwner): PipelineContext;
+}
+
+/** Makes the `ctx` of one query (specification 2.6): the scope knows its handler and its user, the adapters are open. */
+export function createContext(
+  scope: RequestScope,
+  adapters: Adapters,
+  parts: ContextParts,
+): PipelineContext {
+  return createContexts(scope, adapters, parts).of("query");
+}
+
+/** Makes the contexts of one run. They share its configuration session. */
+export function createContexts(
+  scope: RequestScope,
+  adapters: Adapters,
+  parts: ContextParts,
+): Contexts {
+  const session = new Session(scope, adapters, parts, scope.user);
+  return { of: (owner) => new Context(session, session.log, undefined, owner) };
+}
+
+/**
+ * The configuration session of one request; every `ctx` of the request comes from it. What most requests
+ * never ask for is made when it is first asked for (`wrapped-no-log` in `bench/results.json`).
+ */
+class Session implements OperatorSession, DatabaseRequest {
+  readonly runtime: Runtime;
+  readonly scope: RequestScope;
+  readonly parts: ContextParts;
+  readonly user: User;
+  readonly signal: AbortSignal | undefined;
+  readonly log: Logger;
+  /** What was decided for this request; absent until it reads a key. */
+  known: HeldDecisions | undefined = undefined;
+  readonly #adapters: Adapters;
+  #computed: ComputedValues | undefined;
+  #rows: RowView | undefined;
+  #database: Database | undefined;
+  #request: RequestView | undefined;
+
+  constructor(scope: RequestScope, adapters: Adapters, parts: ContextParts, user: User) {
+    this.runtime = scope.runtime;
+    this.scope = scope;
+    this.parts = parts;
+    this.user = user;
+    this.signal = scope.runSignal;
+    this.#adapters = adapters;
+    this.log = user === scope.user ? scope.log : this.logFor(scope.handler);
+  }
+
+  get tenantId(): string | undefined {
+    return this.user.tenantId;
+  }
+
+  get userId(): string | undefined {
+    return this.user.id;
+  }
+
+  get handler(): string | undefined {
+    return this.scope.handler;
+  }
+
+  get held(): HeldDecisions {
+    this.known ??= createHeldDecisions();
+    return this.known;
+  }
+
+  get rows(): RowView {
+    this.#rows ??= this.runtime.configRows.view(this, (read) =>
+      this.log.warn("config.stale", { ...read }),
+    );
+    return this.#rows;
+  }
+
+  get computed(): ComputedValues {
+    this.#computed ??= createComputedValues();
+    return this.#computed;
+  }
+
+  get reads(): ConfigReads | undefined {
+    return this.scope.reads;
+  }
+
+  get store() {
+    return this.#adapters.configStore;
+  }
+
+  get keptEvents() {
+    return this.#adapters.keptEvents;
+  }
+
+  get cache() {
+    return this.runtime.configRows;
+  }
+
+  get cipher() {
+    return this.runtime.cipher;
+  }
+
+  get clock() {
+    return this.runtime.clock;
+  }
+
+  get database(): Database {
+    this.#database ??= this.#adapters.databaseFor(this);
+    return this.#database;
+  }
+
+  acrossTenants(reason: string): Database {
+    // A session for another owner is still of the scope's run.
+    return openAcrossTenants(this, this.#adapters, this.scope.isSystem, reason);
+  }
+
+  get request(): RequestView | undefined {
+    this.#request ??= this.parts.request?.();
+    return this.#request;
+  }
+
+  sessionFor({ tenantId, userId }: RowOwner): OperatorSession {
+    return new Session(this.scope, this.#adapters, this.parts, { id: userId, tenantId, roles: [] });
+  }
+
+  override(id: string): unknown {
+    return this.runtime.resolver.override(id);
+  }
+
+  contextFor(node: ComputedNode): PipelineContext {
+    return new Context(this, this.log, node, "query");
+  }
+
+  logFor(handler: string | undefined): Logger {
+    return logOf(this.scope, handler, this.user);
+  }
+}
+
+/**
+ * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
+ * out `request`, `trace`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and `acrossTenants` alone: most
+ * requests never look at them.
+ */
+class Context implements PipelineContext {
+  readonly #session: Session;
+  readonly #node: ComputedNode | undefined;
+  readonly #owner: ContextOwner;
+  readonly user: User;
+  readonly log: Logger;
+  readonly requestId: string;
+  readonly config: PipelineContext["config"] = (handle) =>
+    readConfig(this.#session, handle, this.#node);
+  readonly query: PipelineContext["query"] = (name, input) =>
+    runQuery(this.#session, name, input, this.#node);
+  readonly commit: PipelineContext["commit"] = (items, result) =>
+    commit(this.#session, this.#owner, items, result);
+  readonly db: Database;
+  declare readonly signal?: AbortSignal;
+  declare readonly request?: RequestView;
+  declare readonly trace: Trace;
+  declare readonly publish: PipelineContext["publish"];
+  declare readonly enqueue: PipelineContext["enqueue"];
+  declare readonly unschedule: PipelineContext["unschedule"];
+  declare readonly step: PipelineContext["step"];
+  declare readonly delivery: PipelineContext["delivery"];
+  declare readonly events: PipelineContext["events"];
+  declare readonly metrics: PipelineContext["metrics"];
+  declare readonly acrossTenants: PipelineContext["acrossTenants"];
+
+  // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
+  static {
+    const member = (
+      name: keyof PipelineContext,
+      get: (session: Session, owner: ContextOwner) => unknown,
+    ) =>
+      Object.defineProperty(Context.prototype, name, {
+        get(this: Context) {
+          return get(this.#session, this.#owner);
+        },
+      });
+    member("request", (session) => session.request);
+    member("trace", (session) => session.scope.trace);
+    member(
+      "publish",
+      (session, owner) => (type: string, payload: unknown) =>
+        start(session, owner, "publish", (effects) => effects.publish(type, payload)),
+    );
+    member(
+      "enqueue",
+      (session, owner) => (name: string, payload: unknown, options?: EnqueueOptions) =>
+        start(session, owner, "enqueue", (effects) => effects.enqueue(name, payload, options)),
+    );
+    member(
+      "unschedule",
+      (session, owner) => (jobId: string) =>
+        start(session, owner, "unschedule", (effects) => effects.unschedule(jobId)),
+    );
+    member(
+      "step",
+      (session, owner) => (name: string, options: StepOptions, call: (key: string) => unknown) =>
+        start(session, owner, "step", (effects) => effects.step(name, options, call)),
+    );
+    member("delivery", (session, owner) => {
+      const send: Effects["deliver"] = (...message) =>
+        start(session, owner, "delivery.send", (effects) => effects.deliver(...message));
+      return Object.freeze({ send });
+    });
+    // Safe: the events that are read are checked against the schema of their type.
+    member(
+      "events",
+      (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never,
+    );
+    member("metrics", (session) => ownMetrics(session.runtime.metrics, session.log));
+    member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
+  }
+
+  constructor(session: Session, log: Logger, node: ComputedNode | undefined, owner: ContextOwner) {
+    const { user, signal } = session;
+    this.#session = session;
+    this.#node = node;
+    this.#owner = owner;
+    this.user = user;
+    this.log = log;
+    this.requestId = session.scope.requestId;
+    this.db = session.database;
+    if (signal !== undefined) this.signal = signal;
+    Object.freeze(this);
+  }
+
+  [parameterUsed](id: string): void {
+    this.#session.reads?.note(this.#session, id, "request", undefined);
+  }
+}
+
+function readConfig<Value>(
+  session: Session,
+  handle: ConfigKeyHandle<Value>,
+  node: ComputedNode | undefined,
+): Promise<Value> {
+  const held = session.known?.get(handle?.id);
+  if (held !== undefined) {
+    const nowMs = session.clock.now();
+    // Safe: a value that does not fit the declaration never leaves the resolver.
+    if (nowMs < held.untilMs && held.rows.isHeld(nowMs)) return held.value as Promise<Value>;
+  }
+  const key = session.runtime.server.registry.configKeys.get(handle?.id);
+  if (key === undefined) {
+    const what = `ctx.config: ${String(handle?.id)} is declared by no feature of this server; add its feature to buildServer`;
+    return Promise.reject(new Error(what));
+  }
+  const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
+  // Safe: what is resolved at once is held, with the promise that all who read it get.
+  const value =
+    resolved instanceof Promise
+      ? resolved.then(plainValue)
+      : (session.held.get(key.id) as Decision).value;
+  return value as Promise<Value>; // safe: as above
+}
+
+/** Loaded with the first: few handlers look at events of before. */
+async function* readEvents(
+  session: Session,
+  type: string,
+  range: EventRange | undefined,
+): AsyncGenerator<KeptEvent> {
+  const { tenantEvents } = await import("./tenant-events.ts");
+  yield* tenantEvents(session, session.keptEvents, type, range);
+}
+
+/** Thrown at once, not with the promise: nobody can forget to look. */
+function start<Started>(
+  session: Session,
+  owner: ContextOwner,
+  call: string,
+  work: (effects: Effects) => Promise<Started>,
+): Promise<Started> {
+  const { commits } = session.parts;
+  if (commits === undefined || owner === "query") {
+    throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
+  }
+  return commits.start(owner, work);
+}
+
+function commit<Result>(
+  session: Session,
+  owner: ContextOwner,
+  items: readonly CommitItem[],
+  result: Result,
+): Promise<Result> {
+  const { commits } = session.parts;
+  if (commits === undefined || owner === "query")
+    throw new Error("ctx.commit: a query reads; commit in a write");
+  return commits.commit(owner, items, result);
+}
+
+function plainValue({ value }: Resolved): unknown {
+  return value;
+}
+
+async function runQuery(
+  session: Session,
+  name: string,
+  input: unknown,
+  node: ComputedNode | undefined,
+): Promise<never> {
+  const { runtime } = session;
+  const declaration = runtime.server.registry.handlers.get(name);
+  if (declaration?.kind !== "query") {
+    throw new Error(
+      `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
+    );
+  }
+  // Its handler may rely on what the rule asks for, whoever calls.
+  if (declaration.access !== undefined)
+    assertAllowed(declaration.access, session.user, declaration.name);
+  const ctx = new Context(session, session.logFor(declaration.name), node, "query");
+  const accepted = await validateInput(declaration.input, input);
+  const result = await receiveResult(
+    declaration,
+    declaration.run(ctx, accepted),
+    session.scope,
+    ctx.log,
+  );
+  // Safe: the query's own declaration promises this type, and its schema gives it.
+  return bodyOf(result) as never;
+}

@@ -1,0 +1,454 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { access } from "../../base/identity/access.ts";
+import { reply } from "../../parts/http/reply.ts";
+import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import { defineFeature } from "../features/feature.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import { buildServer } from "../server/server.ts";
+
+declare module "../../base/types/names.ts" {
+  interface Events {
+    "note.written": { text: string };
+    "note.unheard": { text?: string | undefined };
+  }
+  interface Jobs {
+    "notes.note.print": { text: string };
+    "notes.note.sort": { text: string; shelf: string };
+    "notes.note.mine": { text: string };
+    "notes.note.keyed": { key: unknown };
+  }
+  interface Channels {
+    wall: { text: string };
+  }
+}
+
+/** What the next write does. */
+let work: (ctx: PipelineContext) => unknown = () => undefined;
+let heard: unknown[] = [];
+const text = z.object({ text: z.string() });
+const notes = defineFeature("notes", (r) => {
+  const table = r.table("notes", { partitionKey: "pk" });
+  r.event("note.written", text);
+  r.event("note.unheard", z.object({ text: z.string().optional() }));
+  r.on("note.written", "hear", async (ctx, event) => {
+    heard.push({
+      ...event,
+      requestId: ctx.requestId,
+      user: ctx.user,
+      signal: ctx.signal,
+      request: ctx.request,
+    });
+  });
+  r.job("note.print", {
+    input: text,
+    handler: async (_ctx, payload) => void heard.push(payload.text),
+  });
+  r.job("note.sort", {
+    input: text.extend({ shelf: z.string() }),
+    dedupKey: (payload) => payload.text,
+    order: ({ shelf }) => shelf,
+    handler: async (_ctx, payload) => void heard.push(payload.text),
+  });
+  r.job("note.mine", {
+    input: text,
+    dedupScope: "user",
+    handler: async (ctx) => void heard.push(ctx.user.id),
+  });
+  r.job("note.keyed", {
+    input: z.object({ key: z.unknown() }),
+    dedupKey: ({ key }) => key as string, // as plain JavaScript gives anything
+    handler: async () => undefined,
+  });
+  r.channel("wall", {
+    input: text,
+    send: async (_ctx, message, { id }) => void heard.push([message.text, id]),
+  });
+  r.write("note.do", {
+    route: "POST /do",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx),
+  });
+  r.write("note.commit", {
+    route: "POST /commit",
+    access: access.authenticated,
+    handler: async (ctx) => {
+      await work(ctx);
+      return ctx.commit([{ Put: { TableName: table.name, Item: { pk: "n" } } }], {
+        committed: true,
+      });
+    },
+  });
+  r.query("note.look", {
+    route: "GET /look",
+    access: access.everyone,
+    handler: async (ctx) => work(ctx),
+  });
+});
+const ann = { id: "ann", tenantId: "acme" };
+const bob = { id: "bob", tenantId: "acme" };
+const eve = { id: "eve", tenantId: "evil" };
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [notes] }));
+}, 60_000);
+afterAll(() => app.close());
+beforeEach(() => {
+  heard = [];
+});
+
+const post = (path: string, as = ann, headers: Record<string, string> = {}) =>
+  app.fetch(path, { body: {}, as, headers });
+const lastError = () =>
+  String(app.logs.filter(({ msg }) => msg === "request.failed").at(-1)?.["message"]);
+const seen = () => ({ events: app.events.length, jobs: app.jobs.length });
+
+describe("an event", () => {
+  test("is stored with what is committed, and reaches its consumer with the cause it has", async () => {
+    work = (ctx) => ctx.publish("note.written", { text: "one" });
+    const answer = await post("/commit", ann, { "x-request-id": "cause-1" });
+    expect(answer.status).toBe(200);
+    expect(app.events.at(-1)).toMatchObject({
+      type: "note.written",
+      payload: { text: "one" },
+      causedBy: "cause-1",
+    });
+    await app.settled();
+    expect(heard).toEqual([
+      {
+        kind: "shared",
+        type: "note.written",
+        eventId: app.events.at(-1)?.eventId,
+        payload: { text: "one" },
+        causedBy: "cause-1",
+        origRequestId: "cause-1",
+        tenantId: "acme",
+        userId: "ann",
+        requestId: "cause-1",
+        user: { id: "ann", tenantId: "acme", roles: [] },
+        signal: undefined,
+        request: undefined,
+      },
+    ]);
+  });
+
+  test("goes with the result where nothing is committed, from a write that nothing claims too", async () => {
+    work = (ctx) => ctx.publish("note.written", { text: "two" });
+    expect((await post("/do")).status).toBe(204);
+    expect((await app.fetch("/do", { body: {} })).status).toBe(204);
+    await app.settled();
+    expect(heard).toMatchObject(
+      [{ user: { id: "ann" } }, { user: { id: undefined, tenantId: undefined } }].sort(),
+    );
+  });
+
+  test("goes also with an answer that sets a cookie, which is never stored", async () => {
+    work = async (ctx) => {
+      await ctx.publish("note.written", { text: "cookie" });
+      return reply({}, { cookies: { seen: { value: "1" } } });
+    };
+    expect((await post("/do", ann, { "idempotency-key": "cookie" })).status).toBe(200);
+    await app.settled();
+    expect(heard).toHaveLength(1);
+  });
+
+  test.each([
+    ["throws", () => Promise.reject(new Error("no"))],
+    ["answers that nothing was done", async () => reply({}, { status: 409 })],
+  ])("is dropped where the handler %s", async (_, end) => {
+    const before = seen();
+    work = async (ctx) => {
+      await ctx.publish("note.written", { text: "dropped" });
+      return end();
+    };
+    expect((await post("/do")).status).toBeGreaterThanOrEqual(400);
+    await app.settled();
+    expect(seen()).toEqual(before);
+    expect(heard).toEqual([]);
+  });
+
+  test("is one and the same where a write is sent again", async () => {
+    const before = seen();
+    work = (ctx) => ctx.publish("note.written", { text: "again" });
+    for (let repeat = 0; repeat < 3; repeat += 1)
+      await post("/commit", ann, { "idempotency-key": "again" });
+    await app.settled();
+    expect(seen()).toEqual({ ...before, events: before.events + 1 });
+    expect(heard).toHaveLength(1);
+  });
+
+  test("nobody consumes is published all the same", async () => {
+    work = (ctx) => ctx.publish("note.unheard", { text: undefined });
+    await post("/do");
+    await app.settled();
+    expect(app.events.at(-1)).toMatchObject({ type: "note.unheard", payload: {} });
+  });
+
+  test.each([
+    [
+      "no feature declares",
+      (ctx: PipelineContext) => ctx.publish("note.unknown" as "note.written", { text: "" }),
+      "declare it",
+    ],
+    [
+      "does not fit",
+      (ctx: PipelineContext) => ctx.publish("note.written", { text: 1 as never }),
+      "does not fit its schema (text: ",
+    ],
+    [
+      "has a requestId",
+      (ctx: PipelineContext) => ctx.publish("note.written", { text: "", requestId: "r" } as never),
+      "keelson's own",
+    ],
+    [
+      "is too large",
+      (ctx: PipelineContext) => ctx.publish("note.written", { text: "x".repeat(262_144) }),
+      "EventBridge takes",
+    ],
+  ])("that %s fails the write, and nothing is published", async (_, publish, why) => {
+    const before = seen();
+    work = publish;
+    expect((await post("/do")).status).toBe(500);
+    expect(lastError()).toContain(why);
+    await app.settled();
+    expect(seen()).toEqual(before);
+  });
+
+  test("cannot be published after the commit, nor by a query", async () => {
+    work = async (ctx) => {
+      await ctx.commit([], {});
+      await ctx.publish("note.written", { text: "late" });
+    };
+    expect((await post("/do", ann, { "idempotency-key": "late" })).status).toBe(200);
+    expect(app.logs.find(({ msg }) => msg === "once.threw_after_commit")?.["message"]).toContain(
+      "publish before ctx.commit",
+    );
+    work = (ctx) => ctx.publish("note.written", { text: "read" });
+    expect((await app.fetch("/look")).status).toBe(500);
+    expect(lastError()).toContain("ctx.publish: a query reads");
+  });
+
+  test("that the bus does not take is left to the sweep, and the write has its answer", async () => {
+    work = (ctx) => ctx.publish("note.written", { text: "swept" });
+    app.faults.before("PutEvents", 1).fail("InternalException");
+    const before = seen();
+    expect((await post("/commit")).status).toBe(200);
+    expect(seen()).toEqual(before);
+    expect(app.logs.slice(-2)).toContainEqual(
+      expect.objectContaining({ msg: "event.dispatch_failed", level: "warn" }),
+    );
+    await app.settled();
+    expect(heard).toHaveLength(1);
+    expect(app.logs).toContainEqual(
+      expect.objectContaining({ msg: "outbox.swept", dispatched: 1, left: 0 }),
+    );
+  });
+
+  test("whose dispatch takes long does not hold up the answer", async () => {
+    work = (ctx) => ctx.publish("note.written", { text: "slow" });
+    app.faults.before("PutEvents", 1).delay(60_000);
+    expect((await post("/commit")).status).toBe(200);
+    await app.settled(); // by the sweep
+    expect(heard).toHaveLength(1);
+  });
+});
+
+test("what a write has committed is its answer, whatever it throws or returns later, also where nothing claims it", async () => {
+  work = async (ctx) => {
+    await ctx.commit([], { committed: true });
+    throw new Error("later");
+  };
+  for (const headers of [{}, { "idempotency-key": "throws-later" }]) {
+    const answer = await post("/do", ann, headers);
+    expect([answer.status, await answer.json()]).toEqual([200, { committed: true }]);
+  }
+  expect(
+    app.logs.filter(({ msg, message }) => msg === "once.threw_after_commit" && message === "later"),
+  ).toHaveLength(2);
+  work = async (ctx) => {
+    await ctx.commit([], { committed: true });
+    return { returned: true };
+  };
+  for (const headers of [{}, { "idempotency-key": "returns-another" }]) {
+    expect(await (await post("/do", ann, headers)).json()).toEqual({ committed: true });
+  }
+});
+
+describe("a job", () => {
+  test("is enqueued at once, and equal ones of five minutes are one; another tenant's is another", async () => {
+    work = (ctx) => ctx.enqueue("notes.note.print", { text: "print" });
+    for (const as of [ann, bob, eve, eve]) await post("/do", as);
+    expect(app.jobs.slice(-2)).toMatchObject([
+      { name: "notes.note.print", payload: { text: "print" }, tenantId: "acme", userId: "ann" },
+      { name: "notes.note.print", payload: { text: "print" }, tenantId: "evil", userId: "eve" },
+    ]);
+    await app.settled();
+    expect(heard).toEqual(["print", "print"]);
+    app.clock.advance(301_000);
+    await post("/do");
+    await app.settled();
+    expect(heard).toEqual(["print", "print", "print"]);
+  });
+
+  test("is known by its own key, or by its user, where it says so", async () => {
+    work = async (ctx) => {
+      await ctx.enqueue("notes.note.sort", { text: "a", shelf: "left" });
+      await ctx.enqueue("notes.note.sort", { text: "a", shelf: "right" });
+      await ctx.enqueue("notes.note.mine", { text: "a" });
+    };
+    await post("/do", ann);
+    await post("/do", bob);
+    await app.settled();
+    expect(heard.toSorted()).toEqual(["a", "ann", "bob"]);
+  });
+
+  test.each([
+    ["an object", { id: 1 }, "object"],
+    ["null", null, "null"],
+    ["nothing", undefined, "undefined"],
+  ])("whose key is %s is refused: all of them would be one", async (_, key, shown) => {
+    let thrown: unknown;
+    work = async (ctx) => {
+      thrown = await ctx.enqueue("notes.note.keyed", { key }).catch((error: unknown) => error);
+    };
+    await app.fetch("/do", { method: "POST", as: ann });
+    expect(thrown).toEqual(
+      new TypeError(`dedupKey of notes.note.keyed gave ${shown}; let it give a text`),
+    );
+    work = (ctx) => ctx.enqueue("notes.note.keyed", { key: 7 });
+    expect((await app.fetch("/do", { method: "POST", as: ann })).ok).toBe(true);
+  });
+
+  test("of one order runs after those before it", async () => {
+    work = async (ctx) => {
+      for (const name of ["1", "2", "3", "4"])
+        await ctx.enqueue("notes.note.sort", { text: `order ${name}`, shelf: "one" });
+    };
+    await post("/do");
+    await app.settled();
+    expect(heard).toEqual(["order 1", "order 2", "order 3", "order 4"]);
+  });
+
+  test("is enqueued although the handler throws later", async () => {
+    work = async (ctx) => {
+      await ctx.enqueue("notes.note.print", { text: "early" });
+      throw new Error("later");
+    };
+    expect((await post("/do")).status).toBe(500);
+    await app.settled();
+    expect(heard).toEqual(["early"]);
+  });
+
+  test.each([
+    [
+      "no feature declares",
+      (ctx: PipelineContext) => ctx.enqueue("notes.note.unknown" as never, {} as never),
+      "declare it with r.job",
+    ],
+    [
+      "does not fit",
+      (ctx: PipelineContext) => ctx.enqueue("notes.note.print", {} as never),
+      "does not fit its schema (text: ",
+    ],
+    [
+      "is too large",
+      (ctx: PipelineContext) => ctx.enqueue("notes.note.print", { text: "x".repeat(262_144) }),
+      "SQS takes",
+    ],
+  ])("that %s is not enqueued", async (_, enqueue, why) => {
+    work = enqueue;
+    expect((await post("/do")).status).toBe(500);
+    expect(lastError()).toContain(why);
+  });
+
+  test.each([
+    [{ delay: 5 }, 'ctx.enqueue: unknown option "delay"; known are delaySeconds, at, tenantId'],
+    [{ at: new Date(0), delaySecond: 1 }, 'unknown option "delaySecond"'],
+    [5, "ctx.enqueue: the options are 5; pass an object with delaySeconds, at, tenantId"],
+    [null, "the options are null"],
+    [[5], "the options are [5]"],
+  ])("is not enqueued at once where its options are misspelled: %j", async (options, why) => {
+    const before = app.jobs.length;
+    work = (ctx) => ctx.enqueue("notes.note.print", { text: "late" }, options as never);
+    expect((await post("/do")).status).toBe(500);
+    expect([lastError(), app.jobs.length]).toEqual([expect.stringContaining(why), before]);
+  });
+
+  test("cannot be enqueued by a query", async () => {
+    work = (ctx) => ctx.enqueue("notes.note.print", { text: "read" });
+    expect((await app.fetch("/look")).status).toBe(500);
+    expect(lastError()).toContain("ctx.enqueue: a query reads");
+  });
+});
+
+describe("a delivery", () => {
+  test("is sent through its channel, once for each call, or once for each key", async () => {
+    const before = app.deliveries.length;
+    work = async (ctx) => {
+      const { send } = ctx.delivery;
+      await send("wall", { text: "hello" });
+      await send("wall", { text: "hello" });
+      await send("wall", { text: "keyed" }, { key: "k1" });
+      await send("wall", { text: "keyed once more" }, { key: "k1" });
+    };
+    await post("/do");
+    await post("/do", eve);
+    await app.settled();
+    const sent = app.deliveries.slice(before);
+    expect(sent.map(({ message, tenantId }) => [tenantId, message]).sort()).toEqual([
+      ["acme", { text: "hello" }],
+      ["acme", { text: "hello" }],
+      ["acme", { text: "keyed" }],
+      ["evil", { text: "hello" }],
+      ["evil", { text: "hello" }],
+      ["evil", { text: "keyed" }],
+    ]);
+    expect(new Set(sent.map(({ id }) => id)).size).toBe(6);
+    expect(heard).toHaveLength(6);
+  });
+
+  test("of somebody who is not signed in goes too", async () => {
+    work = (ctx) => ctx.delivery.send("log", { text: "anonymous" }, { key: "anonymous" });
+    await app.fetch("/do", { body: {} });
+    await app.settled();
+    expect(app.deliveries.at(-1)).toMatchObject({
+      channel: "log",
+      message: { text: "anonymous" },
+      tenantId: undefined,
+    });
+  });
+
+  test.each([
+    [
+      "through a channel that is not there",
+      (ctx: PipelineContext) => ctx.delivery.send("pigeon" as "wall", { text: "" }),
+      "there are log, webhook, wall",
+    ],
+    [
+      "that does not fit",
+      (ctx: PipelineContext) => ctx.delivery.send("wall", {} as { text: string }),
+      "does not fit its schema (text: ",
+    ],
+  ])("%s fails at once", async (_, send, why) => {
+    work = send;
+    expect((await post("/do")).status).toBe(500);
+    expect(lastError()).toContain(why);
+  });
+
+  test("cannot be sent by a query, nor by a server without a queue", async () => {
+    work = (ctx) => ctx.delivery.send("log", {});
+    expect((await app.fetch("/look")).status).toBe(500);
+    expect(lastError()).toContain("ctx.delivery.send: a query reads");
+    const plain = defineFeature("plain", (r) => {
+      r.write("thing.do", { handler: async (ctx) => ctx.delivery.send("log", {}) });
+    });
+    const other = await startTestApp(buildServer({ features: [plain] }));
+    try {
+      await expect(other.call("plain.thing.do")).rejects.toThrow("this server has no queue");
+      await other.settled();
+    } finally {
+      await other.close();
+    }
+  });
+});

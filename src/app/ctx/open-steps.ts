@@ -1,0 +1,34 @@
+import { answerCipher } from "../../parts/once/answer-cipher.ts";
+import type { ClaimKey } from "../../parts/once/claim.ts";
+import type { HeldRun } from "../../parts/once/once-run.ts";
+import { Steps } from "../../parts/once/steps.ts";
+import { onceTable } from "../features/table.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runs } from "../runtime/runs.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+
+/** Opens the steps of one run. */
+export async function openSteps(
+  scope: RequestScope,
+  adapters: Adapters,
+  runs: Runs,
+  { claim, wanted }: HeldRun,
+): Promise<Steps> {
+  const { runtime, requestId, handler = "", log, runSignal } = scope;
+  const cipherOf = ({ partition, sort }: ClaimKey) =>
+    answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), partition, sort]);
+  return new Steps({
+    store: await adapters.steps.open(),
+    claims: adapters.claims,
+    claim,
+    clock: runtime.clock,
+    log,
+    metrics: runtime.metrics,
+    pause: runs.once.pause,
+    signal: runSignal,
+    facts: { handler, requestId },
+    keepMs: wanted.kind === "write" ? wanted.retentionMs : undefined,
+    // As the answer of the write.
+    cipherOf: wanted.cipher === undefined ? undefined : cipherOf,
+  });
+}

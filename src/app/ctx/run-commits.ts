@@ -1,0 +1,266 @@
+import { describeError } from "../../base/errors/describe.ts";
+import type { CommitItem } from "../../base/types/database.ts";
+import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
+import type { TransactionItem } from "../../parts/once/claim-store.ts";
+import type { RunParts } from "../../parts/once/once-run.ts";
+import type { Effects } from "../features/effects.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runs } from "../runtime/runs.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { type EffectCaller, EffectLedger } from "./effect-ledger.ts";
+import { type HeldEffect, RunEffects } from "./effects.ts";
+import { StartedEffects } from "./started-effects.ts";
+import type { RunHooks, Work } from "./work.ts";
+
+/** The longest time a response waits for its effects to be sent, in milliseconds. The sweep sends the rest. */
+const dispatchMs = 2_000;
+
+/** The contents of one transaction. */
+interface Attempt {
+  readonly items: readonly CommitItem[];
+  readonly answer: WriteAnswer;
+  /** Whether the answer is stored, so that the claim is completed with the items. */
+  readonly isStored: boolean;
+}
+
+/** The attempts of one run to commit, each with the effects that belong to it. */
+export class RunCommits<Result> {
+  readonly #scope: RequestScope;
+  readonly #adapters: Adapters;
+  readonly #runs: Runs;
+  readonly #run: RunParts;
+  readonly #work: Work<Result>;
+  /** Made for the first effect or commit: many runs have neither. */
+  #begun: Begun | undefined;
+  /** Made for the first effect: many runs only commit. */
+  #effects: RunEffects | undefined;
+  readonly #callers: Partial<Record<EffectCaller, Effects>> = {};
+  #hasEnded = false;
+
+  constructor(
+    scope: RequestScope,
+    adapters: Adapters,
+    runs: Runs,
+    run: RunParts,
+    work: Work<Result>,
+  ) {
+    this.#scope = scope;
+    this.#adapters = adapters;
+    this.#runs = runs;
+    this.#run = run;
+    this.#work = work;
+  }
+
+  /** The `before` hooks are done. */
+  open(): void {
+    this.#begin().ledger.open();
+  }
+
+  /** Starts an effect. */
+  start<Started>(
+    caller: EffectCaller,
+    work: (effects: Effects) => Promise<Started>,
+  ): Promise<Started> {
+    const { started } = this.#begin();
+    const effects = this.#effectsOf(caller);
+    return started.start(() => work(effects));
+  }
+
+  /** Runs `ctx.commit`. */
+  commit<Committed>(
+    caller: EffectCaller,
+    items: readonly CommitItem[],
+    result: Committed,
+  ): Promise<Committed> {
+    const { ledger, started } = this.#begin();
+    return started.attempt(async () => {
+      if (this.#effects?.isInStep() === true)
+        throw new Error("ctx.commit: a step commits nothing; commit once it has returned");
+      ledger.begin(caller);
+      await this.#attempt(async () => {
+        const { receive, committedAnswer, hooks } = this.#work;
+        const own = this.#checked(items);
+        const received = receive === undefined ? result : await receive(result);
+        const answer = await committedAnswer(received);
+        return {
+          items: hooks === undefined ? own : [...own, ...(await this.#joining(hooks, received))],
+          answer,
+          isStored: true,
+        };
+      });
+      return result;
+    });
+  }
+
+  /**
+   * Ends the run of a handler that has returned, and commits the effects that are still waiting.
+   *
+   * @throws the first error of an effect or a commit that the handler has not awaited; otherwise as a commit.
+   */
+  async settle(returned: unknown): Promise<Result> {
+    await this.#begun?.started.atEnd(this.#run.signal);
+    const hasCommitted = this.#run.commitEnd() === "committed";
+    const { receive } = this.#work;
+    // Safe: without `receive` the returned value is the result.
+    const result = (
+      receive === undefined || hasCommitted ? returned : await receive(returned)
+    ) as Result;
+    if (this.#begun?.ledger.phase === "open") await this.#commitRest(this.#begun, result);
+    this.#end();
+    const { own, answerOf } = this.#work;
+    if (own !== undefined && this.#run.commitEnd() !== "committed")
+      await this.#run.commit([], answerOf(result), own());
+    return result;
+  }
+
+  /** Ends the run of a handler that has thrown: waits for started calls, and drops the effects that are waiting. */
+  async abandon(): Promise<void> {
+    await this.#begun?.started.atEnd(this.#run.signal).catch(() => undefined); // the handler's own error counts
+    this.#end();
+  }
+
+  #end(): void {
+    this.#hasEnded = true;
+    if (this.#begun !== undefined) end(this.#begun);
+  }
+
+  #begin(): Begun {
+    if (this.#begun === undefined) {
+      const ledger = new EffectLedger<HeldEffect>(this.#work.hooks !== undefined);
+      this.#begun = { ledger, started: new StartedEffects((error) => this.#lost(error)) };
+      if (this.#hasEnded) end(this.#begun);
+    }
+    return this.#begun;
+  }
+
+  #effectsOf(caller: EffectCaller): Effects {
+    const { ledger } = this.#begin();
+    const [scope, adapters, runs, run, { cause }] = [
+      this.#scope,
+      this.#adapters,
+      this.#runs,
+      this.#run,
+      this.#work,
+    ];
+    this.#effects ??= new RunEffects({ scope, adapters, runs, run, cause, ledger });
+    this.#callers[caller] ??= this.#effects.of(caller);
+    return this.#callers[caller];
+  }
+
+  #lost(error: unknown): void {
+    const { log, runtime } = this.#scope;
+    log.error(
+      "effects.lost",
+      describeError(error, { requestId: "", environment: runtime.environment }).log.data,
+    );
+  }
+
+  /** Items join only where something was done. */
+  async #commitRest({ ledger }: Begun, result: Result): Promise<void> {
+    const { hooks, answerOf } = this.#work;
+    if (hooks === undefined && ledger.isEmpty) return ledger.written();
+    const answer = answerOf(result);
+    if (saysNotDone(answer)) return;
+    ledger.begin("handler");
+    // An answer with cookies is never stored, so its claim is not completed but released.
+    const isStored = answer.cookies.length === 0;
+    await this.#attempt(async () => {
+      const items = hooks === undefined ? [] : await this.#joining(hooks, result);
+      return ledger.isEmpty && items.length === 0 ? undefined : { items, answer, isStored };
+    });
+  }
+
+  /** @param make - makes the contents of the transaction; `undefined` if there is nothing to write. */
+  async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
+    const { ledger, started } = this.#begin();
+    let effects: readonly HeldEffect[];
+    try {
+      await started.beforeAttempt(this.#run.signal);
+      const attempt = await make();
+      effects = attempt === undefined ? [] : distinct(ledger.seal());
+      if (attempt !== undefined) await this.#write(attempt, effects);
+      ledger.written();
+    } catch (error) {
+      if (this.#run.commitEnd() === "unknown") ledger.uncertain();
+      else this.#drop(ledger.failed());
+      throw error;
+    }
+    if (effects.length > 0) await this.#send(effects);
+  }
+
+  #write({ items, answer, isStored }: Attempt, effects: readonly HeldEffect[]): Promise<void> {
+    const own: TransactionItem[] = effects.map(({ row }) => this.#adapters.outbox.item(row));
+    for (const { kept } of effects) if (kept !== undefined) own.push(kept);
+    own.push(...(this.#work.own?.() ?? []));
+    return isStored ? this.#run.commit(items, answer, own) : this.#run.commitApart(items, own);
+  }
+
+  #drop(effects: readonly HeldEffect[]): void {
+    if (effects.length === 0) return;
+    const types = [...new Set(effects.map(({ kind, name }) => `${kind} ${name}`))];
+    this.#scope.log.info("effects.dropped", { types, number: effects.length });
+  }
+
+  /** Collects the items of the hooks, whose own effects join the attempt. */
+  async #joining(hooks: RunHooks, result: unknown): Promise<readonly CommitItem[]> {
+    const { ledger, started } = this.#begin();
+    ledger.join();
+    const items = this.#checked(await hooks.itemsOf(result));
+    await started.beforeAttempt(this.#run.signal);
+    return items;
+  }
+
+  #checked(items: readonly CommitItem[]): readonly CommitItem[] {
+    const { user, log, handler } = this.#scope;
+    return (
+      this.#adapters.wall?.checkItems(items, { tenantId: user.tenantId, log, handler }) ?? items
+    );
+  }
+
+  /** Sends committed effects, and waits for the bus and the queue for a limited time. */
+  async #send(effects: readonly HeldEffect[]): Promise<void> {
+    const { log } = this.#scope;
+    const [events, deliveries]: [HeldEffect[], HeldEffect[]] = [[], []];
+    for (const effect of effects) {
+      const { kind, name, row } = effect;
+      if (kind === "job") {
+        const dueAt = new Date(Number(row.sort.slice(0, row.sort.indexOf("#")))).toISOString();
+        log.info("job.scheduled", { job: name, scheduledId: row.eventId, dueAt });
+      } else if (kind === "event") {
+        events.push(effect);
+        log.info("event.published", { event: name, publishedId: row.eventId });
+      } else {
+        deliveries.push(effect);
+        log.info("delivery.enqueued", { channel: name, deliveryId: row.eventId });
+      }
+    }
+    const sending: Promise<void>[] = [];
+    if (events.length > 0) sending.push(this.#runs.outbox.dispatch(events.map(({ row }) => row)));
+    if (deliveries.length > 0)
+      sending.push(this.#runs.sendCommitted(deliveries.map(({ row }) => row)));
+    if (sending.length === 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, dispatchMs);
+    });
+    await Promise.race([Promise.all(sending), timeout]).finally(() => clearTimeout(timer));
+  }
+}
+
+function end({ ledger, started }: Begun): void {
+  ledger.end();
+  started.end();
+}
+
+/** Deliveries with the same key are one: DynamoDB refuses a transaction that writes a row twice. */
+function distinct(effects: readonly HeldEffect[]): readonly HeldEffect[] {
+  if (effects.length < 2) return effects;
+  return [
+    ...new Map(effects.toReversed().map((effect) => [effect.row.eventId, effect])).values(),
+  ].toReversed();
+}
+
+interface Begun {
+  readonly ledger: EffectLedger<HeldEffect>;
+  readonly started: StartedEffects;
+}

@@ -1,0 +1,104 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { PermanentError } from "../../base/errors/permanent-error.ts";
+import { type Lazy, lazy } from "../../base/process/lazy.ts";
+import type { ChannelDeclaration } from "../features/message-handlers.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { Tracing } from "../observe/spans.ts";
+import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
+import type { NameLookup } from "./name-lookup.ts";
+
+/** What goes through the channel `webhook`. */
+interface Webhook {
+  readonly url: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** The look-ups that a runtime's webhooks share, of each tenant. */
+type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
+
+/** The channels `log` and `webhook`. */
+export function builtInChannels(
+  { webhook = {} }: DeliveryOptions = {},
+  lookups: NameLookups = lazy(async () => (await import("./name-lookup.ts")).createNameLookups()),
+  tracing?: Pick<Lazy<Pick<Tracing, "posting">>, "open">,
+): (readonly [string, ChannelDeclaration])[] {
+  const feature = "keelson";
+  return [
+    [
+      "log",
+      {
+        feature,
+        name: "log",
+        input: undefined,
+        send: (ctx, message) => ctx.log.info("delivery.message", { message }),
+      },
+    ],
+    [
+      "webhook",
+      {
+        feature,
+        name: "webhook",
+        input: webhookInput,
+        send: (ctx, message, { id }) =>
+          sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: its input was checked
+      },
+    ],
+  ];
+}
+
+const webhookInput: StandardSchemaV1<unknown, Webhook> = {
+  "~standard": {
+    version: 1,
+    vendor: "keelson",
+    validate: (value) => {
+      const { url, body, ...rest } = value as Readonly<Record<string, unknown>>; // safe: a message is an object
+      const issues: StandardSchemaV1.Issue[] = [];
+      if (typeof url !== "string" || !URL.canParse(url))
+        issues.push({ path: ["url"], message: "it is not a URL" });
+      if (typeof body !== "object" || body === null || Array.isArray(body))
+        issues.push({ path: ["body"], message: "it is not an object" });
+      for (const name of Object.keys(rest))
+        issues.push({ path: [name], message: "it is not known; a webhook has url and body" });
+      return issues.length > 0 ? { issues } : { value: value as Webhook }; // safe: as it was looked at
+    },
+  },
+};
+
+async function sendWebhook(
+  ctx: PipelineContext,
+  { id, url, body }: Webhook & { readonly id: string },
+  options: WebhookOptions,
+  lookups: NameLookups,
+  tracing: Parameters<typeof builtInChannels>[2],
+): Promise<void> {
+  const { secret: key, allowHttp = false, allowPrivate = false, timeoutMs = 10_000 } = options;
+  const secret = key === undefined ? undefined : await ctx.config(key);
+  if (key !== undefined && !secret)
+    throw new PermanentError(`webhook: the tenant has no secret; set ${key.id}`);
+  const [{ postWebhook, WebhookError }, lookupFor, spans] = await Promise.all([
+    import("./webhook.ts"),
+    lookups.open(),
+    tracing?.open(),
+  ]);
+  try {
+    const { status } = await postWebhook({
+      url,
+      id,
+      body: JSON.stringify(body),
+      secret,
+      nowMs: Date.now(),
+      // Not `tracestate`: what other systems have noted there is not for third parties.
+      headers: { "x-request-id": ctx.requestId, traceparent: ctx.trace.headers().traceparent },
+      allowHttp,
+      allowPrivate,
+      timeoutMs,
+      lookup: lookupFor(ctx.user.tenantId),
+      ...(spans && { around: (url, send) => spans.posting(url, send) }),
+    });
+    ctx.log.info("webhook.sent", { status });
+  } catch (error) {
+    if (error instanceof WebhookError && !error.isRetryable)
+      throw new PermanentError(error.message, { cause: error });
+    throw error;
+  }
+}

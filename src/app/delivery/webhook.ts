@@ -1,0 +1,291 @@
+import type { LookupAddress } from "node:dns";
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import type { Socket, TcpNetConnectOpts } from "node:net";
+import { systemCode } from "../../base/errors/system-code.ts";
+import type { NameLookup } from "./name-lookup.ts";
+import { isPublicAddress } from "./public-address.ts";
+import { signWebhook } from "./webhook-signature.ts";
+
+const maxUrlLength = 2_048;
+const maxPlaceLength = 200;
+const maxAnswerBytes = 64 * 1024;
+/** How long the look-up of the name may take, in milliseconds, and which part of the whole time. */
+const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
+// What frames the request or is signed is not the caller's to set.
+const reservedHeader =
+  /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
+
+/** A webhook to send. */
+export interface WebhookRequest {
+  /** At most 2,048 characters, https, without credentials. */
+  readonly url: string;
+  /** The message's ID, the same for each attempt. */
+  readonly id: string;
+  /** Sent as it is, as `application/json` unless `headers` says otherwise. */
+  readonly body: string;
+  /** The key of the signature; without one the request is not signed. */
+  readonly secret: string | undefined;
+  readonly nowMs: number;
+  /** None of those that frame the request, none of `webhook-*`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly allowHttp: boolean;
+  /** Whether addresses that are not public may be asked: for development only. */
+  readonly allowPrivate: boolean;
+  /** From the look-up of the name to the end of the answer's head. */
+  readonly timeoutMs: number;
+  /** Finds the addresses of a name, within half of `timeoutMs` and 5 s at the most. */
+  readonly lookup: NameLookup;
+  /** Sends it, with another `traceparent` where it has one: that of a span of its own. Default: it is sent as it is. */
+  readonly around?: (
+    url: URL,
+    send: (traceparent: string | undefined) => Promise<number>,
+  ) => Promise<number>;
+}
+
+/** A webhook that was not delivered. Its message has neither the secret nor the URL's query. */
+export class WebhookError extends Error {
+  /** True for a timeout, a connection that failed, 429 and 5xx; whatever else failed will fail again. */
+  readonly isRetryable: boolean;
+  /** The status of the answer, where there was one. */
+  readonly status: number | undefined;
+  constructor(
+    message: string,
+    options: { readonly isRetryable: boolean; readonly status?: number; readonly cause?: unknown },
+  ) {
+    super(message, { cause: options.cause });
+    this.name = "WebhookError";
+    this.isRetryable = options.isRetryable;
+    this.status = options.status;
+  }
+}
+
+/**
+ * Posts a webhook over a connection of its own, signed as Standard Webhooks has it. A URL that somebody else chose does not
+ * reach what only this machine can: no redirect is followed, no proxy asked, and the addresses that are checked are those
+ * that are connected to, without a second look-up.
+ *
+ * | what happens | outcome |
+ * |---|---|
+ * | 2xx, even if its body is cut | resolves |
+ * | no connection, no answer in time, 429, 5xx | retryable `WebhookError` |
+ * | any other status, redirects among them | permanent `WebhookError` |
+ * | a URL, an address or a header that is refused | permanent `WebhookError`, nothing is sent |
+ *
+ * @throws WebhookError for everything but a 2xx.
+ */
+export async function postWebhook(request: WebhookRequest): Promise<{ status: number }> {
+  const url = webhookUrl(request);
+  const place = placeOf(url);
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(), request.timeoutMs);
+  try {
+    const sendWith = (traceparent: string | undefined) =>
+      send(
+        traceparent === undefined ? request : withTrace(request, traceparent),
+        url,
+        place,
+        deadline.signal,
+      );
+    const status = await (request.around === undefined
+      ? sendWith(undefined)
+      : request.around(url, sendWith));
+    if (status < 200 || status > 299) throw statusError(place, status);
+    return { status };
+  } catch (cause) {
+    if (cause instanceof WebhookError) throw cause;
+    const what = deadline.signal.aborted
+      ? `no answer within ${request.timeoutMs} ms`
+      : `connection failed (${codeOf(cause)})`;
+    throw new WebhookError(`${place}: ${what}`, { isRetryable: true, cause });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function withTrace(request: WebhookRequest, traceparent: string): WebhookRequest {
+  return { ...request, headers: { ...request.headers, traceparent } };
+}
+
+function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
+  if (text.length > maxUrlLength)
+    throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
+  const url = URL.parse(text);
+  // The URL is not quoted: there is no telling what of it is a secret.
+  if (url === null)
+    throw permanent(
+      "webhook: the URL cannot be parsed; give an absolute one, as https://host/path",
+    );
+  if (url.protocol !== "https:" && !(allowHttp && url.protocol === "http:"))
+    throw permanent(`webhook: the URL's scheme is ${url.protocol.slice(0, 20)}, not https:`);
+  if (url.username !== "" || url.password !== "")
+    throw permanent(`${placeOf(url)}: the URL has credentials; take them out, requests are signed`);
+  return url;
+}
+
+/** The URL as messages have it: its query and credentials may be secrets. */
+function placeOf({ host, pathname }: URL): string {
+  return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
+}
+
+async function send(
+  request: WebhookRequest,
+  url: URL,
+  place: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const isAllowed = await addressRule(request);
+  const addresses = await addressesOf(request, url, place);
+  for (const { address } of addresses)
+    if (!isAllowed(address)) throw refusedAddress(place, address);
+
+  const outgoing = clientRequest(request, url, place, addresses, signal);
+  outgoing.once("socket", (socket: Socket) => {
+    // Once more, and before the request is written, so that nothing depends on how Node connects.
+    socket.once("connect", () => {
+      const peer = String(socket.remoteAddress);
+      if (!isAllowed(peer)) outgoing.destroy(refusedAddress(place, peer));
+      else if (url.protocol === "https:")
+        socket.once("secureConnect", () => outgoing.end(request.body));
+      else outgoing.end(request.body);
+    });
+  });
+  return statusOf(outgoing);
+}
+
+async function addressRule({
+  allowPrivate,
+}: WebhookRequest): Promise<(address: string) => boolean> {
+  if (allowPrivate) return () => true;
+  const { default: ipaddr } = await import("ipaddr.js");
+  return (address) => isPublicAddress(ipaddr, address);
+}
+
+async function addressesOf(
+  request: WebhookRequest,
+  url: URL,
+  place: string,
+): Promise<readonly LookupAddress[]> {
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const family = process.getBuiltinModule("node:net").isIP(hostname);
+  if (family !== 0) return [{ address: hostname, family }];
+  const lookupMs = Math.min(maxLookupMs, request.timeoutMs * maxLookupShare);
+  const ending = new AbortController();
+  const late = new WebhookError(`${place}: its name was not found within ${lookupMs} ms`, {
+    isRetryable: true,
+  });
+  const timer = setTimeout(() => ending.abort(late), lookupMs);
+  try {
+    return await new Promise((resolve, reject) => {
+      ending.signal.addEventListener("abort", () => reject(late), { once: true });
+      request.lookup(hostname, ending.signal).then(resolve, reject);
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The request, not sent yet: Node writes nothing of it before `end`. */
+function clientRequest(
+  request: WebhookRequest,
+  url: URL,
+  place: string,
+  addresses: readonly LookupAddress[],
+  signal: AbortSignal,
+): ClientRequest {
+  try {
+    // Not imported: that would load all that node:http only has getters for.
+    const client = process.getBuiltinModule(url.protocol === "https:" ? "node:https" : "node:http");
+    const options: RequestOptions & Pick<TcpNetConnectOpts, "autoSelectFamily"> = {
+      method: "POST",
+      headers: headersOf(request),
+      signal,
+      // An agent for this request alone: no connection is shared, none kept, and no proxy taken from the environment.
+      agent: false,
+      // Makes Node ask `lookup` for all addresses, whatever the process has set.
+      autoSelectFamily: true,
+      lookup: (_hostname, _options, callback) => callback(null, [...addresses]),
+    };
+    return client.request(url, options);
+  } catch (cause) {
+    // Safe: Node throws nothing else here. Its messages name a header, they do not quote its value.
+    throw permanent(`${place}: ${(cause as Error).message}`, cause);
+  }
+}
+
+function headersOf({
+  id,
+  body,
+  secret,
+  nowMs,
+  headers = {},
+}: WebhookRequest): Record<string, string> {
+  const timestampSeconds = Math.floor(nowMs / 1_000);
+  const all: Record<string, string> = { "content-type": "application/json" };
+  for (const [name, value] of Object.entries(headers)) {
+    if (reservedHeader.test(name)) throw new TypeError(`the header ${name} cannot be set`);
+    all[name.toLowerCase()] = value;
+  }
+  all["webhook-id"] = id;
+  all["webhook-timestamp"] = String(timestampSeconds);
+  if (secret !== undefined)
+    all["webhook-signature"] = signWebhook({ id, timestampSeconds, body, secret });
+  return all;
+}
+
+/** Settles when the connection is done with: a status that was received counts, whatever becomes of the body. */
+function statusOf(outgoing: ClientRequest): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let status: number | undefined;
+    let failure: unknown;
+    outgoing.on("response", (response) => {
+      status = response.statusCode;
+      drop(response, outgoing);
+    });
+    // 101, which nobody asked for.
+    outgoing.on("upgrade", (response) => {
+      status = response.statusCode;
+      outgoing.destroy();
+    });
+    outgoing.on("error", (error) => {
+      failure = error;
+    });
+    outgoing.on("close", () => (status === undefined ? reject(failure) : resolve(status)));
+  });
+}
+
+function drop(response: IncomingMessage, outgoing: ClientRequest): void {
+  let bytes = 0;
+  response.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxAnswerBytes) outgoing.destroy();
+  });
+  // A body that is cut is an error of the response, and none of the delivery; Node tolerates that nobody listens, for now.
+  response.on("error", () => {});
+}
+
+function statusError(place: string, status: number): WebhookError {
+  const isRedirect = status >= 300 && status <= 399;
+  return new WebhookError(
+    `${place}: answered with status ${status}${isRedirect ? ", and redirects are not followed" : ""}`,
+    {
+      isRetryable: status === 429 || (status >= 500 && status <= 599),
+      status,
+    },
+  );
+}
+
+/** Only the cause has the address: the message may reach the author of the URL, who must not learn internal addresses. */
+function refusedAddress(place: string, address: string): WebhookError {
+  return permanent(
+    `${place}: the host has an address that is not public`,
+    new Error(`${address} is not public`),
+  );
+}
+
+function permanent(message: string, cause?: unknown): WebhookError {
+  return new WebhookError(message, { isRetryable: false, cause });
+}
+
+function codeOf(error: unknown): string {
+  return String(systemCode(error) ?? "no code");
+}

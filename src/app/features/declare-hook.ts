@@ -1,0 +1,72 @@
+import type { BootProblem } from "../../base/errors/boot.ts";
+import { nearest } from "../../base/errors/nearest.ts";
+import { quoted } from "../../base/errors/quoted.ts";
+import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
+import type { HookDeclaration } from "./hooks.ts";
+
+/** What hooks are held against: those of a server, by their writes, and its handlers, by their names. */
+interface Hooked {
+  readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
+  readonly handlers: ReadonlyMap<string, { readonly name: string; readonly kind: string }>;
+}
+
+const moments = ["before", "commit", "after"] as const;
+
+/** Registers a hook; whether there is such a write is known at boot. */
+export function hook(
+  feature: string,
+  write: unknown,
+  options: RawOptions,
+  report: Report,
+): HookDeclaration {
+  const name = typeof write === "string" ? write : quoted(write);
+  const key = hookKey(name);
+  const given = options ?? {};
+  unknownOptions(key, given, moments, report);
+  const set = moments.filter((moment) => given[moment] !== undefined);
+  if (set.length === 0) {
+    const fix = "pass before, commit or after, each a function";
+    report({ key, rule: "hook-empty", message: "it does nothing", fix });
+  }
+  for (const moment of set) {
+    if (typeof given[moment] === "function") continue;
+    report({
+      key,
+      rule: "handler",
+      message: `\`${moment}\` is not a function`,
+      fix: "pass async (ctx, input) => ...",
+    });
+  }
+  // Safe: what does not have its type was reported, and such a server is never built.
+  const { before, commit, after } = given as unknown as Pick<
+    HookDeclaration,
+    (typeof moments)[number]
+  >;
+  return { feature, write: name, before, commit, after };
+}
+
+/** Hooks on what is no write of this server. */
+export function hookProblems({ hooks, handlers }: Hooked): BootProblem[] {
+  const writes = [...handlers.values()]
+    .filter(({ kind }) => kind === "write")
+    .map(({ name }) => name);
+  return [...hooks.values()].flat().flatMap(({ feature, write }) => {
+    const kind = handlers.get(write)?.kind;
+    if (kind === "write") return [];
+    if (kind === "query") {
+      const message = `${quoted(write)} is a query, and only writes have hooks`;
+      return [{ feature, key: hookKey(write), rule: "hook-query", message, fix: "hook a write" }];
+    }
+    const meant = nearest(write, writes);
+    const fix =
+      meant === undefined
+        ? "name a write, or add the feature that declares it"
+        : `did you mean ${quoted(meant)}?`;
+    const message = `no feature of this server declares the write ${quoted(write)}`;
+    return [{ feature, key: hookKey(write), rule: "hook-undeclared", message, fix }];
+  });
+}
+
+function hookKey(write: string): string {
+  return `hook ${write}`;
+}

@@ -1,0 +1,145 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { BootError } from "../../base/errors/boot.ts";
+import { startTestApp } from "../../tools/testing/index.ts";
+import { buildServer } from "../server/server.ts";
+import { defineFeature } from "./feature.ts";
+import type { Projection } from "./projection.ts";
+
+const schema = z.object({});
+const run = async () => [];
+
+/** What a server says of a projection that is declared so, as plain JavaScript might. */
+function problemsOf(name: unknown, options: unknown): string[] {
+  const feature = defineFeature("shelf", (r) => {
+    r.event("item.kept", schema, { keep: true });
+    r.event("item.lost", schema);
+    r.projection(name as never, options as never);
+  });
+  try {
+    buildServer({ features: [feature] });
+  } catch (error) {
+    // Safe: buildServer throws nothing else.
+    return (error as BootError).problems.map(
+      ({ key, rule, message }) => `${key}: ${rule}: ${message}`,
+    );
+  }
+  return [];
+}
+
+describe("r.projection", () => {
+  test("registers a projection, and a consumer for each of its events", () => {
+    const feature = defineFeature("shelf", (r) => {
+      r.event("item.kept", schema, { keep: true });
+      r.projection("item.count", { version: 2, on: { "item.kept": run } as never });
+    });
+    const { registry } = buildServer({ features: [feature] });
+    expect(registry.projections.get("item.count")).toMatchObject({
+      feature: "shelf",
+      name: "item.count",
+      version: 2,
+    });
+    expect([...registry.consumers.values()]).toMatchObject([
+      { name: "item.count:item.kept", type: "item.kept" },
+    ]);
+  });
+
+  test.each<[unknown, unknown, ...string[]]>([
+    [
+      "count",
+      { version: 1, on: { "item.kept": run } },
+      'projection count: projection-name: name "count" is not <entity>.<name>',
+    ],
+    [
+      7,
+      { version: 1, on: { "item.kept": run } },
+      "projection 7: projection-name: name 7 is not <entity>.<name>",
+    ],
+    [
+      "item.count",
+      { version: 0, on: { "item.kept": run } },
+      "projection item.count: projection-version: `version` is 0",
+    ],
+    [
+      "item.count",
+      { version: "1", on: { "item.kept": run } },
+      'projection item.count: projection-version: `version` is "1"',
+    ],
+    [
+      "item.count",
+      { version: 1, on: {} },
+      "projection item.count: projection-events: `on` names no event",
+    ],
+    [
+      "item.count",
+      { version: 1, on: null },
+      "projection item.count: projection-events: `on` names no event",
+    ],
+    [
+      "item.count",
+      { version: 1, on: { "item.kept": "x" } },
+      'projection item.count: handler: `on` of "item.kept" is not a function',
+    ],
+    [
+      "item.count",
+      { version: 1, on: { "item.kept": run }, to: 1 },
+      'projection item.count: unknown-option: unknown option "to"',
+    ],
+    [
+      "item.count",
+      undefined,
+      "projection item.count: projection-version: `version` is undefined",
+      "projection item.count: projection-events: `on` names no event",
+    ],
+    [
+      "item.count",
+      { version: 1, on: { "item.lost": run } },
+      'item.count:item.lost: event-not-kept: it projects "item.lost", which is not kept, so it could not be made anew',
+    ],
+    [
+      "item.count",
+      { version: 1, on: { "item.gone": run } },
+      'item.count:item.gone: event-undeclared: it consumes "item.gone", which no feature of this server declares',
+    ],
+  ])("%j with %j fails the boot", (name, options, ...problems) => {
+    expect(problemsOf(name, options).sort()).toEqual(problems.sort());
+  });
+
+  test("declared twice fails the boot", () => {
+    const declare = (name: string) =>
+      defineFeature(name, (r) => {
+        if (name === "one") r.event("item.kept", schema, { keep: true });
+        r.projection("item.count", { version: 1, on: { "item.kept": run } as never });
+      });
+    expect(() => buildServer({ features: [declare("one"), declare("two")] })).toThrow(
+      "this projection is declared twice",
+    );
+  });
+
+  test("makes no key of what is no text", async () => {
+    const made: { usage?: Projection } = {};
+    const feature = defineFeature("shelf", (r) => {
+      r.event("item.kept", schema, { keep: true });
+      made.usage = r.projection("item.count", { version: 1, on: { "item.kept": run } as never });
+      r.query("item.key", {
+        handler: async (ctx) => ({ key: await made.usage?.key(ctx, "a/b~c", 7 as never) }),
+      });
+    });
+    const app = await startTestApp(buildServer({ features: [feature] }));
+    const as = { id: "ann", tenantId: "acme" };
+    await expect(app.call("shelf.item.key", {}, { as })).rejects.toThrow(
+      'projection "item.count": part 7 of a key is not a text',
+    );
+    await app.close();
+  });
+
+  test("knows its version only while a handler runs", async () => {
+    const made: { usage?: Projection } = {};
+    defineFeature("shelf", (r) => {
+      made.usage = r.projection("item.count", { version: 1, on: { "item.kept": run } as never });
+    });
+    await expect(made.usage?.key({ user: { tenantId: "acme" } }, "a")).rejects.toThrow(
+      'projection "item.count": its version is known only while a handler runs; make keys inside the handler',
+    );
+  });
+});

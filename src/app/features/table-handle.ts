@@ -1,0 +1,45 @@
+import { quoted } from "../../base/errors/quoted.ts";
+import type { Variables } from "../../base/process/environment.ts";
+import { ambientStore } from "../../base/request/ambient.ts";
+import { physicalTableName, type TableDeclaration, type TableHandle } from "./table.ts";
+import { type TenantTable, tenantKeys } from "./tenant-table.ts";
+
+/** What `r.table` returns. */
+export type DeclaredTable<
+  Index extends string,
+  Partition extends string,
+  Sort extends string,
+  Tenant extends boolean,
+> = Tenant extends true ? TenantTable<Index, Partition, Sort> : TableHandle<Index>;
+
+export function tableHandle(declared: TableDeclaration): TableHandle<string> {
+  const { name, indexes, tenant } = declared;
+  const known: readonly string[] = indexes.map((index) => index.name);
+  const handle = {
+    get name(): string {
+      const store = ambientStore();
+      if (store === undefined) {
+        throw new Error(
+          `table "${name}": its physical name is known only while a handler runs; read \`.name\` inside the handler`,
+        );
+      }
+      return store.runtime.tableName(name);
+    },
+    index(given: string): string {
+      if (known.includes(given)) return given;
+      const has = known.length === 0 ? "none" : known.join(", ");
+      throw new Error(`table ${quoted(name)}: no index ${quoted(given)}; declared are ${has}`);
+    },
+  };
+  return Object.freeze(tenant === undefined ? handle : Object.assign(handle, tenantKeys(declared)));
+}
+
+/** Creates what knows the physical names of a server's tables, for its requests. */
+export function tableNames(prefix: string, variables: Variables): (name: string) => string {
+  const known = new Map<string, string>();
+  return (name) => {
+    const physical = known.get(name) ?? physicalTableName(name, prefix, variables);
+    known.set(name, physical);
+    return physical;
+  };
+}

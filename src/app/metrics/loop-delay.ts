@@ -1,0 +1,30 @@
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+
+/** How often the delay is taken, and over how long, in milliseconds. */
+const everyMs = 10_000;
+
+/**
+ * Measures how late the event loop runs.
+ *
+ * @returns what ends it.
+ */
+export function measureLoopDelay({ record }: Pick<Metrics, "record">, ms = everyMs): () => void {
+  const delay = monitorEventLoopDelay({ resolution: 20 });
+  delay.enable();
+  const timer = setInterval(() => {
+    noteDelay({ record }, delay);
+    delay.reset();
+  }, ms);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    delay.disable();
+  };
+}
+
+function noteDelay({ record }: Pick<Metrics, "record">, delay: IntervalHistogram): void {
+  record("nodejs.eventloop.delay.p50", delay.percentile(50) / 1e9);
+  record("nodejs.eventloop.delay.p99", delay.percentile(99) / 1e9);
+  record("nodejs.eventloop.delay.max", delay.max / 1e9);
+}

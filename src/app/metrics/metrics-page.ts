@@ -1,0 +1,28 @@
+import { reply } from "../../parts/http/reply.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+
+/** The route `GET /metrics`, for Prometheus; none where nobody may read it. */
+export function metricsPage({ metrics, server }: Runtime): HandlerDeclaration[] {
+  const page = metrics?.page;
+  const access = server.options.metrics?.access;
+  if (page === undefined || access === undefined) return [];
+  return [
+    {
+      kind: "query",
+      feature: "keelson",
+      name: "keelson.metrics.show",
+      input: undefined,
+      output: undefined,
+      route: "GET /metrics",
+      access,
+      body: "json",
+      run: async () => {
+        const { text, contentType } = await page();
+        return reply(text, {
+          headers: { "content-type": contentType, "cache-control": "no-store" },
+        });
+      },
+    },
+  ];
+}

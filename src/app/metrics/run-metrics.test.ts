@@ -1,0 +1,137 @@
+import { expect, test } from "vitest";
+import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
+import { PermanentError } from "../../base/errors/permanent-error.ts";
+import {
+  type ObservedRun,
+  observers,
+  type RunEnd,
+  type RunObserver,
+} from "../observe/run-observer.ts";
+import { createRunMetrics, routeLabel } from "./run-metrics.ts";
+
+const scopeOf = (more: Partial<ObservedRun> = {}) =>
+  ({
+    startMs: 1_000,
+    handler: "shop.order.pack",
+    isReplayed: false,
+    ...more,
+  }) as unknown as ObservedRun; // the members that are looked at
+
+const measured = (end: RunEnd, more?: Partial<ObservedRun>) => {
+  const { metrics, values } = recordedMetrics();
+  const observer = createRunMetrics({ metrics, clock: { now: () => 3_000 }, basePath: undefined });
+  const scope = scopeOf(more);
+  observer.began(scope);
+  observer.ended(scope, end);
+  return values;
+};
+
+const request = {
+  kind: "request",
+  method: "GET",
+  status: 200,
+  bytes: 1,
+  isAborted: false,
+} as const;
+const task = { kind: "job", outcome: "processed" } as const;
+
+test("a request counts in seconds, polls of health routes and scrapes do not count", () => {
+  expect(measured(request, { route: "GET /orders/:id" })).toEqual([
+    ["http.server.request.duration GET https /orders/:id 200", 2],
+  ]);
+  expect(measured({ ...request, method: undefined, status: 400 }, { handler: undefined })).toEqual([
+    ["http.server.request.duration  https 400", 2],
+  ]);
+  for (const handler of ["keelson.health.live", "keelson.metrics.show"])
+    expect(measured(request, { handler })).toEqual([]);
+});
+
+test("a request tells its scheme, and as the type of its error its status from 500 up", () => {
+  const failed = { ...request, status: 503 };
+  const series = (more: Partial<ObservedRun>) => measured(failed, more)[0]?.[0];
+  expect(series({ asked: { isEncrypted: false } })).toBe(
+    "http.server.request.duration GET http 503 503",
+  );
+  expect(
+    series({ asked: { isEncrypted: false }, headers: { "x-forwarded-proto": "https" } }),
+  ).toMatch(/ GET https 503 503$/);
+});
+
+test("a run of the system is no metric, nor is a message or a schedule that was done before", () => {
+  expect(measured({ kind: "run", outcome: "processed" })).toEqual([]);
+  expect(measured(task, { isReplayed: true })).toEqual([]);
+  expect(measured({ ...task, kind: "schedule" }, { isReplayed: true })).toEqual([]);
+  expect(measured({ ...task, kind: "schedule", outcome: "handed-back" })).toEqual([]);
+});
+
+test("a message tells how long it took, how old it was and which attempt it was, a clock that went back none below 0", () => {
+  expect(measured({ ...task, attempt: 2, sinceMs: 500 })).toEqual([
+    ["messaging.process.duration aws.sqs process job shop.order.pack processed", 2],
+    ["keelson.message.age job", 0.5],
+    ["keelson.message.attempts job", 2],
+  ]);
+  expect(measured({ ...task, sinceMs: 9_000 }, { startMs: 9_000 })).toEqual([
+    ["messaging.process.duration aws.sqs process job shop.order.pack processed", 0],
+    ["keelson.message.age job", 0],
+  ]);
+});
+
+test("a message that failed says so as the conventions have it, too", () => {
+  expect(measured({ ...task, outcome: "failed", error: new Error("it broke") })[0]).toEqual([
+    "messaging.process.duration aws.sqs process _OTHER job shop.order.pack failed",
+    2,
+  ]);
+});
+
+test("a message that another process runs is no attempt", () => {
+  expect(measured({ ...task, outcome: "handed-back", attempt: 1, sinceMs: 1 })).toEqual([
+    ["messaging.process.duration aws.sqs process job shop.order.pack handed-back", 2],
+  ]);
+});
+
+test("a delivery tells its channel, and whether it is tried again", () => {
+  const outcomes = (end: Partial<RunEnd>) =>
+    measured({ ...task, kind: "delivery", channel: "webhook", ...end } as RunEnd)
+      .map(([series]) => series)
+      .filter((series) => series.startsWith("keelson.deliveries"));
+
+  expect(outcomes({})).toEqual(["keelson.deliveries webhook sent"]);
+  expect(outcomes({ outcome: "failed", error: new Error("503") })).toEqual([
+    "keelson.deliveries webhook failed",
+  ]);
+  expect(outcomes({ outcome: "failed", error: new PermanentError("410") })).toEqual([
+    "keelson.deliveries webhook refused",
+  ]);
+});
+
+test("a schedule that fired has its own duration", () => {
+  expect(
+    measured({ kind: "schedule", outcome: "failed" }, { handler: "shop.order.nightly" }),
+  ).toEqual([["keelson.schedule.duration shop.order.nightly failed", 2]]);
+});
+
+test("a route is shown as clients see it", () => {
+  expect([routeLabel("GET /files/:id"), routeLabel("POST /files", "/api")]).toEqual([
+    "/files/:id",
+    "/api/files",
+  ]);
+});
+
+test("two observers are told both; one alone is itself", () => {
+  const told: string[] = [];
+  const named = (name: string): RunObserver => ({
+    began: () => void told.push(`${name} began`),
+    ended: () => void told.push(`${name} ended`),
+  });
+  const one = named("one");
+  const both = observers(one, named("other"));
+  both?.began(scopeOf());
+  both?.ended(scopeOf(), request);
+
+  expect(told).toEqual(["one began", "other began", "one ended", "other ended"]);
+  expect([
+    observers(one, undefined),
+    observers(undefined, one),
+    observers(undefined, undefined),
+  ]).toEqual([one, one, undefined]);
+});

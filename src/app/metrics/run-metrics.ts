@@ -1,0 +1,90 @@
+import { isPermanent } from "../../base/errors/permanent-error.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { schemeOf } from "../observe/request-scheme.ts";
+import { polled } from "../observe/run-lines.ts";
+import type { ObservedRun, RequestEnd, RunObserver, TaskEnd } from "../observe/run-observer.ts";
+
+/** What each run is measured with. */
+interface Measure {
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** The prefix of every path of the server. */
+  readonly basePath: string | undefined;
+}
+
+/** Measures each run at its end. */
+export function createRunMetrics(measure: Measure): RunObserver {
+  return {
+    began: () => undefined,
+    ended: (run, end) => {
+      if (end.kind === "request") measureRequest(measure, run, end);
+      else if (end.kind === "schedule") measureSchedule(measure, run, end);
+      else if (end.kind !== "run") measureMessage(measure, run, end, end.kind);
+    },
+  };
+}
+
+function measureRequest(
+  { metrics, clock, basePath }: Measure,
+  run: ObservedRun,
+  { method = "", status }: RequestEnd,
+): void {
+  const { route, handler } = run;
+  if (handler !== undefined && polled.test(handler)) return; // a poll says nothing of the service
+  metrics.record("http.server.request.duration", secondsOf(clock, run), {
+    "http.request.method": method,
+    "url.scheme": schemeOf(run),
+    "http.route": route === undefined ? undefined : routeLabel(route, basePath),
+    "http.response.status_code": String(status),
+    "error.type": status >= 500 ? String(status) : undefined,
+  });
+}
+
+function measureMessage(
+  { metrics, clock }: Measure,
+  run: ObservedRun,
+  { outcome, attempt, sinceMs, channel, error }: TaskEnd,
+  kind: "event" | "job" | "delivery",
+): void {
+  const { startMs, handler, isReplayed } = run;
+  if (isReplayed) return; // nothing was run: it was done before
+  const labels = { "keelson.kind": kind };
+  metrics.record("messaging.process.duration", secondsOf(clock, run), {
+    "messaging.system.name": "aws.sqs",
+    "messaging.operation.name": "process",
+    "error.type": outcome === "failed" ? "_OTHER" : undefined,
+    ...labels,
+    "keelson.handler": handler,
+    "keelson.outcome": outcome,
+  });
+  if (outcome === "handed-back") return;
+  if (sinceMs !== undefined)
+    metrics.record("keelson.message.age", Math.max(0, startMs - sinceMs) / 1_000, labels);
+  if (attempt !== undefined) metrics.record("keelson.message.attempts", attempt, labels);
+  if (kind !== "delivery") return;
+  const sent = outcome === "processed" ? "sent" : isPermanent(error) ? "refused" : "failed";
+  metrics.record("keelson.deliveries", 1, { "keelson.channel": channel, "keelson.outcome": sent });
+}
+
+function measureSchedule(
+  { metrics, clock }: Measure,
+  run: ObservedRun,
+  { outcome }: TaskEnd,
+): void {
+  // Every process tries, and one of them runs it.
+  if (run.isReplayed || outcome === "handed-back") return;
+  metrics.record("keelson.schedule.duration", secondsOf(clock, run), {
+    "keelson.handler": run.handler,
+    "keelson.outcome": outcome,
+  });
+}
+
+/** A route without its method, as clients see it: `GET /files/:id` is `/api/files/:id` below `/api`. */
+export function routeLabel(route: string, basePath = ""): string {
+  return basePath + route.slice(route.indexOf(" ") + 1);
+}
+
+function secondsOf(clock: Clock, { startMs }: ObservedRun): number {
+  return Math.max(0, clock.now() - startMs) / 1_000;
+}

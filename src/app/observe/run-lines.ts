@@ -1,0 +1,107 @@
+import type { RequestLines } from "../../base/log/log-options.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import type { Variables } from "../../base/process/environment.ts";
+import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./run-observer.ts";
+
+/** What decides which lines are written. */
+interface RunLinesOptions {
+  readonly requests: RequestLines | undefined;
+  readonly clock: Clock;
+  readonly variables: Variables;
+}
+
+/** Writes one line for each run, at its end; `undefined` where none is wanted. */
+export function createRunLines({
+  requests = true,
+  ...options
+}: RunLinesOptions): RunObserver | undefined {
+  return requests === false ? undefined : new RunLines(requests, options);
+}
+
+class RunLines implements RunObserver {
+  readonly #requests: Exclude<RequestLines, false>;
+  readonly #clock: Clock;
+  /** Whether the next request is the first; as in Powertools, none is where the environment was initialized before it was asked. */
+  #isCold: boolean;
+
+  constructor(
+    requests: Exclude<RequestLines, false>,
+    { clock, variables }: Omit<RunLinesOptions, "requests">,
+  ) {
+    this.#requests = requests;
+    this.#clock = clock;
+    this.#isCold = (variables["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
+  }
+
+  began(run: ObservedRun): void {
+    if (!this.#isCold || run.headers === undefined) return;
+    run.isColdStart = true;
+    this.#isCold = false;
+  }
+
+  ended(run: ObservedRun, end: RunEnd): void {
+    if (end.kind === "request") this.#request(run, end);
+    else this.#task(run, end);
+  }
+
+  #request(run: ObservedRun, { method, status, bytes, isAborted }: RequestEnd): void {
+    const { route, isReplayed, isColdStart } = run;
+    if (isPoll(run, status)) {
+      this.#isCold ||= isColdStart;
+      return;
+    }
+    const durationMs = this.#since(run.startMs);
+    if (!this.#isWanted(durationMs, status >= 400 || isAborted)) return;
+    run.log.info("request.completed", {
+      method: method?.slice(0, longestMethod),
+      route: route?.slice(route.indexOf(" ") + 1),
+      status,
+      durationMs,
+      bytes,
+      replayed: isReplayed,
+      coldStart: isColdStart,
+      aborted: isAborted || undefined,
+    });
+  }
+
+  #task(
+    run: ObservedRun,
+    { kind, outcome, attempt, sinceMs, event, channel, afterMs }: TaskEnd,
+  ): void {
+    const { startMs, isReplayed } = run;
+    const durationMs = this.#since(startMs);
+    if (!this.#isWanted(durationMs, outcome === "failed")) return;
+    // Where nothing was run, since another process does it or did: each of these would say so, at every fire of a schedule.
+    const level = kind !== "run" && (isReplayed || outcome === "handed-back") ? "debug" : "info";
+    run.log[level](`${kind}.completed`, {
+      event,
+      channel,
+      outcome,
+      durationMs,
+      attempt,
+      ageMs: sinceMs === undefined ? undefined : Math.max(0, startMs - sinceMs),
+      replayed: isReplayed,
+      afterMs,
+    });
+  }
+
+  #isWanted(durationMs: number, isFailed: boolean): boolean {
+    if (this.#requests === true || isFailed) return true;
+    return this.#requests !== "failed" && durationMs > this.#requests.slowerThanMs;
+  }
+
+  #since(startMs: number): number {
+    return Math.max(0, this.#clock.now() - startMs);
+  }
+}
+
+/** A client may call a method as it likes. */
+const longestMethod = 32;
+
+/** Handlers that are asked every few seconds, whatever the service does. */
+export const polled = /^keelson\.(?:health|metrics)\./;
+
+/** A poll that went as it should: a scrape, or a service that is ready, or not. */
+function isPoll({ handler = "" }: ObservedRun, status: number): boolean {
+  return polled.test(handler) && (status < 300 || status === 503);
+}

@@ -1,0 +1,141 @@
+import { onceOf } from "../registry/expected-code.ts";
+import type { ServerOptions } from "../registry/options.ts";
+import type { Components } from "./components.ts";
+import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
+import type { JsonSchema } from "./schema.ts";
+
+/** The headers of answers, as components of the document. */
+export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze({
+  "X-Request-ID": {
+    description: "The ID of the request, as logs have it.",
+    required: true,
+    schema: { type: "string", minLength: 1, maxLength: 128 },
+  },
+  "Idempotent-Replayed": {
+    description:
+      "There where the answer is that of an earlier request with the same key, and nothing was done.",
+    schema: { const: "true" },
+  },
+  Location: {
+    description: "Where what was made, or moved, is to be found.",
+    schema: { type: "string", format: "uri-reference" },
+  },
+  "Retry-After": {
+    description: "How many seconds to wait before the request is sent again.",
+    schema: { type: "string", pattern: "^\\d+$" },
+  },
+  "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
+});
+
+/** References to some of {@link answerHeaders}. */
+export function headersOf(names: readonly string[]): JsonSchema {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** The answers of an operation that came to its end, by status. */
+export function answersOf(
+  operation: DeclaredOperation,
+  components: Components,
+  options: ServerOptions,
+): Record<string, JsonSchema> {
+  const { handler, own, output, mayBeNothing } = operation;
+  const headers = (status: number) => [
+    "X-Request-ID",
+    ...(onceOf(handler, options) !== false ? ["Idempotent-Replayed"] : []),
+    ...(status === 201 || status === 202 || status >= 300 ? ["Location"] : []),
+  ];
+  const answer = (status: number, content: JsonSchema | undefined): [string, JsonSchema] => [
+    String(status),
+    {
+      description:
+        descriptions[status] ?? (status < 300 ? "Done." : "Elsewhere: `Location` says where."),
+      headers: headersOf(headers(status)),
+      ...(content && { content }),
+    },
+  ];
+  if (own !== undefined) {
+    const given = Object.entries(own.answers).map(([status, schema]) =>
+      answer(Number(status), schema && json(schema)),
+    );
+    return Object.fromEntries(given);
+  }
+  const content = contentOf(output, components);
+  const statuses = handler.status ?? [
+    ...(content === undefined ? [] : [200]),
+    ...(mayBeNothing ? [204] : []),
+  ];
+  return Object.fromEntries(
+    statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)),
+  );
+}
+
+/** Redirects and statuses without a body. */
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 205 || status >= 300;
+}
+
+/** What an answer holds; `undefined` where it is nothing. */
+function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
+  if (output === undefined)
+    return { "*/*": { schema: { description: "The operation declares no output." } } };
+  if (isNothing(output)) return undefined;
+  const kinds = kindsOf(output, components);
+  // A text has the type that the handler gives it.
+  const text = { "*/*": { schema: output } };
+  if (!kinds.has("text")) return json(output);
+  return kinds.has("json") ? { ...json(output), ...text } : text;
+}
+
+type Kind = "text" | "json";
+
+/** How the values of a schema are sent: a text as it is, and all else as JSON. What says nothing of it is JSON. */
+function kindsOf(
+  given: JsonSchema,
+  components: Components,
+  above: readonly unknown[] = [],
+): ReadonlySet<Kind> {
+  const { $ref } = given;
+  if ($ref !== undefined && above.includes($ref)) return new Set(); // an alternative of itself adds none
+  const { type, anyOf, oneOf, ...schema } = components.resolve(given);
+  if (type !== undefined)
+    return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
+  const values = "const" in schema ? [schema["const"]] : schema["enum"];
+  if (Array.isArray(values))
+    return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
+  const choices = anyOf ?? oneOf;
+  // Safe: of schemas.
+  const parts = (Array.isArray(choices) ? choices : []) as readonly JsonSchema[];
+  const kinds = parts
+    .filter((part) => !isNothing(part))
+    .flatMap((part) => [...kindsOf(part, components, [...above, $ref])]);
+  return new Set(kinds.length === 0 ? ["json"] : kinds);
+}
+
+/** Whether a schema says that there is no answer. */
+export function isNothing({ not }: JsonSchema): boolean {
+  return typeof not === "object" && not !== null && Object.keys(not).length === 0;
+}
+
+/** Content as JSON. */
+export function json(schema: JsonSchema): JsonSchema {
+  return { "application/json": { schema } };
+}
+
+/** Whether a handler may answer with nothing. A schema that asks elsewhere, or fails, says nothing of that. */
+export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
+  if (output === undefined) return true;
+  try {
+    return (await output["~standard"].validate(undefined)).issues === undefined;
+  } catch {
+    return false;
+  }
+}
+
+const descriptions: Readonly<Record<number, string>> = {
+  200: "Done.",
+  201: "Created.",
+  202: "Accepted: it is done later.",
+  204: "Done, and there is nothing to say.",
+  304: "What the client has is still true.",
+  503: "Not ready.",
+};

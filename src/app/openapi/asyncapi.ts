@@ -1,0 +1,253 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { maxNameLength } from "../../base/identity/claims.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+import { idForm } from "../runtime/request-id.ts";
+import { type Components, createComponents } from "./components.ts";
+import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
+import type { JsonSchema } from "./schema.ts";
+import { mapParts } from "./schema.ts";
+
+/** A server's AsyncAPI document. */
+export interface AsyncApiDocument {
+  /** The same for the same declarations, to the byte. */
+  readonly document: JsonSchema;
+  /** The schemas, or parts of them, that no JSON Schema says. */
+  readonly unsaid: readonly UnsaidSchema[];
+}
+
+/**
+ * Makes the AsyncAPI 3 document of a server: its events on the bus and its jobs and deliveries in the queue, as they are on the
+ * wire. Schemas are those of AsyncAPI, a superset of JSON Schema draft-07.
+ *
+ * @param from - where packages of the application's are looked for
+ */
+export async function asyncApiDocument(
+  { registry, options }: DeclaredServer,
+  from: string,
+): Promise<AsyncApiDocument> {
+  const reader = createSchemaReader({ from });
+  const components = createComponents(commonSchemas);
+  const payloadOf: PayloadReader = async (schema, where) =>
+    components.embed(await reader.read(schema, "input", where), where.replaceAll(" ", "."));
+  const events = await Promise.all(
+    byName([...registry.events.values()], ({ type }) => type).map(
+      async ({ type, feature, schema }) => {
+        const payload = withRequestId(await payloadOf(schema, `event ${type}`), components);
+        return message(
+          type,
+          feature,
+          `The event ${type}. On EventBridge it is the detail, and ${type} the detail type.`,
+          {
+            ...{ kind: { const: "shared" }, type: { const: type }, eventId: id },
+            payload,
+          },
+        );
+      },
+    ),
+  );
+  const jobs = await Promise.all(
+    byName([...registry.jobs.values()], ({ name }) => name).map(
+      async ({ name, feature, input }) => {
+        const payload = await payloadOf(input, `job ${name}`);
+        return message(name, feature, `The job ${name}.`, {
+          jobId: id,
+          name: { const: name },
+          payload,
+        });
+      },
+    ),
+  );
+  const deliveries = await Promise.all(
+    byName([...registry.channels.values()], ({ name }) => name).map(
+      async ({ name, feature, input }) => {
+        const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`); // safe: of channels that an application declares a schema is asked
+        const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
+        return message(
+          `delivery.${name}`,
+          feature,
+          `What ctx.delivery.send gives the channel ${name}.`,
+          {
+            ...{ jobId: id, name: { const: "keelson.delivery.send" } },
+            payload: objectOf(delivered),
+          },
+        );
+      },
+    ),
+  );
+  const queued = [...jobs, ...deliveries];
+  const consumers = byName([...registry.consumers.values()], ({ name }) => name);
+  const messages = Object.fromEntries(
+    [...events, ...queued].map((one) => [one.name, draft07(one.content)]),
+  );
+  const document = {
+    asyncapi: "3.0.0",
+    info: infoOf(options, new Set([...events, ...queued].map(({ feature }) => feature))),
+    defaultContentType: "application/json",
+    channels: {
+      ...channel("events", "Event bus", "EventBridge, and the queue that its rule fills.", events),
+      ...channel("jobs", "Job queue", "SQS. Deliveries are jobs, too.", queued),
+    },
+    operations: Object.fromEntries([
+      ...events.map((one) => operation(`publish.${one.name}`, "send", "events", one)),
+      ...consumers.map(({ name, type, feature }) =>
+        operation(`consume.${name.replaceAll(":", ".")}`, "receive", "events", {
+          name: type,
+          feature,
+        }),
+      ),
+      ...queued.map((one) => operation(`enqueue.${one.name}`, "send", "jobs", one)),
+      ...queued.map((one) => operation(`run.${one.name}`, "receive", "jobs", one)),
+    ]),
+    components: {
+      messages,
+      schemas: mapParts(components.reachedFrom(messages), draft07),
+    },
+  };
+  return { document, unsaid: reader.unsaid };
+}
+
+type PayloadReader = (schema: StandardSchemaV1, where: string) => Promise<JsonSchema>;
+
+interface Message {
+  readonly name: string;
+  readonly feature: string;
+  readonly content: JsonSchema;
+}
+
+const id = { $ref: "#/components/schemas/keelson.id" };
+const owner = { $ref: "#/components/schemas/keelson.owner" };
+
+/** What every message has. */
+const commonSchemas: Readonly<Record<string, JsonSchema>> = {
+  "keelson.id": { type: "string", pattern: `^${idForm}$` },
+  "keelson.owner": { type: "string", minLength: 1, maxLength: maxNameLength },
+  "keelson.originator": {
+    const: "system",
+    description: "A run of the system created the message; absent for all that requests lead to.",
+  },
+  "keelson.proof": {
+    type: "object",
+    description: "Proves that the message comes from this server.",
+    properties: {
+      key: { type: "string" },
+      mac: { type: "string", pattern: "^[A-Za-z0-9_-]{43}$" },
+    },
+    required: ["key", "mac"],
+  },
+  "keelson.trace": {
+    type: "object",
+    description: "The trace that it belongs to, as the headers of W3C Trace Context have it.",
+    properties: { traceparent: { type: "string" }, tracestate: { type: "string" } },
+    required: ["traceparent"],
+  },
+};
+
+type Members = Readonly<Record<string, JsonSchema>> & { readonly payload: JsonSchema };
+
+function message(name: string, feature: string, summary: string, members: Members): Message {
+  const cause = { causedBy: id, origRequestId: id };
+  const [proof, trace] = ["proof", "trace"].map((name) => ({
+    $ref: `#/components/schemas/keelson.${name}`,
+  }));
+  const optional = {
+    tenantId: owner,
+    userId: owner,
+    originator: { $ref: "#/components/schemas/keelson.originator" },
+    proof,
+    trace,
+  };
+  // Generators of code name what they make by it.
+  const { payload } = members;
+  const named = {
+    ...members,
+    payload: "$ref" in payload ? payload : { title: `${name}.payload`, ...payload },
+  };
+  const content = {
+    ...{ name, title: name, summary, contentType: "application/json", tags: [{ name: feature }] },
+    correlationId: {
+      description: "The request that began the chain.",
+      location: "$message.payload#/origRequestId",
+    },
+    payload: {
+      title: name,
+      ...objectOf({ ...named, ...cause }),
+      properties: { ...named, ...cause, ...optional },
+    },
+  };
+  return { name, feature, content };
+}
+
+function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  return { type: "object", properties, required: Object.keys(properties) };
+}
+
+/** The payload of an event as the bus has it: with the ID of the request, which its schema does not know. */
+function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
+  const known = components.resolve(schema);
+  const { properties = {}, required = [], anyOf, oneOf } = known;
+  const each = (branches: unknown) =>
+    (branches as readonly JsonSchema[]).map((branch) => withRequestId(branch, components)); // safe: a list of schemas, in JSON Schema
+  return {
+    ...known,
+    ...(anyOf === undefined ? {} : { anyOf: each(anyOf) }),
+    ...(oneOf === undefined ? {} : { oneOf: each(oneOf) }),
+    ...{ type: "object", properties: { ...(properties as object), requestId: id } }, // safe, both: as JSON Schema has them
+    required: [...(required as readonly string[]), "requestId"],
+  };
+}
+
+/** A schema of draft 2020-12 as draft-07 says it: lists that begin with certain items, and references with something beside them. */
+function draft07(schema: JsonSchema): JsonSchema {
+  const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
+  const list = Array.isArray(prefixItems)
+    ? { items: prefixItems, additionalItems: items }
+    : { prefixItems, items };
+  const isReference = typeof $ref === "string"; // else it is a property of this name
+  const beside = Object.fromEntries(
+    Object.entries({ ...rest, ...list, ...(isReference ? {} : { $ref }) }).filter(
+      ([, part]) => part !== undefined,
+    ),
+  );
+  if (!isReference) return beside;
+  return Object.keys(beside).length === 0 ? { $ref } : { allOf: [{ $ref }, beside] };
+}
+
+function channel(
+  name: string,
+  title: string,
+  description: string,
+  messages: readonly Message[],
+): JsonSchema {
+  if (messages.length === 0) return {};
+  const refs = messages.map((one) => [one.name, { $ref: `#/components/messages/${one.name}` }]);
+  return { [name]: { address: null, title, description, messages: Object.fromEntries(refs) } };
+}
+
+function operation(
+  name: string,
+  action: string,
+  channelName: string,
+  { name: of, feature }: Omit<Message, "content">,
+) {
+  const content = {
+    action,
+    channel: { $ref: `#/channels/${channelName}` },
+    tags: [{ name: feature }],
+    messages: [{ $ref: `#/channels/${channelName}/messages/${of}` }],
+  };
+  return [name, content] as const;
+}
+
+function infoOf(options: DeclaredServer["options"], features: ReadonlySet<string>): JsonSchema {
+  const { title = "API", version = "0.0.0" } =
+    options.openapi === false ? {} : (options.openapi ?? {});
+  return {
+    title,
+    version,
+    tags: [...features].sort().map((name) => ({ name, description: `The feature ${name}.` })),
+  };
+}
+
+function byName<Item>(items: readonly Item[], nameOf: (item: Item) => string): readonly Item[] {
+  return items.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+}

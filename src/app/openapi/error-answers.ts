@@ -1,0 +1,147 @@
+import { errorCodes } from "../../base/errors/codes.ts";
+import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+import { isExpected } from "../registry/expected-code.ts";
+import { headersOf } from "./answers.ts";
+import type { DeclaredOperation } from "./declared-operation.ts";
+import type { JsonSchema } from "./schema.ts";
+
+/** The answers of errors that operations share, by name. */
+export type ErrorAnswers = Map<string, JsonSchema>;
+
+/** The bodies of errors, as components of the document. */
+export const errorSchemas: Readonly<Record<string, JsonSchema>> = Object.freeze({
+  Error: {
+    type: "object",
+    description: "What every error answers with.",
+    properties: {
+      error: { type: "string", description: "The code, for programs." },
+      message: { type: "string", description: "What went wrong, for people." },
+      requestId: { type: "string", description: "The ID of the request, as logs have it." },
+      fields: {
+        type: "array",
+        description: "Of `validation_error`: what does not fit, and where.",
+        items: {
+          type: "object",
+          properties: { field: { type: "string" }, error: { type: "string" } },
+          required: ["field", "error"],
+        },
+      },
+    },
+    required: ["error", "message", "requestId"],
+  },
+  Problem: {
+    description: "The same as RFC 9457 has it, for who accepts `application/problem+json`.",
+    allOf: [
+      { $ref: "#/components/schemas/Error" },
+      {
+        type: "object",
+        properties: {
+          type: { type: "string", format: "uri-reference" },
+          title: { type: "string" },
+          status: { type: "integer" },
+          detail: { type: "string" },
+        },
+        required: ["type", "title", "status", "detail"],
+      },
+    ],
+  },
+});
+
+/** What keelson's own handlers do not throw: where it is their own, they declare it. */
+const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
+
+/** Errors of any status: the parser's of a container, and those that are thrown with a status alone. */
+const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
+
+/** The error answers of an operation, by status; `default` is for what has no status of its own. */
+export function errorsOf(
+  operation: DeclaredOperation,
+  server: DeclaredServer,
+  shared: ErrorAnswers,
+): Record<string, JsonSchema> {
+  const codes = codesOf(operation, server);
+  const byStatus = Map.groupBy([...codes.keys()].toSorted(byTable), (code) => codes.get(code));
+  const isOfApplication = operation.own === undefined;
+  const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
+    const all =
+      isOfApplication || status === 503 ? [...new Set([...found, "pipeline_error"])] : found;
+    const also = operation.own?.answers[Number(status)];
+    const name = also === undefined ? nameOf(found, isOfApplication) : undefined;
+    return [String(status), share(shared, name, answerOf(all, Number(status), also))];
+  });
+  return Object.fromEntries([
+    ...answers.toSorted(([one], [other]) => Number(one) - Number(other)),
+    ["default", share(shared, "OtherError", answerOf(ofAnyStatus, undefined))],
+  ]);
+}
+
+/** The status of each code that an operation may answer with. */
+function codesOf(
+  { handler, own }: DeclaredOperation,
+  server: DeclaredServer,
+): ReadonlyMap<string, number> {
+  // Safe: boot refuses a route without an access rule.
+  const asksWho = needsIdentity(handler.access as AccessRule);
+  const isGiven = (code: string) =>
+    own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
+  const expected = Object.entries(errorCodes).filter(
+    ([code]) => isExpected(code, handler, server) && isGiven(code),
+  );
+  return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
+}
+
+/** Errors of the application's own make an answer of the operation's own. */
+function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchema): JsonSchema {
+  if (name === undefined) return answer;
+  shared.set(name, answer);
+  return { $ref: `#/components/responses/${name}` };
+}
+
+/** Framework codes in the order of their table, then those of the application as they are declared. */
+function byTable(one: string, other: string): number {
+  const places = [one, other]
+    .map((code) => table.indexOf(code))
+    .map((at) => (at === -1 ? table.length : at));
+  return Number(places[0]) - Number(places[1]);
+}
+
+const table: readonly string[] = Object.keys(errorCodes);
+
+/** `NotFound`; `Own.NotFound` of keelson's own operations, which throw nothing with a status alone. */
+function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
+  if (!codes.every((code) => table.includes(code))) return undefined;
+  const words = codes.map((code) =>
+    code.replaceAll(/(?:^|_)(.)/g, (_whole, letter: string) => letter.toUpperCase()),
+  );
+  return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
+}
+
+/** An answer with one of these codes, or with `also`, which keelson's own operation gives with the same status. */
+function answerOf(
+  codes: readonly string[],
+  status: number | undefined,
+  also?: JsonSchema,
+): JsonSchema {
+  const body = (name: string) => ({
+    allOf: [
+      { $ref: `#/components/schemas/${name}` },
+      { type: "object", properties: { error: { enum: codes } }, required: ["error"] },
+    ],
+  });
+  const retries = status === 409 || status === 429 || status === 503;
+  return {
+    description: codes.map((code) => `\`${code}\``).join(", "),
+    headers: headersOf([
+      "X-Request-ID",
+      ...(status === 401 ? ["WWW-Authenticate"] : []),
+      ...(retries ? ["Retry-After"] : []),
+    ]),
+    content: {
+      "application/json": {
+        schema: also === undefined ? body("Error") : { anyOf: [also, body("Error")] },
+      },
+      "application/problem+json": { schema: body("Problem") },
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+import { answersOf } from "./answers.ts";
+import type { Components } from "./components.ts";
+import type { DeclaredOperation } from "./declared-operation.ts";
+import { type ErrorAnswers, errorsOf } from "./error-answers.ts";
+import { requestHeaders } from "./request-headers.ts";
+import { requestOf } from "./request-parts.ts";
+
+/** Makes the operation object of a handler. */
+export function operationOf(
+  operation: DeclaredOperation,
+  components: Components,
+  server: DeclaredServer,
+  errors: ErrorAnswers,
+) {
+  const { handler, own } = operation;
+  const { parameters, requestBody } = requestOf(operation, components);
+  // Safe: boot refuses a route without an access rule.
+  const rule = handler.access as AccessRule;
+  return {
+    operationId: handler.name,
+    summary: own?.summary ?? summaryOf(handler.name),
+    description: own?.description ?? `Who may call it: ${describeRule(rule)}.`,
+    tags: [handler.feature],
+    security: securityOf(rule),
+    "x-keelson-access": describeRule(rule),
+    parameters: [...parameters, ...requestHeaders(handler, server.options)],
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses: {
+      ...answersOf(operation, components, server.options),
+      ...errorsOf(operation, server, errors),
+    },
+  };
+}
+
+/** An open route takes a token and does not ask for one. */
+function securityOf(rule: AccessRule): readonly Readonly<Record<string, readonly string[]>>[] {
+  return needsIdentity(rule) ? [{ bearer: [] }] : [{}, { bearer: [] }];
+}
+
+/** `files.file.download-url` -> `File: download url`. */
+function summaryOf(name: string): string {
+  const words = name
+    .slice(name.indexOf(".") + 1)
+    .replaceAll("-", " ")
+    .replace(".", ": ");
+  return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
+}

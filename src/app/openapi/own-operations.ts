@@ -1,0 +1,230 @@
+import { maxNameLength } from "../../base/identity/claims.ts";
+import type { LifecycleState } from "../../base/process/lifecycle.ts";
+import type { ConfigSource } from "../../parts/config/read/cascade.ts";
+import type { JsonSchema } from "./schema.ts";
+
+/** What the document says of an operation of keelson's own, beside its declaration. */
+export interface OwnOperation {
+  readonly summary: string;
+  readonly description: string;
+  readonly input?: JsonSchema;
+  /** The body of each answer, by status; `undefined` where there is none. */
+  readonly answers: Readonly<Record<number, JsonSchema | undefined>>;
+  /** The status of each error of its own. */
+  readonly errors?: Readonly<Record<string, number>>;
+}
+
+const text: JsonSchema = { type: "string" };
+const time: JsonSchema = { type: "string", format: "date-time" };
+const flag: JsonSchema = { type: "boolean" };
+const version: JsonSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
+const oneOf = (...values: readonly string[]): JsonSchema => ({ type: "string", enum: values });
+/** A user or a tenant, as a token has it. */
+const id: JsonSchema = {
+  ...text,
+  pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+  maxLength: maxNameLength,
+};
+
+/** An object with these members; those named with `?` at their end may be missing. */
+function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema = {}): JsonSchema {
+  const names = Object.keys(members);
+  return {
+    type: "object",
+    properties: Object.fromEntries(names.map((name) => [name.replace("?", ""), members[name]])),
+    required: names.filter((name) => !name.endsWith("?")),
+    ...more,
+  };
+}
+
+/** Members that a body may also say are absent. */
+function orNull(
+  members: Readonly<Record<string, JsonSchema>>,
+): Readonly<Record<string, JsonSchema>> {
+  return Object.fromEntries(
+    Object.entries(members).map(([name, { type, enum: values, ...rest }]) => [
+      name,
+      {
+        type: [type, "null"],
+        ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
+        ...rest,
+      },
+    ]),
+  );
+}
+
+const list = (items: JsonSchema, more: JsonSchema = {}): JsonSchema => ({
+  type: "array",
+  items,
+  ...more,
+});
+const closed = { additionalProperties: false };
+
+const states: readonly LifecycleState[] = [
+  "starting",
+  "running",
+  "draining",
+  "in-flight-drain",
+  "workers-stopped",
+  "resources-closed",
+  "flushed",
+];
+const readiness = (status: string) =>
+  object({
+    status: { const: status },
+    state: oneOf(...states),
+    checks: { type: "object", additionalProperties: oneOf("ok", "failing") },
+  });
+
+const record = object(
+  { level: oneOf("debug", "info", "warn", "error"), msg: text, "requestId?": {} },
+  { additionalProperties: true },
+);
+
+const scope = oneOf("system", "tenant", "user");
+const sources: readonly ConfigSource[] = [
+  "user-row",
+  "tenant-row",
+  "system-row",
+  "app-override",
+  "computed",
+  "default",
+];
+const source = oneOf(...sources, "missing" satisfies ConfigSource);
+const target = { "scope?": scope, "tenantId?": id, "userId?": id };
+const change = orNull({
+  ...target,
+  "reason?": { ...text, maxLength: 1_000 },
+  "expectedVersion?": version,
+});
+const written = object({ key: text, "value?": {}, source, "version?": version });
+const item = {
+  key: text,
+  type: oneOf("number", "boolean", "select", "text"),
+  scope,
+  "value?": {},
+  source,
+};
+const shown = { ...item, "isSet?": flag, "version?": version };
+const stamps = { "updatedAt?": time, "updatedBy?": text, "reason?": text };
+const level = object({
+  source: oneOf(...sources),
+  isSet: flag,
+  active: flag,
+  "value?": {},
+  "version?": version,
+  ...stamps,
+  "expiresAt?": {
+    ...text,
+    description:
+      "ISO 8601, or seconds since the epoch where the row has a time that no calendar has.",
+  },
+  "note?": text,
+});
+const declaration = object({
+  type: item.type,
+  scope,
+  "bounds?": object({ min: { type: "number" }, max: { type: "number" } }),
+  "options?": list(text),
+  computed: flag,
+  encrypted: flag,
+  allowPerRequest: flag,
+  read: text,
+  write: text,
+});
+const key = { key: { type: "string", minLength: 1 } };
+const ofKey = { not_found: 404, validation_error: 422 };
+const ofChange = { ...ofKey, version_conflict: 409 };
+
+/** What is said of each operation of keelson's own, by its full name. */
+export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.freeze({
+  "keelson.health.live": {
+    summary: "Health: live",
+    description: "Whether the process answers.",
+    answers: { 200: object({ status: { const: "live" } }) },
+  },
+  "keelson.health.ready": {
+    summary: "Health: ready",
+    description:
+      "Whether the server takes requests: it is not while it starts or drains, and while a check fails.",
+    answers: { 200: readiness("ready"), 503: readiness("unavailable") },
+  },
+  "keelson.log.write": {
+    summary: "Log: write",
+    description:
+      "Logs a record of a browser, or a list of them, as the caller's. All are taken or none.",
+    input: { anyOf: [record, list(record, { maxItems: 100 })] },
+    answers: { 202: object({ accepted: { type: "integer", minimum: 0 } }) },
+    errors: { validation_error: 422, too_many_requests: 429 },
+  },
+  "keelson.config.list": {
+    summary: "Config: list",
+    description: "The configuration keys that the caller may read, with their values.",
+    input: object(target, closed),
+    answers: { 200: object({ items: list(object(shown)) }) },
+    errors: { validation_error: 422 },
+  },
+  "keelson.config.explain": {
+    summary: "Config: explain",
+    description:
+      "Where a key's value comes from: every level with its value, who set it, when and why.",
+    input: object({ ...key, ...target }, closed),
+    answers: {
+      200: object({
+        ...shown,
+        levels: list(level),
+        declaration,
+        "cacheAgeMs?": { type: "number" },
+      }),
+    },
+    errors: ofKey,
+  },
+  "keelson.config.set": {
+    summary: "Config: set",
+    description: "Sets a key's value. Who may is the key's own rule.",
+    input: object({ ...key, value: {}, ...orNull({ "expiresAt?": time }), ...change }, closed),
+    answers: { 200: written },
+    errors: ofChange,
+  },
+  "keelson.config.reset": {
+    summary: "Config: reset",
+    description: "Removes a key's value at a level. Who may is the key's own rule.",
+    input: object({ ...key, ...change }, closed),
+    answers: { 200: written },
+    errors: ofChange,
+  },
+  "keelson.config.history": {
+    summary: "Config: history",
+    description: "The changes of a key's value at a level, newest first.",
+    input: object(
+      {
+        ...key,
+        ...target,
+        "before?": version,
+        "limit?": { type: "integer", minimum: 1, maximum: 100 },
+      },
+      closed,
+    ),
+    answers: {
+      200: object({
+        items: list(
+          object({ version, action: oneOf("set", "reset", "undo"), "value?": {}, ...stamps }),
+        ),
+        "next?": version,
+      }),
+    },
+    errors: ofKey,
+  },
+  "keelson.config.undo": {
+    summary: "Config: undo",
+    description: "Restores an earlier version of a key's value. Who may is the key's own rule.",
+    input: object({ ...key, ...change, ...orNull({ "version?": version }) }, closed),
+    answers: { 200: written },
+    errors: { ...ofChange, nothing_to_undo: 409 },
+  },
+  "keelson.openapi.show": {
+    summary: "OpenAPI",
+    description: "This document.",
+    answers: { 200: { type: "object" }, 304: undefined },
+  },
+});

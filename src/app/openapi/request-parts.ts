@@ -1,0 +1,209 @@
+import type { BodyKind } from "../../parts/http/message.ts";
+import type { ParsedRoute, Segment } from "../../parts/http/route.ts";
+import type { Components } from "./components.ts";
+import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
+import { type Fields, fieldsOf, withoutFields } from "./fields.ts";
+import { isObject, type JsonSchema, mapParts } from "./schema.ts";
+
+/** What a request has beside headers. */
+export interface RequestParts {
+  readonly parameters: readonly JsonSchema[];
+  readonly requestBody: JsonSchema | undefined;
+}
+
+/**
+ * Says where each field of an input comes from. A write takes each from its query as well as from its body, and a document has
+ * one place for each: the path for those of the route, the query for those of a GET, and of a DELETE where all are texts, and the
+ * body for the rest.
+ */
+export function requestOf(operation: DeclaredOperation, components: Components): RequestParts {
+  const { route, pathNames, handler, input } = operation;
+  const fields = input === undefined ? noFields : fieldsOf(input, components);
+  const named = namesOf(route.segments);
+  // Safe: there are as many.
+  const path = pathNames.map((shown, index) =>
+    pathParameter(shown, fields.properties.get(named[index] as string)),
+  );
+  const inPath = new Set(named);
+  const rest = withoutNames(fields, inPath);
+  const queried = (names: Fields) => [...path, ...queryParameters(names, components)];
+  const isQueried =
+    handler.kind === "query" ||
+    (route.method === "DELETE" && handler.body === "json" && isOfTexts(rest, components));
+  if (isQueried) return { parameters: queried(rest), requestBody: undefined };
+  if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
+  const { body: kind } = handler;
+  const whole = wholeBody(kind, fields.properties.get("body"), components);
+  // The other fields can only come in the query.
+  if (whole !== undefined) {
+    const requestBody = bodyOf(
+      kind,
+      fields.required.has("body") ? notEmpty(whole) : whole,
+      fields.required.has("body"),
+    );
+    return { parameters: queried(withoutNames(rest, new Set(["body"]))), requestBody };
+  }
+  const sent = withoutFields(input, inPath, components);
+  const schema = kind === "form" ? asForm(components.resolve(sent), components) : sent;
+  const lists = kind === "form" ? listsOf(rest, components) : {};
+  const requestBody = isEmpty(schema)
+    ? undefined
+    : bodyOf(kind, schema, needsBody(schema, components), lists);
+  return { parameters: path, requestBody };
+}
+
+/** What a body holds that arrives as `body` and not as fields: text, bytes, and a list of JSON. */
+function wholeBody(
+  kind: BodyKind,
+  body: JsonSchema | undefined,
+  components: Components,
+): JsonSchema | undefined {
+  if (kind === "bytes") return bytes;
+  if (kind === "text") return body ?? { type: "string" };
+  return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array"
+    ? body
+    : undefined;
+}
+
+function bodyOf(
+  kind: BodyKind,
+  schema: JsonSchema,
+  required: boolean,
+  encoding: JsonSchema = {},
+): JsonSchema {
+  const isEncoded = Object.keys(encoding).length > 0;
+  return {
+    required,
+    content: { [mediaTypes[kind]]: { schema, ...(isEncoded ? { encoding } : {}) } },
+  };
+}
+
+/** How a form has the lists among its fields: each value with the name. Where nothing is said, clients join them with commas. */
+function listsOf({ properties }: Fields, components: Components): JsonSchema {
+  const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
+  return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
+}
+
+function mayBeList(given: JsonSchema, components: Components): boolean {
+  const { type, allOf, anyOf, oneOf } = components.resolve(given);
+  const parts = [allOf, anyOf, oneOf].flatMap((list): readonly JsonSchema[] =>
+    Array.isArray(list) ? list : [],
+  );
+  return [type].flat().includes("array") || parts.some((part) => mayBeList(part, components));
+}
+
+/** Whether nothing is left of an object, since all of it is in the path. */
+function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolean {
+  const isOpen = additionalProperties !== undefined && additionalProperties !== false;
+  return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
+}
+
+/** Whether a schema refuses the object without members that no body comes to. */
+function needsBody(given: JsonSchema, components: Components): boolean {
+  const { type, required, allOf, anyOf, oneOf } = components.resolve(given);
+  const needs = (schema: JsonSchema) => needsBody(schema, components);
+  const choices = anyOf ?? oneOf;
+  if (Array.isArray(choices) && choices.every(needs)) return true;
+  if (Array.isArray(allOf) && allOf.some(needs)) return true;
+  return (
+    (type !== undefined && ![type].flat().includes("object")) ||
+    (Array.isArray(required) && required.length > 0)
+  );
+}
+
+const noFields: Fields = { properties: new Map(), required: new Set() };
+
+/** The media type that stands for each kind of body. */
+const mediaTypes = {
+  json: "application/json",
+  form: "application/x-www-form-urlencoded",
+  text: "text/plain",
+  bytes: "application/octet-stream",
+} as const;
+
+const bytes: JsonSchema = { type: "string", format: "binary" };
+
+function withoutNames({ properties, required }: Fields, names: ReadonlySet<string>): Fields {
+  return {
+    properties: new Map([...properties].filter(([name]) => !names.has(name))),
+    required: new Set([...required].filter((name) => !names.has(name))),
+  };
+}
+
+function pathParameter(name: string, given: JsonSchema = { type: "string" }): JsonSchema {
+  return { name, in: "path", required: true, schema: notEmpty(given) };
+}
+
+/** What is empty is not there: a segment of a path, and a body. */
+function notEmpty(schema: JsonSchema): JsonSchema {
+  return schema["type"] === "string" && !Number(schema["minLength"])
+    ? { ...schema, minLength: 1 }
+    : schema;
+}
+
+function queryParameters({ properties, required }: Fields, components: Components): JsonSchema[] {
+  return [...properties].map(([name, schema]) => ({
+    name,
+    in: "query",
+    ...(required.has(name) ? { required: true } : {}),
+    schema: asSent(schema, components),
+  }));
+}
+
+/** A list whose name is given once arrives as one text: in a query or a form it has two elements or more. */
+function asSent(schema: JsonSchema, components: Components): JsonSchema {
+  const { type, minItems } = components.resolve(schema);
+  if (type !== "array" || Number(minItems) >= 2) return schema;
+  return { ...components.resolve(schema), minItems: 2 };
+}
+
+function asForm(schema: JsonSchema, components: Components): JsonSchema {
+  const { properties } = schema;
+  return isObject(properties)
+    ? { ...schema, properties: mapParts(properties, (part) => asSent(part, components)) }
+    : schema;
+}
+
+/** The handler reads what comes: nothing is promised of it. */
+function undeclaredBody({ handler }: DeclaredOperation): JsonSchema {
+  const schema = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } }[
+    handler.body
+  ];
+  const description = "The operation declares no input, so that nothing is said of its body.";
+  return { description, ...bodyOf(handler.body, schema, false) };
+}
+
+/** Whether each field can be said as a text, as a query does. */
+function isOfTexts({ properties }: Fields, components: Components): boolean {
+  return [...properties.values()].every((given) => {
+    const schema = components.resolve(given);
+    const choices = schema["anyOf"];
+    if (Array.isArray(choices))
+      return choices.some((choice: JsonSchema) => components.resolve(choice)["type"] === "string");
+    const values = schema["enum"] ?? ("const" in schema ? [schema["const"]] : undefined);
+    return (
+      schema["type"] === "string" ||
+      (Array.isArray(values) && values.every((value) => typeof value === "string"))
+    );
+  });
+}
+
+/** Says of a field of an input whether a request has it as a text, and nothing else: in a path, a query or a form. */
+export function sentAsText(
+  { segments }: Pick<ParsedRoute, "segments">,
+  { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
+): (field: string) => boolean {
+  const inPath = namesOf(segments);
+  return (field) => kind === "query" || body === "form" || inPath.includes(field);
+}
+
+/** The names of a route's parameters, in their order. */
+export function namesOf(segments: readonly Segment[]): readonly string[] {
+  return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
+}
+
+/** The path of a route as the document has it, with other names: `/files/{id}`. */
+export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
+  const left = [...names];
+  return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;
+}

@@ -1,0 +1,55 @@
+import { NotFoundError, ValidationError } from "../../base/errors/errors.ts";
+import type { RequestView } from "../../base/request/request-view.ts";
+import {
+  commitChange,
+  resetChange,
+  setChange,
+  undoChange,
+} from "../../parts/config/operate/change.ts";
+import { configHistory } from "../../parts/config/operate/config-history.ts";
+import { explainConfig, listConfig } from "../../parts/config/operate/explain-config.ts";
+import type { TargetKey } from "../../parts/config/operate/target.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import { type ConfigInput, configInput } from "./config-input.ts";
+
+type Keys = ReadonlyMap<string, TargetKey>;
+
+const target = ["scope", "tenantId", "userId"] as const;
+const change = [...target, "reason", "expectedVersion"] as const;
+
+/** What the routes of the operators' API do. */
+export const configActions = Object.freeze({
+  list: async (keys: Keys, ctx: PipelineContext, given: unknown) => ({
+    items: await listConfig(ctx, [...keys.values()], configInput(target, given)),
+  }),
+  explain: onKey(target, explainConfig),
+  set: onKey(["value", "expiresAt", ...change], (ctx, key, { value, ...input }) => {
+    if (value !== undefined) assertInBody(ctx);
+    return commitChange(ctx, key, setChange(key, value, input));
+  }),
+  reset: onKey(change, (ctx, key, input) => commitChange(ctx, key, resetChange(input))),
+  history: onKey([...target, "before", "limit"], configHistory),
+  undo: onKey([...change, "version"], (ctx, key, input) =>
+    commitChange(ctx, key, undoChange(key, input)),
+  ),
+});
+
+function onKey(
+  allowed: readonly string[],
+  run: (ctx: PipelineContext, key: TargetKey, input: ConfigInput) => Promise<unknown>,
+) {
+  return (keys: Keys, ctx: PipelineContext, given: unknown): Promise<unknown> => {
+    const { key: id = "", ...input } = configInput(["key", ...allowed], given);
+    const key = keys.get(id);
+    if (key === undefined) throw new NotFoundError("config key", id.slice(0, 256));
+    return run(ctx, key, input);
+  };
+}
+
+/** URLs are logged on their way: a value has to come in the body. */
+function assertInBody({ request }: PipelineContext): void {
+  const { rawBody } = request as RequestView; // safe: these handlers are called by their routes only
+  const body: unknown = rawBody.length === 0 ? {} : JSON.parse(Buffer.from(rawBody).toString());
+  if (typeof body === "object" && body !== null && Object.hasOwn(body, "value")) return;
+  throw new ValidationError([{ field: "value", error: "has to be in the body" }]);
+}

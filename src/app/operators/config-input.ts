@@ -1,0 +1,40 @@
+import { ValidationError } from "../../base/errors/errors.ts";
+import type { SetConfigOptions, UndoConfigOptions } from "../../parts/config/operate/change.ts";
+import type { ConfigHistoryOptions } from "../../parts/config/operate/config-history.ts";
+
+/** What the routes take, all of it optional; its values are checked by the functions that it is handed to. */
+export type ConfigInput = SetConfigOptions &
+  UndoConfigOptions &
+  ConfigHistoryOptions & { readonly value?: unknown; readonly key?: string };
+
+const numbers: readonly string[] = ["expectedVersion", "version", "before", "limit"];
+const maxFields = 20;
+
+/**
+ * Reads the input of a route: known names only, and `null` for what is absent. Versions and
+ * limits of a query arrive as text.
+ *
+ * @throws ValidationError naming each field that the route does not take.
+ */
+export function configInput(allowed: readonly string[], given: unknown): ConfigInput {
+  const input = Object.entries(given as Readonly<Record<string, unknown>>); // safe: a handler without a schema gets an object
+  const unknown = input.filter(([name]) => !allowed.includes(name));
+  if (unknown.length > 0) {
+    const takes = allowed.filter((name) => name !== "key").join(", ");
+    throw new ValidationError(
+      unknown.slice(0, maxFields).map(([field]) => ({
+        field: field.slice(0, 200),
+        error: `is not known; the route takes ${takes}`,
+      })),
+    );
+  }
+  const present = input.filter(([name, value]) => name === "value" || value !== null);
+  // Safe: the names are those of the type, and the functions check each value before they use it.
+  return Object.fromEntries(
+    present.map(([name, value]) => [name, numbers.includes(name) ? numberOf(value) : value]),
+  ) as ConfigInput;
+}
+
+function numberOf(value: unknown): unknown {
+  return typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value;
+}

@@ -1,0 +1,19 @@
+export { type UndoConfigOptions, undoConfig } from "../../parts/config/operate/change.ts";
+export {
+  type ConfigHistoryItem,
+  type ConfigHistoryOptions,
+  type ConfigHistoryPage,
+  configHistory,
+} from "../../parts/config/operate/config-history.ts";
+export type { WriteAction } from "../../parts/config/operate/config-store.ts";
+export {
+  type ConfigExplanation,
+  type ConfigItem,
+  explainConfig,
+} from "../../parts/config/operate/explain-config.ts";
+export type { ConfigLevel, DeclarationView } from "../../parts/config/operate/explain-levels.ts";
+export {
+  type RotationOptions,
+  type RotationProgress,
+  rotateConfigKeys,
+} from "../../parts/config/operate/rotation.ts";

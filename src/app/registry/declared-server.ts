@@ -1,0 +1,19 @@
+import type { Environment } from "../../base/process/environment.ts";
+import type { Awaitable } from "../features/handler.ts";
+import type { ServerOptions } from "./options.ts";
+import type { Registry } from "./registry.ts";
+
+/** Closes a resource at shutdown. */
+export type Closer = () => Awaitable<void>;
+
+/** Checks whether a resource is ready. It is not if the check returns `false` or throws. */
+export type ReadyCheck = () => unknown;
+
+/** What is known of a server before a host binds it. */
+export interface DeclaredServer {
+  readonly options: ServerOptions;
+  readonly environment: Environment;
+  readonly registry: Registry;
+  readonly closers: ReadonlyMap<string, Closer>;
+  readonly checks: ReadonlyMap<string, ReadyCheck>;
+}

@@ -1,0 +1,41 @@
+import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
+import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import type { DeclaredServer } from "./declared-server.ts";
+
+type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;
+
+/** Whether callers of a handler expect a code without its declaring it: keelson answers with it, or any handler may throw it. */
+export function isExpected(
+  code: string,
+  handler: Asked,
+  { registry, options }: DeclaredServer,
+): code is ErrorCode {
+  const once = onceOf(handler, options);
+  switch (code) {
+    case "method_not_allowed":
+    case "too_many_requests":
+      return false;
+    case "request_in_progress":
+    case "idempotency_key_reused":
+      return once !== false;
+    case "idempotency_key_required":
+      return typeof once === "object";
+    case "unknown_outcome":
+      return handler.kind === "write";
+    case "response_mismatch":
+      return handler.output !== undefined && options.output?.mismatch !== "send";
+    case "isolation_unavailable":
+      return [...registry.tables.values()].some(({ tenant }) => tenant === true);
+    default:
+      return Object.hasOwn(errorCodes, code);
+  }
+}
+
+/** How the repeats of a handler are known; `false` where they are not. */
+export function onceOf(
+  { kind, once }: Asked,
+  options: DeclaredServer["options"],
+): OnceBy | RequiredKey {
+  return kind === "query" ? false : (once ?? options.once?.key ?? "either");
+}

@@ -1,0 +1,62 @@
+import { deliveryJob } from "../../parts/messages/delivery.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import type { Registry } from "./registry.ts";
+
+/** How a table is reached: by queries, by runs that also check conditions of a commit, or by runs that write. */
+export type Reach = "query" | "check" | "write";
+
+/** A feature whose code runs: its queries, or its code that may write. */
+export interface Runner {
+  readonly feature: string;
+  readonly isQuery: boolean;
+}
+
+const reaches: readonly Reach[] = ["query", "check", "write"];
+
+/** Whether a reach allows all that another one does. */
+export function covers(reach: Reach | undefined, needed: Reach): boolean {
+  return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
+}
+
+/** The features that run in a handler: its own, and those that hook into it. */
+export function handlerRunners(
+  { hooks }: Registry,
+  { name, feature, kind }: HandlerDeclaration,
+): Runner[] {
+  const hooking = (hooks.get(name) ?? []).map((hook) => ({
+    feature: hook.feature,
+    isQuery: false,
+  }));
+  return [{ feature, isQuery: kind === "query" }, ...hooking];
+}
+
+/** The features that run under the full name of a handler, consumer, job or schedule; `undefined` for any other name. */
+export function runnersOf(registry: Registry, name: string): Runner[] | undefined {
+  const handler = registry.handlers.get(name);
+  if (handler !== undefined) return handlerRunners(registry, handler);
+  // The name of a delivery does not tell its channel.
+  if (name === deliveryJob)
+    return [...registry.channels.values()].map(({ feature }) => ({ feature, isQuery: false }));
+  const { consumers, jobs, schedules } = registry;
+  const declared = consumers.get(name) ?? jobs.get(name) ?? schedules.get(name);
+  return declared && [{ feature: declared.feature, isQuery: false }];
+}
+
+/** How runners reach the tables of each feature: their own, and those that they use. */
+export function reachOf(
+  registry: Registry,
+  runners: readonly Runner[],
+): ReadonlyMap<string, Reach> {
+  const most = new Map<string, Reach>();
+  const add = (feature: string, reach: Reach) => {
+    if (!covers(most.get(feature), reach)) most.set(feature, reach);
+  };
+  for (const { name, uses } of registry.features) {
+    for (const { isQuery } of runners.filter(({ feature }) => feature === name)) {
+      add(name, isQuery ? "query" : "write");
+      for (const [used, use] of uses)
+        add(used, isQuery ? "query" : use === "read" ? "check" : "write");
+    }
+  }
+  return most;
+}

@@ -1,0 +1,262 @@
+import type { BootProblem } from "../../base/errors/boot.ts";
+import type { RegisteredConfigKey } from "../../parts/config/declare/key.ts";
+import {
+  type Feature,
+  type FeatureDeclarations,
+  featureDeclarations,
+} from "../features/feature.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HookDeclaration } from "../features/hooks.ts";
+import type {
+  ChannelDeclaration,
+  ConsumerDeclaration,
+  EventDeclaration,
+  JobDeclaration,
+} from "../features/message-handlers.ts";
+import type { OwnMetricDeclaration } from "../features/metric.ts";
+import type { ProjectionDeclaration } from "../features/projection-declaration.ts";
+import type { ScheduleDeclaration } from "../features/schedule.ts";
+import {
+  configTable,
+  keptEventsTable,
+  onceTable,
+  outboxTable,
+  type TableDeclaration,
+} from "../features/table.ts";
+import type { DeliveryOptions } from "./delivery-options.ts";
+
+/** Everything that a set of features declares, by name. */
+export interface Registry {
+  readonly features: readonly FeatureDeclarations[];
+  /** By key identifier: `files:config:max-upload-size-mb`. */
+  readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
+  /** By full name: `files.file.create`. */
+  readonly handlers: ReadonlyMap<string, HandlerDeclaration>;
+  /** By logical name. */
+  readonly tables: ReadonlyMap<string, TableDeclaration>;
+  /** By type: `file.created`. */
+  readonly events: ReadonlyMap<string, EventDeclaration>;
+  /** By full name: `files.file.enqueue-scan`. */
+  readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
+  /** By full name: `files.file.scan`. */
+  readonly jobs: ReadonlyMap<string, JobDeclaration>;
+  /** By name, without the built-in ones. */
+  readonly channels: ReadonlyMap<string, ChannelDeclaration>;
+  /** Whether the server's options set up webhooks. */
+  readonly hasWebhooks: boolean;
+  /** By full name: `files.report.nightly`. */
+  readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
+  /** By the full name of the write, in the order of the features. */
+  readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
+  /** By name: `files.usage`. */
+  readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
+  /** By full name: `files.file.uploaded`. */
+  readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
+  /** What is wrong with the declarations themselves, including duplicate names. */
+  readonly problems: readonly BootProblem[];
+}
+
+/**
+ * Collects the declarations of features, for tools and for the validators. Only `buildServer`
+ * validates them.
+ *
+ * @param delivery - as in `buildServer`. Default: no webhooks.
+ * @example
+ * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });
+ */
+export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
+  const problems: BootProblem[] = [];
+  const declared: FeatureDeclarations[] = [];
+  const list: readonly unknown[] = Array.isArray(features) ? features : [];
+  if (!Array.isArray(features)) {
+    problems.push(
+      serverProblem(
+        "features",
+        "option-type",
+        "`features` is not an array",
+        "pass features: [files, billing]",
+      ),
+    );
+  }
+  for (const [index, feature] of list.entries()) {
+    const declarations = featureDeclarations(feature);
+    if (declarations === undefined) {
+      problems.push(
+        serverProblem(
+          `features[${index}]`,
+          "not-a-feature",
+          "it was not made by defineFeature",
+          "pass what defineFeature returns",
+        ),
+      );
+    } else {
+      declared.push(declarations);
+      problems.push(...declarations.problems);
+    }
+  }
+  const byName = <Item>(
+    what: string,
+    items: (feature: FeatureDeclarations) => readonly Item[],
+    name: (item: Item) => string,
+  ) => {
+    const found = new Map<string, Item>();
+    for (const feature of declared) {
+      for (const item of items(feature)) {
+        const key = name(item);
+        if (found.has(key)) {
+          problems.push({
+            feature: feature.name,
+            key,
+            rule: `duplicate-${what}`,
+            message: `this ${what} is declared twice`,
+            fix: "rename one of the two, or declare it once",
+          });
+        } else {
+          found.set(key, item);
+        }
+      }
+    }
+    return found;
+  };
+  byName(
+    "feature",
+    (feature) => [feature],
+    (feature) => feature.name,
+  );
+  return Object.freeze({
+    features: declared,
+    configKeys: byName(
+      "key",
+      (feature) => feature.configKeys,
+      (key) => key.id,
+    ),
+    handlers: byName(
+      "handler",
+      (feature) => feature.handlers,
+      (handler) => handler.name,
+    ),
+    tables: byName(
+      "table",
+      (feature) => feature.tables,
+      (table) => table.name,
+    ),
+    events: byName(
+      "event",
+      (feature) => feature.events,
+      (event) => event.type,
+    ),
+    consumers: byName(
+      "consumer",
+      (feature) => feature.consumers,
+      (consumer) => consumer.name,
+    ),
+    jobs: byName(
+      "job",
+      (feature) => feature.jobs,
+      (job) => job.name,
+    ),
+    channels: byName(
+      "channel",
+      (feature) => feature.channels,
+      (channel) => channel.name,
+    ),
+    hasWebhooks: delivery?.webhook !== undefined,
+    schedules: byName(
+      "schedule",
+      (feature) => feature.schedules,
+      (schedule) => schedule.name,
+    ),
+    hooks: Map.groupBy(
+      declared.flatMap(({ hooks }) => hooks),
+      ({ write }) => write,
+    ),
+    projections: byName(
+      "projection",
+      (feature) => feature.projections,
+      (projection) => projection.name,
+    ),
+    metrics: byName(
+      "metric",
+      (feature) => feature.metrics,
+      (metric) => metric.name,
+    ),
+    problems,
+  });
+}
+
+/** What is wrong between declarations: consumers of what nobody declares, and names that are taken by others. */
+export function messageProblems({
+  events,
+  consumers,
+  handlers,
+  jobs,
+  schedules,
+}: Registry): BootProblem[] {
+  const undeclared = [...consumers.values()].filter(({ type }) => !events.has(type));
+  const forgotten = [...consumers.values()].filter(
+    ({ projection, type }) =>
+      projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
+  );
+  const runs = [handlers, consumers, jobs, schedules];
+  const taken = [...consumers.values(), ...jobs.values(), ...schedules.values()].filter(
+    ({ name }) => runs.filter((declared) => declared.has(name)).length > 1,
+  );
+  return [
+    ...undeclared.map(({ feature, name, type }) => ({
+      feature,
+      key: name,
+      rule: "event-undeclared",
+      message: `it consumes ${JSON.stringify(type)}, which no feature of this server declares`,
+      fix: "declare it with r.event, or add the feature that does",
+    })),
+    ...forgotten.map(({ feature, name, type }) => ({
+      feature,
+      key: name,
+      rule: "event-not-kept",
+      message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be made anew`,
+      fix: `keep it: r.event(${JSON.stringify(type)}, schema, { keepDays: 30 }) or { keep: true }`,
+    })),
+    ...taken.map(({ feature, name }) => ({
+      feature,
+      key: name,
+      rule: "duplicate-name",
+      message: "a handler, consumer, job or schedule of this name is declared as well",
+      fix: "rename one of them",
+    })),
+  ];
+}
+
+/** Whether a server has anything that goes over the bus or the queues. */
+export function usesMessages({
+  events,
+  consumers,
+  jobs,
+  channels,
+  hasWebhooks,
+}: Registry): boolean {
+  return hasWebhooks || events.size + consumers.size + jobs.size + channels.size > 0;
+}
+
+/** Every table of a server: keelson's own, then those of its features. */
+export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
+  const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined)
+    ? [keptEventsTable]
+    : [];
+  return [
+    configTable,
+    onceTable,
+    ...(usesMessages(registry) ? [outboxTable] : []),
+    ...kept,
+    ...registry.tables.values(),
+  ];
+}
+
+/** A problem of the server's own options. */
+export function serverProblem(
+  key: string,
+  rule: string,
+  message: string,
+  fix: string,
+): BootProblem {
+  return { feature: "", key, rule, message, fix };
+}

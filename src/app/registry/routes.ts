@@ -1,0 +1,16 @@
+import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+
+/** A handler with its route, parsed. */
+export interface RoutedHandler {
+  readonly route: ParsedRoute;
+  readonly target: HandlerDeclaration;
+}
+
+/** The handlers that have a well-formed route, with it. */
+export function routed(handlers: Iterable<HandlerDeclaration>): RoutedHandler[] {
+  return [...handlers].flatMap((target) => {
+    const route = target.route === undefined ? undefined : parseRoute(target.route);
+    return route === undefined || "problem" in route ? [] : [{ route, target }];
+  });
+}

@@ -1,0 +1,208 @@
+import { Logger } from "@aws-lambda-powertools/logger";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import { buildServer } from "../server/server.ts";
+
+let app: TestApp;
+let began = 0;
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [] }));
+});
+afterAll(() => app.close());
+beforeEach(() => {
+  began = app.logs.length;
+});
+
+let users = 0;
+const newUser = () => ({ id: `user-${++users}`, tenantId: "acme" });
+const send = async (body: unknown, as = newUser(), headers: Record<string, string> = {}) => {
+  const response = await app.fetch("/log", { method: "POST", body: body as object, headers, as });
+  return { status: response.status, body: await response.json(), headers: response.headers };
+};
+const lines = () =>
+  app.logs
+    .slice(began)
+    .filter(({ handler, msg }) => handler === "keelson.log.write" && msg !== "request.completed");
+
+test("a record becomes a line with the caller's tenant and user, its own fields, and the request ID of its sending", async () => {
+  const user = newUser();
+  const answer = await send(
+    { level: "warn", msg: "button.broken", page: "/cart", requestId: "page-7" },
+    user,
+    {
+      "x-request-id": "log-1",
+    },
+  );
+  expect(answer).toMatchObject({ status: 202, body: { accepted: 1 } });
+  expect(lines()).toMatchObject([
+    {
+      level: "warn",
+      msg: "button.broken",
+      page: "/cart",
+      clientRequestId: "page-7",
+      requestId: "log-1",
+      tenantId: "acme",
+      userId: user.id,
+      source: "client",
+    },
+  ]);
+});
+
+test("a list is a batch, and the same batch again is logged again", async () => {
+  const user = newUser();
+  const batch = [
+    { level: "info", msg: "one" },
+    { level: "debug", msg: "two" },
+  ];
+  for (let n = 0; n < 2; n++) {
+    expect(await send(batch, user, { "x-request-id": "same" })).toMatchObject({
+      status: 202,
+      body: { accepted: 2 },
+    });
+  }
+  expect(lines().map(({ msg }) => msg)).toEqual(["one", "two", "one", "two"]);
+  expect(await send([], user)).toMatchObject({ status: 202, body: { accepted: 0 } });
+});
+
+test("what the server says of a line cannot be said by a client, and secrets are redacted", async () => {
+  await send({
+    level: "info",
+    msg: "forged",
+    tenantId: "globex",
+    userId: "root",
+    handler: "files.file.delete",
+    time: "1970",
+    source: "server",
+    password: "hunter2",
+    __proto__: { polluted: true },
+  });
+  const [line] = lines();
+  expect(line).toMatchObject({
+    tenantId: "acme",
+    handler: "keelson.log.write",
+    source: "client",
+    data_tenantId: "globex",
+    data_userId: "root",
+    data_handler: "files.file.delete",
+    data_time: "1970",
+    data_source: "server",
+  });
+  expect(JSON.stringify(line)).not.toContain("hunter2");
+  expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+});
+
+test("a record makes no metrics, and its fields stay at the top of the line", async () => {
+  const metrics = {
+    Timestamp: 1,
+    CloudWatchMetrics: [{ Namespace: "files", Dimensions: [[]], Metrics: [{ Name: "hits" }] }],
+  };
+  await send([
+    { level: "info", msg: "one", _aws: metrics, hits: -5 },
+    { level: "info", msg: "two", CloudWatchMetrics: metrics.CloudWatchMetrics, Version: "0" },
+    { level: "info", msg: "three", requestId: { _aws: metrics }, data__aws: 1, _aws: metrics },
+  ]);
+
+  expect(lines()).toMatchObject([
+    { data__aws: metrics, hits: -5 },
+    { data_CloudWatchMetrics: metrics.CloudWatchMetrics, Version: "0" },
+    { clientRequestId: { _aws: metrics }, data__aws: 1, data_data__aws: metrics },
+  ]);
+  for (const line of lines())
+    for (const name of ["_aws", "CloudWatchMetrics"]) expect(line).not.toHaveProperty(name);
+});
+
+test("a line says that a client has sent it, however much the record says besides", async () => {
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`field${n}`, n]));
+  const long = Object.fromEntries(
+    Array.from({ length: 20 }, (_, n) => [`text${n}`, "x".repeat(8_000)]),
+  );
+  await send([
+    { level: "error", msg: "cart.broken", ...many },
+    { level: "error", msg: "cart.broken", ...long },
+    { level: "error", msg: "cart.broken", source: null },
+  ]);
+
+  expect(lines().map(({ source }) => source)).toEqual(["client", "client", "client"]);
+});
+
+test("a line says so, too, where an own Powertools Logger calls its source something else", async () => {
+  const powertools = new Logger({ persistentKeys: { source: "billing" } });
+  const owned = await startTestApp(buildServer({ features: [], log: { powertools } }));
+  try {
+    const body = { level: "error", msg: "cart.broken", source: "server" };
+    expect((await owned.fetch("/log", { method: "POST", body, as: newUser() })).status).toBe(202);
+    expect(owned.logs.find(({ msg }) => msg === "cart.broken")).toMatchObject({
+      source: "client",
+      data_source: "server",
+    });
+  } finally {
+    await owned.close();
+  }
+});
+
+test("nothing that a record says is lost to what the server adds", async () => {
+  const user = newUser();
+  await send(
+    { level: "info", msg: "all", source: 1, data_source: 2, requestId: 3, clientRequestId: 4 },
+    user,
+  );
+
+  expect(lines()[0]).toMatchObject({
+    source: "client",
+    data_source: 2,
+    data_data_source: 1,
+    clientRequestId: 3,
+    data_clientRequestId: 4,
+  });
+});
+
+test.each([
+  [{ level: "fatal", msg: "x" }, ["level"]],
+  [{ level: "toString", msg: "x" }, ["level"]],
+  [{ level: ["info"], msg: "x" }, ["level"]],
+  [{ msg: "x" }, ["level"]],
+  [{ level: "info" }, ["msg"]],
+  [{ level: "info", msg: 7 }, ["msg"]],
+  [{}, ["level", "msg"]],
+  [
+    [{ level: "info", msg: "fine" }, { level: "info" }, "text", null],
+    ["1.msg", "2.level", "2.msg", "3.level", "3.msg"],
+  ],
+  [{ body: "text", level: "info" }, ["msg"]],
+  [Array.from({ length: 101 }, () => ({ level: "info", msg: "x" })), ["body"]],
+])("%j is refused whole, naming the fields", async (body, fields) => {
+  const answer = await send(body);
+  expect(answer.status).toBe(422);
+  expect((answer.body as { fields: { field: string }[] }).fields.map(({ field }) => field)).toEqual(
+    fields,
+  );
+  expect(lines().filter(({ msg }) => msg === "fine")).toEqual([]);
+});
+
+test("who sends too many waits as long as it is told, and nobody else does", async () => {
+  const user = newUser();
+  const batch = Array.from({ length: 100 }, (_, n) => ({ level: "debug", msg: `m${n}` }));
+  for (let n = 0; n < 5; n++) expect((await send(batch, user)).status).toBe(202);
+  const refused = await send(batch, user);
+  expect(refused).toMatchObject({ status: 429, body: { error: "too_many_requests" } });
+  expect((await send(batch)).status).toBe(202);
+  app.clock.advance(Number(refused.headers.get("retry-after")) * 1000);
+  expect((await send(batch, user)).status).toBe(202);
+});
+
+test("who sends too many bytes waits for them, however few the records", async () => {
+  const user = newUser();
+  const large = { level: "debug", msg: "large", data: "x".repeat(1_000_000) };
+  expect((await send(large, user)).status).toBe(202);
+  const refused = await send(large, user);
+  expect(refused).toMatchObject({ status: 429, body: { error: "too_many_requests" } });
+  expect((await send(large)).status).toBe(202);
+  app.clock.advance(Number(refused.headers.get("retry-after")) * 1000);
+  expect((await send(large, user)).status).toBe(202);
+});
+
+test("a caller that is not signed in logs nothing", async () => {
+  const response = await app.fetch("/log", { method: "POST", body: { level: "info", msg: "x" } });
+  expect(response.status).toBe(401);
+  expect(lines().filter(({ msg }) => msg === "x")).toEqual([]);
+});

@@ -1,0 +1,110 @@
+import { type FieldError, FrameworkError, ValidationError } from "../../base/errors/errors.ts";
+import { access } from "../../base/identity/access.ts";
+import type { LogLevel } from "../../base/log/logger.ts";
+import { renaming } from "../../base/log/record-names.ts";
+import type { RequestView } from "../../base/request/request-view.ts";
+import { reply } from "../../parts/http/reply.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { createRateLimit } from "./rate-limit.ts";
+
+/** How many records one request may bring. */
+const maxRecords = 100;
+/** Records that a user may log at once, and how many come back each second. */
+const rate = { burst: 500, perSecond: 10 };
+/** The same for the bytes of their bodies. */
+const byteRate = { burst: 1_048_576, perSecond: 16_384 };
+const levels: readonly unknown[] = ["info", "warn", "error", "debug"] satisfies readonly LogLevel[];
+
+interface ClientRecord {
+  readonly level: LogLevel;
+  readonly msg: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * `POST /log` (specification 4.2): logs a record of a browser, or a list of them, as the caller's. All are
+ * taken or none: 202 with their number, 422 naming what does not hold, 429 where a user sends
+ * too many, or too many bytes.
+ */
+export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDeclaration {
+  const limit = createRateLimit(rate, clock);
+  const byteLimit = createRateLimit(byteRate, clock);
+  return {
+    ...clientLogRoute,
+    run: (ctx, input) => {
+      const records = recordsOf(input);
+      const { user, log } = ctx;
+      const who = JSON.stringify([user.tenantId, user.id]);
+      const { rawBody } = ctx.request as RequestView; // safe: it is a route, and called by nothing else
+      const bytes = Math.min(byteRate.burst, rawBody.byteLength);
+      const waitSeconds = Math.max(limit.take(who, records.length), byteLimit.take(who, bytes));
+      if (waitSeconds > 0) {
+        throw new FrameworkError("too_many_requests", "Too many log records; send them later", {
+          headers: { "retry-after": String(waitSeconds) },
+        });
+      }
+      // As context, which comes first and cannot be cut off or renamed by what a record says: alarms exclude lines by it.
+      const clientLog = log.child({ source: "client" });
+      for (const { level, msg, data } of records) clientLog[level](msg, data);
+      return reply({ accepted: records.length }, { status: 202 });
+    },
+  };
+}
+
+/** The route of {@link clientLogHandler}. */
+export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
+  kind: "write",
+  feature: "keelson",
+  name: "keelson.log.write",
+  input: undefined,
+  output: undefined,
+  route: "POST /log",
+  access: access.authenticated,
+  body: "json",
+  // A record that arrives twice is two lines; claiming each would cost more than that.
+  once: false,
+};
+
+/** @throws ValidationError with the fields that do not hold. */
+function recordsOf(input: unknown): readonly ClientRecord[] {
+  // Safe: the body of a route arrives as an object, a list of JSON as its `body`.
+  const given = input as Readonly<Record<string, unknown>>;
+  const fields: FieldError[] = [];
+  const { body } = given;
+  const isBatch = Array.isArray(body) && Object.keys(given).length === 1;
+  if (!isBatch) {
+    const record = recordOf(given, "", fields);
+    if (fields.length > 0) throw new ValidationError(fields);
+    return [record];
+  }
+  if (body.length > maxRecords) {
+    throw new ValidationError([
+      { field: "body", error: `has ${body.length} records, more than ${maxRecords}` },
+    ]);
+  }
+  const records = body.map((entry: unknown, index) => recordOf(entry, `${index}.`, fields));
+  if (fields.length > 0) throw new ValidationError(fields);
+  return records;
+}
+
+/** What a record says. The page's own request ID goes under a name that is not the server's. */
+function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRecord {
+  const given =
+    typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
+  const { level, msg, requestId, ...data } = given;
+  const added = requestId === undefined ? {} : { clientRequestId: requestId };
+  const nameOf = renaming("data", Object.keys(data), (name) => Object.hasOwn(added, name));
+  if (!levels.includes(level))
+    fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
+  if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a text" });
+  return {
+    // Safe: where they are not, the record is refused with the fields.
+    level: level as LogLevel,
+    msg: msg as string,
+    data: {
+      ...Object.fromEntries(Object.entries(data).map(([name, value]) => [nameOf(name), value])),
+      ...added,
+    },
+  };
+}

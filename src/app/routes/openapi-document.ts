@@ -1,0 +1,45 @@
+import { hash } from "node:crypto";
+import { reply } from "../../parts/http/reply.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import { documentText, type OpenApiDocument, openApiDocument } from "../openapi/openapi.ts";
+import { configHandlers } from "../operators/config-handlers.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+import { clientLogRoute } from "./client-log.ts";
+import { healthRoutes } from "./health.ts";
+import { openApiRoute } from "./own-query.ts";
+
+/**
+ * The OpenAPI document of a server with all of its routes. What is there in development alone is not in it.
+ *
+ * @param from - the directory that packages of the application's are looked for in; default: the process's.
+ */
+export function serverDocument(server: DeclaredServer, from?: string): Promise<OpenApiDocument> {
+  const { registry, options } = server;
+  const rule = options.openapi === false ? undefined : options.openapi?.access;
+  const own = [
+    ...(registry.configKeys.size > 0 ? configHandlers(registry) : []),
+    clientLogRoute,
+    ...healthRoutes,
+    ...(rule === undefined ? [] : [openApiRoute(rule)]),
+  ];
+  return openApiDocument(server, { own, ...(from === undefined ? {} : { from }) });
+}
+
+/** Makes the document of a server, and gives what answers with it. What could not be said is logged with the first answer. */
+export async function createAnswer(server: DeclaredServer): Promise<HandlerDeclaration["run"]> {
+  const { document, unsaid } = await serverDocument(server);
+  const text = documentText(document);
+  const etag = `"${hash("sha256", text, "base64url")}"`;
+  const headers = {
+    "content-type": "application/json; charset=utf-8",
+    "cache-control": "no-cache",
+    etag,
+  };
+  let isLogged = unsaid.length === 0;
+  return ({ log, request }) => {
+    if (!isLogged) log.warn("openapi.undescribed", { schemas: unsaid });
+    isLogged = true;
+    const isKnown = request?.headers["if-none-match"]?.includes(etag) === true;
+    return isKnown ? reply(undefined, { status: 304, headers }) : reply(text, { headers });
+  };
+}

@@ -1,0 +1,24 @@
+import { access } from "../../base/identity/access.ts";
+import type { Environment } from "../../base/process/environment.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+import { openApiRoute } from "./own-query.ts";
+
+/**
+ * `GET /openapi.json`, where the server has it: in development for everyone, elsewhere for whom `openapi.access` lets through. What
+ * makes the document is loaded with the first request for it, and makes it once.
+ */
+export function openApiHandlers(
+  server: DeclaredServer,
+  environment: Environment,
+): HandlerDeclaration[] {
+  const { openapi } = server.options;
+  if (openapi === false) return [];
+  const rule = openapi?.access ?? (environment === "development" ? access.everyone : undefined);
+  if (rule === undefined) return [];
+  const answering = lazy(async () => (await import("./openapi-document.ts")).createAnswer(server));
+  return [
+    { ...openApiRoute(rule), run: async (ctx, input) => (await answering.open())(ctx, input) },
+  ];
+}

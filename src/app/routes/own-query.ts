@@ -1,0 +1,25 @@
+import type { AccessRule } from "../../base/identity/access.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+
+/** A query of keelson's own, as it is declared. */
+export function ownQuery(
+  name: string,
+  route: string,
+  access: AccessRule,
+): Omit<HandlerDeclaration, "run"> {
+  return {
+    kind: "query",
+    feature: "keelson",
+    name: `keelson.${name}`,
+    input: undefined,
+    output: undefined,
+    route,
+    access,
+    body: "json",
+  };
+}
+
+/** The route of the OpenAPI document. */
+export function openApiRoute(access: AccessRule): Omit<HandlerDeclaration, "run"> {
+  return ownQuery("openapi.show", "GET /openapi.json", access);
+}

@@ -1,0 +1,171 @@
+import { describeError } from "../../base/errors/describe.ts";
+import { quoted } from "../../base/errors/quoted.ts";
+import { isIdentifier, parseRoles } from "../../base/identity/claims.ts";
+import type { User } from "../../base/identity/user.ts";
+import type { WriteAnswer } from "../../parts/once/answer.ts";
+import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
+import type { RunOutcome } from "../../parts/once/once-run.ts";
+import type { Awaitable } from "../features/handler.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { RunOptions } from "../registry/run-options.ts";
+import { adoptRequestId } from "../runtime/request-id.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
+import { run } from "./run.ts";
+import { causeOf } from "./write.ts";
+
+/** What the handler of a run without a request is called in log lines. */
+const handler = "keelson.server.run";
+
+/** A run that nobody's request begins. */
+export interface OutsideRun<Result> {
+  readonly options: RunOptions;
+  /** Aborts when the server closes. */
+  readonly signal: AbortSignal;
+  work(ctx: PipelineContext): Awaitable<Result>;
+}
+
+/**
+ * Runs what no request, event or job asks for.
+ *
+ * @throws whatever the work throws; FrameworkError `request_in_progress` where a run with the same request ID takes too long.
+ */
+export async function runOutside<Result>(
+  runtime: Runtime,
+  { options, signal, work }: OutsideRun<Result>,
+): Promise<Result | undefined> {
+  const { reason, userId: id, tenantId, roles = [] } = options;
+  const requestId = options.requestId ?? runtime.newRequestId();
+  const user: User = Object.freeze({ id, tenantId, roles: Object.freeze([...new Set(roles)]) });
+  const facts = {
+    requestId,
+    user,
+    handler,
+    deadlineMs: undefined,
+    isSystem: tenantId === undefined,
+    logFields: {},
+    signal,
+  };
+  return runInMessageScope(runtime, facts, async (scope) => {
+    scope.log.info("run.started", { reason });
+    try {
+      const result = await performed(scope, options.requestId, work);
+      runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
+      return result;
+    } catch (error) {
+      const { level, data } = describeError(error, {
+        requestId: "",
+        environment: runtime.environment,
+      }).log;
+      scope.log[level]("run.failed", { reason, ...data });
+      runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
+      throw error;
+    }
+  });
+}
+
+async function performed<Result>(
+  scope: RequestScope,
+  claimedBy: string | undefined,
+  work: OutsideRun<Result>["work"],
+): Promise<Result | undefined> {
+  const isClaimed = claimedBy !== undefined;
+  // Without a claim the result is what it is, and not what JSON keeps of it.
+  const results = new Map<WriteAnswer, unknown>();
+  const answerOf = (result: unknown): WriteAnswer => {
+    const answer = isClaimed ? jsonAnswer(result) : { ...done };
+    results.set(answer, result);
+    return answer;
+  };
+  const ended: RunOutcome<Result> = await run<Result>(scope, await scope.runtime.adapters(), {
+    logPrefix: "once",
+    claim: isClaimed
+      ? {
+          kind: "write",
+          key: keyOf(scope.user, claimedBy),
+          replayedHeaders: [],
+          deadlineMs: scope.deadlineMs,
+        }
+      : undefined,
+    cause: causeOf(scope),
+    handle: async (ctx) => {
+      const result = await work(ctx);
+      // Before it counts as done: what is no JSON could not be given to a repeat.
+      answerOf(result);
+      return result;
+    },
+    answerOf,
+    committedAnswer: answerOf,
+  });
+  if (ended.kind === "done" && !isClaimed) return ended.result;
+  // Safe, here and below: what is claimed, or has committed, has an answer, and that is of this type.
+  const { answer } = ended as { readonly answer: WriteAnswer };
+  return (isClaimed ? parsed(answer) : results.get(answer)) as Result;
+}
+
+function keyOf({ tenantId, id }: User, requestId: string): ClaimKey {
+  return claimKey(
+    ["run", ...[tenantId, id].map((name) => (name === undefined ? "-" : `=${name}`))],
+    requestId,
+  );
+}
+
+const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
+
+function jsonAnswer(result: unknown): WriteAnswer {
+  const body = result === undefined ? undefined : JSON.stringify(result);
+  if (result !== undefined && body === undefined) {
+    throw new TypeError(
+      `server.run: the result is a ${typeof result}, which JSON does not have; return plain data, or nothing`,
+    );
+  }
+  return { ...done, body };
+}
+
+function parsed({ body }: WriteAnswer): unknown {
+  return body === undefined ? undefined : JSON.parse(String(body));
+}
+
+const known: readonly string[] = [
+  "reason",
+  "tenantId",
+  "userId",
+  "roles",
+  "requestId",
+] satisfies readonly (keyof RunOptions)[];
+const longestReason = 500;
+
+/** @throws TypeError for options that are none, naming what is wrong. */
+export function checkRunOptions(options: RunOptions): void {
+  const fail = (problem: string) => {
+    throw new TypeError(`server.run: ${problem}`);
+  };
+  if (typeof options !== "object" || options === null)
+    fail("the first argument is no object; pass { reason: ... }");
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    fail(`unknown option ${quoted(unknown)}; known are ${known.join(", ")}`);
+  const { reason, tenantId, userId, roles = [], requestId } = options;
+  if (typeof reason !== "string" || reason.trim() === "" || reason.length > longestReason) {
+    fail(
+      `the reason is ${quoted(reason)}; say in a text of at most ${longestReason} characters what the run is for`,
+    );
+  }
+  if (tenantId !== undefined && !isIdentifier(tenantId))
+    fail(`tenantId is ${quoted(tenantId)}; use a text, or leave it out`);
+  if (userId !== undefined && !isIdentifier(userId))
+    fail(`userId is ${quoted(userId)}; use a text, or leave it out`);
+  if (userId !== undefined && tenantId === undefined)
+    fail("a user belongs to a tenant; pass tenantId as well");
+  if (!Array.isArray(roles) || parseRoles(roles) === undefined)
+    fail("roles is no list of at most 100 names");
+  if (requestId === undefined) return;
+  if (
+    typeof requestId !== "string" ||
+    adoptRequestId(requestId, () => "").rejectedLength !== undefined
+  ) {
+    fail(
+      `requestId is ${quoted(requestId)}; use 1 to 128 characters of A-Z a-z 0-9 . _ : = + / @ -`,
+    );
+  }
+}

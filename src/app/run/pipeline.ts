@@ -1,0 +1,383 @@
+import { describeError } from "../../base/errors/describe.ts";
+import {
+  AccessDeniedError,
+  FrameworkError,
+  isTypedError,
+  NotFoundError,
+} from "../../base/errors/errors.ts";
+import {
+  type AccessRule,
+  allows,
+  describeRule,
+  needsIdentity,
+} from "../../base/identity/access.ts";
+import type { Credentials } from "../../base/identity/authenticator.ts";
+import type { Identification } from "../../base/identity/claims.ts";
+import { anonymous, type User } from "../../base/identity/user.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import { corsHeaders, preflight } from "../../parts/http/cors.ts";
+import { errorResponse } from "../../parts/http/error-response.ts";
+import { bodyTooLarge, readInput, validateInput } from "../../parts/http/input.ts";
+import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
+import { requestView } from "../../parts/http/request-view.ts";
+import { isWebResponse, toResponse } from "../../parts/http/response.ts";
+import type { RouteTable } from "../../parts/http/route-table.ts";
+import { begun, isWebStream } from "../../parts/http/stream.ts";
+import { readResponse } from "../../parts/http/web-response.ts";
+import { checkOutput } from "../ctx/check-output.ts";
+import { createContext } from "../ctx/context.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { type RequestScope, runInScope } from "../runtime/scope.ts";
+import { warnOfUndeclared, warnOfUndeclaredStatus } from "./undeclared-error.ts";
+
+const noBytes = new Uint8Array(0);
+/** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
+const writes = lazy(() => import("./write.ts"));
+
+/** Writes responses out. */
+export interface Sender {
+  /** It runs in the request's scope, and so does a stream that it reads. */
+  send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
+}
+
+/** Answers a request, whatever happens: the whole way from its ID to its response. */
+export function serve(runtime: Runtime, request: HttpRequest, sender: Sender): Promise<void> {
+  return runInScope(runtime, request, async (scope) => {
+    request.requestId = scope.requestId;
+    let response: HttpResponse;
+    try {
+      response = await answer(scope, request, runtime.routes, asItIs);
+    } catch (error) {
+      response = fail(scope, request, error);
+    }
+    finish(scope, request, response.headers);
+    const sending = sender.send(response, scope);
+    if (sending !== undefined) await sending;
+  });
+}
+
+function asItIs(response: HttpResponse): HttpResponse {
+  return response;
+}
+
+/**
+ * Answers a request inside its scope. The order is fixed: route, declared length of the body, authentication, access,
+ * body, input validation, handler. A body is read only if its sender may send it.
+ *
+ * @param shape - makes the host's own answer of a response
+ */
+export async function answer<HostResponse>(
+  scope: RequestScope,
+  request: HttpRequest,
+  routes: RouteTable<HandlerDeclaration>,
+  shape: (response: HttpResponse) => HostResponse | Promise<HostResponse>,
+): Promise<HostResponse> {
+  const { runtime } = scope;
+  scope.asked = request;
+  const refusal = request.refusal ?? runtime.refusalOfHeaders(request.headers);
+  if (refusal !== undefined) return refuse(scope, request, refusal);
+  const { basePath = "", cors } = runtime.server.options;
+  const match = routes.match(request.method, request.path, basePath);
+  switch (match.kind) {
+    case "malformed":
+      return refuse(scope, request, new FrameworkError("malformed_request", match.message));
+    case "not-found":
+      return refuse(scope, request, new NotFoundError("route", shownPath(request.path)));
+    case "method-not-allowed": {
+      const message = `Method not allowed; allowed are ${match.allow}`;
+      return refuse(
+        scope,
+        request,
+        new FrameworkError("method_not_allowed", message, { headers: { allow: match.allow } }),
+      );
+    }
+    case "options": {
+      const granted =
+        cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
+      return shape({
+        status: 204,
+        headers: { allow: match.allow, ...granted },
+        cookies: [],
+        body: undefined,
+      });
+    }
+    case "found":
+  }
+  const { target: declaration, params, head } = match;
+  scope.handler = declaration.name;
+  scope.route = declaration.route;
+  scope.spans?.routed();
+  const limitBytes = runtime.bodyLimitBytes;
+  if (Number(request.headers["content-length"]) > limitBytes)
+    return refuse(scope, request, bodyTooLarge(limitBytes));
+  // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
+  // Safe: boot refuses a route without an access rule.
+  const known = authorize(scope, request, declaration.access as AccessRule);
+  const user = known instanceof Promise ? await known : known;
+  scope.user = user;
+  const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
+  const body = form === undefined ? request.readBody(limitBytes) : noBytes;
+  const bytes = body instanceof Promise ? await body : body;
+  refuseEncoded(request, bytes);
+  const accepted = validateInput(
+    declaration.input,
+    inputOf(request, declaration, params, { bytes, form }),
+  );
+  const input = accepted instanceof Promise ? await accepted : accepted;
+  const view = () => requestView(request, bytes);
+  let adapters = runtime.opened;
+  if (adapters === undefined) adapters = await openFor(runtime, declaration);
+  if (declaration.kind === "write") {
+    const { runWrite } = writes.value ?? (await writes.open());
+    const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
+    const response = await runWrite(scope, adapters, {
+      declaration,
+      request,
+      input,
+      rawInput,
+      view,
+      head,
+    });
+    noteStatus(scope, declaration, response);
+    return shape(response);
+  }
+  const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
+  const result = await (declaration.output === undefined
+    ? returned
+    : checkOutput(declaration, returned, scope));
+  const given = isWebResponse(result) ? await readResponse(result, "query") : result;
+  const development = runtime.environment === "development";
+  const response = toResponse(given, {
+    kind: "query",
+    head,
+    development,
+    status: declaration.status,
+  });
+  noteStatus(scope, declaration, response);
+  return shape(
+    isWebStream(response.body)
+      ? { ...response, body: await begun(response.body, request.signal) }
+      : response,
+  );
+}
+
+function noteStatus(
+  scope: RequestScope,
+  { status: declared }: HandlerDeclaration,
+  { status }: HttpResponse,
+): void {
+  if (status !== (declared?.[0] ?? 200)) warnOfUndeclaredStatus(scope, declared, status);
+}
+
+/** Opens what a handler needs: the SDK is no part of that for one which reads configuration. */
+function openFor(runtime: Runtime, declaration: HandlerDeclaration): Promise<Adapters> | Adapters {
+  if (!runtime.light.has(declaration)) return runtime.adapters();
+  return runtime.openedLight ?? runtime.lightAdapters();
+}
+
+/** Refuses a request before anybody has asked who sent it; its line says so all the same, where that takes no call. */
+async function refuse(scope: RequestScope, request: SentRequest, error: unknown): Promise<never> {
+  const recognizing = recognize(scope, request);
+  if (recognizing !== undefined) await recognizing;
+  throw error;
+}
+
+type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
+
+/** Identifies the sender of a refused request for the log, if the request carries credentials. */
+export function recognize(
+  scope: RequestScope,
+  { headers, gatewayClaims }: SentRequest,
+): Promise<void> | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined && gatewayClaims === undefined) return undefined;
+  return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
+    if (user !== undefined) scope.user = user;
+  });
+}
+
+/** What was read of a body: its bytes, or the form that a middleware has made of them. */
+interface ReceivedBody {
+  readonly bytes: Uint8Array;
+  readonly form: Record<string, unknown> | undefined;
+}
+
+function inputOf(
+  { query, method, headers }: HttpRequest,
+  { body: kind, input }: HandlerDeclaration,
+  params: Record<string, string>,
+  { bytes, form }: ReceivedBody,
+): Record<string, unknown> {
+  const contentType = headers["content-type"];
+  return readInput({
+    params,
+    query,
+    contentType,
+    bytes,
+    form,
+    kind,
+    method,
+    isChecked: input !== undefined,
+  });
+}
+
+/**
+ * Reads the input from the request again, since a schema may have changed the object it was given. A function of its own, for
+ * writes alone: a closure in `answer` would move its variables from the stack to the heap (`wrapped-no-log`).
+ */
+function rereadInput(
+  request: HttpRequest,
+  declaration: HandlerDeclaration,
+  routes: RouteTable<HandlerDeclaration>,
+  basePath: string,
+  body: ReceivedBody,
+): () => unknown {
+  return () => {
+    const match = routes.match(request.method, request.path, basePath);
+    // Safe: the route matched before.
+    return inputOf(
+      request,
+      declaration,
+      (match as Extract<typeof match, { kind: "found" }>).params,
+      body,
+    );
+  };
+}
+
+type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** Turns an error into the uniform response, and logs it (specification 7). */
+export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
+  const isStopped = stoppedBy(request.signal, thrown);
+  // The service timed out, and the caller is told so, whatever error the SDK makes of the signal.
+  const error = isStopped && isTypedError(request.signal?.reason) ? request.signal.reason : thrown;
+  const { response, log } = errorResponse(error, {
+    requestId: scope.requestId,
+    environment: scope.runtime.environment,
+    accept: request.headers["accept"],
+    head: request.method === "HEAD",
+  });
+  // A handler that stopped because the client is gone did as it should: nothing is broken.
+  if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
+  else scope.log[log.level]("request.failed", log.data);
+  scope.spans?.thrown(error, response.status);
+  warnOfUndeclared(scope, log.data);
+  return response;
+}
+
+/** Whether an error only says that the signal stopped the work: its reason, or the AbortError that the SDK and Node make of it. */
+function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
+  if (!signal?.aborted) return false;
+  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
+}
+
+/** Adds the headers that every response carries. */
+export function finish(
+  scope: RequestScope,
+  request: Pick<HttpRequest, "headers">,
+  headers: Record<string, string>,
+): Record<string, string> {
+  const { cors } = scope.runtime.server.options;
+  headers["x-request-id"] = scope.requestId;
+  headers["x-content-type-options"] ??= "nosniff";
+  if (cors !== undefined) addHeaders(headers, corsHeaders(cors, request.headers));
+  scope.reads?.addTo(headers, scope.user);
+  return headers;
+}
+
+/** A body that is compressed would be taken for what it is not. */
+function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
+  const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
+  if (
+    bytes.byteLength > 0 &&
+    encoding !== undefined &&
+    encoding !== "" &&
+    encoding !== "identity"
+  ) {
+    throw new FrameworkError(
+      "unsupported_media_type",
+      "The body has a Content-Encoding; send it as it is",
+    );
+  }
+}
+
+/** Who asks, if they may. @throws FrameworkError `unauthenticated`, AccessDeniedError. */
+export function authorize(
+  scope: RequestScope,
+  request: SentRequest,
+  rule: AccessRule,
+): User | Promise<User> {
+  const { authorization } = request.headers;
+  const isOpen = !needsIdentity(rule);
+  if (isOpen && authorization === undefined && request.gatewayClaims === undefined)
+    return anonymous;
+  return authenticated(
+    scope,
+    { authorization, gatewayClaims: request.gatewayClaims },
+    rule,
+    isOpen,
+  );
+}
+
+async function authenticated(
+  scope: RequestScope,
+  credentials: Credentials,
+  rule: AccessRule,
+  isOpen: boolean,
+): Promise<User> {
+  let identification: Identification;
+  try {
+    identification = await scope.runtime.authenticator.authenticate(credentials);
+  } catch (error) {
+    if (!isOpen) throw error;
+    // An open route does not need to know who calls: it does not fail with what would tell.
+    scope.log.warn(
+      "identity.unavailable",
+      describeError(error, { requestId: "", environment: "production" }).log.data,
+    );
+    return anonymous;
+  }
+  if (identification.user === undefined) {
+    if (isOpen) return anonymous;
+    throw new FrameworkError(
+      "unauthenticated",
+      identification.problem ?? "Authentication required",
+      {
+        headers: { "www-authenticate": "Bearer" },
+      },
+    );
+  }
+  scope.isIdentified = !isOpen;
+  const denied = denial(scope, rule, identification.user);
+  if (denied !== undefined) {
+    scope.user = identification.user; // so that the refusal's line says whose it was
+    throw new AccessDeniedError(denied);
+  }
+  return identification.user;
+}
+
+/** What a caller lacks. One of another tenant than the process is kept for has no business in it, on open routes neither. */
+function denial({ isolatedTo }: RequestScope, rule: AccessRule, user: User): string | undefined {
+  if (isolatedTo !== undefined && user.tenantId !== isolatedTo) return "tenant.isolation";
+  return allows(rule, user) ? undefined : describeRule(rule);
+}
+
+/** Adds headers; `vary` is joined with what the response varies on already. */
+function addHeaders(
+  headers: Record<string, string>,
+  added: Readonly<Record<string, string>>,
+): void {
+  for (const [name, value] of Object.entries(added)) {
+    const present = headers[name];
+    headers[name] = name === "vary" && present !== undefined ? `${present}, ${value}` : value;
+  }
+}
+
+/** The path as a message shows it: bounded, and free of anything that could end a line. */
+function shownPath(path: string): string {
+  return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
+}

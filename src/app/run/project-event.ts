@@ -1,0 +1,53 @@
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Projecting } from "../runtime/projections.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { run } from "./run.ts";
+
+const done = () => ({ status: 204, headers: {}, cookies: [], body: undefined });
+
+/**
+ * Writes an event into the active version of a projection and into the declared one. Each version has its own commit, and thus all
+ * items of a transaction; the consumer's own run commits the declared one.
+ */
+export async function projectLive(
+  scope: RequestScope,
+  adapters: Adapters,
+  ctx: PipelineContext,
+  work: Omit<Projecting, "version">,
+): Promise<void> {
+  const projections = await scope.runtime.projections.open();
+  const { name, version: declared } = work.projection;
+  const active = await projections.written(work.projection, work.event.tenantId);
+  const countsThere =
+    active !== declared && (await projectAlone(scope, adapters, { ...work, version: active }));
+  const countsHere = await projections.project(scope, ctx, { ...work, version: declared });
+  if (!countsThere && !countsHere)
+    scope.log.debug("projection.counted_before", { projection: name });
+}
+
+/**
+ * Writes an event into one version, in a run without a claim. The event's mark makes it count once.
+ *
+ * @returns `false` if the version has counted the event before.
+ */
+export async function projectAlone(
+  scope: RequestScope,
+  adapters: Adapters,
+  work: Projecting,
+): Promise<boolean> {
+  const projections = await scope.runtime.projections.open();
+  const { eventId, origRequestId, tenantId, userId } = work.event;
+  let counts = false;
+  await run(scope, adapters, {
+    logPrefix: "event",
+    claim: undefined,
+    cause: { causedBy: eventId, origRequestId, tenantId, userId },
+    handle: async (ctx) => {
+      counts = await projections.project(scope, ctx, work);
+    },
+    answerOf: done,
+    committedAnswer: done,
+  });
+  return counts;
+}

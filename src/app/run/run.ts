@@ -1,0 +1,60 @@
+import type { Run, RunOutcome, RunParts } from "../../parts/once/once-run.ts";
+import { createContexts } from "../ctx/context.ts";
+import { RunCommits } from "../ctx/run-commits.ts";
+import type { Work } from "../ctx/work.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runs } from "../runtime/runs.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+
+/**
+ * Runs a handler that has effects, on the one way that a write, a consumer, a job, a delivery and an adopted handler go: claim,
+ * context, effects, commit, settle.
+ *
+ * @throws as `runOnce`.
+ */
+export async function run<Result>(
+  scope: RequestScope,
+  adapters: Adapters,
+  work: Work<Result>,
+): Promise<RunOutcome<Result>> {
+  const { runtime, log, signal } = scope;
+  const { claim, logPrefix, answerOf } = work;
+  const runs = runtime.openedRuns ?? (await runtime.runs());
+  const { tenantId } = scope.user;
+  const given: Run<Result> = {
+    ...{ claim, logPrefix, log, signal, tenantId, answerOf },
+    work: (parts) => perform(scope, adapters, runs, scope.spans?.committing(parts) ?? parts, work),
+  };
+  const { spans } = scope;
+  const outcome = await (spans === undefined
+    ? runs.once.run(given)
+    : spans.claimed(given, (run) => runs.once.run(run)));
+  if (outcome.kind === "replayed") scope.isReplayed = true;
+  return outcome;
+}
+
+async function perform<Result>(
+  scope: RequestScope,
+  adapters: Adapters,
+  runs: Runs,
+  parts: RunParts,
+  work: Work<Result>,
+): Promise<Result> {
+  // A request without a signal gets none, even if other callers share its run.
+  if (scope.signal !== undefined) scope.runSignal = parts.signal;
+  const { request, hooks } = work;
+  const commits = new RunCommits(scope, adapters, runs, parts, work);
+  const contexts = createContexts(scope, adapters, { request, commits });
+  let returned: unknown;
+  try {
+    if (hooks !== undefined) {
+      await hooks.before(contexts.of("hook"));
+      commits.open();
+    }
+    returned = await work.handle(contexts.of("handler"));
+  } catch (error) {
+    await commits.abandon();
+    throw error;
+  }
+  return commits.settle(returned);
+}

@@ -1,0 +1,81 @@
+import { errorCodes } from "../../base/errors/codes.ts";
+import type { HandlerDeclaration } from "../features/handler.ts";
+import { isExpected } from "../registry/expected-code.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+
+/** Codes may be made of data: a process remembers no more of them than this. */
+const maxReported = 1_000;
+
+/**
+ * Warns, outside production, of an error that the handler of the scope does not declare, once for each code: nobody who reads its
+ * contract expects it.
+ *
+ * @param described - of the error's log record.
+ */
+export function warnOfUndeclared(
+  scope: RequestScope,
+  { error, status }: Readonly<Record<string, unknown>>,
+): void {
+  const { handler, runtime } = scope;
+  if (runtime.environment === "production" || handler === undefined) return;
+  const { reportedErrors, server } = runtime;
+  const declaration = server.registry.handlers.get(handler);
+  // Safe: a described error has both.
+  const [code, given] = [error as string, status as number];
+  if (declaration === undefined || given === statusOf(code, declaration, scope, given)) return;
+  const reported = `${handler} ${code}`;
+  if (reportedErrors.has(reported) || reportedErrors.size >= maxReported) return;
+  reportedErrors.add(reported);
+  scope.log.warn("error.undeclared", {
+    error: code,
+    status: given,
+    fix: `declare it: errors: { ${code}: ${given} }`,
+  });
+}
+
+/** Warns, outside production, of a success whose status the handler of the scope does not declare, once for each status. */
+export function warnOfUndeclaredStatus(
+  scope: RequestScope,
+  declared: readonly number[] | undefined,
+  status: number,
+): void {
+  if ((declared ?? usual).includes(status) || status >= 400) return;
+  const { handler, runtime } = scope;
+  if (
+    runtime.environment === "production" ||
+    handler === undefined ||
+    !runtime.server.registry.handlers.has(handler)
+  )
+    return;
+  const reported = `${handler} ${status}`;
+  if (runtime.reportedErrors.has(reported)) return;
+  runtime.reportedErrors.add(reported);
+  scope.log.warn("status.undeclared", {
+    status,
+    fix: `declare it: status: ${JSON.stringify(fixed(declared, status))}`,
+  });
+}
+
+const usual: readonly number[] = [200, 204];
+
+/** What would be declared: what is, and this one. */
+function fixed(
+  declared: readonly number[] | undefined,
+  status: number,
+): number | readonly number[] {
+  return declared === undefined ? status : [...declared, status];
+}
+
+/** The status that callers expect of an error with this code; `undefined` where they do not expect it. */
+function statusOf(
+  code: string,
+  declaration: HandlerDeclaration,
+  { runtime }: RequestScope,
+  given: number,
+): number | undefined {
+  const { errors } = declaration;
+  if (errors !== undefined && Object.hasOwn(errors, code)) return errors[code];
+  // The container's parser gives `malformed_request` two more.
+  if (code === "pipeline_error" || code === "malformed_request") return given;
+  return isExpected(code, declaration, runtime.server) ? errorCodes[code] : undefined;
+}

@@ -1,0 +1,102 @@
+import type { Database } from "../../base/types/database.ts";
+import {
+  type OperatorDatabase,
+  type OperatorSession,
+  operatorSession,
+} from "../../parts/config/operate/operator-session.ts";
+import { type ConfigDatabase, configSession } from "../../parts/config/read/resolver.ts";
+import type { RowOwner } from "../../parts/config/read/rows.ts";
+import type { Wall } from "../../parts/wall/wall.ts";
+import type { Stack } from "../../parts/wall/walled-stack.ts";
+import type { DatabaseRequest } from "./adapters.ts";
+
+const ownRequest = Symbol("request");
+const ownStack = Symbol("stack");
+
+interface RequestDatabase {
+  [ownRequest]: DatabaseRequest;
+  [ownStack]: Stack | undefined;
+}
+
+/**
+ * Makes the `ctx.db` of each request: the process's document client, whose `send` carries the request's signal and
+ * refuses to start once it is aborted (specification 4.5). It inherits from the client, because the SDK's
+ * paginators insist on an instance of it; what requests have in common is made once.
+ *
+ * With a wall the client's middlewares are the request's own, around the client's. Whatever sends a command takes them: `send`, that
+ * of the client's class, and clients that are made from this one.
+ */
+export function requestDatabases(
+  client: Database,
+  wall?: Pick<Wall, "stackFor">,
+): (request: DatabaseRequest) => Database {
+  const common = Object.create(client, {
+    send: { value: send },
+    // Found here, a request's own are set without asking the client, which may be a proxy.
+    [ownRequest]: { value: undefined, writable: true },
+    [ownStack]: { value: undefined, writable: true },
+    [configSession]: { value: openSession },
+    [operatorSession]: { value: openSession },
+    ...(wall === undefined ? {} : { middlewareStack: { get: walled(wall) } }),
+  }) as Database & ConfigDatabase & OperatorDatabase;
+  function RequestDatabase(this: RequestDatabase, request: DatabaseRequest) {
+    this[ownRequest] = request;
+    this[ownStack] = undefined;
+  }
+  RequestDatabase.prototype = common;
+  // Safe: `new` makes an object that inherits from `common`.
+  const Constructor = RequestDatabase as unknown as new (request: DatabaseRequest) => Database;
+  return (request) => new Constructor(request);
+
+  function openSession(this: RequestDatabase, owner: RowOwner): OperatorSession {
+    return this[ownRequest].sessionFor(owner);
+  }
+
+  function walled(wall: Pick<Wall, "stackFor">) {
+    return function middlewareStack(this: RequestDatabase): Stack {
+      this[ownStack] ??= wall.stackFor(client.middlewareStack, this[ownRequest]);
+      return this[ownStack];
+    };
+  }
+
+  // The SDK's `send` has three overloads, with callbacks among them; they differ in what
+  // follows the command only, so the arguments pass through as they are.
+  function send(
+    this: RequestDatabase,
+    ...parameters: [command: unknown, first?: unknown, second?: unknown]
+  ): unknown {
+    const { signal } = this[ownRequest];
+    const sender = wall === undefined ? client : this;
+    // Safe: `this` inherits from the client.
+    const original = client.send.bind(sender as Database) as (...parameters: unknown[]) => unknown;
+    if (signal === undefined) return original(...parameters);
+    const [command, first, second] = parameters;
+    const options =
+      typeof first === "object" && first !== null ? (first as { abortSignal?: AbortSignal }) : {};
+    const callback = typeof first === "function" ? first : second;
+    const own = options.abortSignal;
+    const abortSignal = own === undefined ? signal : AbortSignal.any([own, signal]);
+    if (!abortSignal.aborted) {
+      return callback === undefined
+        ? original(command, { ...options, abortSignal })
+        : original(command, { ...options, abortSignal }, callback);
+    }
+    if (typeof callback !== "function") return Promise.reject(abortSignal.reason);
+    queueMicrotask(() => callback(abortSignal.reason));
+    return undefined;
+  }
+}
+
+/** A client whose commands go through other middlewares. */
+export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack): Database {
+  let stack: Stack | undefined;
+  // Safe: it inherits from the client.
+  return Object.create(client, {
+    middlewareStack: {
+      get: () => {
+        stack ??= stackOf(client.middlewareStack);
+        return stack;
+      },
+    },
+  }) as Database;
+}

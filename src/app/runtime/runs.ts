@@ -1,0 +1,82 @@
+import type { Logger } from "../../base/log/logger.ts";
+import type { Lazy } from "../../base/process/lazy.ts";
+import {
+  createOutbox,
+  type Outbox,
+  type OutboxRow,
+  type OutboxStore,
+  type SweepStops,
+} from "../../parts/messages/outbox.ts";
+import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.ts";
+import type { Tracing } from "../observe/spans.ts";
+import type { Adapters } from "./adapters.ts";
+
+/** What the runs of a server share that have effects. */
+export interface Runs {
+  /** Does writes, events and jobs once. */
+  readonly once: Once;
+  /** Dispatches events. */
+  readonly outbox: Outbox;
+  /** Sends jobs that were committed with their run. Never throws: what was not sent is left to the sweep, and logged. */
+  sendCommitted(rows: readonly OutboxRow[]): Promise<void>;
+}
+
+/** What {@link Runs} are made of. */
+export interface RunsOptions extends Omit<OnceOptions, "store"> {
+  readonly adapters: Adapters;
+  /** Whether the server sends jobs, which may wait in the outbox. */
+  readonly hasJobs: boolean;
+  readonly log: Logger;
+  /** Makes spans; absent where no tracer has registered itself. */
+  readonly tracing: Lazy<Tracing> | undefined;
+}
+
+/** Creates the {@link Runs} of a server. */
+export function createRuns({ adapters, log, hasJobs, tracing, ...options }: RunsOptions): Runs {
+  const once = createOnce({ ...options, store: adapters.claims });
+  const bus = async () => {
+    const { bus } = await adapters.messaging.open();
+    return tracing === undefined ? bus : (await tracing.open()).bus(bus);
+  };
+  const { claims } = once;
+  const { clock, metrics } = options;
+  const { outbox: store } = adapters;
+  const jobs = async () => {
+    const { jobs } = await adapters.messaging.open();
+    return tracing === undefined ? jobs : (await tracing.open()).queue(jobs);
+  };
+  const stops: SweepStops = new Map();
+  const sending = async () => ({
+    store,
+    due: await adapters.dueJobs.open(),
+    jobs,
+    claims,
+    stops,
+    clock,
+    log,
+    metrics,
+  });
+  // Loaded with the first sweep: no request needs it.
+  const sweepDue = async (signal: AbortSignal | undefined, watched: OutboxStore) => {
+    const { sweepDueJobs } = await import("../../parts/messages/due-jobs.ts");
+    return sweepDueJobs({ ...(await sending()), store: watched }, signal);
+  };
+  const outbox = createOutbox({
+    store,
+    bus,
+    claims,
+    clock,
+    log,
+    metrics,
+    stops,
+    sweepDue: hasJobs ? sweepDue : undefined,
+  });
+  return {
+    once,
+    outbox,
+    sendCommitted: async (rows) => {
+      const { sendCommitted } = await import("../../parts/messages/due-jobs.ts");
+      await sendCommitted(await sending(), rows);
+    },
+  };
+}

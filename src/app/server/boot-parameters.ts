@@ -1,0 +1,127 @@
+import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { developmentKeyRing, type KeyRing, parseKeyRing } from "../../base/secrets/key-ring.ts";
+import type { AppOverrides } from "../../parts/config/declare/app-overrides.ts";
+import { parameterOverrides } from "../../parts/config/declare/parameter-overrides.ts";
+import type { DeclaredServer } from "../registry/declared-server.ts";
+import type { ParameterReader } from "../runtime/adapters.ts";
+
+/** How long SSM is left alone after it failed or held what is not valid. */
+const pauseMs = 5_000;
+
+/** What a server needs before its first request. */
+export interface BootParameters {
+  /** The overrides of `buildServer({ config })` and of SSM, which wins. */
+  readonly overrides: AppOverrides;
+  /** Absent where the server names none and has no development secret. */
+  readonly keyRing: KeyRing | undefined;
+}
+
+/** Loads a server's app-boot overrides and its key ring. */
+export interface BootParameterLoader {
+  /** @throws FrameworkError 503, while the pause after a failure lasts. */
+  assertDue(): void;
+  /**
+   * @throws FrameworkError `config_unavailable` (503), its cause the failure of SSM, or a BootError
+   * with every problem of the parameters.
+   */
+  load(reader: ParameterReader | undefined): Promise<BootParameters>;
+}
+
+/** Creates the {@link BootParameterLoader} of one runtime. `developmentSecret` takes the place of a ring that is not there. */
+export function createBootParameterLoader(
+  { options, registry }: DeclaredServer,
+  clock: Clock,
+  developmentSecret: string | undefined,
+): BootParameterLoader {
+  const { config = {}, ssm, keyRing } = options;
+  let failed: { readonly atMs: number; readonly error: FrameworkError } | undefined;
+
+  const readOverrides = async (reader: ParameterReader, path: string) => {
+    const { overrides, problems } = parameterOverrides(registry, path, await reader.read(path));
+    return { overrides: { ...config, ...overrides }, problems };
+  };
+
+  return {
+    assertDue: () => {
+      if (failed === undefined) return;
+      const elapsedMs = clock.now() - failed.atMs;
+      if (elapsedMs >= 0 && elapsedMs < pauseMs) throw failed.error;
+    },
+    load: async (reader) => {
+      try {
+        const [{ overrides, problems }, ring] = await Promise.all([
+          ssm === undefined || reader === undefined
+            ? { overrides: config, problems: [] }
+            : readOverrides(reader, ssm.path),
+          keyRing === undefined || reader === undefined
+            ? {
+                keyRing:
+                  developmentSecret === undefined
+                    ? undefined
+                    : developmentKeyRing(developmentSecret),
+              }
+            : readKeyRing(reader, keyRing.parameter, developmentSecret),
+        ]);
+        const all = [...problems, ...("problem" in ring ? [ring.problem] : [])];
+        if ("problem" in ring || all.length > 0) throw new BootError(all);
+        failed = undefined;
+        return { overrides, keyRing: ring.keyRing };
+      } catch (cause) {
+        const error = new FrameworkError(
+          "config_unavailable",
+          "Configuration is not available at the moment",
+          {
+            cause,
+            headers: { "retry-after": String(pauseMs / 1_000) },
+          },
+        );
+        failed = { atMs: clock.now(), error };
+        throw error;
+      }
+    },
+  };
+}
+
+/**
+ * Reads the key ring; in development one that is not there is made from the development secret.
+ * What it holds is in no message.
+ *
+ * @throws Error where SSM fails.
+ */
+export async function readKeyRing(
+  reader: ParameterReader,
+  name: string,
+  developmentSecret?: string,
+): Promise<{ readonly keyRing: KeyRing } | { readonly problem: BootProblem }> {
+  const parameter = await reader.get(name);
+  const refused = (rule: string, message: string, fix: string) => ({
+    problem: { feature: "", key: name, rule, message, fix },
+  });
+  if (parameter === undefined) {
+    if (developmentSecret !== undefined) return { keyRing: developmentKeyRing(developmentSecret) };
+    return refused(
+      "key-ring-missing",
+      "there is no such parameter",
+      `make it: keelson key-ring create --parameter ${name}`,
+    );
+  }
+  if (!parameter.secure) {
+    return refused(
+      "key-ring-readable",
+      "the key ring is not a SecureString",
+      "store it as one, with new keys",
+    );
+  }
+  try {
+    return { keyRing: parseKeyRing(parameter.value) };
+  } catch (error) {
+    // Safe: it throws TypeErrors only.
+    return refused(
+      "key-ring-invalid",
+      (error as TypeError).message,
+      "restore its version of before, or repair it",
+    );
+  }
+}

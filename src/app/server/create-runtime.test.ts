@@ -1,0 +1,142 @@
+import { expect, test } from "vitest";
+import { unusedAdapters } from "../../../test/fixtures/unused-adapters.ts";
+import { environmentOf } from "../../base/process/environment.ts";
+import { createRuntime } from "./create-runtime.ts";
+import { buildServer } from "./server.ts";
+
+const adapters = (closed: string[] = []) => ({
+  ...unusedAdapters,
+  close: async () => void closed.push("closed"),
+});
+
+test("only the exact names development and test are not production", () => {
+  expect(environmentOf({ NODE_ENV: "development" })).toBe("development");
+  expect(environmentOf({ NODE_ENV: "test" })).toBe("test");
+  for (const NODE_ENV of [undefined, "", "Development", "dev", "staging"])
+    expect(environmentOf({ NODE_ENV })).toBe("production");
+});
+
+test("adapters are opened once, an opening that failed is tried again, and closing closes them", async () => {
+  const closed: string[] = [];
+  let attempts = 0;
+  const runtime = createRuntime(buildServer({ features: [] }), {
+    variables: {},
+    openAdapters: async () => {
+      if (++attempts === 1) throw new Error("not yet");
+      return adapters(closed);
+    },
+  });
+
+  await runtime.close();
+  await expect(runtime.adapters()).rejects.toThrow("not yet");
+  const [first, second] = await Promise.all([runtime.adapters(), runtime.adapters()]);
+  expect(first).toBe(second);
+  expect(runtime.opened).toBe(first);
+  expect(attempts).toBe(2);
+  await runtime.close();
+  expect(closed).toEqual(["closed"]);
+});
+
+test("adapters are there for what reads configuration before their SDK is, and a load of it that failed is tried again", async () => {
+  let [opened, loads] = [0, 0];
+  const load = async () => {
+    if (++loads === 1) throw new Error("no file");
+  };
+  const runtime = createRuntime(buildServer({ features: [] }), {
+    variables: {},
+    openAdapters: async () => {
+      opened += 1;
+      return { ...adapters(), load };
+    },
+  });
+
+  const light = await runtime.lightAdapters();
+  expect([runtime.openedLight, runtime.opened, loads]).toEqual([light, undefined, 0]);
+  await expect(runtime.adapters()).rejects.toThrow("no file");
+  expect(runtime.opened).toBeUndefined();
+  expect(await runtime.adapters()).toBe(light);
+  expect([runtime.opened, opened, loads]).toEqual([light, 1, 2]);
+  await runtime.close();
+  expect([runtime.openedLight, runtime.opened]).toEqual([undefined, undefined]);
+});
+
+test("what runs share is made once for the adapters that are open, and anew for the next", async () => {
+  let attempts = 0;
+  const runtime = createRuntime(buildServer({ features: [] }), {
+    variables: {},
+    openAdapters: async () => {
+      if (++attempts === 1) throw new Error("not yet");
+      return adapters();
+    },
+  });
+
+  await expect(runtime.runs()).rejects.toThrow("not yet");
+  expect(runtime.openedRuns).toBeUndefined();
+  const [first, second] = await Promise.all([runtime.runs(), runtime.runs()]);
+  expect(first).toBe(second);
+  expect(runtime.openedRuns).toBe(first);
+  expect(await runtime.runs()).toBe(first);
+  await runtime.close();
+  expect(runtime.openedRuns).toBeUndefined();
+  expect(await runtime.runs()).not.toBe(first);
+});
+
+test("a table's name is its variable's, else prefix and name", () => {
+  const runtime = createRuntime(buildServer({ features: [], dynamodb: { prefix: "p" } }), {
+    variables: { KEELSON_TABLE_MY_FILES: "elsewhere" },
+    openAdapters: async () => adapters(),
+  });
+
+  expect(runtime.tableName("my-files")).toBe("elsewhere");
+  expect([runtime.tableName("other"), runtime.tableName("other")]).toEqual(["p-other", "p-other"]);
+});
+
+test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, else the development secret, else not at all", () => {
+  const verifies = (
+    options: object,
+    variables: Record<string, string>,
+    developmentSecret?: string,
+  ) =>
+    createRuntime(buildServer({ features: [], ...options }), {
+      variables,
+      openAdapters: async () => adapters(),
+      ...(developmentSecret === undefined ? {} : { developmentSecret }),
+    }).verifiesTokens;
+  const secret = "s".repeat(32);
+
+  expect(verifies({ auth: { secret } }, {})).toBe(true);
+  expect(verifies({}, { KEELSON_AUTH_SECRET: secret })).toBe(true);
+  expect(verifies({}, {}, secret)).toBe(true);
+  expect(verifies({}, {})).toBe(false);
+  expect(() => verifies({}, { KEELSON_AUTH_SECRET: "short" })).toThrow(
+    /^KEELSON_AUTH_SECRET: .*32/,
+  );
+});
+
+test("a server in production does not start where deduplication is switched off from outside", () => {
+  const variables = { POWERTOOLS_IDEMPOTENCY_DISABLED: "true" };
+  const start = (environment: "production" | "test") =>
+    createRuntime(buildServer({ features: [], environment }), {
+      variables,
+      openAdapters: async () => adapters(),
+    });
+  expect(() => start("production")).toThrow("POWERTOOLS_IDEMPOTENCY_DISABLED is set");
+  expect(() => start("test")).not.toThrow();
+});
+
+test("a server whose messages need a key ring does not start without one, wherever it runs", async () => {
+  const closed: string[] = [];
+  const start = (proof: "off" | "require", variables: Record<string, string>) =>
+    createRuntime(buildServer({ features: [], environment: "development", messages: { proof } }), {
+      variables,
+      developmentSecret: "s".repeat(32),
+      openAdapters: async () => adapters(closed),
+    }).adapters();
+  await expect(start("require", {})).resolves.toBeDefined();
+  // In Lambda no ring is made from what is there for development.
+  await expect(start("require", { AWS_LAMBDA_FUNCTION_NAME: "queue" })).rejects.toMatchObject({
+    problems: [{ key: "messages.proof", rule: "proof-key-ring" }],
+  });
+  await expect(start("off", { AWS_LAMBDA_FUNCTION_NAME: "queue" })).resolves.toBeDefined();
+  expect(closed).toEqual(["closed"]);
+});

@@ -1,0 +1,321 @@
+import { BootError } from "../../base/errors/boot.ts";
+import { describeError } from "../../base/errors/describe.ts";
+import { type AuthOptions, authProblems } from "../../base/identity/auth-options.ts";
+import { createAuthenticator } from "../../base/identity/authenticator.ts";
+import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
+import { createServerLogger } from "../../base/log/server-logger.ts";
+import { type Clock, systemClock } from "../../base/process/clock.ts";
+import type { Environment, Variables } from "../../base/process/environment.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import { createRandomDigits } from "../../base/request/trace.ts";
+import { createSecrets } from "../../base/secrets/secrets.ts";
+import { cacheSettings } from "../../parts/config/cache/cache-options.ts";
+import { createCachedRows } from "../../parts/config/cache/cached-rows.ts";
+import { groupKeys } from "../../parts/config/cache/key-groups.ts";
+import { createConfigResolver } from "../../parts/config/read/resolver.ts";
+import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
+import { createHeaderCheck } from "../../parts/http/headers.ts";
+import { bodyLimit } from "../../parts/http/limits.ts";
+import { createRouteTable } from "../../parts/http/route-table.ts";
+import type { ClaimSchedule } from "../../parts/once/claims.ts";
+import { builtInChannels } from "../delivery/built-in-channels.ts";
+import { createDeliveryJob } from "../delivery/delivery-job.ts";
+import { configTable } from "../features/table.ts";
+import { tableNames } from "../features/table-handle.ts";
+import type { Measuring } from "../metrics/measuring.ts";
+import { metricsPage } from "../metrics/metrics-page.ts";
+import { createRunLines } from "../observe/run-lines.ts";
+import { observers } from "../observe/run-observer.ts";
+import { isTracerRegistered, spanEnds } from "../observe/traced-runs.ts";
+import { configHandlers } from "../operators/config-handlers.ts";
+import type { WebhookOptions } from "../registry/delivery-options.ts";
+import { lightHandlers } from "../registry/light-handlers.ts";
+import { proofProblems } from "../registry/options.ts";
+import { usesMessages } from "../registry/registry.ts";
+import { routed } from "../registry/routes.ts";
+import { clientLogHandler } from "../routes/client-log.ts";
+import { healthHandlers } from "../routes/health.ts";
+import { openApiHandlers } from "../routes/openapi.ts";
+import type { Adapters, ParameterReader } from "../runtime/adapters.ts";
+import { createRequestIds } from "../runtime/request-id.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
+import { createLifecycle } from "./runtime-lifecycle.ts";
+import { type Server, serverInternals } from "./server.ts";
+
+/** How long a write waits for its duplicate in flight, in milliseconds. */
+const defaultWaitMs = 10_000;
+
+/** What a host brings to a server. */
+export interface RuntimeOptions {
+  readonly variables: Variables;
+  readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
+  readonly clock?: Clock;
+  /** Renews the leases of claims, where they are to go by a clock that a test moves. Default: the timers of this process. */
+  readonly schedule?: ClaimSchedule;
+  /** Where log lines go. Default: stdout. */
+  readonly write?: (line: string) => void;
+  /** Takes each log record as JSON as well. */
+  readonly keepRecord?: ((record: string) => void) | undefined;
+  /** What `loadPowertools` has loaded for the variables; without it Powertools' own variables decide nothing. */
+  readonly powertools?: PowertoolsThreshold | undefined;
+  /** What is measured with; default: nothing is. */
+  readonly measuring?: Measuring | undefined;
+  /** Signs and verifies tokens, and makes the key ring, where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
+  readonly developmentSecret?: string;
+  /** Takes the place of the server's own `auth`, for tests. */
+  readonly auth?: AuthOptions;
+  /** Takes the place of the server's own environment, for tests. */
+  readonly environment?: Environment;
+  /** Takes the place of the server's own `delivery.webhook`, for tests. */
+  readonly webhook?: WebhookOptions;
+  /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
+  readonly isFrozenBetweenEvents?: boolean;
+}
+
+/** Binds a server to what a host brings. */
+export function createRuntime(server: Server, options: RuntimeOptions): Runtime {
+  const state = serverInternals(server);
+  const { variables, clock = systemClock, environment = state.environment } = options;
+  const prefix = state.options.dynamodb?.prefix ?? "keelson";
+  const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
+  const auth =
+    options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
+  if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
+  if (environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
+    throw new Error(
+      "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
+    );
+  }
+  const lifecycle = createLifecycle();
+  // In production, and in Lambda, nothing is sealed with what is made for development.
+  const isLocal =
+    environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
+  const { keyRing } = state.options;
+  const secrets = createSecrets({
+    load: keyRing === undefined ? undefined : () => loadKeyRing(keyRing.parameter),
+    clock,
+    onFailure: (error) => {
+      const { data } = describeError(error, { requestId: "", environment }).log;
+      runtime.log.error("config.key_ring_failed", data);
+    },
+  });
+  const { metrics, missing } = options.measuring ?? {};
+  let beginning: Promise<Adapters> | undefined;
+  let opening: Promise<Adapters> | undefined;
+  let routes: Runtime["routes"] | undefined;
+
+  const log = createServerLogger({
+    ...state.options.log,
+    environment,
+    env: variables,
+    clock,
+    powertoolsThreshold: options.powertools,
+    keep: options.keepRecord,
+    ...(options.write === undefined ? {} : { write: options.write }),
+  });
+  if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
+  const tracing = isTracerRegistered()
+    ? lazy(async () => (await import("../observe/run-spans.ts")).createTracing())
+    : undefined;
+  const channels = new Map([
+    ...builtInChannels(
+      options.webhook === undefined ? state.options.delivery : { webhook: options.webhook },
+      undefined,
+      tracing,
+    ),
+    ...state.registry.channels,
+  ]);
+  const runtime: { -readonly [Name in keyof Runtime]: Runtime[Name] } = {
+    server: state,
+    environment,
+    variables,
+    clock,
+    log,
+    // A function of one handler never asks for them.
+    get routes() {
+      routes ??= createRouteTable(routed(allHandlers()));
+      return routes;
+    },
+    resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
+    configRows: createCachedRows({
+      ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
+      reader: {
+        read: async (...parameters) => {
+          const { configRows } = await runtime.lightAdapters();
+          if (tracing === undefined) return configRows.read(...parameters);
+          return (await tracing.open()).around("config fetch", () =>
+            configRows.read(...parameters),
+          );
+        },
+      },
+      keyGroups: groupKeys(state.registry.configKeys.values()),
+      clock,
+      metrics,
+    }),
+    secrets,
+    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), {
+      bindVersion: keyRing?.bindVersion,
+    }),
+    authenticator: createAuthenticator({ auth, clock }),
+    verifiesTokens: auth !== undefined,
+    refusalOfHeaders: createHeaderCheck(),
+    bodyLimitBytes: bodyLimit(state.options.limits),
+    tableName: tableNames(prefix, variables),
+    newRequestId: createRequestIds(clock),
+    // The lines of a run are written before its span ends.
+    observer: observers(
+      observers(
+        createRunLines({ requests: state.options.log?.requests, clock, variables }),
+        options.measuring?.observer?.(clock),
+      ),
+      tracing && spanEnds,
+    ),
+    metrics,
+    newTraceDigits: createRandomDigits(),
+    tracing,
+    messages: lazy(async () =>
+      (await import("../../parts/messages/message-guard.ts")).createMessageGuard({
+        proof: state.options.messages?.proof,
+        source: prefix,
+        secrets,
+        clock,
+        log,
+      }),
+    ),
+    projections: lazy(async () =>
+      (await import("../runtime/projections.ts")).createProjections({
+        projections: state.registry.projections,
+        store: async () => (await runtime.adapters()).projections.open(),
+        clock,
+      }),
+    ),
+    inFlight: new Map(),
+    reportedErrors: new Set(),
+    channels,
+    deliveryJob: createDeliveryJob(channels),
+    lifecycle,
+    light: lightHandlers(state),
+    openedLight: undefined,
+    lightAdapters: () => {
+      beginning ??= open().then(
+        (adapters) => {
+          runtime.openedLight = adapters;
+          return adapters;
+        },
+        (error: unknown) => {
+          beginning = undefined;
+          throw error;
+        },
+      );
+      return beginning;
+    },
+    opened: undefined,
+    adapters: () => {
+      opening ??= runtime
+        .lightAdapters()
+        .then(loaded)
+        .catch((error: unknown) => {
+          opening = undefined;
+          throw error;
+        });
+      return opening;
+    },
+    openedRuns: undefined,
+    runs: async () => runtime.openedRuns ?? openRuns(),
+    close: async () => {
+      if (state.bound === bound) state.bound = undefined;
+      metrics?.close?.();
+      if (beginning === undefined) return;
+      const adapters = await beginning;
+      runtime.openedRuns = undefined;
+      runtime.opened = undefined;
+      runtime.openedLight = undefined;
+      opening = undefined;
+      beginning = undefined;
+      await adapters.close();
+    },
+  };
+  const bound = async (): Promise<Runtime> => runtime;
+  const open = async () => {
+    bootParameters.assertDue();
+    const adapters = await options.openAdapters(runtime);
+    try {
+      const askedMs = clock.now();
+      const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
+      runtime.resolver = createConfigResolver({ appOverrides: overrides });
+      state.resolver = runtime.resolver;
+      const problems = proofProblems(state.options, ring !== undefined);
+      if (problems.length > 0) throw new BootError(problems);
+      secrets.begin(ring, askedMs);
+      if (ring === undefined) warnOfSecrets();
+    } catch (error) {
+      await adapters.close();
+      throw error;
+    }
+    return adapters;
+  };
+  const loaded = async (adapters: Adapters) => {
+    await adapters.load?.();
+    runtime.opened = adapters;
+    return adapters;
+  };
+  const openRuns = async () => {
+    const { createRuns } = await import("../runtime/runs.ts");
+    const adapters = await runtime.adapters();
+    const { draining } = lifecycle;
+    const waitMs = state.options.once?.waitMs ?? defaultWaitMs;
+    runtime.openedRuns ??= createRuns({
+      adapters,
+      log,
+      hasJobs: usesMessages(state.registry),
+      clock,
+      metrics,
+      tracing,
+      waitMs,
+      draining,
+      ...(options.schedule && { schedule: options.schedule }),
+    });
+    return runtime.openedRuns;
+  };
+  const loadKeyRing = async (parameter: string) => {
+    const { parameters } = await runtime.adapters();
+    // Safe: a server that names a key ring has a reader of parameters.
+    const read = await readKeyRing(
+      parameters as ParameterReader,
+      parameter,
+      isLocal ? secret : undefined,
+    );
+    if ("problem" in read) throw new BootError([read.problem]);
+    return read.keyRing;
+  };
+  const warnOfSecrets = () => {
+    const keys = [...state.registry.configKeys.values()].flatMap(({ id, definition }) =>
+      definition.encrypted ? [id] : [],
+    );
+    if (keys.length > 0) runtime.log.warn("config.no_key_ring", { keys });
+  };
+  state.bound = bound;
+  state.ready = async () => void (await runtime.adapters());
+  const allHandlers = () => [
+    ...state.registry.handlers.values(),
+    ...healthHandlers(runtime),
+    ...metricsPage(runtime),
+    clientLogHandler(runtime),
+    ...configHandlers(runtime.server.registry),
+    ...openApiHandlers(runtime.server, environment),
+  ];
+  return runtime;
+}
+
+/**
+ * Checks what the environment brought; `auth` of `buildServer` was checked at boot.
+ *
+ * @throws Error naming the variable; the secret is never in it.
+ */
+function requireSoundSecret(auth: AuthOptions): void {
+  const [problem] = authProblems(auth);
+  if (problem !== undefined)
+    throw new Error(`KEELSON_AUTH_SECRET: ${problem.message}; ${problem.fix}`);
+}

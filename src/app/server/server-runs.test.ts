@@ -1,0 +1,402 @@
+import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { ConflictError } from "../../base/errors/errors.ts";
+import { currentContext } from "../../base/request/ambient.ts";
+import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
+import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import { defineFeature } from "../features/feature.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { RunOptions } from "../registry/run-options.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { buildServer, serverInternals } from "./server.ts";
+import { createServerRuns } from "./server-runs.ts";
+
+const seenSchema = z.object({ by: z.string() });
+
+declare module "../../base/types/names.ts" {
+  interface Events {
+    "run.seen": z.output<typeof seenSchema>;
+  }
+  interface Jobs {
+    "runs.run.report": z.input<typeof seenSchema>;
+  }
+}
+
+let heard: unknown[] = [];
+/** What the next write does. */
+let asked: (ctx: PipelineContext) => unknown = () => undefined;
+const runs = defineFeature("runs", (r) => {
+  const config = r.config({ keys: { size: createTenantConfig("number", { default: 3 }) } });
+  const table = r.table("rows", { partitionKey: "pk", tenant: true });
+  r.event("run.seen", seenSchema);
+  r.on(
+    "run.seen",
+    "hear",
+    async ({ user }, { payload, causedBy }) =>
+      void heard.push(["event", user.tenantId, payload.by, causedBy]),
+  );
+  r.job("run.report", {
+    input: seenSchema,
+    handler: async (ctx, { by }) => {
+      heard.push(["job", ctx.user.tenantId, by]);
+      if (by === "chain") await ctx.publish("run.seen", { by: "job" });
+    },
+  });
+  r.write("run.ask", { handler: async (ctx) => asked(ctx) });
+  return { config, table };
+});
+const features = [runs] as const;
+const server = buildServer({ features, shutdown: { drainMs: 400 } });
+const reason = "a test";
+const acme = { reason, tenantId: "acme" };
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp(server);
+}, 60_000);
+afterAll(() => app.close());
+beforeEach(() => {
+  heard = [];
+});
+afterEach(() => vi.unstubAllEnvs());
+
+const linesOf = (msg: string) => app.logs.filter((line) => line["msg"] === msg);
+const sizeOf = (ctx: PipelineContext) => ctx.config(runs.config.size);
+const failed = (run: Promise<unknown>): Promise<unknown> =>
+  run.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+describe("a run without a request", () => {
+  test("has a whole ctx of its tenant and user, and says what it is for", async () => {
+    await server.run({ ...acme, userId: "ann" }, async (ctx) => {
+      await ctx.db.send(
+        new PutCommand({ TableName: runs.table.name, Item: await runs.table.key(ctx, "row") }),
+      );
+    });
+    const user = await server.run(
+      { ...acme, userId: "ann", roles: ["admin", "admin"] },
+      async (ctx) => {
+        const Key = await runs.table.key(ctx, "row");
+        const { Item } = await ctx.db.send(
+          new GetCommand({ TableName: runs.table.name, Key, ConsistentRead: true }),
+        );
+        ctx.log.info("run.looked");
+        const ambient = currentContext();
+        const isAmbient =
+          ambient?.requestId === ctx.requestId &&
+          ambient.signal === ctx.signal &&
+          ambient.tenantId === "acme";
+        return { user: ctx.user, Item, size: await sizeOf(ctx), isAmbient, request: ctx.request };
+      },
+    );
+    expect(user).toEqual({
+      user: { id: "ann", tenantId: "acme", roles: ["admin"] },
+      Item: { pk: "acme/row" },
+      size: 3,
+      isAmbient: true,
+      request: undefined,
+    });
+    const { requestId, ...started } = linesOf("run.started").at(-1) ?? {};
+    expect(started).toMatchObject({
+      level: "info",
+      reason,
+      tenantId: "acme",
+      userId: "ann",
+      handler: "keelson.server.run",
+    });
+    expect(linesOf("run.looked").at(-1)).toMatchObject({ requestId });
+    expect(linesOf("run.completed").at(-1)).toMatchObject({
+      requestId,
+      durationMs: expect.any(Number),
+      outcome: "processed",
+      replayed: false,
+    });
+  });
+
+  test("settles what follows from it, which belongs to its tenant", async () => {
+    const result = await server.run(acme, async (ctx) => {
+      await ctx.publish("run.seen", { by: "run" });
+      await ctx.enqueue("runs.run.report", { by: "run" });
+      await ctx.delivery.send("log", { text: "hello" });
+      return { id: ctx.requestId };
+    });
+    await app.settled();
+    expect(heard.sort()).toEqual([
+      ["event", "acme", "run", result.id],
+      ["job", "acme", "run"],
+    ]);
+    expect(app.deliveries).toEqual([expect.objectContaining({ channel: "log" })]);
+  });
+
+  test("that throws gives its error to the caller, drops its events, and is a line", async () => {
+    const broken = new Error("broken");
+    const failing = (error: Error) =>
+      failed(
+        server.run(acme, async (ctx) => {
+          await ctx.publish("run.seen", { by: "dropped" });
+          throw error;
+        }),
+      );
+    expect(await failing(broken)).toBe(broken);
+    expect(linesOf("run.failed").at(-1)).toMatchObject({
+      level: "error",
+      reason,
+      message: "broken",
+      tenantId: "acme",
+    });
+    const taken = new ConflictError("taken");
+    expect(await failing(taken)).toBe(taken);
+    expect(linesOf("run.failed").at(-1)).toMatchObject({ level: "warn", error: "taken" });
+    await app.settled();
+    expect(heard).toEqual([]);
+  });
+
+  test("of the system crosses tenants and enqueues for one, to whom all that follows belongs", async () => {
+    await server.run({ reason }, async (ctx) => {
+      expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, roles: [] });
+      await ctx
+        .acrossTenants("a count")
+        .send(new PutCommand({ TableName: runs.table.name, Item: { pk: "evil/row" } }));
+      for (const tenantId of ["acme", "evil"])
+        await ctx.enqueue("runs.run.report", { by: "chain" }, { tenantId });
+      await ctx.enqueue("runs.run.report", { by: "system" });
+    });
+    await app.settled();
+    expect(heard.sort()).toEqual([
+      ["event", "acme", "job", expect.any(String)],
+      ["event", "evil", "job", expect.any(String)],
+      ["job", undefined, "system"],
+      ["job", "acme", "chain"],
+      ["job", "evil", "chain"],
+    ]);
+    const wrong = await failed(
+      server.run({ reason }, (ctx) =>
+        ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "" }),
+      ),
+    );
+    expect(wrong).toEqual(new TypeError('ctx.enqueue: tenantId is ""; use a text'));
+  });
+
+  test("of a tenant enqueues for no other, and neither does a request, whoever asks", async () => {
+    const forEvil = (ctx: PipelineContext) =>
+      ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "evil" });
+    expect(await failed(server.run({ ...acme, roles: ["systemAdmin"] }, forEvil))).toMatchObject({
+      status: 403,
+    });
+    asked = forEvil;
+    expect(await failed(app.call("runs.run.ask"))).toMatchObject({ status: 403 });
+    const ctx = await app.ctx({ id: "ann", tenantId: "acme" });
+    expect(await failed(forEvil(ctx))).toMatchObject({ status: 403 });
+  });
+
+  test.each<[what: string, options: unknown, problem: string]>([
+    ["nothing", undefined, "the first argument is no object; pass { reason: ... }"],
+    [
+      "an unknown option",
+      { reason, tenant: "acme" },
+      'unknown option "tenant"; known are reason, tenantId, userId, roles, requestId',
+    ],
+    [
+      "no reason",
+      {},
+      "the reason is undefined; say in a text of at most 500 characters what the run is for",
+    ],
+    [
+      "an empty reason",
+      { reason: " \n" },
+      'the reason is " \\n"; say in a text of at most 500 characters what the run is for',
+    ],
+    ["a long reason", { reason: "x".repeat(501) }, 'the reason is "xxx'],
+    [
+      "a tenant that is none",
+      { reason, tenantId: 7 },
+      "tenantId is 7; use a text, or leave it out",
+    ],
+    ["a user that is none", { ...acme, userId: "" }, 'userId is ""; use a text, or leave it out'],
+    [
+      "a user without tenant",
+      { reason, userId: "ann" },
+      "a user belongs to a tenant; pass tenantId as well",
+    ],
+    ["roles that are a text", { ...acme, roles: "admin" }, "roles is no list of at most 100 names"],
+    ["roles that are none", { ...acme, roles: [7] }, "roles is no list of at most 100 names"],
+    [
+      "a request ID that is none",
+      { reason, requestId: "a b" },
+      'requestId is "a b"; use 1 to 128 characters of A-Z',
+    ],
+    [
+      "a request ID that is a number",
+      { reason, requestId: 7 },
+      "requestId is 7; use 1 to 128 characters of A-Z",
+    ],
+  ])("refuses %s", async (_, options, problem) => {
+    const error = await failed(server.run(options as RunOptions, () => expect.unreachable()));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(String(error)).toContain(`server.run: ${problem}`);
+  });
+
+  test("needs something to run", async () => {
+    const error = await failed(server.run({ reason }, undefined as never));
+    expect(error).toEqual(
+      new TypeError("server.run: the second argument is no function; pass (ctx) => ..."),
+    );
+  });
+});
+
+describe("a run with a request ID", () => {
+  const count = (requestId: string, options: Partial<RunOptions> = {}) =>
+    server.run({ ...acme, requestId, ...options }, async (ctx) => {
+      await ctx.publish("run.seen", { by: requestId });
+      return { at: new Date(0), left: undefined, id: ctx.requestId };
+    });
+
+  test("is done once within its tenant and user, and gives the same result again", async () => {
+    const first = await count("r-1");
+    expect(first).toEqual({ at: "1970-01-01T00:00:00.000Z", id: "r-1" });
+    expect(await Promise.all([count("r-1"), count("r-1")])).toEqual([first, first]);
+    expect(linesOf("run.completed").at(-1)).toMatchObject({ replayed: true, requestId: "r-1" });
+    await count("r-1", { userId: "ann" });
+    await count("r-1", { tenantId: "evil" });
+    await server.run({ reason, requestId: "r-1" }, (ctx) =>
+      ctx.publish("run.seen", { by: "system" }),
+    );
+    await app.settled();
+    expect(heard.map((what) => (what as unknown[]).slice(1, 3)).sort()).toEqual([
+      [undefined, "system"],
+      ["acme", "r-1"],
+      ["acme", "r-1"],
+      ["evil", "r-1"],
+    ]);
+  });
+
+  test("gives what it commits, and nothing where that is nothing", async () => {
+    const commits = (requestId: string | undefined, result: unknown) =>
+      server.run({ ...acme, ...(requestId === undefined ? {} : { requestId }) }, async (ctx) => {
+        const row = {
+          Put: { TableName: runs.table.name, Item: await runs.table.key(ctx, "committed") },
+        };
+        await ctx.commit([row], result);
+        throw new Error("too late");
+      });
+    const at = new Date(0);
+    expect([await commits("r-2", { at }), await commits("r-2", { at })]).toEqual([
+      { at: at.toJSON() },
+      { at: at.toJSON() },
+    ]);
+    expect([await commits("r-3", undefined), await commits("r-3", undefined)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(await commits(undefined, { at })).toEqual({ at });
+  });
+
+  test("is not done where its result is nothing that JSON has", async () => {
+    const returns = (result: unknown) =>
+      failed(server.run({ ...acme, requestId: "r-4" }, () => result));
+    expect(String(await returns(() => 1))).toContain(
+      "the result is a function, which JSON does not have",
+    );
+    expect(String(await returns(7n))).toContain("BigInt");
+    expect(await server.run({ ...acme, requestId: "r-4" }, () => "done")).toBe("done");
+  });
+});
+
+describe("closing a server", () => {
+  test("waits for what runs, and refuses what comes meanwhile; afterwards it runs again", async () => {
+    const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
+    const running = server.run(acme, () => {
+      begun.resolve();
+      return go.promise;
+    });
+    await begun.promise;
+    const closing = server.close();
+    expect(server.close()).toBeInstanceOf(Promise);
+    const refused = await failed(server.run(acme, () => "never"));
+    expect(refused).toEqual(
+      new Error("server.run: the server is closing; start what it has to do before"),
+    );
+    go.resolve("ran");
+    expect(await running).toBe("ran");
+    await closing;
+    expect(await server.run(acme, () => "again")).toBe("again");
+  });
+
+  test("tells what runs too long to stop, and names what does not", async () => {
+    const [begun, stopped] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
+    const never = Promise.withResolvers<string>();
+    const running = server.run({ reason: "endless" }, async (ctx) => {
+      ctx.signal?.addEventListener("abort", () => stopped.resolve(ctx.signal?.reason));
+      begun.resolve();
+      return never.promise;
+    });
+    await begun.promise;
+    await server.close();
+    expect(await stopped.promise).toMatchObject({ code: "timeout" });
+    expect(linesOf("run.cut_off").at(-1)).toMatchObject({
+      level: "error",
+      runs: ["endless"],
+      count: 1,
+    });
+    never.resolve("late");
+    expect(await running).toBe("late");
+  });
+
+  test("of a server that has never run anything does nothing", async () => {
+    await buildServer({ features }).close();
+  });
+
+  test("leaves to a host what the host has opened; once that drains, nothing is begun", async () => {
+    const other = buildServer({ features });
+    const closed: string[] = [];
+    other.onClose("pool", () => void closed.push("pool"));
+    const host = await startTestApp(other);
+    expect(await other.run(acme, () => "ran")).toBe("ran");
+    await other.close();
+    expect(closed).toEqual([]);
+    expect((await host.fetch("/health/ready")).status).toBe(200);
+    (await serverInternals(other).bound?.())?.lifecycle.drain();
+    expect(String(await failed(other.run(acme, () => "never")))).toContain("the server is closing");
+    await host.close();
+    expect(closed).toEqual(["pool"]);
+    expect(serverInternals(other).bound).toBeUndefined();
+  });
+});
+
+describe("where no host is there", () => {
+  const alone = () => {
+    for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
+    vi.stubEnv("LOG_LEVEL", "error");
+    return buildServer({ features });
+  };
+
+  test("the server connects as a container would, once, and closes what it has opened", async () => {
+    const script = alone();
+    const closed: string[] = [];
+    script.onClose("pool", () => void closed.push("pool"));
+    const [one, two] = await Promise.all([
+      script.run(acme, sizeOf),
+      script.run(acme, (ctx) => ctx.publish("run.seen", { by: "script" })),
+    ]);
+    expect([one, two]).toEqual([3, undefined]);
+    expect(closed).toEqual([]);
+    await script.close();
+    expect(closed).toEqual(["pool"]);
+    await app.settled();
+    expect(heard).toEqual([["event", "acme", "script", expect.any(String)]]);
+  });
+
+  test("what cannot be bound fails the run, and the next tries again", async () => {
+    const { bound } = serverInternals(server);
+    const bindAlone = vi.fn(async () => bound?.() as Promise<Runtime>); // safe: the test app has bound it
+    bindAlone.mockRejectedValueOnce(new Error("no directory"));
+    const script = createServerRuns({ shutdown: undefined, bound: () => undefined, bindAlone });
+    expect(await failed(script.run(acme, () => "never"))).toEqual(new Error("no directory"));
+    expect(await script.run(acme, () => "ran")).toBe("ran");
+    expect(await script.run(acme, () => "ran")).toBe("ran");
+    expect(bindAlone).toHaveBeenCalledTimes(2);
+  });
+});

@@ -1,0 +1,128 @@
+import { FrameworkError } from "../../base/errors/errors.ts";
+import { defaultTimes, type ShutdownTimes } from "../../base/process/times.ts";
+import type { Awaitable } from "../features/handler.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { RunOptions } from "../registry/run-options.ts";
+import { checkRunOptions, runOutside } from "../run/outside-run.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { closeResources } from "./close-resources.ts";
+
+/** What runs without a request need of their server. */
+export interface ServerRunsOptions {
+  readonly shutdown: Partial<ShutdownTimes> | undefined;
+  /** The runtime of the host that bound the server last; `undefined` where none has. */
+  bound(): Promise<Runtime> | undefined;
+  /** Binds the server where no host has. */
+  bindAlone(): Promise<Runtime>;
+}
+
+/** The runs of a server that no request begins. */
+export interface ServerRuns {
+  run<Result>(
+    options: RunOptions,
+    work: (ctx: PipelineContext) => Awaitable<Result>,
+  ): Promise<Result>;
+  close(): Promise<void>;
+}
+
+interface RunUnderWay {
+  readonly reason: string;
+  readonly controller: AbortController;
+  readonly ended: Promise<unknown>;
+}
+
+/** Creates the {@link ServerRuns} of a server. */
+export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptions): ServerRuns {
+  const underWay = new Set<RunUnderWay>();
+  let own: Promise<Runtime> | undefined;
+  let closing: Promise<void> | undefined;
+  let count = 0;
+
+  /** Bound once, where no host is there; what a host has bound is the host's to close. */
+  const alone = (): Promise<Runtime> => {
+    own ??= bindAlone().catch((error: unknown) => {
+      own = undefined;
+      throw error;
+    });
+    return own;
+  };
+
+  const begin = async <Result>(
+    options: RunOptions,
+    work: (ctx: PipelineContext) => Awaitable<Result>,
+    signal: AbortSignal,
+  ): Promise<Result> => {
+    const runtime = await (own ?? bound() ?? alone());
+    if (runtime.lifecycle.draining.aborted) throw closed();
+    const running = runOutside(runtime, { options, work, signal });
+    count += 1;
+    // So that a container that drains waits for it, and names it where it is cut off.
+    const key = `run ${count}`;
+    runtime.inFlight.set(key, {
+      work: running,
+      handler: "keelson.server.run",
+      ids: { reason: options.reason },
+    });
+    try {
+      return (await running) as Result; // safe: a replay gives what the first run gave, which is of this type
+    } finally {
+      runtime.inFlight.delete(key);
+    }
+  };
+
+  const drain = async (): Promise<void> => {
+    const { drainMs } = { ...defaultTimes, ...shutdown };
+    const timers = [
+      setTimeout(
+        () => {
+          for (const { controller } of underWay)
+            controller.abort(new FrameworkError("timeout", "The server is closing"));
+        },
+        drainMs - Math.min(1_000, drainMs / 10),
+      ),
+    ];
+    const late = new Promise<void>((resolve) => {
+      timers.push(setTimeout(resolve, drainMs));
+    });
+    await Promise.race([Promise.allSettled([...underWay].map(({ ended }) => ended)), late]);
+    for (const timer of timers) clearTimeout(timer);
+    const runtime = await own;
+    if (underWay.size > 0) {
+      const cut = { runs: [...underWay].map(({ reason }) => reason), count: underWay.size };
+      (runtime ?? (await bound()))?.log.error("run.cut_off", cut);
+    }
+    own = undefined;
+    if (runtime !== undefined) await closeResources(runtime, closeMs);
+  };
+
+  return {
+    run: async (options, work) => {
+      checkRunOptions(options);
+      if (typeof work !== "function")
+        throw new TypeError("server.run: the second argument is no function; pass (ctx) => ...");
+      if (closing !== undefined) throw closed();
+      const controller = new AbortController();
+      const ended = begin(options, work, controller.signal);
+      const entry: RunUnderWay = { reason: options.reason, controller, ended };
+      underWay.add(entry);
+      try {
+        return await ended;
+      } finally {
+        underWay.delete(entry);
+      }
+    },
+    close: () => {
+      closing ??= drain().finally(() => {
+        closing = undefined;
+      });
+      return closing;
+    },
+  };
+}
+
+/** How long resources may take to close, in milliseconds. */
+const closeMs = 10_000;
+
+function closed(): Error {
+  return new Error("server.run: the server is closing; start what it has to do before");
+}

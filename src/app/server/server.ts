@@ -1,0 +1,280 @@
+import { BootError } from "../../base/errors/boot.ts";
+import { environmentOf } from "../../base/process/environment.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts";
+import { configKeyProblems } from "../../parts/config/declare/validators.ts";
+import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
+import type { CorsOptions } from "../../parts/http/cors.ts";
+import { conflicts } from "../../parts/http/route-conflicts.ts";
+import { hookProblems } from "../features/declare-hook.ts";
+import type { Feature } from "../features/feature.ts";
+import type { Awaitable } from "../features/handler.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import { timeZoneProblems } from "../features/schedule.ts";
+import { useProblems } from "../features/uses.ts";
+import type { Closer, DeclaredServer, ReadyCheck } from "../registry/declared-server.ts";
+import { optionProblems, proofProblems, type ServerOptions } from "../registry/options.ts";
+import {
+  createRegistry,
+  messageProblems,
+  type Registry,
+  serverProblem,
+} from "../registry/registry.ts";
+import { type RoutedHandler, routed } from "../registry/routes.ts";
+import type { RunOptions } from "../registry/run-options.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+
+const internals = Symbol.for("keelson.server");
+
+/** A server: validated features and options. It has no connections; hosts open them. */
+export interface Server {
+  /** The declarations of the features. */
+  readonly registry: Registry;
+  /**
+   * Resolves once the server can take requests: adapters are open, overrides from SSM and the key
+   * ring are loaded. Hosts await it; tests and Lambda modules may do so after creating a host.
+   *
+   * @throws FrameworkError `config_unavailable` (503) if SSM cannot be read or has invalid
+   * parameters; Error if the server uses SSM and no host has been created for it.
+   */
+  ready(): Promise<void>;
+  /**
+   * The resolver with the app-boot overrides in force, including those from SSM (specification 2.2).
+   * `createConfigResolver` knows only the ones that it is given.
+   *
+   * @throws Error, from its functions, before `ready()` has loaded the overrides.
+   * @example
+   * const { value, source } = await server.resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
+   */
+  readonly resolver: Pick<ConfigResolver, "getWithSource" | "override">;
+  /**
+   * Registers a resource to close at shutdown, last registered first.
+   *
+   * @throws Error after a host has started.
+   */
+  onClose(name: string, close: Closer): void;
+  /**
+   * Registers a check that `/health/ready` runs.
+   *
+   * @throws Error after a host has started.
+   */
+  onReadyCheck(name: string, check: ReadyCheck): void;
+  /**
+   * Runs `work` without a request: for scripts, boot tasks and a REPL. Its `ctx` is whole, what it publishes and enqueues is sent,
+   * and it is the system's unless `tenantId` says whose it is. It uses the host that runs in this process; where none does, it
+   * connects as a container would.
+   *
+   * @returns what `work` returns, or has given `ctx.commit`; with `requestId` what JSON keeps of it.
+   * @throws what `work` throws; TypeError for wrong options; Error while the server closes; FrameworkError
+   * `request_in_progress` (409) while a run with the same `requestId` takes longer than `once.waitMs`.
+   * @example
+   * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) => ctx.publish("file.imported", { id }));
+   * await server.close();
+   */
+  run<Result>(
+    options: RunOptions,
+    work: (ctx: PipelineContext) => Awaitable<Result>,
+  ): Promise<Result>;
+  /**
+   * Waits for what `run` has begun, up to `shutdown.drainMs` (`ctx.signal` aborts a second before), and closes what it has
+   * opened, including what `onClose` registered. What a host has opened is left to the host.
+   */
+  close(): Promise<void>;
+  /** @internal */
+  readonly [internals]: ServerInternals;
+}
+
+/** What hosts know of a server beyond its public members. */
+export interface ServerInternals extends DeclaredServer {
+  /** Set by the first host that starts. */
+  started: boolean;
+  /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
+  runtime: Runtime | undefined;
+  /** Gives the runtime that a host has bound last, as long as it is open. */
+  bound: (() => Promise<Runtime>) | undefined;
+  /** Gets the runtime ready that was bound last. */
+  ready: (() => Promise<void>) | undefined;
+  /** Of the runtime that was opened last: it knows the overrides of SSM. */
+  resolver: ConfigResolver | undefined;
+}
+
+/**
+ * Builds a server from features and options. It is synchronous and does no I/O: hosts open
+ * connections at first use.
+ *
+ * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
+ * @example
+ * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
+ */
+export function buildServer<const Features extends readonly Feature[]>(
+  options: ServerOptions<Features>,
+): Server {
+  const registry = createRegistry(options?.features, options?.delivery);
+  const environment = options?.environment ?? environmentOf(process.env);
+  const keys = [...registry.configKeys.values()];
+  const problems = [
+    ...optionProblems(options),
+    ...registry.problems,
+    ...messageProblems(registry),
+    ...(process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined
+      ? timeZoneProblems(registry.schedules.values())
+      : []),
+    ...useProblems(registry.features),
+    ...hookProblems(registry),
+    ...secretProblems(registry, options),
+    // Elsewhere a ring is made from the development secret.
+    ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
+    ...keys.flatMap((key) => configKeyProblems(key, keys)),
+    ...appOverrideProblems(registry, options?.config ?? {}),
+    ...routeConflicts(routed(registry.handlers.values())),
+  ];
+  if (registry.features.some(({ name }) => name === "keelson")) {
+    problems.push(
+      serverProblem(
+        "keelson",
+        "feature-reserved",
+        "a feature is called keelson",
+        "choose another name",
+      ),
+    );
+  }
+  if (problems.length > 0) throw new BootError(problems);
+
+  const closers = new Map<string, Closer>();
+  const checks = new Map<string, ReadyCheck>();
+  const state: ServerInternals = {
+    // What was validated stays as it was: a host may bind much later.
+    options: Object.freeze({
+      ...options,
+      ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
+      ...(options.cors === undefined ? {} : { cors: frozenCors(options.cors) }),
+    }),
+    environment,
+    registry,
+    closers,
+    checks,
+    started: false,
+    runtime: undefined,
+    bound: undefined,
+    ready: undefined,
+    resolver: undefined,
+  };
+  const resolver = (): ConfigResolver => {
+    if (state.resolver !== undefined) return state.resolver;
+    throw new Error(
+      "server.resolver: the overrides are not loaded; make a host, and await server.ready() or use it in a handler",
+    );
+  };
+  const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
+    if (state.started)
+      throw new Error(
+        `${what}("${name}"): a host has started already; register before runContainer or the first event`,
+      );
+    if (items.has(name)) throw new Error(`${what}("${name}"): the name is taken; choose another`);
+    items.set(name, item);
+  };
+  const runs = lazy(async () =>
+    (await import("./server-runs.ts")).createServerRuns({
+      shutdown: options.shutdown,
+      bound: () => state.bound?.(),
+      bindAlone: () => bindAlone(server),
+    }),
+  );
+  const server: Server = Object.freeze({
+    registry,
+    run: async (runOptions, work) => (await runs.open()).run(runOptions, work),
+    close: async () => (await runs.opening)?.close(),
+    ready: async () => {
+      if (state.ready !== undefined) return state.ready();
+      if (options.ssm !== undefined || options.keyRing !== undefined) {
+        throw new Error(
+          "ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer",
+        );
+      }
+    },
+    resolver: Object.freeze<Server["resolver"]>({
+      getWithSource: async (...given) => resolver().getWithSource(...given),
+      override: (id) => resolver().override(id),
+    }),
+    onClose: (name: string, close: Closer) => register("onClose", closers, name, close),
+    onReadyCheck: (name: string, check: ReadyCheck) =>
+      register("onReadyCheck", checks, name, check),
+    [internals]: state,
+  } satisfies Server);
+  return server;
+}
+
+/**
+ * Binds a server where no host has. No import that a bundler follows: each function would get the container and the embedded
+ * stack.
+ */
+async function bindAlone(server: Server): Promise<Runtime> {
+  const here = import.meta.url;
+  const host = new URL(`../../hosts/container/alone${here.slice(here.lastIndexOf("."))}`, here)
+    .href;
+  const loaded = import(/* @vite-ignore */ host) as Promise<{
+    bindAlone(server: Server): Promise<Runtime>;
+  }>; // safe: that is what it exports
+  const { bindAlone: bind } = await loaded.catch(
+    /* v8 ignore next -- only in a bundle, which has no files beside it */
+    (cause: unknown) => {
+      throw new Error(
+        "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
+        {
+          cause,
+        },
+      );
+    },
+  );
+  return bind(server);
+}
+
+/**
+ * The internals of a server, for hosts.
+ *
+ * @throws TypeError for something that `buildServer` did not make.
+ */
+export function serverInternals(server: Server): ServerInternals {
+  const state = (server as Partial<Server> | undefined)?.[internals];
+  if (state === undefined)
+    throw new TypeError("this is not a server; pass what buildServer returns");
+  return state;
+}
+
+function secretProblems({ configKeys }: Registry, options: ServerOptions) {
+  const id = options?.delivery?.webhook?.secret?.id;
+  if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
+  const message = `${JSON.stringify(id)} is not a text key of this server`;
+  return [
+    serverProblem(
+      "delivery.webhook.secret",
+      "secret-key",
+      message,
+      "pass the handle of a text key of one of its features",
+    ),
+  ];
+}
+
+function frozenCors(cors: CorsOptions): CorsOptions {
+  const { origins, allowedHeaders, exposedHeaders, ...rest } = cors;
+  return Object.freeze({
+    ...rest,
+    origins: frozenNames(origins),
+    ...(allowedHeaders === undefined ? {} : { allowedHeaders: frozenNames(allowedHeaders) }),
+    ...(exposedHeaders === undefined ? {} : { exposedHeaders: frozenNames(exposedHeaders) }),
+  });
+}
+
+function frozenNames(names: readonly string[] | "*"): readonly string[] | "*" {
+  return names === "*" ? names : Object.freeze([...names]);
+}
+
+function routeConflicts(routes: readonly RoutedHandler[]) {
+  return conflicts(routes).map(({ first, second }) => ({
+    feature: second.target.feature,
+    key: second.target.name,
+    rule: "route-conflict",
+    message: `route ${second.target.route} answers the same requests as ${first.target.route} of ${first.target.name}`,
+    fix: "change one of the two routes",
+  }));
+}

@@ -1,0 +1,180 @@
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/features/table.ts";
+import type { Adapters } from "../../app/runtime/adapters.ts";
+import { databaseWith, requestDatabases } from "../../app/runtime/request-database.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import type { Variables } from "../../base/process/environment.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import { openDatabase } from "../clients/dynamodb.ts";
+import { openParameters } from "../clients/ssm.ts";
+import { openLightDatabase } from "../light/light-database.ts";
+import { dynamoClaimStore } from "../stores/claim-store.ts";
+import { dynamoConfigRows } from "../stores/config-rows.ts";
+import { dynamoConfigStore } from "../stores/config-store.ts";
+import { dynamoOutbox } from "../stores/outbox-store.ts";
+
+/**
+ * Opens the adapters of an AWS account, or of the emulator that the environment names, which gets the bus and the
+ * queues that are missing where `mode` says so.
+ *
+ * @param isLight - whether they are to be open before the SDK is loaded, where that can be.
+ */
+export async function openAwsAdapters(
+  runtime: Runtime,
+  variables: Variables,
+  mode: "create" | "check" = "check",
+  isLight = false,
+): Promise<Adapters> {
+  const { dynamodb, ssm, keyRing, isolation } = runtime.server.options;
+  const account = accountOf(variables);
+  const { metrics } = runtime;
+  const measured = metrics && (await import("./measured-calls.ts"));
+  const measure =
+    measured &&
+    ((client: Parameters<typeof measured.measureCalls>[0]) =>
+      measured.measureCalls(client, metrics));
+  const place = {
+    endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"),
+    ...account,
+    measure,
+  };
+  const light = isLight ? openLightDatabase(variables, place) : undefined;
+  const database = light?.database ?? (await openDatabase(place));
+  const needsParameters = ssm !== undefined || keyRing !== undefined;
+  const parameters = needsParameters
+    ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account })
+    : undefined;
+  const sqsEndpoint = endpointOf(variables, "SQS");
+  const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
+  // Only what is an emulator itself gets what is missing: a table on this machine says nothing of the queues.
+  const isEmulated =
+    mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
+  const messaging = lazy(async () => {
+    const { messagingNames, openMessaging } = await import("../messaging/messaging.ts");
+    const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
+    const endpoints = { sqsEndpoint, eventBridgeEndpoint };
+    return openMessaging(runtime, {
+      ...account,
+      ...endpoints,
+      names,
+      mode: isEmulated ? "create" : "check",
+    });
+  });
+  const tables = walledTables(runtime);
+  const sessions =
+    isolation === undefined || tables.length === 0
+      ? undefined
+      : (await import("../sessions/tenant-sessions.ts")).openTenantSessions(runtime, {
+          ...{ database, variables, isChecked: mode === "check" },
+          ...{ endpoint: endpointOf(variables, "STS"), region: account.region },
+        });
+  // Loaded where there is anything behind it.
+  const tenantWall =
+    tables.length === 0
+      ? undefined
+      : (await import("../../parts/wall/wall.ts")).createWall(tables, sessions, metrics);
+  const inAccount = tenantWall?.account;
+  // Production has the roles themselves.
+  const uses =
+    runtime.environment === "production"
+      ? undefined
+      : await import("../../app/runtime/table-uses.ts");
+  const wall = uses?.withUses(runtime, tenantWall) ?? tenantWall;
+  const across = inAccount && { stackFor: inAccount.stackAcross };
+  const committing =
+    inAccount &&
+    ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
+  const configName = runtime.tableName(configTable.name);
+  const lean = measured ? measured.measuredRows(light?.rows, metrics) : light?.rows;
+  const rows = dynamoConfigRows(database, configName, { lean });
+  const { registry } = runtime.server;
+  const isRenaming = [...registry.configKeys.values()].some(
+    ({ definition }) => definition.formerly !== undefined,
+  );
+  const former = isRenaming
+    ? (await import("../stores/former-rows.ts")).dynamoFormerRows(configName, registry)
+    : undefined;
+  return {
+    database,
+    databaseFor: requestDatabases(database, wall),
+    databaseAcrossTenants: requestDatabases(database, uses?.withUses(runtime, across) ?? across),
+    wall,
+    configRows: former?.reader(rows) ?? rows,
+    configStore: dynamoConfigStore(database, configName, { former }),
+    claims: dynamoClaimStore(database, runtime.tableName(onceTable.name), { committing }),
+    schedules: lazy(async () => {
+      const { dynamoSchedules } = await import("../stores/schedule-store.ts");
+      return dynamoSchedules(database, runtime.tableName(onceTable.name));
+    }),
+    outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
+    keptEvents: lazy(async () => {
+      const { dynamoKeptEvents } = await import("../stores/kept-event-store.ts");
+      return dynamoKeptEvents(database, runtime.tableName(keptEventsTable.name), runtime.clock);
+    }),
+    projections: lazy(async () => {
+      const { dynamoProjections } = await import("../stores/projection-store.ts");
+      return dynamoProjections(database, runtime.tableName(keptEventsTable.name), runtime.clock);
+    }),
+    dueJobs: lazy(async () =>
+      (await import("../stores/due-store.ts")).dynamoDueJobs(
+        database,
+        runtime.tableName(outboxTable.name),
+      ),
+    ),
+    messaging,
+    steps: lazy(async () =>
+      (await import("../stores/step-store.ts")).dynamoSteps(
+        database,
+        runtime.tableName(onceTable.name),
+      ),
+    ),
+    parameters,
+    ...(light === undefined ? {} : { load: light.load }),
+    close: async () => {
+      sessions?.close();
+      if (light === undefined) database.destroy();
+      else light.close();
+      parameters?.close();
+      // Where it failed to open there is nothing to close.
+      (await messaging.opening?.catch(() => undefined))?.close();
+    },
+  };
+}
+
+/** The tables whose rows begin with their tenant, by the names that DynamoDB knows. */
+function walledTables({ server, tableName }: Runtime) {
+  return [...server.registry.tables.values()].flatMap((table) =>
+    table.tenant === true ? [{ ...table, tableName: tableName(table.name) }] : [],
+  );
+}
+
+/** Region and credentials of the environment. */
+export function accountOf(variables: Variables) {
+  return {
+    region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,
+    ...credentialsOf(variables),
+  };
+}
+
+/** The variables that name the endpoint of one service. */
+const endpointVariables = {
+  DYNAMODB: "AWS_ENDPOINT_URL_DYNAMODB",
+  SSM: "AWS_ENDPOINT_URL_SSM",
+  SQS: "AWS_ENDPOINT_URL_SQS",
+  STS: "AWS_ENDPOINT_URL_STS",
+  EVENTBRIDGE: "AWS_ENDPOINT_URL_EVENTBRIDGE",
+} as const;
+
+/** The endpoint of a service that the environment names, as the SDK reads it; `undefined` for AWS's own. */
+export function endpointOf(
+  variables: Variables,
+  service: keyof typeof endpointVariables,
+): string | undefined {
+  return variables[endpointVariables[service]] || variables["AWS_ENDPOINT_URL"] || undefined;
+}
+
+/** Static credentials of variables other than the process's own, which the SDK reads itself. */
+function credentialsOf(variables: Variables) {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = variables;
+  if (variables === process.env || !accessKeyId || !secretAccessKey) return {};
+  return { credentials: { accessKeyId, secretAccessKey } };
+}

@@ -1,0 +1,49 @@
+import { DynamoDBClient, GetItemCommand } from "@aws-sdk/client-dynamodb";
+import { expect, test } from "vitest";
+import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
+import { measureCalls, measuredRows } from "./measured-calls.ts";
+
+test("a call is measured by its operation, with the name of its error where it fails", async () => {
+  const { metrics, values } = recordedMetrics();
+  const failures: unknown[] = [
+    Object.assign(new Error("slow down"), { name: "ThrottlingException" }),
+    "no error at all",
+  ];
+  const client = new DynamoDBClient({
+    region: "us-east-1",
+    credentials: { accessKeyId: "a", secretAccessKey: "s" },
+  });
+  client.middlewareStack.add(
+    () => async () => {
+      const [failure] = failures.splice(0, 1);
+      if (failure !== undefined) throw failure;
+      return { output: { $metadata: {} }, response: {} };
+    },
+    { step: "initialize", priority: "low" },
+  );
+  measureCalls(client, metrics);
+  const call = () =>
+    client
+      .send(new GetItemCommand({ TableName: "t", Key: { pk: { S: "1" } } }))
+      .catch(() => undefined);
+  for (let count = 0; count < 3; count += 1) await call();
+
+  expect(values.map(([series]) => series)).toEqual([
+    "db.client.operation.duration aws.dynamodb GetItem ThrottlingException",
+    "db.client.operation.duration aws.dynamodb GetItem _OTHER",
+    "db.client.operation.duration aws.dynamodb GetItem",
+  ]);
+});
+
+test("rows that are read without the SDK are measured alike; what the SDK is asked for instead is not", async () => {
+  const { metrics, values } = recordedMetrics();
+  const answers = [[{}], undefined];
+  const rows = measuredRows({ read: async () => answers.shift() }, metrics);
+
+  expect(await rows?.read("t", [], false)).toEqual([{}]);
+  expect(await rows?.read("t", [], false)).toBeUndefined();
+  expect(measuredRows(undefined, metrics)).toBeUndefined();
+  expect(values.map(([series]) => series)).toEqual([
+    "db.client.operation.duration aws.dynamodb BatchGetItem",
+  ]);
+});

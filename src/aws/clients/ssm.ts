@@ -1,0 +1,74 @@
+import type { Parameter } from "@aws-sdk/client-ssm";
+import type { ParameterReader } from "../../app/runtime/adapters.ts";
+import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
+import { type ClientOptions, clientOptions } from "./client-options.ts";
+
+/** How parameters are read. */
+export interface SsmOptions extends ClientOptions {
+  /** How long one attempt of a call may take, in milliseconds. Default 2,000. */
+  readonly attemptMs?: number;
+  /** How long everything may take, retries and pages included, in milliseconds. Default 10,000. */
+  readonly totalMs?: number;
+}
+
+/** Opens a reader of SSM Parameter Store. The SDK is loaded here, and only here. */
+export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
+  const { attemptMs = 2_000, totalMs = 10_000 } = options;
+  const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import(
+    "./ssm-sdk.ts"
+  );
+  const client = new SSMClient({
+    ...clientOptions(options),
+    requestHandler: {
+      connectionTimeout: attemptMs,
+      requestTimeout: attemptMs,
+      throwOnRequestTimeout: true,
+    },
+  });
+  const unreadable = (what: string, timeout: AbortSignal, error: unknown) => {
+    // Safe: the SDK throws errors only.
+    const reason = timeout.aborted
+      ? `no complete answer within ${totalMs} ms`
+      : `${(error as Error).name} after the SDK's retries`;
+    return new Error(`${what} cannot be read: ${reason}`, { cause: error });
+  };
+  return {
+    read: async (path) => {
+      const found: ConfigParameter[] = [];
+      const timeout = AbortSignal.timeout(totalMs);
+      const pages = paginateGetParametersByPath(
+        { client, pageSize: 10 },
+        { Path: path, Recursive: true, WithDecryption: true },
+        { abortSignal: timeout },
+      );
+      try {
+        for await (const { Parameters } of pages) {
+          timeout.throwIfAborted();
+          found.push(...(Parameters ?? []).map(parameterOf));
+        }
+      } catch (error) {
+        throw unreadable(`SSM parameters below ${path}`, timeout, error);
+      }
+      return found;
+    },
+    get: async (name) => {
+      const timeout = AbortSignal.timeout(totalMs);
+      try {
+        const command = new GetParameterCommand({ Name: name, WithDecryption: true });
+        const { Parameter } = await client.send(command, { abortSignal: timeout });
+        return Parameter && parameterOf(Parameter);
+      } catch (error) {
+        if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
+        throw unreadable(`The SSM parameter ${name}`, timeout, error);
+      }
+    },
+    middlewareStack: client.middlewareStack,
+    close: () => client.destroy(),
+  };
+}
+
+function parameterOf({ Name, Value, Type }: Parameter): ConfigParameter {
+  if (typeof Name !== "string" || typeof Value !== "string")
+    throw new TypeError("SSM answered a parameter without name or value");
+  return { name: Name, value: Value, secure: Type === "SecureString" };
+}

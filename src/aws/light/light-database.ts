@@ -1,0 +1,39 @@
+import type { Variables } from "../../base/process/environment.ts";
+import type { ClientOptions } from "../clients/client-options.ts";
+import { createDatabase } from "../clients/dynamodb.ts";
+import { findSdk } from "../clients/sdk-now.ts";
+import { type DeferredDatabase, deferDatabase } from "./deferred-database.ts";
+import { createLeanRows, type LeanRows } from "./lean-rows.ts";
+import { leanSettings } from "./lean-settings.ts";
+
+/** A database that loads the SDK with its first call, and what reads configuration without it. */
+export interface LightDatabase extends DeferredDatabase {
+  readonly rows: Pick<LeanRows, "read">;
+}
+
+/** Opens a {@link LightDatabase}; `undefined` where only the SDK knows how to reach DynamoDB, or cannot be had at once. */
+export function openLightDatabase(
+  variables: Variables,
+  options: ClientOptions,
+): LightDatabase | undefined {
+  const settings = leanSettings(variables);
+  const loadNow = findSdk();
+  if (settings === undefined || loadNow === undefined) return undefined;
+  const deferred = deferDatabase({
+    later: async () => {
+      const sdk = await import("../clients/dynamodb-sdk.ts");
+      return () => createDatabase(sdk, options);
+    },
+    now: () => createDatabase(loadNow(), options),
+  });
+  const rows = createLeanRows(settings);
+  return {
+    ...deferred,
+    // Once the SDK is there, it reads too.
+    rows: { read: async (...given) => (deferred.isAsked() ? undefined : rows.read(...given)) },
+    close: () => {
+      rows.close();
+      deferred.close();
+    },
+  };
+}

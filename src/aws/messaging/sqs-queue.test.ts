@@ -1,0 +1,490 @@
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  SendMessageCommand,
+  SetQueueAttributesCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { stubAws } from "../../../test/support/stub-aws.ts";
+import type { Messaging } from "../../app/runtime/adapters.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
+import type { MessageQueue, QueueMessage } from "../../parts/messages/message-queue.ts";
+import { type MessagingOptions, messagingNames, openMessaging } from "./messaging.ts";
+import { queueMessage, sqsQueue } from "./sqs-queue.ts";
+
+let stack: EmbeddedStack;
+let client: SQSClient;
+/** The operations that were asked for, in their order. */
+let asked: string[] = [];
+/** The operation that SQS refuses. */
+let refused: string | undefined;
+const account = {
+  region: "us-east-1",
+  credentials: { accessKeyId: "test", secretAccessKey: "test" },
+};
+
+beforeAll(async () => {
+  stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  client = new SQSClient({ ...account, endpoint: stack.endpoint });
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      (parameters) => {
+        asked.push(String(commandName));
+        if (commandName === refused)
+          throw Object.assign(new Error("not allowed"), { name: "AccessDenied" });
+        return next(parameters);
+      },
+    { step: "initialize" },
+  );
+}, 60_000);
+afterAll(async () => {
+  client.destroy();
+  await stack.close();
+});
+
+const fresh = () => `q-${crypto.randomUUID()}`;
+
+async function create(QueueName: string, Attributes: Record<string, string> = {}): Promise<string> {
+  const ordered: Record<string, string> = QueueName.endsWith(".fifo") ? { FifoQueue: "true" } : {};
+  const { QueueUrl } = await client.send(
+    new CreateQueueCommand({ QueueName, Attributes: { ...ordered, ...Attributes } }),
+  );
+  return String(QueueUrl);
+}
+
+async function arnOf(QueueUrl: string): Promise<string> {
+  const { Attributes } = await client.send(
+    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["QueueArn"] }),
+  );
+  return String(Attributes?.["QueueArn"]);
+}
+
+/** Makes a queue and its dead-letter queue; gives both. */
+async function createWithDead(name: string, maxReceiveCount: number | string = 4) {
+  const deadName = name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
+  const deadLetterTargetArn = await arnOf(await create(deadName));
+  const url = await create(name, {
+    RedrivePolicy: JSON.stringify({ deadLetterTargetArn, maxReceiveCount }),
+  });
+  return { url, queue: sqsQueue(client, name), dead: sqsQueue(client, deadName) };
+}
+
+const put = (QueueUrl: string, MessageBody: string) =>
+  client.send(new SendMessageCommand({ QueueUrl, MessageBody }));
+
+async function receiveOne(queue: MessageQueue): Promise<QueueMessage> {
+  const [message, ...more] = await queue.receive();
+  expect(more).toEqual([]);
+  return message as QueueMessage; // safe: the test says that there is one, and fails at its next step otherwise
+}
+
+describe("a queue of SQS", () => {
+  test.each(["", ".fifo"])(
+    "with the name q%s is found by its name, and its address is asked for once",
+    async (ending) => {
+      const name = `${fresh()}${ending}`;
+      const url = await create(name);
+      const queue = sqsQueue(client, name);
+      asked = [];
+      expect(queue.name).toBe(name);
+      expect(await Promise.all([queue.url(), queue.url()])).toEqual([url, url]);
+      expect(await queue.receive()).toEqual([]);
+      expect(asked).toEqual(["GetQueueUrlCommand", "ReceiveMessageCommand"]);
+    },
+  );
+
+  test("is found by its address, and nobody is asked where it is", async () => {
+    const name = fresh();
+    const url = await create(name);
+    const queue = sqsQueue(client, url);
+    asked = [];
+    expect(queue.name).toBe(name);
+    expect(await queue.url()).toBe(url);
+    expect(asked).toEqual([]);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
+  });
+
+  test("that does not exist is an error that names it and the variables, and is asked for again the next time", async () => {
+    const name = fresh();
+    const queue = sqsQueue(client, name);
+    const error = await queue.receive().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      message: `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`,
+      cause: { name: "QueueDoesNotExist" },
+    });
+    await expect(queue.size()).rejects.toThrow(name);
+    await create(name);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
+  });
+
+  test("fails as the SDK does where SQS cannot be asked, and is asked for again the next time", async () => {
+    const name = fresh();
+    const url = await create(name);
+    const flaky = new SQSClient({ ...account, endpoint: stack.endpoint });
+    let isDown = true;
+    flaky.middlewareStack.add(
+      (next) => (parameters) =>
+        isDown
+          ? Promise.reject(Object.assign(new Error("down"), { name: "ServiceUnavailable" }))
+          : next(parameters),
+      { step: "initialize" },
+    );
+    const queue = sqsQueue(flaky, name);
+    await expect(queue.url()).rejects.toMatchObject({
+      name: "ServiceUnavailable",
+      message: "down",
+    });
+    await expect(queue.maxReceives()).rejects.toThrow("down");
+    isDown = false;
+    expect(await queue.url()).toBe(url);
+    expect(await queue.maxReceives()).toBeUndefined();
+    flaky.destroy();
+  });
+
+  test("gives its messages once, with how often they came, until they are handed back or their time is over", async () => {
+    const name = fresh();
+    const url = await create(name);
+    const queue = sqsQueue(client, name);
+    await put(url, "one");
+    const first = await receiveOne(queue);
+    expect(first).toMatchObject({ body: "one", group: undefined, receives: 1 });
+    expect(await queue.receive()).toEqual([]);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
+    await queue.changeVisibility(first.receipt, 0);
+    expect(await queue.size()).toEqual({ visible: 1, hidden: 0 });
+    const second = await receiveOne(queue);
+    expect(second).toMatchObject({ id: first.id, body: "one", receives: 2 });
+    await queue.changeVisibility(second.receipt, 1);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
+    await expect.poll(() => queue.size()).toEqual({ visible: 1, hidden: 0 });
+    const third = await receiveOne(queue);
+    expect(third.receives).toBe(3);
+    await queue.remove(third.receipt);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
+  });
+
+  test("hides a message for as long as SQS can, where that is shorter than what is asked for", async () => {
+    const name = fresh();
+    const url = await create(name);
+    const queue = sqsQueue(client, name);
+    await put(url, "long");
+    await queue.changeVisibility((await receiveOne(queue)).receipt, 7 * 24 * 60 * 60 * 1_000);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
+  });
+
+  test("gives ten messages at a time at the most", async () => {
+    const name = fresh();
+    const url = await create(name);
+    const queue = sqsQueue(client, name);
+    for (let count = 0; count < 12; count += 1) await put(url, `m${count}`);
+    const batches = [await queue.receive(), await queue.receive()];
+    expect(batches.map(({ length }) => length)).toEqual([10, 2]);
+  });
+
+  test("that is ordered gives a group in its order, and takes an ID of the last five minutes for the same message", async () => {
+    const name = `${fresh()}.fifo`;
+    await create(name);
+    const queue = sqsQueue(client, name);
+    const ids = [
+      await queue.send("1", { group: "a", deduplicationId: "one" }),
+      await queue.send("2", { group: "a", deduplicationId: "two" }),
+      await queue.send("again", { group: "b", deduplicationId: "one" }),
+    ];
+    expect(ids[2]).toBe(ids[0]);
+    expect(await queue.size()).toEqual({ visible: 2, hidden: 0 });
+    const messages = await queue.receive();
+    expect(messages).toMatchObject([
+      { id: ids[0], body: "1", group: "a", receives: 1 },
+      { id: ids[1], body: "2", group: "a", receives: 1 },
+    ]);
+  });
+
+  test("knows its redrive policy, which is asked for once, whether its count is a number or a text", async () => {
+    for (const count of [4, "4"]) {
+      const { queue } = await createWithDead(fresh(), count);
+      asked = [];
+      expect(await queue.maxReceives()).toBe(4);
+      expect(await queue.maxReceives()).toBe(4);
+      expect(asked).toEqual(["GetQueueUrlCommand", "GetQueueAttributesCommand"]);
+    }
+  });
+
+  test("knows for how long it may deliver a message again: its attempts, each with the longest wait, and no longer than it keeps messages", async () => {
+    const set = async (url: string, attributes: Record<string, string>) =>
+      client.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: attributes }));
+    const { url } = await createWithDead(fresh(), 4);
+    await set(url, { VisibilityTimeout: "300" });
+    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(4 * 300_000);
+    expect(await sqsQueue(client, url).redeliveryMs(400_000)).toBe(4 * 400_000);
+    await set(url, { VisibilityTimeout: "1" });
+    expect(await sqsQueue(client, url).redeliveryMs(0)).toBe(4 * 30_000); // this process hides them for longer
+    await set(url, { VisibilityTimeout: "43200", MessageRetentionPeriod: "86400" });
+    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(86_400_000);
+    const endless = await create(fresh());
+    await set(endless, { MessageRetentionPeriod: "600000" });
+    expect(await sqsQueue(client, endless).redeliveryMs(120_000)).toBe(600_000_000);
+  });
+
+  test("takes the longest time where another kind of SQS does not say, and its own visibility", async () => {
+    const saying = (Attributes: Record<string, string>) =>
+      sqsQueue(
+        { send: async () => ({ Attributes }) } as unknown as SQSClient,
+        "https://sqs.invalid/1/q",
+      ); // nothing else is asked
+    expect(await saying({}).redeliveryMs(120_000)).toBe(14 * 86_400_000);
+    const RedrivePolicy = JSON.stringify({
+      deadLetterTargetArn: "arn:aws:sqs:::dead",
+      maxReceiveCount: 3,
+    });
+    expect(await saying({ RedrivePolicy }).redeliveryMs(0)).toBe(3 * 30_000);
+  });
+
+  test("takes the longest time that SQS keeps a message where it may not ask, and asks once", async () => {
+    const { queue } = await createWithDead(fresh(), 4);
+    refused = "GetQueueAttributesCommand";
+    asked = [];
+    for (let times = 0; times < 2; times += 1)
+      expect(await queue.redeliveryMs(120_000)).toBe(14 * 86_400_000);
+    refused = undefined;
+    expect(asked.filter((name) => name === "GetQueueAttributesCommand")).toHaveLength(1);
+  });
+
+  test.each(["", ".fifo"])(
+    "with the name q%s buries a message in its dead-letter queue, and has it no more",
+    async (ending) => {
+      const name = `${fresh()}${ending}`;
+      const { url, queue, dead } = await createWithDead(name);
+      if (ending === "") await put(url, "poison");
+      else await queue.send("poison", { group: "g", deduplicationId: "d" });
+      expect(await queue.deadLetter(await receiveOne(queue))).toBe(true);
+      expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
+      expect(await receiveOne(dead)).toMatchObject({
+        body: "poison",
+        group: ending === "" ? undefined : "g",
+        receives: 1,
+      });
+    },
+  );
+
+  test("that is fair and not ordered buries a message without an ID to deduplicate it by, and keeps its group", async () => {
+    const { url, queue, dead } = await createWithDead(fresh());
+    await client.send(
+      new SendMessageCommand({ QueueUrl: url, MessageBody: "poison", MessageGroupId: "acme" }),
+    );
+    const message = await receiveOne(queue);
+    expect(message).toMatchObject({ group: "acme" });
+    expect(await queue.deadLetter(message)).toBe(true);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
+    expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: "acme" });
+  });
+
+  test("that is ordered has a message that is dead-lettered twice once in its dead-letter queue", async () => {
+    const { queue, dead } = await createWithDead(`${fresh()}.fifo`);
+    await queue.send("poison", { group: "g", deduplicationId: "d" });
+    const message = await receiveOne(queue);
+    await queue.deadLetter(message);
+    await queue.deadLetter(message);
+    expect(await dead.size()).toEqual({ visible: 1, hidden: 0 });
+  });
+
+  test("without a redrive policy buries nothing: it says so, and keeps the message", async () => {
+    const name = fresh();
+    await put(await create(name), "poison");
+    const queue = sqsQueue(client, name);
+    const message = await receiveOne(queue);
+    expect(await queue.maxReceives()).toBeUndefined();
+    expect(await queue.deadLetter(message)).toBe(false);
+    await queue.changeVisibility(message.receipt, 0);
+    expect(await receiveOne(queue)).toMatchObject({ id: message.id, receives: 2 });
+  });
+
+  test("keeps a message that its dead-letter queue does not take", async () => {
+    const { url, queue, dead } = await createWithDead(fresh());
+    await put(url, "poison");
+    const { DeleteQueueCommand } = await import("@aws-sdk/client-sqs");
+    await client.send(new DeleteQueueCommand({ QueueUrl: await dead.url() }));
+    const message = await receiveOne(queue);
+    await expect(queue.deadLetter(message)).rejects.toThrow(
+      `the queue ${dead.name} does not exist`,
+    );
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
+    await create(dead.name);
+    expect(await queue.deadLetter(message)).toBe(true);
+  });
+
+  test("a message of which SQS says nothing but its body was received once", () => {
+    const one = { MessageId: "m", Body: "b", ReceiptHandle: "r" };
+    const expected = { id: "m", body: "b", receipt: "r", group: undefined, receives: 1 };
+    expect(queueMessage(one)).toEqual(expected);
+    expect(queueMessage({ ...one, Attributes: {} })).toEqual(expected);
+  });
+});
+
+describe("the messaging of a server", () => {
+  test("has the names of the tables' prefix, or those of the environment", () => {
+    const own = {
+      bus: "my.app",
+      source: "my.app",
+      events: "my-app-events",
+      jobs: "my-app-jobs.fifo",
+    };
+    expect(messagingNames("my.app", {})).toEqual(own);
+    expect(
+      messagingNames("my.app", {
+        KEELSON_EVENT_BUS: "",
+        KEELSON_EVENT_QUEUE: "",
+        KEELSON_JOB_QUEUE: "",
+      }),
+    ).toEqual(own);
+    const variables = {
+      KEELSON_EVENT_BUS: "b",
+      KEELSON_EVENT_QUEUE: "e",
+      KEELSON_JOB_QUEUE: "j.fifo",
+    };
+    expect(messagingNames("my.app", variables)).toEqual({
+      bus: "b",
+      source: "my.app",
+      events: "e",
+      jobs: "j.fifo",
+    });
+  });
+
+  const once = { pause: async () => undefined };
+  const runtime = { runs: async () => ({ once }) } as unknown as Runtime; // safe: messaging uses nothing else
+  const options = (prefix: string, more: Partial<MessagingOptions> = {}): MessagingOptions => ({
+    ...account,
+    sqsEndpoint: stack.endpoint,
+    eventBridgeEndpoint: stack.endpoint,
+    names: messagingNames(prefix, {}),
+    mode: "create",
+    ...more,
+  });
+  const exists = (QueueName: string) =>
+    client.send(new GetQueueUrlCommand({ QueueName })).then(
+      () => true,
+      () => false,
+    );
+
+  test("is made where it is missing: what is put on the bus comes to the queue of events, and what fails to a dead-letter queue", async () => {
+    const prefix = fresh();
+    const messaging = await openMessaging(runtime, options(prefix));
+    expect(await messaging.bus.put([{ type: "thing.made", text: '{"name":"x"}' }])).toEqual([
+      undefined,
+    ]);
+    const [message] = await messaging.events.receive();
+    expect(JSON.parse(String(message?.body))).toMatchObject({
+      "detail-type": "thing.made",
+      source: prefix,
+      detail: { name: "x" },
+    });
+    expect(await messaging.events.maxReceives()).toBe(5);
+    expect(await messaging.jobs.maxReceives()).toBe(5);
+    expect(await exists(`${prefix}-jobs-dead.fifo`)).toBe(true);
+    expect(await messaging.queue(`${prefix}-events-dead`).size()).toEqual({
+      visible: 0,
+      hidden: 0,
+    });
+    messaging.close();
+  });
+
+  test("is left as it is where it is there, also with other attributes", async () => {
+    const prefix = fresh();
+    await create(`${prefix}-events`, { VisibilityTimeout: "77" });
+    const first = await openMessaging(runtime, options(prefix));
+    const second = await openMessaging(runtime, options(prefix));
+    expect(await second.events.maxReceives()).toBeUndefined();
+    expect(await second.bus.put([{ type: "thing.made", text: "{}" }])).toEqual([undefined]);
+    expect(await second.events.receive()).toHaveLength(1);
+    first.close();
+    second.close();
+  });
+
+  test("is made once by processes that start at the same time", async () => {
+    const prefix = fresh();
+    const all = await Promise.all([1, 2, 3, 4].map(() => openMessaging(runtime, options(prefix))));
+    const [first] = all as [Messaging]; // safe: there are four
+    expect(await first.bus.put([{ type: "thing.made", text: "{}" }])).toEqual([undefined]);
+    expect(await first.events.receive()).toHaveLength(1);
+    for (const messaging of all) messaging.close();
+  });
+
+  test("is made although another process changes the bus at the same moment", async () => {
+    const refusals = ["CreateEventBus", "PutRule", "PutRule", "PutTargets"];
+    const busy = (operation: string) => () => {
+      if (refusals[0] !== operation) return undefined;
+      refusals.shift();
+      return { error: "ConcurrentModificationException" };
+    };
+    const stub = await stubAws(
+      Object.fromEntries(
+        ["CreateEventBus", "PutRule", "PutTargets"].map((operation) => [
+          operation,
+          busy(operation),
+        ]),
+      ),
+      { target: stack.endpoint },
+    );
+    const messaging = await openMessaging(
+      runtime,
+      options(fresh(), { eventBridgeEndpoint: stub.endpoint }),
+    );
+    expect(refusals).toEqual([]);
+    expect(await messaging.bus.put([{ type: "thing.made", text: "{}" }])).toEqual([undefined]);
+    expect(await messaging.events.receive()).toHaveLength(1);
+    messaging.close();
+    stub.close();
+  });
+
+  test("fails where the bus is never left alone", async () => {
+    const stub = await stubAws(
+      { PutRule: { error: "ConcurrentModificationException" } },
+      { target: stack.endpoint },
+    );
+    await expect(
+      openMessaging(runtime, options(fresh(), { eventBridgeEndpoint: stub.endpoint })),
+    ).rejects.toMatchObject({
+      name: "ConcurrentModificationException",
+    });
+    stub.close();
+  });
+
+  test("fails where EventBridge takes the rule and not its target", async () => {
+    const names = { ...messagingNames(fresh(), {}), events: `${fresh()}.fifo` };
+    await expect(openMessaging(runtime, options("x", { names }))).rejects.toThrow(
+      /EventBridge does not put the events of the bus .* into .*\.fifo: .*SqsParameters/,
+    );
+  });
+
+  test("is made by the names in the addresses of its queues", async () => {
+    const prefix = fresh();
+    const names = {
+      ...messagingNames(prefix, {}),
+      events: `${stack.endpoint}/000000000000/${prefix}-in`,
+    };
+    const messaging = await openMessaging(runtime, options(prefix, { names }));
+    expect(await exists(`${prefix}-in`)).toBe(true);
+    expect(await messaging.events.size()).toEqual({ visible: 0, hidden: 0 });
+    messaging.close();
+  });
+
+  test("is not made where that belongs to the deployment", async () => {
+    const prefix = fresh();
+    const messaging = await openMessaging(runtime, options(prefix, { mode: "check" }));
+    expect(await exists(`${prefix}-events`)).toBe(false);
+    await expect(messaging.events.receive()).rejects.toThrow(
+      `the queue ${prefix}-events does not exist`,
+    );
+    messaging.close();
+  });
+
+  test.each([
+    ["a queue that cannot be made", { events: "no name" }, "InvalidParameterValue"],
+    ["a bus that cannot be made", { bus: "no name" }, "ValidationException"],
+  ])("fails with %s", async (_, wrong, name) => {
+    const names = { ...messagingNames(fresh(), {}), ...wrong };
+    await expect(openMessaging(runtime, options("x", { names }))).rejects.toMatchObject({ name });
+  });
+});

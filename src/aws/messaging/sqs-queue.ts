@@ -1,0 +1,203 @@
+import type { Message, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  isOrdered,
+  type MessageQueue,
+  type QueueMessage,
+} from "../../parts/messages/message-queue.ts";
+import { longestMessageMs } from "../../parts/once/claim.ts";
+import { isInstrumented } from "../clients/instrumented.ts";
+import { isFinalSendError } from "./send-message-failure.ts";
+
+/** How long a message is hidden from others once it was received, in seconds. */
+export const visibilitySeconds = 30;
+/** A receipt's message can be hidden for so long at the most, in seconds. */
+const longestVisibilitySeconds = 43_200;
+
+/** A queue of SQS, by its name or its URL. What is asked of it is asked once. */
+export function sqsQueue(
+  client: SQSClient,
+  nameOrUrl: string,
+  holds?: MessageQueue["holds"],
+): MessageQueue {
+  const name = queueName(nameOrUrl);
+  const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
+  const settings = once(async () => {
+    const { GetQueueAttributesCommand } = await sdk();
+    const { Attributes = {} } = await client.send(
+      new GetQueueAttributesCommand({
+        QueueUrl: await url(),
+        AttributeNames: ["RedrivePolicy", "VisibilityTimeout", "MessageRetentionPeriod"],
+      }),
+    );
+    return Attributes;
+  });
+  const redrive = async () => {
+    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(
+      (await settings())["RedrivePolicy"] ?? "{}",
+    ) as {
+      readonly deadLetterTargetArn?: string;
+      readonly maxReceiveCount?: number | string;
+    };
+    return deadLetterTargetArn === undefined
+      ? undefined
+      : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
+  };
+  const redeliveryMs = once(async (pauseMs: number) => {
+    try {
+      const { VisibilityTimeout, MessageRetentionPeriod } = await settings();
+      const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
+      const attempts = (await redrive())?.maxReceives;
+      if (attempts === undefined) return keptMs;
+      // This process hides messages for a time of its own, whatever the queue says.
+      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
+      return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
+    } catch {
+      return longestMessageMs; // a role may lack the permission
+    }
+  });
+  const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
+  const queue: MessageQueue = {
+    name,
+    isTraced: isInstrumented(client),
+    holds,
+    url,
+    send: async (body, { group, deduplicationId }) => {
+      const { SendMessageCommand } = await sdk();
+      const { MessageId } = await client.send(
+        new SendMessageCommand({
+          QueueUrl: await url(),
+          MessageBody: body,
+          MessageGroupId: group,
+          MessageDeduplicationId: deduplicationId,
+        }),
+      );
+      return String(MessageId);
+    },
+    isFinal: isFinalSendError,
+    receive: async () => {
+      const { ReceiveMessageCommand } = await sdk();
+      const { Messages = [] } = await client.send(
+        new ReceiveMessageCommand({
+          QueueUrl: await url(),
+          MaxNumberOfMessages: 10,
+          WaitTimeSeconds: 0,
+          VisibilityTimeout: visibilitySeconds,
+          MessageSystemAttributeNames: [...systemAttributes],
+        }),
+      );
+      return Messages.map(queueMessage);
+    },
+    remove: async (receipt) => {
+      const { DeleteMessageCommand } = await sdk();
+      await client.send(
+        new DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle: receipt }),
+      );
+    },
+    changeVisibility: async (receipt, forMs) => {
+      const { ChangeMessageVisibilityCommand } = await sdk();
+      const VisibilityTimeout = Math.min(longestVisibilitySeconds, Math.ceil(forMs / 1000));
+      await client.send(
+        new ChangeMessageVisibilityCommand({
+          QueueUrl: await url(),
+          ReceiptHandle: receipt,
+          VisibilityTimeout,
+        }),
+      );
+    },
+    maxReceives: async () => (await redrive())?.maxReceives,
+    redeliveryMs,
+    deadLetter: async ({ id, body, receipt, group }) => {
+      const dead = await redrive();
+      if (dead === undefined) return false;
+      const { SendMessageCommand } = await sdk();
+      const input = { QueueUrl: await deadUrl(dead.arn), MessageBody: body, MessageGroupId: group };
+      const ordered = isOrdered(dead.arn) ? { MessageDeduplicationId: `dead-${id}` } : {};
+      await client.send(new SendMessageCommand({ ...input, ...ordered }));
+      await queue.remove(receipt);
+      return true;
+    },
+    size: async () => {
+      const { GetQueueAttributesCommand } = await sdk();
+      const { Attributes = {} } = await client.send(
+        new GetQueueAttributesCommand({
+          QueueUrl: await url(),
+          AttributeNames: ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+        }),
+      );
+      return {
+        visible: Number(Attributes["ApproximateNumberOfMessages"]),
+        hidden: Number(Attributes["ApproximateNumberOfMessagesNotVisible"]),
+      };
+    },
+  };
+  return queue;
+}
+
+/** What is asked of SQS beside a message. */
+export const systemAttributes = Object.freeze([
+  "ApproximateReceiveCount",
+  "MessageGroupId",
+  "SentTimestamp",
+] as const);
+
+/** A message of the SDK as keelson has it. */
+export function queueMessage({
+  MessageId,
+  Body,
+  ReceiptHandle,
+  Attributes = {},
+}: Message): QueueMessage {
+  return {
+    id: String(MessageId),
+    body: String(Body),
+    receipt: String(ReceiptHandle),
+    group: Attributes["MessageGroupId"],
+    receives: Number(Attributes["ApproximateReceiveCount"] ?? 1),
+    sentMs:
+      Attributes["SentTimestamp"] === undefined ? undefined : Number(Attributes["SentTimestamp"]),
+  };
+}
+
+/** The name of a queue, of its name or its URL. */
+export function queueName(nameOrUrl: string): string {
+  return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
+}
+
+/** The name of a queue's dead-letter queue, in queues that keelson makes. */
+export function deadQueueName(name: string): string {
+  return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
+}
+
+/** The address of a queue. @throws Error naming it where it does not exist. */
+async function urlOf(client: SQSClient, name: string): Promise<string> {
+  const { GetQueueUrlCommand } = await sdk();
+  try {
+    return String((await client.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== "QueueDoesNotExist") throw error;
+    throw new Error(
+      `the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Asks once; where that fails the next asks again. */
+function once<Parameters extends unknown[], Result>(
+  ask: (...parameters: Parameters) => Promise<Result>,
+): (...parameters: Parameters) => Promise<Result> {
+  let asked: Promise<Result> | undefined;
+  return (...parameters) => {
+    asked ??= ask(...parameters).catch((error: unknown) => {
+      asked = undefined;
+      throw error;
+    });
+    return asked;
+  };
+}
+
+function sdk() {
+  return import("../clients/sqs-sdk.ts");
+}

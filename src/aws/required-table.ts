@@ -1,7 +1,0 @@
-import type { TableDeclaration } from "../declare/table.ts";
-
-/** A table as the store has to have it. */
-export interface RequiredTable extends TableDeclaration {
-  /** The physical name. */
-  readonly tableName: string;
-}

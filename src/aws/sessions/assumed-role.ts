@@ -1,0 +1,119 @@
+import type { AssumeRoleCommandOutput, Credentials } from "@aws-sdk/client-sts";
+import { FrameworkError } from "../../base/errors/errors.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import type { Database } from "../../base/types/database.ts";
+import type { Isolation } from "../../parts/wall/isolation.ts";
+import {
+  createSessions,
+  type SessionCredentials,
+  type SessionTag,
+  sessionSeconds,
+} from "../../parts/wall/session-credentials.ts";
+import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
+import { signAs } from "../light/signed-again.ts";
+
+/** What sessions of a role are taken with. */
+export interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
+  /** The role's ARN. */
+  readonly role: string;
+  /** Whose credentials assume the role. */
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** An {@link Isolation} by a role of AWS. */
+export interface AssumedRole extends Isolation {
+  close(): void;
+}
+
+/** How long an attempt of a call may take, in milliseconds. The SDK makes three. */
+const attemptMs = 2_000;
+
+/** Opens sessions by `AssumeRole`. The SDK of STS is loaded with the first. */
+export function openAssumedRole({
+  role,
+  database,
+  clock,
+  log,
+  ...place
+}: AssumedRoleOptions): AssumedRole {
+  const sts = lazy(async () => {
+    const { AssumeRoleCommand, STSClient } = await loadSts();
+    const client = new STSClient({
+      ...clientOptions(place),
+      region: place.region ?? database.config.region,
+      credentials: database.config.credentials,
+      requestHandler: {
+        connectionTimeout: attemptMs,
+        requestTimeout: attemptMs,
+        throwOnRequestTimeout: true,
+      },
+    });
+    return { client, AssumeRoleCommand };
+  });
+  const credentialsOf = createSessions({
+    clock,
+    assume: async (tag) => {
+      try {
+        const { client, AssumeRoleCommand } = await sts.open();
+        return soundCredentials(await client.send(new AssumeRoleCommand(assumption(role, tag))));
+      } catch (error) {
+        throw new FrameworkError(
+          "isolation_unavailable",
+          "The tenant's data cannot be reached at the moment",
+          {
+            cause: error,
+            headers: { "retry-after": "1" },
+          },
+        );
+      }
+    },
+    // Safe: `assume` throws errors with a cause.
+    onStale: (_tag, error) =>
+      log.warn("tenant.session_stale", { error: String((error as Error).cause) }),
+  });
+  return {
+    open: async (tag) => {
+      const credentials = await credentialsOf(tag);
+      return (request) => signAs(request, credentials);
+    },
+    close: () => sts.value?.client.destroy(),
+  };
+}
+
+/** What `AssumeRole` is asked for a session. */
+export function assumption(role: string, { key, value }: SessionTag) {
+  return {
+    RoleArn: role,
+    RoleSessionName: `${key}-${value}`.slice(0, 64),
+    DurationSeconds: sessionSeconds,
+    Tags: [{ Key: key, Value: value }],
+  };
+}
+
+/** @throws Error where it is not installed. */
+export async function loadSts() {
+  // In a `try`, bundlers leave out what is not installed.
+  try {
+    return await import("@aws-sdk/client-sts");
+  } catch (error) {
+    throw new Error(
+      "isolation: @aws-sdk/client-sts cannot be loaded; npm install @aws-sdk/client-sts",
+      { cause: error },
+    );
+  }
+}
+
+function soundCredentials({ Credentials: given }: AssumeRoleCommandOutput): SessionCredentials {
+  const {
+    AccessKeyId: accessKeyId,
+    SecretAccessKey: secretAccessKey,
+    SessionToken: sessionToken,
+  }: Partial<Credentials> = given ?? {};
+  if (!accessKeyId || !secretAccessKey || !sessionToken)
+    throw new Error("AssumeRole answered without credentials");
+  return { accessKeyId, secretAccessKey, sessionToken };
+}

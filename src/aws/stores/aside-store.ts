@@ -1,0 +1,54 @@
+import type { Database } from "../../base/types/database.ts";
+import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
+import { marshalled } from "./claim-form.ts";
+
+/** The events of an outbox that were set aside. */
+export interface AsideStore {
+  /** All of them, the oldest first. */
+  list(): AsyncIterable<AsideItem>;
+  /** Puts one back into its shard, where the next sweep finds it. */
+  putBack(item: AsideItem): Promise<void>;
+  remove(item: AsideItem): Promise<void>;
+}
+
+/** Creates an {@link AsideStore}. */
+export function dynamoAsideStore(database: Database, tableName: string): AsideStore {
+  return {
+    list: async function* () {
+      const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
+      let from: Record<string, unknown> | undefined;
+      do {
+        const { Items = [], LastEvaluatedKey } = await database.send(
+          new QueryCommand({
+            TableName: tableName,
+            KeyConditionExpression: "pk = :aside",
+            ExpressionAttributeValues: { ":aside": asidePartition },
+            ExclusiveStartKey: from,
+            ConsistentRead: true,
+          }),
+        );
+        yield* Items;
+        from = LastEvaluatedKey;
+      } while (from !== undefined);
+    },
+    putBack: async (item) => {
+      const before = itemBefore(item);
+      if (before === undefined)
+        throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
+      const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
+      // Somebody else may be at it: it is put back by one of them.
+      const Key = { pk: asidePartition, sk: item["sk"] };
+      const away = { TableName: tableName, Key, ConditionExpression: "attribute_exists(pk)" };
+      await database.send(
+        new TransactWriteCommand({
+          TransactItems: [{ Put: { TableName: tableName, Item: before } }, { Delete: away }],
+        }),
+      );
+    },
+    remove: async (item) => {
+      const { DeleteItemCommand } = await import("../clients/dynamodb-sdk.ts");
+      const Key = marshalled({ pk: asidePartition, sk: String(item["sk"]) });
+      await database.send(new DeleteItemCommand({ TableName: tableName, Key }));
+    },
+  };
+}

@@ -1,0 +1,294 @@
+import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
+import type { Database } from "../../base/types/database.ts";
+import { type ClaimInProgress, type ClaimKey, skewMs } from "../../parts/once/claim.ts";
+import type { ClaimCommit, ClaimStore } from "../../parts/once/claim-store.ts";
+import {
+  type ClaimForm,
+  claimAttributes,
+  heldBy,
+  holding,
+  type Item,
+  marshalled,
+  ownedNames,
+  ownForm,
+} from "./claim-form.ts";
+
+/** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
+const partsPerRead = 25;
+
+const leaseIsOver = [
+  "in_progress_expiration < :leasedUntil",
+  // As Powertools leaves them where it knows no Lambda context.
+  "(attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
+].join(" OR ");
+const names = { "#status": "status" };
+
+/** The condition under which a claim of a generation is put. */
+function isFree(generation: string | undefined): string {
+  const isOurs =
+    generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
+  return [
+    "attribute_not_exists(#status)",
+    "(#status = :completed AND expiration <= :nowSeconds)",
+    `(#status = :inProgress AND ${isOurs} AND (${leaseIsOver}))`,
+  ].join(" OR ");
+}
+
+/** Claims in DynamoDB. */
+export interface DynamoClaimStore extends ClaimStore {
+  /** Puts a claim in the place of the one that `from` holds in progress; `false` where `from` does not any more. */
+  adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
+}
+
+/** How claims are kept. */
+export interface DynamoClaimOptions {
+  /** Default: that of keelson's own table. */
+  readonly form?: ClaimForm | undefined;
+  /** What commits a tenant's run. Default: what does everything else. */
+  readonly committing?: ((tenantId: string) => Database) | undefined;
+}
+
+/** Claims in DynamoDB. The conditions are what `judge` says: TTL deletes days later, so every expiry is looked at. */
+export function dynamoClaimStore(
+  database: Database,
+  tableName: string,
+  { form = ownForm, committing = () => database }: DynamoClaimOptions = {},
+): DynamoClaimStore {
+  const itemKey = form.key;
+  const read: ClaimStore["read"] = async (key) => {
+    const { GetItemCommand } = await sdk();
+    const command = new GetItemCommand({
+      TableName: tableName,
+      Key: marshalled(itemKey(key)),
+      ConsistentRead: true,
+    });
+    const { Item } = await database.send(command);
+    return Item === undefined ? undefined : form.read(Item);
+  };
+  return {
+    read,
+    take: async (key, claim, nowMs) => {
+      const { PutItemCommand } = await sdk();
+      const command = new PutItemCommand({
+        TableName: tableName,
+        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
+        ConditionExpression: isFree(claim.generation),
+        ExpressionAttributeNames: names,
+        ExpressionAttributeValues: marshalled({
+          ...(claim.generation === undefined ? {} : { ":generation": claim.generation }),
+          ":completed": "COMPLETED",
+          ":inProgress": "INPROGRESS",
+          ":nowSeconds": Math.floor(nowMs / 1000),
+          ":leasedUntil": nowMs - skewMs,
+          ":leasedUntilSeconds": (nowMs - skewMs) / 1000,
+        }),
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+      });
+      try {
+        await database.send(command);
+        return undefined;
+      } catch (error) {
+        // While a duplicate commits, the record cannot be written, but it can be read.
+        if (isNamed(error, "TransactionConflictException")) return read(key);
+        if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
+        const { Item } = error as { readonly Item?: Item }; // safe: the error of a failed condition has it, or not
+        return Item === undefined ? read(key) : form.read(Item);
+      }
+    },
+    renew: async (key, owner, leaseUntilMs, expiresAt) => {
+      const { UpdateItemCommand } = await sdk();
+      const command = new UpdateItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        UpdateExpression: "SET in_progress_expiration = :lease, expiration = :expiration",
+        ConditionExpression: "#owner = :owner AND #status = :inProgress",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({
+          ":lease": leaseUntilMs,
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":inProgress": "INPROGRESS",
+        }),
+      });
+      return holds(() => database.send(command));
+    },
+    complete: async (key, claim) => {
+      const { PutItemCommand } = await sdk();
+      const command = new PutItemCommand({
+        TableName: tableName,
+        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
+        ...form.completable(claim.owner),
+      });
+      return holds(() => database.send(command));
+    },
+    adopt: async (key, claim, from) => {
+      const { PutItemCommand } = await sdk();
+      const isOwned = from !== "";
+      const command = new PutItemCommand({
+        TableName: tableName,
+        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
+        ConditionExpression: `${isOwned ? "#owner = :from" : "attribute_not_exists(#owner)"} AND #status = :inProgress`,
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({
+          ":inProgress": "INPROGRESS",
+          ...(isOwned ? { ":from": from } : {}),
+        }),
+      });
+      return holds(() => database.send(command));
+    },
+    release: async (key, owner) => {
+      const { DeleteItemCommand } = await sdk();
+      const command = new DeleteItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        ConditionExpression: "#owner = :owner AND #status = :inProgress",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
+      });
+      // Where it does not hold it is gone, or somebody else's: released either way.
+      await holds(() => database.send(command));
+    },
+    vacate: async (key, owner, expiresAt) => {
+      const { UpdateItemCommand } = await sdk();
+      const command = new UpdateItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        // An older version of keelson takes this for a lease that is over, too.
+        UpdateExpression:
+          "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
+        ConditionExpression: "#owner = :owner AND #status = :inProgress",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({
+          ":over": 0,
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":inProgress": "INPROGRESS",
+        }),
+      });
+      await holds(() => database.send(command));
+    },
+    extend: async (key, owner, expiresAt) => {
+      const { UpdateItemCommand } = await sdk();
+      const command = new UpdateItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        UpdateExpression: "SET expiration = :expiration",
+        ConditionExpression:
+          "#owner = :owner AND #status = :completed AND expiration < :expiration",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":completed": "COMPLETED",
+        }),
+      });
+      await holds(() => database.send(command));
+    },
+    commit: async ({ items, token, completed, held, tenantId }) => {
+      const { TransactWriteCommand } = await sdk();
+      const own = [
+        ...(completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }]),
+        ...(held === undefined
+          ? []
+          : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
+      ];
+      // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
+      const TransactItems = [...items, ...own] as NonNullable<
+        TransactWriteCommandInput["TransactItems"]
+      >;
+      try {
+        const committer = tenantId === undefined ? database : committing(tenantId);
+        await committer.send(
+          new TransactWriteCommand({ TransactItems, ClientRequestToken: token }),
+        );
+        return undefined;
+      } catch (error) {
+        if (!isNamed(error, "TransactionCanceledException")) throw error;
+        const { CancellationReasons = [] } = error as {
+          readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];
+        };
+        return CancellationReasons.map(({ Code = "None", Message = "" }) => ({
+          code: Code,
+          message: Message,
+        }));
+      }
+    },
+    putParts: async (key, owner, parts, expiresAt) => {
+      const { PutItemCommand } = await sdk();
+      for (const [index, data] of parts.entries()) {
+        const item = {
+          ...ownedKey(itemKey, partKey(key, owner, index)),
+          data,
+          expiration: expiresAt,
+        };
+        await database.send(new PutItemCommand({ TableName: tableName, Item: marshalled(item) }));
+      }
+    },
+    readParts: async (key, owner, count) => {
+      const { GetItemCommand } = await sdk();
+      const parts: Uint8Array[] = [];
+      for (let start = 0; start < count; start += partsPerRead) {
+        const indexes = Array.from(
+          { length: Math.min(partsPerRead, count - start) },
+          (_, offset) => start + offset,
+        );
+        const items = await Promise.all(
+          indexes.map((index) => {
+            const Key = marshalled(itemKey(partKey(key, owner, index)));
+            return database.send(
+              new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }),
+            );
+          }),
+        );
+        for (const { Item } of items) {
+          if (Item?.["data"]?.B === undefined) return undefined;
+          parts.push(Item["data"].B);
+        }
+      }
+      return parts;
+    },
+  };
+}
+
+/** Loaded with the first claim, like all of the SDK. */
+function sdk() {
+  return import("../clients/dynamodb-sdk.ts");
+}
+
+/** The record once it is completed, conditional on its owner. */
+function completion(
+  tableName: string,
+  itemKey: ClaimForm["key"],
+  { key, claim }: NonNullable<ClaimCommit["completed"]>,
+) {
+  return {
+    TableName: tableName,
+    Item: { ...ownedKey(itemKey, key), ...claimAttributes(claim) },
+    ...heldBy(claim.owner),
+  };
+}
+
+/** The key of an item that is written, and whose it is. */
+function ownedKey(itemKey: ClaimForm["key"], key: ClaimKey): Readonly<Record<string, string>> {
+  return key.tenantId === undefined ? itemKey(key) : { ...itemKey(key), tenantId: key.tenantId };
+}
+
+function partKey({ partition, sort, tenantId }: ClaimKey, owner: string, index: number): ClaimKey {
+  return { partition, sort: `${sort}#${owner}#${index}`, tenantId };
+}
+
+/** Whether a conditional write was done. */
+async function holds(write: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await write();
+    return true;
+  } catch (error) {
+    if (isNamed(error, "ConditionalCheckFailedException")) return false;
+    throw error;
+  }
+}
+
+/** Whether an error is one of DynamoDB's, by its name. */
+export function isNamed(error: unknown, name: string): boolean {
+  return error instanceof Error && error.name === name;
+}

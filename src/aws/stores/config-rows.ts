@@ -1,0 +1,95 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { Database } from "../../base/types/database.ts";
+import type { ConfigRow, ConfigRowReader, RowAddress } from "../../parts/config/read/rows.ts";
+import type { LeanRows } from "../light/lean-rows.ts";
+
+const maxKeysPerCall = 100;
+const maxAttempts = 8;
+
+/**
+ * Reads configuration rows from DynamoDB as they are stored: chunks of 100 keys, one BatchGetItem each.
+ *
+ * @param lean - is asked before the database.
+ */
+export function dynamoConfigRows(
+  database: Database,
+  tableName: string,
+  {
+    wait = backOff,
+    lean,
+  }: { readonly wait?: Wait; readonly lean?: Pick<LeanRows, "read"> | undefined } = {},
+): ConfigRowReader {
+  return {
+    read: async (addresses, { consistent = true } = {}) => {
+      const rows = new Map<string, ConfigRow>();
+      for (let start = 0; start < addresses.length; start += maxKeysPerCall) {
+        await readChunk(
+          { database, tableName, wait, lean, consistent },
+          addresses.slice(start, start + maxKeysPerCall),
+          rows,
+        );
+      }
+      return addresses.map((address) => rows.get(identity(address.partition, address.key)));
+    },
+  };
+}
+
+/** Waits before an attempt, the first repetition being 1. */
+type Wait = (attempt: number) => Promise<void>;
+
+interface Source {
+  readonly database: Database;
+  readonly tableName: string;
+  readonly wait: Wait;
+  readonly lean: Pick<LeanRows, "read"> | undefined;
+  readonly consistent: boolean;
+}
+
+/** DynamoDB may leave keys unprocessed: they are asked for again, and never taken for absent. */
+async function readChunk(
+  { database, tableName, wait, lean, consistent }: Source,
+  addresses: readonly RowAddress[],
+  rows: Map<string, ConfigRow>,
+): Promise<void> {
+  const items = await lean?.read(tableName, addresses, consistent);
+  if (items !== undefined) return keep(items, rows);
+  const { BatchGetItemCommand, unmarshall } = await import("../clients/dynamodb-sdk.ts");
+  let keys: Record<string, AttributeValue>[] = addresses.map(({ partition, key }) => ({
+    pk: { S: partition },
+    sk: { S: key },
+  }));
+  for (let attempt = 0; keys.length > 0; attempt++) {
+    if (attempt === maxAttempts) {
+      throw new Error(
+        `DynamoDB left ${keys.length} configuration rows unprocessed after ${maxAttempts} attempts; look for throttling of ${tableName}`,
+      );
+    }
+    if (attempt > 0) await wait(attempt);
+    const { Responses = {}, UnprocessedKeys = {} } = await database.send(
+      new BatchGetItemCommand({
+        RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } },
+      }),
+    );
+    keep(
+      (Responses[tableName] ?? []).map((stored) => unmarshall(stored)),
+      rows,
+    );
+    keys = UnprocessedKeys[tableName]?.Keys ?? [];
+  }
+}
+
+function keep(items: readonly Record<string, unknown>[], rows: Map<string, ConfigRow>): void {
+  for (const item of items) {
+    // Safe: the resolver checks value and version against the declaration before it uses a row.
+    rows.set(identity(String(item["pk"]), String(item["sk"])), item as unknown as ConfigRow);
+  }
+}
+
+function identity(partition: string, key: string): string {
+  return JSON.stringify([partition, key]);
+}
+
+function backOff(attempt: number): Promise<void> {
+  const limitMs = Math.min(1_000, 25 * 2 ** attempt);
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * limitMs));
+}

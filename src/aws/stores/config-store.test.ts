@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { configTable } from "../../app/features/table.ts";
+import type { Database } from "../../base/types/database.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
+import type { WriteAction } from "../../parts/config/operate/config-store.ts";
+import { type ConfigRow, type RowAddress, userPartition } from "../../parts/config/read/rows.ts";
+import { openDatabase } from "../clients/dynamodb.ts";
+import { ensureTables } from "../tables/tables.ts";
+import { dynamoConfigStore } from "./config-store.ts";
+
+let stack: EmbeddedStack;
+let database: Database;
+
+beforeAll(async () => {
+  stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  database = await openDatabase({
+    endpoint: stack.endpoint,
+    region: "us-east-1",
+    credentials: { accessKeyId: "x", secretAccessKey: "x" },
+  });
+  await ensureTables(database, [{ ...configTable, tableName: "rows" }], "create");
+});
+afterAll(async () => {
+  database.destroy();
+  await stack.close();
+});
+
+const at = (tenant: string, key = "files:config:limit"): RowAddress => ({
+  partition: `config#tenant#${tenant}`,
+  key,
+});
+const write = (
+  address: RowAddress,
+  row: ConfigRow,
+  seenVersion?: number,
+  action: WriteAction = "set",
+) =>
+  dynamoConfigStore(database, "rows", { wait: async () => {} }).write({
+    address,
+    row,
+    entry: { ...row, action },
+    seen: seenVersion === undefined ? undefined : { value: undefined, version: seenVersion },
+  });
+
+test("a row and its entry in the history are written together", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = at("together");
+
+  expect(await write(address, { value: 5, version: 1, updatedBy: "ann" })).toBe(true);
+  expect(await store.read([address])).toMatchObject([{ value: 5, version: 1, updatedBy: "ann" }]);
+  expect(await store.history(address, { limit: 10 })).toMatchObject([
+    { value: 5, version: 1, action: "set" },
+  ]);
+});
+
+test("a write on another version than it saw changes nothing, neither row nor history", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = at("stale");
+  await write(address, { value: 1, version: 1 });
+  await write(address, { value: 2, version: 2 }, 1);
+
+  expect(await write(address, { value: 9, version: 2 }, 1)).toBe(false);
+  expect(await write(address, { value: 9, version: 1 })).toBe(false);
+  expect(await store.read([address])).toMatchObject([{ value: 2, version: 2 }]);
+  expect((await store.history(address, { limit: 10 })).map(({ value }) => value)).toEqual([2, 1]);
+});
+
+test("a history is the newest first also beyond nine versions, bounded, and begins where it is asked to", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = at("many");
+  for (let version = 1; version <= 12; version++) {
+    await write(address, { value: version, version }, version === 1 ? undefined : version - 1);
+  }
+  const versions = async (range: { before?: number; limit: number }) =>
+    (await store.history(address, range)).map(({ version }) => version);
+
+  expect(await versions({ limit: 4 })).toEqual([12, 11, 10, 9]);
+  expect(await versions({ limit: 2, before: 10 })).toEqual([9, 8]);
+  expect(await versions({ limit: 2, before: 1 })).toEqual([]);
+  expect(await versions({ limit: 2, before: 0 })).toEqual([]);
+});
+
+test("a page of the largest values is whole, though one answer of the store does not hold it", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = at("large");
+  const value = "x".repeat(16_384);
+  for (let version = 1; version <= 70; version++) {
+    await write(address, { value, version }, version === 1 ? undefined : version - 1);
+  }
+
+  const entries = await store.history(address, { limit: 69 });
+  expect(entries.map(({ version }) => version)).toEqual(
+    Array.from({ length: 69 }, (_, index) => 70 - index),
+  );
+});
+
+test("the longest partition has room for its history", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = {
+    partition: userPartition("t".repeat(1_000), "ü".repeat(500)),
+    key: "k".repeat(256),
+  };
+
+  expect(await write(address, { value: 1, version: 1 })).toBe(true);
+  expect(await store.history(address, { limit: 1 })).toMatchObject([{ value: 1 }]);
+});
+
+test("histories of keys and tenants that begin alike stay apart, and none is a row", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const addresses = [
+    at("a"),
+    at("a", "files:config:limit-2"),
+    at("ab"),
+    at("a", "files:config:limi"),
+  ];
+  for (const [value, address] of addresses.entries()) await write(address, { value, version: 1 });
+
+  for (const [value, address] of addresses.entries()) {
+    expect((await store.history(address, { limit: 10 })).map((entry) => entry.value)).toEqual([
+      value,
+    ]);
+  }
+  expect(
+    await store.read([{ partition: "history#config#tenant#a", key: "files:config:limit" }]),
+  ).toEqual([undefined]);
+});
+
+test("a tombstone keeps its version and has no value", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = at("gone");
+  await write(address, { value: undefined, version: 1, deleted: true }, undefined, "reset");
+
+  const [row] = await store.read([address]);
+  expect(row).toMatchObject({ version: 1, deleted: true });
+  expect(row).not.toHaveProperty("value");
+});
+
+test.each([
+  ["TransactionConflict", [{ Code: "None" }, { Code: "TransactionConflict" }], true],
+  ["ThrottlingError", [{ Code: "ThrottlingError" }], false],
+  ["no reasons", undefined, false],
+  ["reasons that are none", "TransactionConflict", false],
+])(
+  "a transaction that is cancelled by %s is another write's or an error",
+  async (_case, reasons, isConflict) => {
+    const cancelled = Object.assign(new Error("cancelled"), {
+      name: "TransactionCanceledException",
+      ...(reasons === undefined ? {} : { CancellationReasons: reasons }),
+    });
+    const send = vi.fn(() => Promise.reject(cancelled));
+    const writing = dynamoConfigStore({ send } as never, "rows").write({
+      address: at("x"),
+      row: { value: 1, version: 1 },
+      entry: { value: 1, version: 1, action: "set" },
+      seen: undefined,
+    });
+
+    if (isConflict) await expect(writing).resolves.toBe(false);
+    else await expect(writing).rejects.toBe(cancelled);
+  },
+);
+
+test("an answer without items is an empty history, and any other error is passed on", async () => {
+  const silent = dynamoConfigStore({ send: async () => ({}) } as never, "rows");
+  const broken = dynamoConfigStore({ send: () => Promise.reject("down") } as never, "rows");
+  const row = { value: 1, version: 1 };
+
+  expect(await silent.history(at("x"), { limit: 1 })).toEqual([]);
+  await expect(
+    broken.write({ address: at("x"), row, entry: { ...row, action: "set" }, seen: undefined }),
+  ).rejects.toBe("down");
+});

@@ -1,0 +1,47 @@
+import type { Database } from "../../base/types/database.ts";
+import type { DueStore } from "../../parts/messages/due-jobs.ts";
+import type { DuePlace } from "../../parts/messages/later.ts";
+import { type Item, marshalled } from "./claim-form.ts";
+
+/** Jobs that are due later, in DynamoDB: rows of the outbox, in partitions of their own. */
+export function dynamoDueJobs(database: Database, tableName: string): DueStore {
+  const keyOf = ({ shard, sort }: DuePlace): Item => marshalled({ pk: shard, sk: sort });
+  return {
+    begin: async (place) => {
+      const { UpdateItemCommand } = await import("../clients/dynamodb-sdk.ts");
+      const command = new UpdateItemCommand({
+        TableName: tableName,
+        Key: keyOf(place),
+        UpdateExpression: "SET isSending = :yes",
+        ConditionExpression: "attribute_exists(pk)",
+        ExpressionAttributeValues: { ":yes": { BOOL: true } },
+      });
+      return holds(() => database.send(command));
+    },
+    takeBack: async (place, tenantId) => {
+      const { DeleteItemCommand } = await import("../clients/dynamodb-sdk.ts");
+      const isOurs =
+        tenantId === undefined ? "attribute_not_exists(tenantId)" : "tenantId = :tenant";
+      const command = new DeleteItemCommand({
+        TableName: tableName,
+        Key: keyOf(place),
+        ConditionExpression: `attribute_exists(pk) AND attribute_not_exists(isSending) AND ${isOurs}`,
+        ...(tenantId === undefined
+          ? {}
+          : { ExpressionAttributeValues: { ":tenant": { S: tenantId } } }),
+      });
+      return holds(() => database.send(command));
+    },
+  };
+}
+
+/** Whether a conditional write was done. */
+async function holds(write: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await write();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && error.name === "ConditionalCheckFailedException") return false;
+    throw error;
+  }
+}

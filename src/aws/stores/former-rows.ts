@@ -1,0 +1,96 @@
+import { isSealed } from "../../base/secrets/sealed.ts";
+import type { CommitItem } from "../../base/types/database.ts";
+import type { ConfigKeyRegistry } from "../../parts/config/declare/key.ts";
+import type { ConfigStore, RowWrite } from "../../parts/config/operate/config-store.ts";
+import { withFormerRows } from "../../parts/config/read/former-rows.ts";
+import { type ConfigRow, type ConfigRowReader, formerPlace } from "../../parts/config/read/rows.ts";
+
+/** What renamed keys add to reading and writing rows. Loaded where a key has a former name. */
+export interface FormerRows {
+  /** Reads the rows of former places too. */
+  reader(reader: ConfigRowReader): ConfigRowReader;
+  /** Goes on with the entries of former keys where those of a key end. */
+  history(history: ConfigStore["history"]): ConfigStore["history"];
+  /** What a write adds to its transaction, so that nothing at a former place counts from then on. */
+  itemsOf(write: RowWrite): readonly CommitItem[];
+}
+
+/** The {@link FormerRows} of one table. */
+export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry): FormerRows {
+  return {
+    reader: (reader) => withFormerRows(reader, registry),
+    history:
+      (history) =>
+      async (address, { before, limit }) => {
+        const entries = [...(await history(address, { before, limit }))];
+        // Versions go on over a rename, so what is older lies there.
+        for (const key of registry.configKeys.get(address.key)?.definition.formerly ?? []) {
+          if (entries.length >= limit) break;
+          const range = {
+            before: entries.at(-1)?.version ?? before,
+            limit: limit - entries.length,
+          };
+          entries.push(...(await history({ ...address, key }, range)));
+        }
+        return entries;
+      },
+    itemsOf: ({ address, seen }) => {
+      const place = seen?.[formerPlace];
+      if (seen !== undefined && place === undefined) return [];
+      const definition = registry.configKeys.get(address.key)?.definition;
+      return (definition?.formerly ?? []).map((key): CommitItem => {
+        const former = { TableName: tableName, Key: { pk: address.partition, sk: key } };
+        const found = place?.rows.find((one) => one.key === key);
+        return found === undefined
+          ? nothing(former)
+          : superseded(former, address.key, found.row, definition?.encrypted === true);
+      });
+    },
+  };
+}
+
+interface FormerItem {
+  readonly TableName: string;
+  readonly Key: { readonly pk: string; readonly sk: string };
+}
+
+/** That still nothing counts there. */
+function nothing(former: FormerItem): CommitItem {
+  return {
+    ConditionCheck: {
+      ...former,
+      ConditionExpression: "attribute_not_exists(pk) OR attribute_exists(#to)",
+      ExpressionAttributeNames: { "#to": "renamedTo" },
+    },
+  };
+}
+
+/**
+ * Marks a row as superseded. Its value stays for processes that know the former key only, while they are replaced or after a
+ * rollback. A secret goes: whoever replaces it or takes it back counts on that.
+ */
+function superseded(
+  former: FormerItem,
+  key: string,
+  { version, value }: ConfigRow,
+  encrypted: boolean,
+): CommitItem {
+  const isSecret = encrypted || isSealed(value);
+  const seen = version === undefined ? "attribute_not_exists(version)" : "version = :seen";
+  return {
+    Update: {
+      ...former,
+      UpdateExpression: isSecret ? "SET #to = :to, #deleted = :yes REMOVE #value" : "SET #to = :to",
+      ConditionExpression: `attribute_exists(pk) AND attribute_not_exists(#to) AND ${seen}`,
+      ExpressionAttributeNames: {
+        "#to": "renamedTo",
+        ...(isSecret ? { "#deleted": "deleted", "#value": "value" } : {}),
+      },
+      ExpressionAttributeValues: {
+        ":to": key,
+        ...(isSecret ? { ":yes": true } : {}),
+        ...(version === undefined ? {} : { ":seen": version }),
+      },
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import type { Database } from "../../base/types/database.ts";
+import { dayOf, type KeptStream } from "../../parts/messages/kept-events.ts";
+import { type Item, marshalled } from "./claim-form.ts";
+import { daysPartition, expiry } from "./kept-event-keys.ts";
+
+const dayMs = 86_400_000;
+/** How long a process takes a day for noted, in milliseconds: what erases a tenant in between erases its days. */
+const notedMs = 600_000;
+/** How many days a process remembers. */
+const mostNoted = 10_000;
+
+/** The sort key of the row that is never deleted: it tells that there were events, whose, and until when the first of them was kept. */
+export const firstSort = "first";
+
+/** Notes the days that have events. */
+export interface KeptDays {
+  /**
+   * Notes the day of an event that is about to be committed: outside of the commit, where all writes of a tenant would conflict over the
+   * row. A commit that fails leaves a day without events, which costs a reader one call.
+   */
+  note(stream: KeptStream, nowMs: number, keptDays: number): Promise<void>;
+}
+
+/** Creates the {@link KeptDays} of one process. */
+export function keptDays(database: Database, tableName: string): KeptDays {
+  const noted = new Map<string, number>();
+
+  const read = async (keys: readonly Item[]): Promise<readonly Item[]> => {
+    const { BatchGetItemCommand } = await import("../clients/dynamodb-sdk.ts");
+    const RequestItems = { [tableName]: { Keys: [...keys], ConsistentRead: true } };
+    const { Responses = {} } = await database.send(new BatchGetItemCommand({ RequestItems }));
+    return Responses[tableName] ?? []; // what was not read is taken for missing, and put under its condition
+  };
+
+  /** Puts a row, unless another process has put one that lasts as long. */
+  const put = async (Item: Item, ConditionExpression: string, values?: Item) => {
+    const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
+    const condition = {
+      ConditionExpression,
+      ...(values === undefined ? {} : { ExpressionAttributeValues: values }),
+    };
+    try {
+      await database.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
+    } catch (error) {
+      if (!(error instanceof Error && error.name === "ConditionalCheckFailedException"))
+        throw error;
+    }
+  };
+
+  return {
+    note: async (stream, nowMs, days) => {
+      const day = dayOf(nowMs);
+      const pk = daysPartition(stream);
+      const { tenantId, type } = stream;
+      const known = `${pk} ${day} ${days}`;
+      if ((noted.get(known) ?? 0) > nowMs) return;
+      const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
+      const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
+      const whose = tenantId === undefined ? {} : { tenantId };
+      // The first before the day: who finds the day noted takes the first for noted too.
+      if (found(firstSort) === undefined) {
+        const keptUntil = expiry(nowMs, days);
+        const until = keptUntil === undefined ? {} : { keptUntil };
+        await put(
+          marshalled({ pk, sk: firstSort, ...whose, type, ...until }),
+          "attribute_not_exists(pk)",
+        );
+      }
+      const expiration = expiry((Math.floor(nowMs / dayMs) + 1) * dayMs, days);
+      if (!lasts(found(day), expiration)) {
+        await (expiration === undefined
+          ? put(
+              marshalled({ pk, sk: day, ...whose }),
+              "attribute_not_exists(pk) OR attribute_exists(expiration)",
+            )
+          : put(
+              marshalled({ pk, sk: day, ...whose, expiration }),
+              "attribute_not_exists(pk) OR expiration < :expiration",
+              marshalled({ ":expiration": expiration }),
+            ));
+      }
+      if (noted.size >= mostNoted) noted.clear();
+      noted.set(known, nowMs + notedMs);
+    },
+  };
+}
+
+/** Whether a day is noted for so long at least. */
+function lasts(row: Item | undefined, expiration: number | undefined): boolean {
+  if (row === undefined) return false;
+  const has = row["expiration"]?.N;
+  return has === undefined || (expiration !== undefined && Number(has) >= expiration);
+}

@@ -1,0 +1,85 @@
+import type { Clock } from "../../base/process/clock.ts";
+import type { Database } from "../../base/types/database.ts";
+import { envelopeText } from "../../parts/messages/envelope.ts";
+import {
+  dayOf,
+  type KeptEventReader,
+  type KeptEventStore,
+  timeOf,
+  timeText,
+} from "../../parts/messages/kept-events.ts";
+import { keptDays } from "./kept-days.ts";
+import { dayPartition, daysPartition, expiry } from "./kept-event-keys.ts";
+
+/**
+ * Kept events in DynamoDB. A row's partition is its tenant, type and day, and its sort key the time and the event's ID. A partition beside
+ * lists the days that have events.
+ */
+export function dynamoKeptEvents(
+  database: Database,
+  tableName: string,
+  clock: Clock,
+): KeptEventStore {
+  const days = keptDays(database, tableName);
+  return {
+    ...createReader(database, tableName),
+    through: (other) => createReader(other, tableName),
+    keep: async (event, forDays, trace) => {
+      const nowMs = clock.now();
+      await days.note(event, nowMs, forDays);
+      const { type, eventId, tenantId } = event;
+      const key = { pk: dayPartition(event, dayOf(nowMs)), sk: `${timeText(nowMs)}#${eventId}` };
+      const expiration = expiry(nowMs, forDays);
+      const facts = {
+        type,
+        ...(tenantId === undefined ? {} : { tenantId }),
+        ...(expiration === undefined ? {} : { expiration }),
+      };
+      // Without a proof, which is for the way over the bus: it would not outlive the keys of the ring.
+      return {
+        Put: {
+          TableName: tableName,
+          Item: { ...key, ...facts, event: envelopeText(event, { trace }) },
+        },
+      };
+    },
+  };
+}
+
+function createReader(database: Database, tableName: string): KeptEventReader {
+  const query = async (pk: string, from: string, until: string, limit: number | undefined) => {
+    // DynamoDB refuses a range that ends before it begins.
+    if (from > until) return { items: [], last: undefined };
+    const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
+    const { Items, LastEvaluatedKey } = await database.send(
+      new QueryCommand({
+        TableName: tableName,
+        KeyConditionExpression: "pk = :pk AND sk BETWEEN :from AND :until",
+        ExpressionAttributeValues: { ":pk": pk, ":from": from, ":until": until },
+        Limit: limit,
+        ConsistentRead: true,
+      }),
+    );
+    // Safe: a Query always has items, and a sort key is a text.
+    return {
+      items: Items as NonNullable<typeof Items>,
+      last: LastEvaluatedKey?.["sk"] as string | undefined,
+    };
+  };
+  return {
+    days: async (stream, from, until) => {
+      const { items, last } = await query(daysPartition(stream), from, until, undefined);
+      return { items: items.map(({ sk }) => String(sk)), last };
+    },
+    rows: async (stream, day, from, until, limit) => {
+      const { items, last } = await query(dayPartition(stream, day), from, until, limit);
+      const rows = items.map(({ sk, event, expiration }) => ({
+        sort: String(sk),
+        atMs: timeOf(String(sk)),
+        text: String(event),
+        expiresAt: expiration === undefined ? undefined : Number(expiration),
+      }));
+      return { items: rows, last };
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import { expect, test, vi } from "vitest";
+import { loadSts } from "../sessions/assumed-role.ts";
+
+vi.mock("@aws-sdk/client-sts", () => {
+  throw new Error("Cannot find package '@aws-sdk/client-sts'");
+});
+
+test("where STS's client is not installed, the error says how to install it", async () => {
+  await expect(loadSts()).rejects.toThrow(
+    "isolation: @aws-sdk/client-sts cannot be loaded; npm install @aws-sdk/client-sts",
+  );
+});

@@ -1,0 +1,132 @@
+import { expect, test } from "vitest";
+import { startEmbeddedStack } from "../../embedded/stack/index.ts";
+import type { OutboxRow } from "../../parts/messages/outbox.ts";
+import { openDatabase } from "../clients/dynamodb.ts";
+import { ensureTables } from "../tables/tables.ts";
+import { itemBefore } from "./aside-item.ts";
+import { dynamoDueJobs } from "./due-store.ts";
+import { dynamoOutbox } from "./outbox-store.ts";
+
+const row = (number: number): OutboxRow => ({
+  shard: "shard#1",
+  sort: `00000000000000${number}#e${number}`,
+  eventId: `e${number}`,
+  type: "file.created",
+  ...(number % 2 === 0 ? { tenantId: "acme" } : {}),
+  text: `{"eventId":"e${number}"}`,
+});
+
+test("What waits is read in its order, from before a time and behind a row, and goes away once it is removed", async () => {
+  const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
+  const database = await openDatabase({
+    endpoint: stack.endpoint,
+    region: "us-east-1",
+    credentials,
+  });
+  try {
+    await ensureTables(
+      database,
+      [{ name: "outbox", tableName: "outbox", partitionKey: "pk", sortKey: "sk", indexes: [] }],
+      "create",
+    );
+    const outbox = dynamoOutbox(database, "outbox");
+    const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
+    const items = [4, 2, 1, 3].map((number) => outbox.item(row(number)) as Record<string, never>); // an item of a transaction
+    await database.send(new TransactWriteCommand({ TransactItems: items }));
+
+    expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(1), row(2), row(3)]);
+    expect(await outbox.pending("shard#1", row(4).sort, 2)).toEqual([row(1), row(2)]);
+    expect(await outbox.pending("shard#1", row(4).sort, 10, row(2).sort)).toEqual([row(3)]);
+    expect(await outbox.pending("shard#2", row(4).sort, 10)).toEqual([]);
+    await outbox.remove(row(1));
+    await outbox.remove(row(1));
+    expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(2), row(3)]);
+
+    // What is set aside is in no shard, has all that it had, and can be put back.
+    const { GetCommand, PutCommand } = await import("@aws-sdk/lib-dynamodb");
+    const odd = {
+      pk: "shard#1",
+      sk: "000000000000003#odd",
+      envelope: { not: "a text" },
+      tags: new Set(["a"]),
+    };
+    await database.send(new PutCommand({ TableName: "outbox", Item: odd }));
+    const [, , unreadable] = await outbox.pending("shard#1", row(4).sort, 10);
+    expect(unreadable).toEqual({
+      shard: "shard#1",
+      sort: odd.sk,
+      eventId: "odd",
+      type: "unknown",
+      text: "",
+      unreadable: odd,
+    });
+    const asideOf = async (sort: string) => {
+      const Key = { pk: "aside", sk: `${sort}#shard#1` };
+      return (await database.send(new GetCommand({ TableName: "outbox", Key }))).Item;
+    };
+    const since = { asideReason: "never", asideAt: "1970-01-01T00:00:00.007Z" };
+    expect(await outbox.setAside(row(2), "never", 7)).toBe(true);
+    expect(await outbox.setAside(row(2), "again", 8)).toBe(false);
+    const { eventId, type, tenantId, text: envelope } = row(2);
+    const aside = {
+      pk: "aside",
+      sk: `${row(2).sort}#shard#1`,
+      eventId,
+      type,
+      tenantId,
+      envelope,
+      ...since,
+    };
+    expect(await asideOf(row(2).sort)).toEqual(aside);
+    expect(itemBefore(aside)).toEqual({
+      pk: "shard#1",
+      sk: row(2).sort,
+      eventId,
+      type,
+      tenantId,
+      envelope,
+    });
+    expect(await outbox.setAside(unreadable as OutboxRow, "never", 7)).toBe(true); // safe: it was looked at
+    expect(await asideOf(odd.sk)).toEqual({
+      ...odd,
+      pk: "aside",
+      sk: `${odd.sk}#shard#1`,
+      ...since,
+    });
+    expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(3)]);
+
+    // A job that is due later is its tenant's to take back, until it is being sent.
+    const [due, other] = [
+      { ...row(5), shard: "due#2", tenantId: "acme" },
+      { ...row(6), shard: "due#2", tenantId: undefined },
+    ];
+    await database.send(
+      new TransactWriteCommand({
+        TransactItems: [due, other].map((job) => outbox.item(job) as never),
+      }),
+    );
+    const jobs = dynamoDueJobs(database, "outbox");
+    expect(await jobs.takeBack(due, "evil")).toBe(false);
+    expect(await jobs.takeBack(due, undefined)).toBe(false);
+    expect(await jobs.takeBack(other, due.tenantId)).toBe(false);
+    expect(await jobs.takeBack(other, undefined)).toBe(true);
+    expect(await jobs.begin(other)).toBe(false);
+    expect([await jobs.begin(due), await jobs.begin(due)]).toEqual([true, true]);
+    expect(await jobs.takeBack(due, due.tenantId)).toBe(false);
+    await expect(dynamoDueJobs(database, "elsewhere").begin(due)).rejects.toThrow("not found");
+    expect(await outbox.setAside(due, "never", 7)).toBe(true);
+    const { shard: pk, sort: sk } = due;
+    expect(itemBefore({ pk: "aside", sk: `${sk}#${pk}`, ...since, envelope: due.text })).toEqual({
+      pk,
+      sk,
+      envelope: due.text,
+    });
+    await expect(dynamoOutbox(database, "elsewhere").setAside(row(3), "never", 7)).rejects.toThrow(
+      "not found",
+    );
+  } finally {
+    database.destroy();
+    await stack.close();
+  }
+}, 60_000);

@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { defineFeature } from "../../app/features/feature.ts";
+import type { ScheduleStore } from "../../app/schedules/schedule-store.ts";
+import { buildServer } from "../../app/server/server.ts";
+import type { ClaimKey } from "../../parts/once/claim.ts";
+import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import { openDatabase } from "../clients/dynamodb.ts";
+import { dynamoSchedules } from "./schedule-store.ts";
+
+let app: TestApp;
+let database: Awaited<ReturnType<typeof openDatabase>>;
+let store: ScheduleStore;
+let key: ClaimKey;
+let tests = 0;
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [defineFeature("none", () => undefined)] }));
+  const { AWS_ENDPOINT_URL: endpoint, AWS_REGION: region = "" } = app.env;
+  database = await openDatabase({
+    endpoint,
+    region,
+    credentials: { accessKeyId: "a", secretAccessKey: "s" },
+  });
+  store = dynamoSchedules(database, app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once");
+});
+afterAll(async () => {
+  database.destroy();
+  await app.close();
+});
+beforeEach(async () => {
+  tests += 1;
+  key = { partition: `schedule-${tests}`, sort: "fires" };
+  await store.add(key, 10);
+});
+
+test("a schedule is noted once", async () => {
+  await store.add(key, 20);
+  expect(await store.read(key)).toEqual({ lastMs: 10 });
+  expect(await store.read({ ...key, sort: "another" })).toBeUndefined();
+});
+
+test("a fire is begun as often as it is tried, and no other before it is done", async () => {
+  expect(await store.begin(key, 20)).toBe(1);
+  expect(await store.begin(key, 20)).toBe(2);
+  expect(await store.begin(key, 30)).toBeUndefined();
+  expect(await store.read(key)).toEqual({
+    lastMs: 10,
+    begun: { atMs: 20, attempts: 2, retryMs: 0 },
+  });
+});
+
+test("what is done is not begun, nor what was before it", async () => {
+  expect(await store.begin(key, 10)).toBeUndefined();
+  expect(await store.begin(key, 9)).toBeUndefined();
+  expect(await store.begin({ ...key, sort: "another" }, 9)).toBeUndefined();
+});
+
+test("an attempt that fails says when the next one is, unless there was another since", async () => {
+  await store.begin(key, 20);
+  await store.postpone(key, { atMs: 20, attempts: 1, retryMs: 25 });
+  expect((await store.read(key))?.begun).toEqual({ atMs: 20, attempts: 1, retryMs: 25 });
+  await store.begin(key, 20);
+  await store.postpone(key, { atMs: 20, attempts: 1, retryMs: 99 });
+  expect((await store.read(key))?.begun).toEqual({ atMs: 20, attempts: 2, retryMs: 25 });
+});
+
+test("what is given up is over, unless there was another attempt since", async () => {
+  await store.begin(key, 20);
+  await store.begin(key, 20);
+  expect(await store.giveUp(key, { atMs: 20, attempts: 1 })).toBe(false);
+  expect(await store.giveUp(key, { atMs: 20, attempts: 2 })).toBe(true);
+  expect(await store.read(key)).toEqual({ lastMs: 20 });
+});
+
+test("what was missed passes, unless something was begun or done since it was read", async () => {
+  expect(await store.pass(key, 9, 20)).toBe(false);
+  expect(await store.pass(key, 10, 20)).toBe(true);
+  expect(await store.read(key)).toEqual({ lastMs: 20 });
+  await store.begin(key, 30);
+  expect(await store.pass(key, 20, 40)).toBe(false);
+});
+
+test("what somebody else has done is over, and nothing else is", async () => {
+  await store.begin(key, 20);
+  await store.skip(key, 30);
+  expect((await store.read(key))?.begun?.atMs).toBe(20);
+  await store.skip(key, 20);
+  expect(await store.read(key)).toEqual({ lastMs: 20 });
+  await store.skip(key, 15);
+  expect(await store.read(key)).toEqual({ lastMs: 20 });
+});
+
+test("any other failure of the store is thrown", async () => {
+  const broken = dynamoSchedules(database, "keelson-none");
+  await expect(broken.begin(key, 20)).rejects.toThrow(/resource/i);
+});

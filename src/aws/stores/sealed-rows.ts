@@ -1,0 +1,92 @@
+import { ValidationError } from "../../base/errors/errors.ts";
+import { isSealed } from "../../base/secrets/sealed.ts";
+import type { Database } from "../../base/types/database.ts";
+import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
+import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
+
+/** How many items one call looks at: an interrupted rotation repeats no more than these. */
+const pageSize = 100;
+
+/** The sealed rows of the config table: found by a scan, replaced one by one. */
+export function dynamoSealedRows(
+  database: Database,
+  tableName: string,
+): Pick<ConfigStore, "sealedRows" | "reseal"> {
+  return {
+    sealedRows: async (from) => {
+      const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
+      const start = from === undefined ? undefined : startKey(from);
+      const {
+        Items = [],
+        ScannedCount = 0,
+        LastEvaluatedKey,
+      } = await database.send(
+        new ScanCommand({
+          TableName: tableName,
+          Limit: pageSize,
+          ConsistentRead: true,
+          FilterExpression: "begins_with(pk, :rows) AND attribute_exists(#value.#sealed)",
+          ExpressionAttributeNames: { "#value": "value", "#sealed": "sealed" },
+          ExpressionAttributeValues: { ":rows": "config#" },
+          ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+        }),
+      );
+      return {
+        rows: Items.flatMap(sealedRow),
+        scanned: ScannedCount,
+        ...(LastEvaluatedKey === undefined ? {} : { next: cursorOf(LastEvaluatedKey) }),
+      };
+    },
+    reseal: async ({ address, version, value: { key, data } }, value) => {
+      const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
+      // No two sealed values are alike: where the bytes are the same, nobody has written the row. A version that it gets
+      // by hand meanwhile would lock what is sealed for none.
+      const seen = `#value.#key = :key AND #value.#data = :data AND ${version === undefined ? "NOT attribute_type(version, :number)" : "version = :version"}`;
+      try {
+        await database.send(
+          new UpdateCommand({
+            TableName: tableName,
+            Key: { pk: address.partition, sk: address.key },
+            UpdateExpression: "SET #value = :value",
+            ConditionExpression: seen,
+            ExpressionAttributeNames: { "#value": "value", "#key": "key", "#data": "data" },
+            ExpressionAttributeValues: {
+              ":value": value,
+              ":key": key,
+              ":data": data,
+              ...(version === undefined ? { ":number": "N" } : { ":version": version }),
+            },
+          }),
+        );
+        return true;
+      } catch (error) {
+        const isOvertaken =
+          error instanceof Error &&
+          ["ConditionalCheckFailedException", "TransactionConflictException"].includes(error.name);
+        if (!isOvertaken) throw error;
+        return false;
+      }
+    },
+  };
+}
+
+function sealedRow({ pk, sk, version, value }: Record<string, unknown>): SealedRow[] {
+  if (!isSealed(value)) return [];
+  const address = { partition: String(pk), key: String(sk) };
+  return [{ address, version: typeof version === "number" ? version : undefined, value }];
+}
+
+function cursorOf({ pk, sk }: Record<string, unknown>): string {
+  return Buffer.from(JSON.stringify([pk, sk])).toString("base64url");
+}
+
+/** @throws ValidationError for a text that is no cursor. */
+function startKey(cursor: string): Record<string, unknown> {
+  try {
+    const [pk, sk] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
+    if (typeof pk === "string" && typeof sk === "string") return { pk, sk };
+  } catch {
+    // Told below, like any other text that is none.
+  }
+  throw new ValidationError([{ field: "from", error: "is not the `next` of an earlier progress" }]);
+}

@@ -1,0 +1,141 @@
+import type { TableDescription } from "@aws-sdk/client-dynamodb";
+import type { Database } from "../../base/types/database.ts";
+import type { RequiredTable } from "./required-table.ts";
+import {
+  attributeDefinitions,
+  attributesOf,
+  createIndexes,
+  indexDescription,
+  indexFault,
+  keySchema,
+} from "./table-indexes.ts";
+
+/** What mends an index, by what is wrong with it. */
+const remedies = {
+  missing: "; deploy it",
+  keys: "; an index cannot be changed, so declare it under another name",
+  projection: "; an index cannot be changed, so declare it under another name",
+  status: "",
+} as const;
+
+/**
+ * Makes sure that every table and its indexes are there: created where the store is an emulator, only checked
+ * on AWS, where tables belong to the deployment.
+ *
+ * @throws Error naming every table that is missing or has other keys or indexes.
+ */
+export async function ensureTables(
+  database: Database,
+  tables: readonly RequiredTable[],
+  mode: "create" | "check",
+): Promise<void> {
+  const problems = await Promise.all(tables.map((table) => ensureTable(database, table, mode)));
+  const found = problems.filter((problem) => problem !== undefined);
+  if (found.length > 0) throw new Error(`the store is not ready: ${found.join("; ")}`);
+}
+
+async function ensureTable(
+  database: Database,
+  table: RequiredTable,
+  mode: "create" | "check",
+): Promise<string | undefined> {
+  const { DescribeTableCommand, ResourceNotFoundException } = await import(
+    "@aws-sdk/client-dynamodb"
+  );
+  const { tableName, timeToLive } = table;
+  const describe = async () => {
+    try {
+      return (await database.send(new DescribeTableCommand({ TableName: tableName }))).Table;
+    } catch (error) {
+      if (error instanceof ResourceNotFoundException) return undefined;
+      throw error;
+    }
+  };
+  let found = await describe();
+  if (mode === "check" && found === undefined)
+    return `table ${tableName} does not exist; deploy it, or set KEELSON_TABLE_${table.name.toUpperCase().replaceAll("-", "_")}`;
+  if (mode === "create" && found?.TableStatus !== "ACTIVE") {
+    await createTable(database, table, found === undefined);
+    // Held against what is wanted all the same: it may be another process's.
+    found = await describe();
+  }
+  const has = (found?.KeySchema ?? []).map(({ AttributeName }) => AttributeName).join(", ");
+  const wanted = attributesOf(table).join(", ");
+  if (has !== wanted) return `table ${tableName} has the keys ${has}, not ${wanted}`;
+  // Safe: what has no keys is none, and was told of.
+  let description = found as TableDescription;
+  if (mode === "create") description = await createIndexes(database, table, description, describe);
+  const wrong = table.indexes.flatMap((index) => {
+    const fault = indexFault(index, table, description);
+    return fault === undefined || fault.kind === "extra"
+      ? []
+      : [`index ${index.name}: ${fault.message}${remedies[fault.kind]}`];
+  });
+  if (wrong.length > 0) return `table ${tableName}: ${wrong.join(", ")}`;
+  return mode === "create" && timeToLive !== undefined
+    ? ensureTimeToLive(database, tableName, timeToLive)
+    : undefined;
+}
+
+/** Creates a table if it is missing, and waits until it exists, even if another process creates it. */
+async function createTable(
+  database: Database,
+  table: RequiredTable,
+  isMissing: boolean,
+): Promise<void> {
+  const { CreateTableCommand, ResourceInUseException, waitUntilTableExists } = await import(
+    "@aws-sdk/client-dynamodb"
+  );
+  const indexes = table.indexes.map(indexDescription);
+  const command = new CreateTableCommand({
+    TableName: table.tableName,
+    KeySchema: keySchema(table),
+    AttributeDefinitions: attributeDefinitions(table, ...table.indexes),
+    BillingMode: "PAY_PER_REQUEST",
+    ...(indexes.length === 0 ? {} : { GlobalSecondaryIndexes: indexes }),
+  });
+  try {
+    if (isMissing) await database.send(command);
+  } catch (error) {
+    // Another process created it in between.
+    if (!(error instanceof ResourceInUseException)) throw error;
+  }
+  await waitUntilTableExists(
+    { client: database, maxWaitTime: 60, minDelay: 1, maxDelay: 2 },
+    { TableName: table.tableName },
+  );
+}
+
+/** Enables the time to live of a table where it is not: a process that made the table may have died before it did. */
+async function ensureTimeToLive(
+  database: Database,
+  tableName: string,
+  attribute: string,
+): Promise<string | undefined> {
+  const { DescribeTimeToLiveCommand, UpdateTimeToLiveCommand } = await import(
+    "@aws-sdk/client-dynamodb"
+  );
+  const enabled = async () => {
+    const command = new DescribeTimeToLiveCommand({ TableName: tableName });
+    const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } =
+      await database.send(command);
+    return ["ENABLED", "ENABLING"].includes(TimeToLiveStatus) ? AttributeName : undefined;
+  };
+  let has = await enabled();
+  if (has === undefined) {
+    const TimeToLiveSpecification = { AttributeName: attribute, Enabled: true };
+    try {
+      await database.send(
+        new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }),
+      );
+      return undefined;
+    } catch (error) {
+      // Another process enabled it in between: DynamoDB says so with a ValidationException, as it does of everything.
+      has = await enabled();
+      if (has === undefined) throw error;
+    }
+  }
+  return has === attribute
+    ? undefined
+    : `table ${tableName} has its time to live at ${has}, not at ${attribute}`;
+}

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { LockedValueError } from "../../parts/config/read/cascade.ts";
+import {
+  AccessDeniedError,
+  ConflictError,
+  FrameworkError,
+  type MessageDetails,
+  NotFoundError,
+  PipelineError,
+  ValidationError,
+} from "./errors.ts";
+
+describe("the message of an error", () => {
+  const fields = [{ field: "a", error: "b" }];
+  const cause = new Error("why");
+  it.each([
+    [
+      "NotFoundError",
+      (given?: MessageDetails | string) => new NotFoundError("file", "7", given),
+      "file 7 not found",
+      "not_found",
+    ],
+    [
+      "AccessDeniedError",
+      (given?: MessageDetails | string) => new AccessDeniedError("read", given),
+      "Access denied: read",
+      "access_denied",
+    ],
+    [
+      "ValidationError",
+      (given?: MessageDetails | string) => new ValidationError(fields, given),
+      "Validation failed",
+      "validation_error",
+    ],
+    [
+      "ConflictError",
+      (given?: MessageDetails | string) => new ConflictError("file_locked", given),
+      "Conflict: file_locked",
+      "file_locked",
+    ],
+  ])("of %s is the usual one, or another; its code stays", (_name, make, usual, code) => {
+    expect(make()).toMatchObject({ message: usual, code });
+    expect(make("Another")).toMatchObject({ message: "Another", code, headers: {} });
+    const headers = { "retry-after": "1" };
+    expect(make({ message: "Another", cause, headers })).toMatchObject({
+      message: "Another",
+      code,
+      cause,
+      headers,
+    });
+    expect(make({ cause })).toMatchObject({ message: usual, code, cause });
+    expect("cause" in make("Another")).toBe(false);
+  });
+});
+
+it("says to error handlers that follow http-errors its status, and that its message may be sent; no log line shows that", () => {
+  for (const error of [
+    new NotFoundError("file", "7"),
+    new ConflictError("taken"),
+    new PipelineError("Rebuilding", 503),
+  ]) {
+    const { statusCode, expose, status } = error;
+    expect([statusCode, expose]).toEqual([status, true]);
+    expect(Object.keys(error)).not.toEqual(expect.arrayContaining(["statusCode"]));
+  }
+  // As code did that gave errors these members before they had them.
+  expect(
+    Object.assign(new NotFoundError("file", "7"), { statusCode: 410, expose: false }),
+  ).toMatchObject({
+    ...{ statusCode: 410, expose: false, status: 404 },
+  });
+});
+
+describe("the name of an error", () => {
+  it.each(
+    Object.entries({
+      AccessDeniedError,
+      ConflictError,
+      FrameworkError,
+      LockedValueError,
+      NotFoundError,
+      PipelineError,
+      ValidationError,
+    }),
+  )("is %s, whatever a bundler calls the class", (name, original) => {
+    // What a bundler that shortens names makes of a declared class: only a member of its own survives.
+    expect(Object.getOwnPropertyDescriptor(original, "name")).toMatchObject({
+      value: name,
+      enumerable: true,
+    });
+  });
+
+  it("is that of an application's class, or what this says it is", () => {
+    class Gone extends NotFoundError {}
+    class g extends NotFoundError {
+      static override readonly name = "FileGoneError";
+    }
+    expect([new Gone("file", "1").name, new g("file", "1").name]).toEqual([
+      "Gone",
+      "FileGoneError",
+    ]);
+  });
+});

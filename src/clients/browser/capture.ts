@@ -1,0 +1,16 @@
+import type { Logger } from "../../base/log/logger.ts";
+import { listen } from "./browser-page.ts";
+
+/** Logs uncaught errors; the returned function stops it. */
+export function captureErrors(log: Logger): () => void {
+  const stopErrors = listen("error", ({ error, message }) =>
+    log.error("uncaught.error", { error: error ?? message }),
+  );
+  const stopRejections = listen("unhandledrejection", ({ reason }) =>
+    log.error("unhandled.rejection", { error: reason }),
+  );
+  return () => {
+    stopErrors();
+    stopRejections();
+  };
+}

@@ -1,0 +1,75 @@
+import type { Logger, LogLevel } from "../../base/log/logger.ts";
+import { page } from "./browser-page.ts";
+import { captureErrors } from "./capture.ts";
+import type { ClientLoggerOptions } from "./options.ts";
+import { recordFields } from "./record-fields.ts";
+import { recordText } from "./record-text.ts";
+import { createSendQueue } from "./send-queue.ts";
+
+/** The browser logger (specification 2.5). */
+export interface ClientLogger extends Logger {
+  /** Sends the waiting records and resolves when no request is in flight. Failed ones keep waiting. */
+  flush(): Promise<void>;
+  /** Sends the waiting records and stops listening to the page. */
+  close(): Promise<void>;
+}
+
+const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/**
+ * Creates a page's logger. It sends records in batches to `POST /log` (specification 4.2), and with `keepalive` when the
+ * page is hidden. Logging never throws, also if sending fails.
+ *
+ * @example
+ * const log = createClientLogger({ url: "/log", token: () => session.token, captureErrors: true });
+ * log.info("cart.opened", { items: 3 });
+ */
+export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
+  const {
+    environment,
+    context = {},
+    level = environment === "development" ? "debug" : "info",
+  } = options;
+  const queue = environment === "development" ? undefined : createSendQueue(options);
+  const threshold = levels.indexOf(level);
+  const write = (
+    at: LogLevel,
+    fields: Record<string, unknown>,
+    msg: string,
+    data?: Record<string, unknown>,
+  ) => {
+    if (levels.indexOf(at) < threshold) return;
+    try {
+      const named = recordFields(fields, data);
+      if (queue === undefined) page.console?.[at](msg, named);
+      else
+        queue.add(recordText(at, String(msg), { clientTime: new Date().toISOString(), ...named }));
+    } catch {
+      // What is logged may be anything, also something that throws when it is looked at.
+      queue?.add(recordText("warn", "client_log.unreadable", { level: at }));
+    }
+  };
+  const create = (fields: Record<string, unknown>): Logger => ({
+    info: (msg, data) => write("info", fields, msg, data),
+    warn: (msg, data) => write("warn", fields, msg, data),
+    error: (msg, data) => write("error", fields, msg, data),
+    debug: (msg, data) => write("debug", fields, msg, data),
+    child: (more) => {
+      try {
+        return create({ ...fields, ...more });
+      } catch {
+        return create(fields); // the logger has to be there, whatever it was given
+      }
+    },
+  });
+  const log = create(context);
+  const release = options.captureErrors === true ? captureErrors(log) : () => {};
+  return {
+    ...log,
+    flush: async () => queue?.flush(),
+    close: async () => {
+      release();
+      await queue?.close();
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { errorCodes } from "../../base/errors/codes.ts";
+import { isRetried, mayBeRetried } from "./retry-rule.ts";
+
+test("of keelson's codes those are retried that a later attempt may not get", () => {
+  const retried = Object.entries(errorCodes).filter(
+    ([code, status]) => mayBeRetried(status) && isRetried(status, code, null),
+  );
+
+  expect(retried.map(([code]) => code)).toEqual([
+    "request_in_progress",
+    "too_many_requests",
+    "config_unavailable",
+    "isolation_unavailable",
+    "overloaded",
+    "timeout",
+  ]);
+});
+
+test("an unknown outcome is never retried, whatever it asks for", () => {
+  expect(isRetried(409, "unknown_outcome", "1")).toBe(false);
+});
+
+test.each([
+  [429, true],
+  [502, true],
+  [503, true],
+  [504, true],
+  [409, false],
+])("a gateway's %i, without a code, is retried: %s", (status, retried) => {
+  expect(mayBeRetried(status)).toBe(true);
+  expect(isRetried(status, undefined, null)).toBe(retried);
+});
+
+test.each([200, 304, 400, 401, 403, 404, 408, 412, 422, 500, 501])("a %i is final", (status) => {
+  expect(mayBeRetried(status)).toBe(false);
+});
+
+test("a code of the application is retried if it asks for it with 429 or 503", () => {
+  expect(isRetried(503, "archive_busy", "30")).toBe(true);
+  expect(isRetried(429, "plan_used_up", "30")).toBe(true);
+  expect(isRetried(503, "archive_busy", null)).toBe(false);
+  expect(isRetried(409, "file_locked", "30")).toBe(false);
+  expect(isRetried(502, "provider_failed", "30")).toBe(false);
+});
+
+test("a code of keelson's with another status is the application's own", () => {
+  expect(isRetried(409, "overloaded", null)).toBe(false);
+});

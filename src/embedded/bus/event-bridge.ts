@@ -1,0 +1,242 @@
+import type { Sqs } from "../queues/sqs.ts";
+import { embeddedAccount } from "../queues/sqs-scope.ts";
+import { validationError } from "../service/operation.ts";
+import { type AwsJsonService, type CallContext, unknownOperation } from "../service/service.ts";
+import {
+  busArn,
+  busIn,
+  type EventBridgeScope,
+  eventsError,
+  type Input,
+  nameOf,
+  optionalText,
+  ruleArn,
+  ruleIn,
+  text,
+} from "./event-bridge-scope.ts";
+import { type EventBus, openEventBusStore, type Rule, type RuleTarget } from "./event-bus-store.ts";
+import { fieldOf } from "./event-pattern.ts";
+import { type BusEvent, type RefusedEntry, readEntries } from "./put-events.ts";
+import { listTargets, putTargets, removeTargets } from "./rule-targets.ts";
+
+const busName = /^[\w.-]{1,256}$/;
+const ruleName = /^[\w.-]{1,64}$/;
+
+type Operation = (
+  scope: EventBridgeScope,
+  input: Input,
+  context: CallContext,
+) => object | Promise<object>;
+
+const operations: Readonly<Record<string, Operation>> = {
+  CreateEventBus: createEventBus,
+  DescribeEventBus: (scope, input) => shownBus(scope, busIn(scope, input, "Name")),
+  DeleteEventBus: deleteEventBus,
+  ListEventBuses: listEventBuses,
+  PutRule: putRule,
+  DescribeRule: (scope, input) => ({
+    ...shownRule(scope, ruleIn(scope, input, "Name")),
+    CreatedBy: embeddedAccount,
+  }),
+  ListRules: listRules,
+  DeleteRule: deleteRule,
+  PutTargets: putTargets,
+  ListTargetsByRule: listTargets,
+  RemoveTargets: removeTargets,
+  PutEvents: putEvents,
+};
+
+/** EventBridge on this machine. */
+export interface EventBridge extends AwsJsonService {
+  call(operation: string, input: Input, context: CallContext): Promise<object>;
+  close(): void;
+}
+
+/** How {@link openEventBridge} opens its store. */
+export interface EventBridgeOptions {
+  /** Where its events go. */
+  readonly sqs: Pick<Sqs, "call">;
+  /** The file of buses and rules; absent: in memory. */
+  readonly path?: string;
+  /** What ARNs and events name. Default `us-east-1`. */
+  readonly region?: string;
+  /** Told of an event that its target did not take: no answer says so. */
+  readonly reportFault?: (error: unknown) => void;
+}
+
+/**
+ * Opens EventBridge: buses, rules by pattern, queues as targets. What fits is in its queues before
+ * PutEvents is answered.
+ *
+ * @throws Error where the file is not what was written.
+ */
+export function openEventBridge({
+  sqs,
+  path,
+  region = "us-east-1",
+  reportFault = () => {},
+}: EventBridgeOptions): EventBridge {
+  const store = openEventBusStore(path);
+  const scope: EventBridgeScope = { store, sqs, region, reportFault };
+  return {
+    targetPrefix: "AWSEvents.",
+    async call(name, input, context) {
+      const operation = Object.hasOwn(operations, name) ? operations[name] : undefined;
+      if (operation === undefined) throw unknownOperation(name);
+      const answer = await operation(scope, input, context);
+      store.flush();
+      return answer;
+    },
+    close: () => store.close(),
+  };
+}
+
+function createEventBus(scope: EventBridgeScope, input: Input, { nowMs }: CallContext): object {
+  const name = text(input, "Name");
+  const description = optionalText(input, "Description");
+  if (!busName.test(name))
+    throw validationError(`1 validation error detected: 'name' has to match ${busName.source}`);
+  if (scope.store.bus(name) !== undefined) {
+    throw eventsError("ResourceAlreadyExistsException", `Event bus ${name} already exists.`);
+  }
+  const bus = { name, createdAt: nowMs, ...(description === undefined ? {} : { description }) };
+  scope.store.putBus(bus);
+  return {
+    EventBusArn: busArn(scope, name),
+    ...(description === undefined ? {} : { Description: description }),
+  };
+}
+
+function deleteEventBus({ store }: EventBridgeScope, input: Input): object {
+  const name = nameOf(text(input, "Name"));
+  if (name === "default") throw validationError("Cannot delete event bus default.");
+  if (store.rules(name).length > 0)
+    throw validationError("Cannot delete event bus because it contains rules.");
+  if (store.bus(name) !== undefined) store.deleteBus(name);
+  return {};
+}
+
+function listEventBuses(scope: EventBridgeScope, input: Input): object {
+  const prefix = optionalText(input, "NamePrefix") ?? "";
+  const found = scope.store.buses().filter(({ name }) => name.startsWith(prefix));
+  return { EventBuses: found.map((bus) => shownBus(scope, bus)) };
+}
+
+function putRule(scope: EventBridgeScope, input: Input): object {
+  const bus = busIn(scope, input, "EventBusName").name;
+  const name = text(input, "Name");
+  const pattern = optionalText(input, "EventPattern");
+  const state = input["State"] ?? "ENABLED";
+  const description = optionalText(input, "Description");
+  if (!ruleName.test(name))
+    throw validationError(`1 validation error detected: 'name' has to match ${ruleName.source}`);
+  if (input["ScheduleExpression"] !== undefined)
+    throw validationError("The embedded stack has no ScheduleExpression");
+  if (pattern === undefined)
+    throw validationError("Parameter(s) EventPattern or ScheduleExpression must be specified.");
+  if (state !== "ENABLED" && state !== "DISABLED") {
+    throw validationError("1 validation error detected: 'state' has to be ENABLED or DISABLED");
+  }
+  const targets = scope.store.rule(bus, name)?.targets ?? [];
+  scope.store.putRule({
+    bus,
+    name,
+    pattern,
+    enabled: state === "ENABLED",
+    targets,
+    ...(description === undefined ? {} : { description }),
+  });
+  return { RuleArn: ruleArn(scope, { bus, name }) };
+}
+
+function listRules(scope: EventBridgeScope, input: Input): object {
+  const prefix = optionalText(input, "NamePrefix") ?? "";
+  const found = scope.store
+    .rules(busIn(scope, input, "EventBusName").name)
+    .filter(({ name }) => name.startsWith(prefix));
+  return { Rules: found.map((rule) => shownRule(scope, rule)) };
+}
+
+function deleteRule(scope: EventBridgeScope, input: Input): object {
+  const rule = scope.store.rule(busIn(scope, input, "EventBusName").name, text(input, "Name"));
+  if (rule === undefined) return {};
+  if (rule.targets.length > 0) throw validationError("Rule can't be deleted since it has targets.");
+  scope.store.deleteRule(rule);
+  return {};
+}
+
+async function putEvents(
+  scope: EventBridgeScope,
+  input: Input,
+  context: CallContext,
+): Promise<object> {
+  const origin = { account: embeddedAccount, region: scope.region, nowMs: context.nowMs };
+  const Entries: (RefusedEntry | { readonly EventId: string })[] = [];
+  for (const entry of readEntries(input["Entries"], origin)) {
+    Entries.push(
+      "event" in entry ? await route(scope, nameOf(entry.bus), entry.event, context) : entry,
+    );
+  }
+  return { FailedEntryCount: Entries.filter((entry) => "ErrorCode" in entry).length, Entries };
+}
+
+async function route(
+  { store, sqs, reportFault }: EventBridgeScope,
+  bus: string,
+  event: BusEvent,
+  context: CallContext,
+): Promise<RefusedEntry | { readonly EventId: string }> {
+  // The real one takes such an event and drops it; here somebody has to learn of the wrong name.
+  if (store.bus(bus) === undefined) {
+    return {
+      ErrorCode: "ResourceNotFoundException",
+      ErrorMessage: `Event bus ${bus} does not exist.`,
+    };
+  }
+  for (const { enabled, fits, targets } of store.rules(bus)) {
+    if (!enabled || !fits(event)) continue;
+    for (const target of targets) {
+      await sqs
+        .call("SendMessage", messageOf(target, event, context), context)
+        .catch((cause: unknown) => {
+          reportFault(
+            new Error(`An event of the bus ${bus} did not get into ${target.arn}`, { cause }),
+          );
+        });
+    }
+  }
+  return { EventId: event.id };
+}
+
+function messageOf(
+  { arn, messageGroupId, inputPath: path = "$" }: RuleTarget,
+  event: BusEvent,
+  { endpoint }: CallContext,
+): Input {
+  const part = path.split(".").slice(1).reduce<unknown>(fieldOf, event);
+  return {
+    QueueUrl: `${endpoint}/${embeddedAccount}/${arn.slice(arn.lastIndexOf(":") + 1)}`,
+    MessageBody: JSON.stringify(part ?? null),
+    ...(messageGroupId === undefined ? {} : { MessageGroupId: messageGroupId }),
+  };
+}
+
+function shownBus(scope: EventBridgeScope, { name, createdAt, description }: EventBus): object {
+  return {
+    Name: name,
+    Arn: busArn(scope, name),
+    CreationTime: createdAt / 1000,
+    ...(description === undefined ? {} : { Description: description }),
+  };
+}
+
+function shownRule(scope: EventBridgeScope, rule: Rule): object {
+  return {
+    Name: rule.name,
+    Arn: ruleArn(scope, rule),
+    EventPattern: rule.pattern,
+    State: rule.enabled ? "ENABLED" : "DISABLED",
+    EventBusName: rule.bus,
+    ...(rule.description === undefined ? {} : { Description: rule.description }),
+  };
+}

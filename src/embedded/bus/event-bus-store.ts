@@ -1,0 +1,120 @@
+import { openJournal } from "../service/journal.ts";
+import { type EventPattern, readEventPattern } from "./event-pattern.ts";
+
+/** Where the events of a rule go. */
+export interface RuleTarget {
+  readonly id: string;
+  /** The ARN of a queue. */
+  readonly arn: string;
+  /** The group of its messages in a FIFO queue. */
+  readonly messageGroupId?: string;
+  /** The part of the event that is sent, `$.detail`; absent: the event. */
+  readonly inputPath?: string;
+}
+
+/** A rule as it is stored. */
+export interface StoredRule {
+  readonly bus: string;
+  readonly name: string;
+  /** JSON. */
+  readonly pattern: string;
+  readonly enabled: boolean;
+  readonly description?: string;
+  readonly targets: readonly RuleTarget[];
+}
+
+/** A rule with its pattern read. */
+export interface Rule extends StoredRule {
+  readonly fits: EventPattern;
+}
+
+/** An event bus as it is stored. */
+export interface EventBus {
+  readonly name: string;
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  readonly description?: string;
+}
+
+/** The buses and their rules, in a file where there is one. */
+export interface EventBusStore {
+  bus(name: string): EventBus | undefined;
+  /** All of them, by name. */
+  buses(): readonly EventBus[];
+  putBus(bus: EventBus): void;
+  deleteBus(name: string): void;
+  rule(bus: string, name: string): Rule | undefined;
+  /** The rules of a bus, by name. */
+  rules(bus: string): readonly Rule[];
+  /** Keeps a rule; throws for a pattern that cannot be read. */
+  putRule(rule: StoredRule): void;
+  deleteRule(rule: StoredRule): void;
+  /** Keeps what has changed since the last time, all or nothing. */
+  flush(): void;
+  close(): void;
+}
+
+type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
+
+/**
+ * Opens the buses. There is always one with the name `default`.
+ *
+ * @throws Error where the file is not what was written.
+ */
+export function openEventBusStore(path?: string): EventBusStore {
+  const journal = openJournal<JournalEntry>(path);
+  const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);
+  const rules = new Map<string, Rule>();
+  const read = (rule: StoredRule) =>
+    rules.set(ruleKey(rule), { ...rule, fits: readEventPattern(rule.pattern) });
+
+  for (const entry of journal.opened) {
+    if ("bus" in entry) buses.set(entry.bus.name, entry.bus);
+    else read(entry.rule);
+  }
+
+  return {
+    bus: (name) => buses.get(name),
+    buses: () => [...buses.values()].sort(byName),
+    putBus(bus) {
+      buses.set(bus.name, bus);
+      journal.put(busKey(bus.name), { bus });
+    },
+    deleteBus(name) {
+      buses.delete(name);
+      journal.delete(busKey(name));
+    },
+    rule: (bus, name) => rules.get(ruleKey({ bus, name })),
+    rules: (bus) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
+    putRule({ bus, name, pattern, enabled, description, targets }) {
+      const rule = {
+        bus,
+        name,
+        pattern,
+        enabled,
+        ...(description === undefined ? {} : { description }),
+        targets,
+      };
+      read(rule);
+      journal.put(ruleKey(rule), { rule });
+    },
+    deleteRule(rule) {
+      rules.delete(ruleKey(rule));
+      journal.delete(ruleKey(rule));
+    },
+    flush: () => journal.flush(),
+    close: () => journal.close(),
+  };
+}
+
+function busKey(name: string): string {
+  return `bus/${name}`;
+}
+
+function ruleKey({ bus, name }: Pick<StoredRule, "bus" | "name">): string {
+  return `rule/${bus}/${name}`;
+}
+
+function byName(one: { readonly name: string }, other: { readonly name: string }): number {
+  return one.name < other.name ? -1 : 1;
+}

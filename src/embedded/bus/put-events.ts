@@ -1,0 +1,124 @@
+import { randomUUID } from "node:crypto";
+import { validationError } from "../service/operation.ts";
+import { fieldOf, isObject } from "./event-pattern.ts";
+
+const most = 10;
+const longestBytes = 262_144;
+
+/** An event as targets get it. */
+export interface BusEvent {
+  readonly version: "0";
+  readonly id: string;
+  readonly "detail-type": string;
+  readonly source: string;
+  readonly account: string;
+  /** ISO 8601 in whole seconds. */
+  readonly time: string;
+  readonly region: string;
+  readonly resources: readonly string[];
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+/** An entry that was taken, and its bus: a name or an ARN. */
+export interface TakenEntry {
+  readonly bus: string;
+  readonly event: BusEvent;
+}
+
+/** An entry that was not taken. */
+export interface RefusedEntry {
+  readonly ErrorCode: string;
+  readonly ErrorMessage: string;
+}
+
+/** What every event of a call has. */
+export interface EventOrigin {
+  readonly account: string;
+  readonly region: string;
+  readonly nowMs: number;
+}
+
+/**
+ * Reads the entries of PutEvents; a wrong one does not keep the others from being taken.
+ *
+ * @throws ServiceError ValidationException where there are none, more than ten, or more than 262,144 bytes.
+ */
+export function readEntries(
+  entries: unknown,
+  origin: EventOrigin,
+): readonly (TakenEntry | RefusedEntry)[] {
+  if (
+    !Array.isArray(entries) ||
+    entries.length === 0 ||
+    entries.length > most ||
+    !entries.every(isObject)
+  ) {
+    throw validationError(
+      `1 validation error detected: 'entries' has to be a list of 1 to ${most} entries`,
+    );
+  }
+  const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
+  if (bytes > longestBytes)
+    throw validationError("Total size of the entries in the request is over the limit.");
+  return entries.map((entry) => readEntry(entry, origin));
+}
+
+function readEntry(
+  entry: Readonly<Record<string, unknown>>,
+  { account, region, nowMs }: EventOrigin,
+): TakenEntry | RefusedEntry {
+  for (const member of ["Source", "DetailType", "Detail"]) {
+    if (typeof entry[member] !== "string" || entry[member] === "") {
+      return refused(
+        "InvalidArgument",
+        `Parameter ${member} is not valid. Reason: ${member} is a required argument.`,
+      );
+    }
+  }
+  const detail = parsed(String(entry["Detail"]));
+  if (!isObject(detail)) return refused("MalformedDetail", "Detail is malformed.");
+  const { Time, Resources, EventBusName = "default" } = entry;
+  const time = new Date(typeof Time === "number" ? Time * 1000 : nowMs);
+  if (Number.isNaN(time.getTime()))
+    return refused("InvalidArgument", "Parameter Time is not valid.");
+  return {
+    bus: String(EventBusName),
+    event: {
+      version: "0",
+      id: randomUUID(),
+      "detail-type": String(entry["DetailType"]),
+      source: String(entry["Source"]),
+      account,
+      time: time.toISOString().replace(/\.\d+Z$/, "Z"),
+      region,
+      resources: Array.isArray(Resources) ? Resources.map(String) : [],
+      detail,
+    },
+  };
+}
+
+/** As EventBridge counts: 14 bytes for a time, and the texts. */
+function bytesOf(entry: Readonly<Record<string, unknown>>): number {
+  const resources = fieldOf(entry, "Resources");
+  return [
+    entry["Source"],
+    entry["DetailType"],
+    entry["Detail"],
+    ...(Array.isArray(resources) ? resources : []),
+  ].reduce(
+    (sum: number, text: unknown) => sum + Buffer.byteLength(String(text ?? "")),
+    entry["Time"] === undefined ? 0 : 14,
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function refused(ErrorCode: string, ErrorMessage: string): RefusedEntry {
+  return { ErrorCode, ErrorMessage };
+}

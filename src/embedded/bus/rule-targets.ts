@@ -1,0 +1,87 @@
+import { validationError } from "../service/operation.ts";
+import {
+  type EventBridgeScope,
+  type Input,
+  optionalText,
+  ruleIn,
+  text,
+} from "./event-bridge-scope.ts";
+import type { RuleTarget } from "./event-bus-store.ts";
+import { fieldOf, isObject } from "./event-pattern.ts";
+
+const queueArn = /^arn:aws:sqs:[^:]+:[^:]+:[\w-]+(\.fifo)?$/;
+const inputPath = /^\$(\.[\w-]+)*$/;
+
+/** The targets of a rule. */
+export function listTargets(scope: EventBridgeScope, input: Input): object {
+  return { Targets: ruleIn(scope, input, "Rule").targets.map(shownTarget) };
+}
+
+/** Adds targets to a rule, or replaces those of the same ID. */
+export function putTargets(scope: EventBridgeScope, input: Input): object {
+  const rule = ruleIn(scope, input, "Rule");
+  const given = input["Targets"];
+  if (!Array.isArray(given) || given.length === 0)
+    throw validationError("1 validation error detected: 'targets' has to be a list");
+  const targets = new Map(rule.targets.map((target) => [target.id, target]));
+  const FailedEntries: object[] = [];
+  for (const one of given) {
+    const target = readTarget(one);
+    if (target.arn.endsWith(".fifo") && target.messageGroupId === undefined) {
+      FailedEntries.push({
+        TargetId: target.id,
+        ErrorCode: "ValidationException",
+        ErrorMessage: `Parameter(s) SqsParameters must be specified for target: ${target.id}.`,
+      });
+    } else {
+      targets.set(target.id, target);
+    }
+  }
+  scope.store.putRule({ ...rule, targets: [...targets.values()] });
+  return { FailedEntryCount: FailedEntries.length, FailedEntries };
+}
+
+/** Takes targets from a rule. */
+export function removeTargets(scope: EventBridgeScope, input: Input): object {
+  const rule = ruleIn(scope, input, "Rule");
+  const ids = input["Ids"];
+  if (!Array.isArray(ids) || ids.length === 0)
+    throw validationError("1 validation error detected: 'ids' has to be a list");
+  scope.store.putRule({ ...rule, targets: rule.targets.filter(({ id }) => !ids.includes(id)) });
+  return { FailedEntryCount: 0, FailedEntries: [] };
+}
+
+function readTarget(target: unknown): RuleTarget {
+  if (!isObject(target))
+    throw validationError("1 validation error detected: a target has to be a structure");
+  const id = text(target, "Id");
+  const arn = text(target, "Arn");
+  const path = optionalText(target, "InputPath");
+  const messageGroupId = fieldOf(target["SqsParameters"], "MessageGroupId");
+  if (!queueArn.test(arn))
+    throw validationError(
+      `The embedded stack delivers to the ARNs of queues only, not to ${arn.slice(0, 200)}`,
+    );
+  if (target["InputTransformer"] !== undefined || target["Input"] !== undefined) {
+    throw validationError(
+      "The embedded stack has no Input and no InputTransformer, only InputPath",
+    );
+  }
+  if (path !== undefined && !inputPath.test(path))
+    throw validationError(`Invalid InputPath for target ${id.slice(0, 64)}.`);
+  return {
+    id,
+    arn,
+    ...(typeof messageGroupId === "string" ? { messageGroupId } : {}),
+    ...(path === undefined ? {} : { inputPath: path }),
+  };
+}
+
+function shownTarget({ id, arn, messageGroupId, inputPath: path }: RuleTarget): object {
+  return {
+    Id: id,
+    Arn: arn,
+    ...(messageGroupId === undefined ? {} : { SqsParameters: { MessageGroupId: messageGroupId } }),
+    ...(path === undefined ? {} : { InputPath: path }),
+  };
+}

@@ -1,0 +1,114 @@
+import { type Clock, systemClock } from "../../base/process/clock.ts";
+import { type Dynalite, openDynalite } from "../service/dynalite.ts";
+import { isConditionFailure, itemOnFailure, prepareOperation } from "../service/operation.ts";
+import { type AwsJsonService, ServiceError } from "../service/service.ts";
+import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
+import { createSweeper } from "./sweeper.ts";
+import { changeTable, settleTables } from "./table-changes.ts";
+import { changeIndexes, changesIndexes } from "./table-indexes.ts";
+import { describeTimeToLive, updateTimeToLive } from "./time-to-live.ts";
+import { transactGet } from "./transact-get.ts";
+import { transactWrite } from "./transact-write.ts";
+import { openWriteBatch } from "./write-batch.ts";
+
+/** DynamoDB on this machine. */
+export interface DynamoDb extends AwsJsonService {
+  /** Fails all requests that run: for an exception that cannot be attributed to one of them. */
+  abandon(error: unknown): void;
+  /** Closes the store when what was asked before is done. */
+  close(): Promise<void>;
+}
+
+/** How {@link openDynamoDb} opens its store. */
+export interface DynamoDbOptions {
+  /** The directory of the store; absent: in memory. */
+  readonly path?: string;
+  /** Where tokens and expiry take their time from; the machine's clock by default. */
+  readonly clock?: Clock;
+  /** Where faults are reported that no answer carries. */
+  readonly reportFault?: (error: unknown) => void;
+}
+
+/**
+ * Opens DynamoDB: dynalite, and what it lacks. Writes run one at a time and each is all or
+ * nothing; transactions, time to live and the item on a failed condition are ours.
+ */
+export async function openDynamoDb({
+  path,
+  clock = systemClock,
+  reportFault = () => {},
+}: DynamoDbOptions = {}): Promise<DynamoDb> {
+  const dynalite = await openDynalite(path);
+  await settleTables(dynalite);
+  const lock = createReadWriteLock();
+  const sweeper = createSweeper(dynalite, lock, clock);
+  const sweepLater = () => {
+    sweeper.sweep().catch(reportFault);
+  };
+  return {
+    targetPrefix: "DynamoDB_20120810.",
+    async call(operation, input) {
+      switch (operation) {
+        case "TransactWriteItems":
+          return transactWrite(dynalite, lock, clock, input).finally(sweepLater);
+        case "TransactGetItems":
+          return transactGet(dynalite, lock, input);
+        case "UpdateTimeToLive":
+          return lock.write(() => updateTimeToLive(dynalite, input));
+        case "DescribeTimeToLive":
+          return lock.read(() => describeTimeToLive(dynalite, input));
+        case "PutItem":
+        case "UpdateItem":
+        case "DeleteItem":
+          return writeItem(dynalite, lock, operation, input).finally(sweepLater);
+        case "UpdateTable":
+          if (changesIndexes(input)) return lock.write(() => changeIndexes(dynalite, input));
+          return callDynalite(dynalite, lock, operation, input);
+        default:
+          return callDynalite(dynalite, lock, operation, input);
+      }
+    },
+    abandon: (error) => dynalite.abandon(error),
+    close: () => lock.write(() => dynalite.store.db.close()),
+  };
+}
+
+async function writeItem(
+  dynalite: Dynalite,
+  lock: ReadWriteLock,
+  name: "PutItem" | "UpdateItem" | "DeleteItem",
+  input: Readonly<Record<string, unknown>>,
+): Promise<object> {
+  const operation = prepareOperation(dynalite, name, input);
+  return lock.write(async () => {
+    const batch = openWriteBatch(dynalite.store);
+    try {
+      const answer = await dynalite.run(name, operation.prepared, batch.store);
+      await batch.commit();
+      return answer;
+    } catch (error) {
+      if (!isConditionFailure(error)) throw error;
+      throw new ServiceError(error.type, error.message, {
+        members: await itemOnFailure(dynalite, operation),
+      });
+    }
+  });
+}
+
+async function callDynalite(
+  dynalite: Dynalite,
+  lock: ReadWriteLock,
+  operation: string,
+  input: Readonly<Record<string, unknown>>,
+): Promise<object> {
+  const kind = dynalite.kindOf(operation);
+  const prepared = dynalite.prepare(operation, input);
+  if (kind === "read") return lock.read(() => dynalite.run(operation, prepared));
+  if (kind === "table") return lock.write(() => changeTable(dynalite, operation, prepared));
+  return lock.write(async () => {
+    const batch = openWriteBatch(dynalite.store);
+    const answer = await dynalite.run(operation, prepared, batch.store);
+    await batch.commit();
+    return answer;
+  });
+}

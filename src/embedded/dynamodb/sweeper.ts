@@ -1,0 +1,42 @@
+import type { Clock } from "../../base/process/clock.ts";
+import type { Dynalite, Item } from "../service/dynalite.ts";
+import type { ReadWriteLock } from "./read-write-lock.ts";
+import { sweepExpired, tablesWithTimeToLive } from "./time-to-live.ts";
+import { dropOldTokens } from "./transaction-token.ts";
+
+const pauseMs = 10_000;
+const limits = { tables: 20, items: 100, tokens: 1000 };
+
+/** Deletes what has expired, a little at a time, on the occasion of writes. */
+export interface Sweeper {
+  /** Sweeps one page of each table, unless that was done within the last 10 seconds. */
+  sweep(): Promise<void>;
+}
+
+/** Creates a {@link Sweeper}; it holds the write lock for one page of one table at a time. */
+export function createSweeper(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): Sweeper {
+  const starts = new Map<string, Item>();
+  let tokenCursor = "";
+  let dueAtMs = 0;
+  return {
+    async sweep() {
+      const nowMs = clock.now();
+      if (nowMs < dueAtMs) return;
+      dueAtMs = nowMs + pauseMs;
+      await lock.write(async () => {
+        tokenCursor = await dropOldTokens(dynalite.store, nowMs, limits.tokens, tokenCursor);
+      });
+      for (const table of await tablesWithTimeToLive(dynalite.store, limits.tables)) {
+        await lock.write(async () => {
+          const next = await sweepExpired(
+            dynalite,
+            { table, limit: limits.items, start: starts.get(table) },
+            nowMs,
+          );
+          if (next === undefined) starts.delete(table);
+          else starts.set(table, next);
+        });
+      }
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type Dynalite,
+  indexPrefix,
+  itemPrefix,
+  rangeOf,
+  type Table,
+} from "../service/dynalite.ts";
+import { forgetTimeToLive } from "./time-to-live.ts";
+
+/**
+ * Runs an operation on tables and waits until the table has arrived at its new state, so that
+ * dynalite's own late writes never fall into another operation.
+ */
+export async function changeTable(
+  dynalite: Dynalite,
+  operation: string,
+  prepared: object,
+): Promise<object> {
+  const { TableName: name } = prepared as { TableName?: string }; // checked by prepare; tags name an ARN instead
+  if (name === undefined) return dynalite.run(operation, prepared);
+  if (operation === "DeleteTable") await dynalite.store.db.batch([forgetTimeToLive(name)]);
+  const answer = await dynalite.run(operation, prepared);
+  while (isChanging(await tableRecord(dynalite, name))) await delay(1);
+  return answer;
+}
+
+/**
+ * Brings tables to rest that a killed process left in the middle of a change: what was being
+ * created or updated is active, what was being deleted is deleted with all that it had.
+ */
+export async function settleTables(dynalite: Dynalite): Promise<void> {
+  for (const name of await tableNames(dynalite)) {
+    const table = await tableRecord(dynalite, name);
+    if (table?.TableStatus === "DELETING") await removeTable(dynalite, name);
+    else if (isChanging(table))
+      await dynalite.store.db.batch([
+        { type: "put", key: `table~${name}`, value: activated(table) },
+      ]);
+  }
+}
+
+async function tableRecord(dynalite: Dynalite, name: string): Promise<Table | undefined> {
+  return (await dynalite.store.db.get(`table~${name}`)) as Table | undefined; // dynalite keeps its tables there
+}
+
+function isChanging(table: Table | undefined): table is Table {
+  return table !== undefined && table.TableStatus !== "ACTIVE";
+}
+
+async function tableNames(dynalite: Dynalite): Promise<readonly string[]> {
+  const names: string[] = [];
+  for await (const [key] of dynalite.store.db.iterator(rangeOf("table~")))
+    names.push(key.slice("table~".length));
+  return names;
+}
+
+function activated(table: Table): object {
+  const indexes = table.GlobalSecondaryIndexes?.map((index) => ({
+    ...index,
+    IndexStatus: "ACTIVE",
+  }));
+  return {
+    ...table,
+    TableStatus: "ACTIVE",
+    ...(indexes === undefined ? {} : { GlobalSecondaryIndexes: indexes }),
+  };
+}
+
+async function removeTable(dynalite: Dynalite, name: string): Promise<void> {
+  for (const prefix of [
+    itemPrefix(name),
+    indexPrefix("Local", name),
+    indexPrefix("Global", name),
+    `tag-${name}~`,
+  ]) {
+    await dynalite.store.db.clear(rangeOf(prefix));
+  }
+  await dynalite.store.db.batch([{ type: "del", key: `table~${name}` }, forgetTimeToLive(name)]);
+}

@@ -1,0 +1,220 @@
+import {
+  type Change,
+  type Dynalite,
+  type Item,
+  indexPrefix,
+  itemPrefix,
+  rangeOf,
+  type Table,
+} from "../service/dynalite.ts";
+import { invalidMember, validationError } from "../service/operation.ts";
+import { ServiceError } from "../service/service.ts";
+import { asStructure } from "./transaction-items.ts";
+
+type Input = Readonly<Record<string, unknown>>;
+
+/** Whether an `UpdateTable` creates or deletes an index: dynalite answers that, and does not do it. */
+export function changesIndexes(input: Input): boolean {
+  return indexUpdates(input).some(
+    (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
+  );
+}
+
+/**
+ * Runs an `UpdateTable` that creates or deletes an index; the caller holds the write lock. The index has all items once it is
+ * answered: the table's new description and the index's entries are one atomic batch.
+ */
+export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
+  const updates = indexUpdates(input);
+  const { TableName: name } = dynalite.prepare("DescribeTable", {
+    TableName: input["TableName"],
+  }) as { TableName: string }; // prepare has checked it
+  const table = (await dynalite.table(name)) as StoredTable;
+  if (updates.length > 1) {
+    const message =
+      "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table";
+    throw new ServiceError("com.amazonaws.dynamodb.v20120810#LimitExceededException", message);
+  }
+  const update = asStructure(updates[0], "globalSecondaryIndexUpdates.1.member");
+  const path = (action: string) => `globalSecondaryIndexUpdates.1.member.${action}`;
+  return update["Create"] === undefined
+    ? deleteIndex(dynalite, table, asStructure(update["Delete"], path("delete")))
+    : createIndex(
+        dynalite,
+        table,
+        asStructure(update["Create"], path("create")),
+        input["AttributeDefinitions"],
+      );
+}
+
+/** What is used of a table as dynalite stores it. */
+interface StoredTable extends Table {
+  readonly TableArn: string;
+  readonly KeySchema: KeySchema;
+  readonly AttributeDefinitions: readonly AttributeDefinition[];
+  readonly LocalSecondaryIndexes?: readonly StoredIndex[];
+  readonly GlobalSecondaryIndexes?: readonly StoredIndex[];
+}
+
+interface StoredIndex {
+  readonly IndexName: string;
+  readonly KeySchema: KeySchema;
+  readonly Projection: object;
+}
+
+interface AttributeDefinition {
+  readonly AttributeName: string;
+  readonly AttributeType: string;
+}
+
+type KeySchema = readonly { readonly AttributeName: string }[];
+
+function indexUpdates({
+  GlobalSecondaryIndexUpdates: updates,
+}: Input): readonly (Input | undefined | null)[] {
+  return Array.isArray(updates) ? updates : [];
+}
+
+async function createIndex(
+  dynalite: Dynalite,
+  table: StoredTable,
+  create: Input,
+  definitions: unknown,
+): Promise<object> {
+  const {
+    TableName,
+    KeySchema,
+    LocalSecondaryIndexes: local,
+    GlobalSecondaryIndexes: before = [],
+  } = table;
+  if (before.some(({ IndexName }) => IndexName === create["IndexName"])) {
+    throw validationError("Attempting to create an index which already exists");
+  }
+  // A table that was created with the index from the beginning has to obey the same rules.
+  const whole = dynalite.prepare("CreateTable", {
+    TableName,
+    KeySchema,
+    AttributeDefinitions: mergedDefinitions(table, definitions),
+    BillingMode: "PAY_PER_REQUEST",
+    ...(local === undefined ? {} : { LocalSecondaryIndexes: local.map(described) }),
+    GlobalSecondaryIndexes: [...before.map(described), described(create)],
+  }) as Pick<StoredTable, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // what was passed, checked
+  const index = {
+    ...(whole.GlobalSecondaryIndexes?.at(-1) as StoredIndex), // safe: the last is the new one
+    IndexArn: `${table.TableArn}/index/${create["IndexName"]}`,
+    IndexStatus: "ACTIVE",
+    IndexSizeBytes: 0,
+    ItemCount: 0,
+    ProvisionedThroughput: {
+      ReadCapacityUnits: 0,
+      WriteCapacityUnits: 0,
+      NumberOfDecreasesToday: 0,
+    },
+  };
+  const after = usedDefinitions({
+    ...table,
+    AttributeDefinitions: whole.AttributeDefinitions,
+    GlobalSecondaryIndexes: [...before, index],
+  });
+  const entries: Change[] = [];
+  for await (const [, item] of dynalite.store.db.iterator(rangeOf(itemPrefix(TableName)))) {
+    entries.push(...entriesOf(dynalite, after, index, item as Item)); // dynalite keeps the table's items there
+  }
+  // What a deletion that was cut off may have left.
+  await dynalite.store.db.clear(rangeOf(indexPrefix("Global", TableName, index.IndexName)));
+  return store(dynalite, after, entries);
+}
+
+/**
+ * What a new index has of an item that was there before it: nothing where a key is missing or an empty string. An item whose key
+ * attribute has another type is left out by DynamoDB; dynalite could not even delete it any more, so it is refused here.
+ */
+function entriesOf(
+  dynalite: Dynalite,
+  table: StoredTable,
+  index: StoredIndex,
+  item: Item,
+): readonly Change[] {
+  for (const { AttributeName: name } of index.KeySchema) {
+    const [[type, value] = []] = Object.entries(item[name] ?? {});
+    if (type === undefined || value === "") return [];
+    const wanted = table.AttributeDefinitions.find(
+      ({ AttributeName }) => AttributeName === name,
+    )?.AttributeType;
+    if (type !== wanted) {
+      const what = `the key ${name} of index ${index.IndexName} is of type ${wanted}`;
+      throw validationError(
+        `${what}, and an item has it as ${type}; rewrite or delete such items first`,
+      );
+    }
+  }
+  return dynalite.indexEntries(table, index, item);
+}
+
+async function deleteIndex(
+  dynalite: Dynalite,
+  table: StoredTable,
+  { IndexName: name }: Input,
+): Promise<object> {
+  const { GlobalSecondaryIndexes: before = [], ...rest } = table;
+  if (!before.some(({ IndexName }) => IndexName === name)) {
+    throw new ServiceError(
+      "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException",
+      "Requested resource not found",
+    );
+  }
+  const left = before.filter(({ IndexName }) => IndexName !== name);
+  const answer = await store(
+    dynalite,
+    usedDefinitions({ ...rest, ...(left.length === 0 ? {} : { GlobalSecondaryIndexes: left }) }),
+    [],
+  );
+  await dynalite.store.db.clear(rangeOf(indexPrefix("Global", table.TableName, String(name))));
+  return answer;
+}
+
+async function store(
+  dynalite: Dynalite,
+  table: StoredTable,
+  entries: readonly Change[],
+): Promise<object> {
+  await dynalite.store.db.batch([
+    ...entries,
+    { type: "put", key: `table~${table.TableName}`, value: table },
+  ]);
+  return { TableDescription: table };
+}
+
+function described({ IndexName, KeySchema, Projection }: Input | StoredIndex): object {
+  return { IndexName, KeySchema, Projection };
+}
+
+/** The table's definitions and those of the request, which need not repeat the table's. */
+function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: unknown): unknown {
+  if (given === undefined) return known;
+  if (!Array.isArray(given)) throw invalidMember(null, "attributeDefinitions", "not be null");
+  const added = given.filter((definition: Partial<AttributeDefinition> | null) => {
+    const same = known.find(({ AttributeName }) => AttributeName === definition?.AttributeName);
+    if (same !== undefined && same.AttributeType !== definition?.AttributeType) {
+      throw validationError(
+        `The attribute ${same.AttributeName} is of type ${same.AttributeType} in this table`,
+      );
+    }
+    return same === undefined;
+  });
+  return [...known, ...added];
+}
+
+/** A table without definitions of attributes that no key has any more. */
+function usedDefinitions(table: StoredTable): StoredTable {
+  const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
+  const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>
+    KeySchema.map(({ AttributeName }) => AttributeName),
+  );
+  return {
+    ...table,
+    AttributeDefinitions: table.AttributeDefinitions.filter(({ AttributeName }) =>
+      keys.includes(AttributeName),
+    ),
+  };
+}

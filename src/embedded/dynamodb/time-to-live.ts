@@ -1,0 +1,133 @@
+import { type Change, type Dynalite, type Item, rangeOf, type Store } from "../service/dynalite.ts";
+import { invalidMember, validationError } from "../service/operation.ts";
+import { asStructure } from "./transaction-items.ts";
+import { openWriteBatch } from "./write-batch.ts";
+
+const prefix = "keelson-ttl~";
+/** DynamoDB leaves alone what seems to have expired more than five years ago. */
+const oldestSeconds = 5 * 365 * 24 * 60 * 60;
+
+/** Runs `UpdateTimeToLive`. */
+export async function updateTimeToLive(
+  dynalite: Dynalite,
+  input: Readonly<Record<string, unknown>>,
+): Promise<object> {
+  const table = await existingTable(dynalite, input);
+  const { Enabled: enabled, AttributeName: attribute } = asStructure(
+    input["TimeToLiveSpecification"],
+    "timeToLiveSpecification",
+  );
+  if (typeof enabled !== "boolean")
+    throw invalidMember(null, "timeToLiveSpecification.enabled", "not be null");
+  if (typeof attribute !== "string")
+    throw invalidMember(null, "timeToLiveSpecification.attributeName", "not be null");
+  if (attribute.length < 1 || attribute.length > 255) {
+    throw invalidMember(
+      attribute.slice(0, 100),
+      "timeToLiveSpecification.attributeName",
+      "have length from 1 to 255",
+    );
+  }
+  const current = await timeToLiveOf(dynalite.store, table);
+  if (!enabled && current === undefined) throw validationError("TimeToLive is already disabled");
+  if (current !== undefined && current !== attribute) {
+    throw validationError(
+      `TimeToLive is active on a different AttributeName: current AttributeName is ${current}`,
+    );
+  }
+  if (enabled && current !== undefined) throw validationError("TimeToLive is already enabled");
+  const key = prefix + table;
+  await dynalite.store.db.batch([
+    enabled ? { type: "put", key, value: attribute } : { type: "del", key },
+  ]);
+  return { TimeToLiveSpecification: { Enabled: enabled, AttributeName: attribute } };
+}
+
+/** Runs `DescribeTimeToLive`. */
+export async function describeTimeToLive(
+  dynalite: Dynalite,
+  input: Readonly<Record<string, unknown>>,
+): Promise<object> {
+  const attribute = await timeToLiveOf(dynalite.store, await existingTable(dynalite, input));
+  return {
+    TimeToLiveDescription:
+      attribute === undefined
+        ? { TimeToLiveStatus: "DISABLED" }
+        : { TimeToLiveStatus: "ENABLED", AttributeName: attribute },
+  };
+}
+
+/** What deleting a table does to its time to live. */
+export function forgetTimeToLive(table: string): Change {
+  return { type: "del", key: prefix + table };
+}
+
+/** The tables whose items expire, at most `limit`. */
+export async function tablesWithTimeToLive(
+  store: Store,
+  limit: number,
+): Promise<readonly string[]> {
+  const tables: string[] = [];
+  for await (const [key] of store.db.iterator({ ...rangeOf(prefix), limit }))
+    tables.push(key.slice(prefix.length));
+  return tables;
+}
+
+/**
+ * Deletes the expired among `limit` items of a table, after `start`; the caller holds the write
+ * lock. Returns where to go on, `undefined` for the beginning.
+ */
+export async function sweepExpired(
+  dynalite: Dynalite,
+  sweep: { readonly table: string; readonly limit: number; readonly start: Item | undefined },
+  nowMs: number,
+): Promise<Item | undefined> {
+  const { table, limit, start } = sweep;
+  const attribute = await timeToLiveOf(dynalite.store, table);
+  if (attribute === undefined) return undefined; // switched off, or the table deleted, since it was listed
+  const scan = {
+    TableName: table,
+    Limit: limit,
+    ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+  };
+  const page = await dynalite.run("Scan", dynalite.prepare("Scan", scan));
+  const { Items, LastEvaluatedKey } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // what a scan answers
+  const { KeySchema } = (await dynalite.table(table)) as unknown as {
+    KeySchema: { AttributeName: string }[];
+  }; // every table has one
+  const batch = openWriteBatch(dynalite.store);
+  for (const item of Items.filter((candidate) =>
+    isExpired(candidate[attribute]?.["N"], nowMs / 1000),
+  )) {
+    const key = Object.fromEntries(
+      KeySchema.map(({ AttributeName }) => [AttributeName, item[AttributeName]]),
+    );
+    await dynalite.run(
+      "DeleteItem",
+      dynalite.prepare("DeleteItem", { TableName: table, Key: key }),
+      batch.store,
+    );
+  }
+  await batch.commit();
+  return LastEvaluatedKey;
+}
+
+function isExpired(value: unknown, nowSeconds: number): boolean {
+  const seconds = typeof value === "string" ? Number(value) : Number.NaN;
+  return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
+}
+
+async function existingTable(
+  dynalite: Dynalite,
+  { TableName }: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  const { TableName: name } = dynalite.prepare("DescribeTable", { TableName }) as {
+    TableName: string;
+  }; // prepare has checked it
+  await dynalite.table(name);
+  return name;
+}
+
+async function timeToLiveOf(store: Store, table: string): Promise<string | undefined> {
+  return (await store.db.get(prefix + table)) as string | undefined; // written by updateTimeToLive alone
+}

@@ -1,0 +1,170 @@
+import type { Clock } from "../../base/process/clock.ts";
+import type { Dynalite, Item } from "../service/dynalite.ts";
+import {
+  type ItemOperation,
+  invalidMember,
+  isConditionFailure,
+  itemOnFailure,
+  prepareOperation,
+  validationError,
+} from "../service/operation.ts";
+import { ServiceError } from "../service/service.ts";
+import type { ReadWriteLock } from "./read-write-lock.ts";
+import {
+  asStructure,
+  type CancellationReason,
+  refuseLargeTransaction,
+  refuseSharedItems,
+  transactItems,
+  transactionCancelled,
+  validationReason,
+} from "./transaction-items.ts";
+import {
+  isCommitted,
+  type TransactionToken,
+  tokenRecord,
+  transactionToken,
+} from "./transaction-token.ts";
+import { openWriteBatch } from "./write-batch.ts";
+
+/** The kinds of a transaction's items. A condition check is a deletion whose effect is thrown away. */
+const kinds = {
+  Put: "PutItem",
+  Update: "UpdateItem",
+  Delete: "DeleteItem",
+  ConditionCheck: "DeleteItem",
+} as const;
+type Kind = keyof typeof kinds;
+
+interface TransactOperation extends ItemOperation {
+  readonly kind: Kind;
+  /** What DynamoDB counts of the request against the 4 MB. */
+  readonly bytes: number;
+}
+
+/**
+ * Runs `TransactWriteItems`. Under the write lock every item's operation runs in dynalite
+ * against one write batch; where all succeed the batch is committed at once together with the
+ * request's token, and otherwise dropped.
+ */
+export async function transactWrite(
+  dynalite: Dynalite,
+  lock: ReadWriteLock,
+  clock: Clock,
+  input: Readonly<Record<string, unknown>>,
+): Promise<object> {
+  const items = transactItems(input);
+  const token = requestToken(input["ClientRequestToken"], items); // hashed first: preparing alters the input
+  const operations = items.map((item, index) =>
+    prepareItem(dynalite, item, `transactItems.${index + 1}.member`),
+  );
+  refuseLargeTransaction(operations.reduce((sum, { bytes }) => sum + bytes, 0));
+  return lock.write(async () => {
+    if (token === undefined || !(await isCommitted(dynalite.store, token, clock.now()))) {
+      await commit(dynalite, operations, token, clock.now());
+    }
+    return {};
+  });
+}
+
+function requestToken(value: unknown, items: readonly unknown[]): TransactionToken | undefined {
+  if (value === undefined || value === null) return undefined;
+  const token = String(value);
+  if (token.length < 1)
+    throw invalidMember(token, "clientRequestToken", "have length greater than or equal to 1");
+  if (token.length > 36)
+    throw invalidMember(
+      token.slice(0, 100),
+      "clientRequestToken",
+      "have length less than or equal to 36",
+    );
+  return transactionToken(token, items);
+}
+
+function prepareItem(
+  dynalite: Dynalite,
+  item: Readonly<Record<string, unknown>>,
+  path: string,
+): TransactOperation {
+  const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
+    (name) => item[name] !== undefined,
+  );
+  if (kind === undefined || second !== undefined) {
+    throw validationError("TransactItems can only contain one of Check, Put, Update or Delete");
+  }
+  const member = `${kind.charAt(0).toLowerCase()}${kind.slice(1)}`;
+  const request = asStructure(item[kind], `${path}.${member}`);
+  if (kind === "ConditionCheck" && typeof request["ConditionExpression"] !== "string") {
+    throw invalidMember(null, `${path}.${member}.conditionExpression`, "not be null");
+  }
+  if (kind === "Update" && typeof request["UpdateExpression"] !== "string") {
+    throw invalidMember(null, `${path}.${member}.updateExpression`, "not be null");
+  }
+  const operation = prepareMember(dynalite, kinds[kind], request, `${path}.${member}`);
+  const { Item, Key, ExpressionAttributeValues } = operation.prepared as {
+    Item?: Item;
+    Key?: Item;
+    ExpressionAttributeValues?: Item;
+  }; // checked by prepareOperation
+  return {
+    ...operation,
+    kind,
+    bytes: dynalite.sizeOf({ ...Item, ...Key, ...ExpressionAttributeValues }),
+  };
+}
+
+/** A constraint that a member breaks is told with the member's full path. */
+function prepareMember(
+  dynalite: Dynalite,
+  operation: ItemOperation["operation"],
+  request: Readonly<Record<string, unknown>>,
+  path: string,
+): ItemOperation {
+  try {
+    return prepareOperation(dynalite, operation, request);
+  } catch (error) {
+    const { type, message } = error as ServiceError; // preparing throws nothing else
+    throw new ServiceError(
+      type,
+      message.replaceAll(/Value (null|'[^']{0,200}') at '/g, `$&${path}.`),
+    );
+  }
+}
+
+async function commit(
+  dynalite: Dynalite,
+  operations: readonly TransactOperation[],
+  token: TransactionToken | undefined,
+  nowMs: number,
+): Promise<void> {
+  await refuseSharedItems(dynalite, operations);
+  const batch = openWriteBatch(dynalite.store);
+  const reasons: CancellationReason[] = [];
+  for (const operation of operations) {
+    const { store } = operation.kind === "ConditionCheck" ? openWriteBatch(dynalite.store) : batch;
+    const run = dynalite.run(operation.operation, operation.prepared, store);
+    reasons.push(
+      await run.then(
+        () => ({ Code: "None" as const }),
+        (error: unknown) => reasonOf(dynalite, operation, error),
+      ),
+    );
+  }
+  if (reasons.some(({ Code }) => Code !== "None")) throw transactionCancelled(reasons);
+  // The request may be small and the items that it updates large.
+  refuseLargeTransaction(batch.items().reduce((sum, item) => sum + dynalite.sizeOf(item), 0));
+  await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
+}
+
+async function reasonOf(
+  dynalite: Dynalite,
+  operation: TransactOperation,
+  error: unknown,
+): Promise<CancellationReason> {
+  if (!isConditionFailure(error)) return validationReason(error);
+  return {
+    Code: "ConditionalCheckFailed",
+    Message: error.message,
+    ...(await itemOnFailure(dynalite, operation)),
+  };
+}

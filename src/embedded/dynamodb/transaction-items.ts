@@ -1,0 +1,90 @@
+import type { Dynalite } from "../service/dynalite.ts";
+import { invalidMember, validationError } from "../service/operation.ts";
+import { ServiceError } from "../service/service.ts";
+
+/** What went wrong with one item of a transaction; `None` for one that is not to blame. */
+export interface CancellationReason {
+  readonly Code: "None" | "ConditionalCheckFailed" | "ValidationError";
+  readonly Message?: string;
+  readonly Item?: object;
+}
+
+const maxItems = 100;
+const maxBytes = 4 * 1024 * 1024;
+
+/** The `TransactItems` of a request: 1 to 100, each an object. */
+export function transactItems(
+  input: Readonly<Record<string, unknown>>,
+): readonly Readonly<Record<string, unknown>>[] {
+  const items = input["TransactItems"];
+  if (!Array.isArray(items)) throw invalidMember(null, "transactItems", "not be null");
+  if (items.length < 1)
+    throw invalidMember("[]", "transactItems", "have length greater than or equal to 1");
+  if (items.length > maxItems) {
+    throw invalidMember(
+      `[${items.length} items]`,
+      "transactItems",
+      `have length less than or equal to ${maxItems}`,
+    );
+  }
+  return items.map((item: unknown, index) =>
+    asStructure(item, `transactItems.${index + 1}.member`),
+  );
+}
+
+/** A member that must be an object. */
+export function asStructure(value: unknown, path: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw invalidMember(null, path, "not be null");
+  return value as Record<string, unknown>; // an object that is neither null nor an array has string keys
+}
+
+/** Refuses a second operation on one item, whatever the operations are. */
+export async function refuseSharedItems(
+  dynalite: Dynalite,
+  operations: readonly Parameters<typeof placeOf>[1][],
+): Promise<void> {
+  const seen = new Set<string>();
+  for (const operation of operations) {
+    const place = await placeOf(dynalite, operation);
+    if (place !== undefined && seen.has(place)) {
+      throw validationError("Transaction request cannot include multiple operations on one item");
+    }
+    if (place !== undefined) seen.add(place);
+  }
+}
+
+/** Refuses items that are more than 4 MB together. */
+export function refuseLargeTransaction(bytes: number): void {
+  if (bytes > maxBytes)
+    throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
+}
+
+/** The answer to a transaction that was cancelled, with a reason for each of its items, in order. */
+export function transactionCancelled(reasons: readonly CancellationReason[]): ServiceError {
+  const codes = reasons.map(({ Code }) => Code).join(", ");
+  return new ServiceError(
+    "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+    `Transaction cancelled, please refer cancellation reasons for specific reasons [${codes}]`,
+    { members: { CancellationReasons: reasons } },
+  );
+}
+
+/** The reason of an item that broke a rule which only its table or its stored item could show. */
+export function validationReason(error: unknown): CancellationReason {
+  if (!(error instanceof ServiceError) || !error.type.endsWith("#ValidationException")) throw error;
+  return { Code: "ValidationError", Message: error.message };
+}
+
+/** The place of an item, `undefined` where the key does not fit: its run gives the reason. */
+async function placeOf(
+  dynalite: Dynalite,
+  { table, of }: { readonly table: string; readonly of: Parameters<Dynalite["placeOf"]>[1] },
+): Promise<string | undefined> {
+  const description = await dynalite.table(table);
+  try {
+    return `${table}/${dynalite.placeOf(description, of)}`;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
+import { ServiceError } from "../service/service.ts";
+
+const prefix = "keelson-token~";
+const validMs = 10 * 60_000;
+
+/** A ClientRequestToken together with the transaction that it stands for. */
+export interface TransactionToken {
+  readonly key: string;
+  readonly payload: string;
+}
+
+interface StoredToken {
+  readonly payload: string;
+  readonly at: number;
+}
+
+/** Makes the token of a transaction; `items` are hashed with their members in a fixed order. */
+export function transactionToken(token: string, items: readonly unknown[]): TransactionToken {
+  return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
+}
+
+/**
+ * Whether the token's transaction was committed within the last 10 minutes.
+ *
+ * @throws ServiceError `IdempotentParameterMismatchException` where it was another transaction.
+ */
+export async function isCommitted(
+  store: Store,
+  { key, payload }: TransactionToken,
+  nowMs: number,
+): Promise<boolean> {
+  const stored = (await store.db.get(key)) as StoredToken | undefined; // written by tokenRecord alone
+  if (stored === undefined || nowMs - stored.at >= validMs) return false;
+  if (stored.payload === payload) return true;
+  throw new ServiceError(
+    "com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException",
+    "The request uses the same client token as a previous, but non-identical request",
+  );
+}
+
+/** The record of a committed token: it goes into the transaction's own batch, so it cannot be missing. */
+export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): Change {
+  return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
+}
+
+/**
+ * Deletes tokens that are over, looking at `limit` records after `cursor` at most. Returns the
+ * cursor to go on from, `""` for the beginning.
+ */
+export async function dropOldTokens(
+  store: Store,
+  nowMs: number,
+  limit: number,
+  cursor: string,
+): Promise<string> {
+  const old: Change[] = [];
+  const { gte, lt } = rangeOf(prefix);
+  let last = "";
+  let seen = 0;
+  for await (const [key, value] of store.db.iterator({
+    gte: cursor === "" ? gte : cursor,
+    lt,
+    limit,
+  })) {
+    if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key }); // written by tokenRecord alone
+    last = key;
+    seen += 1;
+  }
+  await store.db.batch(old);
+  return seen === limit ? last : "";
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_name, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(byName))
+      : member,
+  );
+}
+
+function byName([left]: [string, unknown], [right]: [string, unknown]): number {
+  return left < right ? -1 : 1;
+}

@@ -1,2 +1,0 @@
-export { developmentSecret } from "./development-secret.ts";
-export { type EmbeddedStack, type EmbeddedStackOptions, startEmbeddedStack } from "./stack.ts";

@@ -1,0 +1,45 @@
+import { validationError } from "../service/operation.ts";
+import { ServiceError } from "../service/service.ts";
+
+const longestName = 1011;
+const deepest = 15;
+
+/**
+ * Checks the name of a parameter that is written, as Parameter Store does.
+ *
+ * @throws ServiceError in Parameter Store's words.
+ */
+export function checkName(name: string): void {
+  if (!/^[a-zA-Z0-9_.\-/]+$/.test(name) || name.endsWith("/") || name.includes("//")) {
+    throw validationError(
+      "Parameter name: can't be empty, and has only letters, digits and the symbols _.-/, with something between slashes",
+    );
+  }
+  if (name.length > longestName)
+    throw validationError(`Parameter name has more than ${longestName} characters`);
+  if (name.includes("/") && !name.startsWith("/")) {
+    throw validationError(
+      "Parameter name must be a fully qualified name: one with a / begins with it",
+    );
+  }
+  if (/^\/?(aws|ssm)/i.test(name)) {
+    throw validationError(
+      'Parameter name: can\'t be prefixed with "aws" or "ssm" (case-insensitive)',
+    );
+  }
+  if (name.split("/").length - 1 > deepest) {
+    throw new ServiceError(
+      "HierarchyLevelLimitExceededException",
+      `A parameter name has at most ${deepest} levels`,
+    );
+  }
+}
+
+/** Whether a parameter stands under a path: directly below it, or anywhere with `isRecursive`. */
+export function isUnder(name: string, path: string, isRecursive: boolean): boolean {
+  const qualified = name.startsWith("/") ? name : `/${name}`;
+  const prefix = path.endsWith("/") ? path : `${path}/`;
+  return (
+    qualified.startsWith(prefix) && (isRecursive || !qualified.slice(prefix.length).includes("/"))
+  );
+}

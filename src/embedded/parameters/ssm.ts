@@ -1,0 +1,259 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../../base/process/clock.ts";
+import { secretInFile } from "../service/development-secret.ts";
+import { validationError } from "../service/operation.ts";
+import { type AwsJsonService, ServiceError, unknownOperation } from "../service/service.ts";
+import { checkName, isUnder } from "./parameter-names.ts";
+import {
+  openParameterStore,
+  type ParameterStore,
+  type ParameterType,
+  type StoredParameter,
+} from "./parameter-store.ts";
+import { createSealer, type Sealer } from "./sealed-text.ts";
+
+const types: readonly unknown[] = [
+  "String",
+  "StringList",
+  "SecureString",
+] satisfies readonly ParameterType[];
+const longestValue = 4096;
+const largestPage = 10;
+
+type Input = Readonly<Record<string, unknown>>;
+
+interface Ssm {
+  readonly store: ParameterStore;
+  readonly sealer: Sealer;
+  readonly clock: Clock;
+  readonly region: string;
+}
+
+/** How {@link openSsm} opens its store. */
+export interface SsmOptions {
+  /** The data directory; absent: in memory. */
+  readonly directory?: string;
+  /** The machine's clock by default. */
+  readonly clock?: Clock;
+  /** What ARNs name. Default `us-east-1`. */
+  readonly region?: string;
+}
+
+/**
+ * Opens Parameter Store: parameters by name and by path, their newest version. A SecureString is
+ * sealed where it is kept, and in answers without `WithDecryption`.
+ */
+export function openSsm({
+  directory,
+  clock = systemClock,
+  region = "us-east-1",
+}: SsmOptions = {}): AwsJsonService {
+  const secret =
+    directory === undefined
+      ? randomBytes(32).toString("base64url")
+      : secretInFile(join(directory, "ssm-key"));
+  const store = openParameterStore(
+    directory === undefined ? undefined : join(directory, "ssm.json"),
+  );
+  const ssm: Ssm = { store, sealer: createSealer(secret), clock, region };
+  return {
+    targetPrefix: "AmazonSSM.",
+    async call(operation, input) {
+      switch (operation) {
+        case "GetParameter":
+          return {
+            Parameter: shown(
+              ssm,
+              existing(ssm, text(input, "Name")),
+              flag(input, "WithDecryption"),
+            ),
+          };
+        case "GetParameters":
+          return getParameters(ssm, input);
+        case "GetParametersByPath":
+          return getParametersByPath(ssm, input);
+        case "DescribeParameters":
+          return describeParameters(ssm, input);
+        case "PutParameter":
+          return putParameter(ssm, input);
+        case "DeleteParameter":
+          ssm.store.delete(existing(ssm, text(input, "Name")).name);
+          return {};
+        default:
+          throw unknownOperation(operation);
+      }
+    },
+  };
+}
+
+function getParameters(ssm: Ssm, input: Input): object {
+  const names = input["Names"];
+  if (
+    !Array.isArray(names) ||
+    names.length < 1 ||
+    names.length > largestPage ||
+    names.some((name) => typeof name !== "string")
+  ) {
+    throw validationError("1 validation error detected: 'names' has to be a list of 1 to 10 names");
+  }
+  const wanted = [...new Set<string>(names)];
+  const found = wanted.flatMap((name) => ssm.store.get(name) ?? []);
+  return {
+    Parameters: found.map((parameter) => shown(ssm, parameter, flag(input, "WithDecryption"))),
+    InvalidParameters: wanted.filter((name) => ssm.store.get(name) === undefined),
+  };
+}
+
+function getParametersByPath(ssm: Ssm, input: Input): object {
+  const path = text(input, "Path");
+  if (!path.startsWith("/")) {
+    throw validationError("The parameter path must be a fully qualified name: it begins with a /");
+  }
+  const size = input["MaxResults"] ?? largestPage;
+  if (typeof size !== "number" || !Number.isInteger(size) || size < 1 || size > largestPage) {
+    throw validationError(
+      "1 validation error detected: 'maxResults' has to be a whole number from 1 to 10",
+    );
+  }
+  if (Array.isArray(input["ParameterFilters"]) && input["ParameterFilters"].length > 0) {
+    throw validationError("The embedded stack has no ParameterFilters");
+  }
+  const after = input["NextToken"] === undefined ? "" : nameOf(input["NextToken"]);
+  const rest = ssm.store
+    .all()
+    .filter(({ name }) => name > after && isUnder(name, path, flag(input, "Recursive")));
+  const page = rest.slice(0, size);
+  const last = page.at(-1);
+  return {
+    Parameters: page.map((parameter) => shown(ssm, parameter, flag(input, "WithDecryption"))),
+    ...(last !== undefined && rest.length > page.length ? { NextToken: tokenOf(last.name) } : {}),
+  };
+}
+
+/** By name only. Nothing here encrypts with a key of KMS: its name is kept, so that tools can be tried. */
+function describeParameters({ store }: Ssm, input: Input): object {
+  const [filter, ...more] = Array.isArray(input["ParameterFilters"])
+    ? (input["ParameterFilters"] as Input[])
+    : [];
+  const names = filter?.["Values"];
+  if (
+    more.length > 0 ||
+    filter?.["Key"] !== "Name" ||
+    filter["Option"] !== "Equals" ||
+    !Array.isArray(names)
+  ) {
+    throw validationError(
+      "The embedded stack describes parameters by their names only: Key=Name,Option=Equals",
+    );
+  }
+  return {
+    Parameters: names.flatMap((wanted: unknown) => {
+      const found = store.get(String(wanted));
+      if (found === undefined) return [];
+      const { name, type, version, modifiedAt, keyId = "alias/aws/ssm" } = found;
+      const key = type === "SecureString" ? { KeyId: keyId } : {};
+      return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, ...key }];
+    }),
+  };
+}
+
+function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
+  const name = text(input, "Name");
+  checkName(name);
+  const value = text(input, "Value");
+  if (value.length > longestValue) {
+    throw validationError(
+      `Standard tier parameters support a maximum parameter value of ${longestValue} characters`,
+    );
+  }
+  const before = store.get(name);
+  const type = input["Type"] ?? before?.type;
+  if (before !== undefined && !flag(input, "Overwrite")) {
+    throw new ServiceError(
+      "ParameterAlreadyExists",
+      "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.",
+    );
+  }
+  if (type === undefined)
+    throw validationError("A parameter type is required when you create a parameter.");
+  if (!isType(type))
+    throw validationError(
+      "1 validation error detected: 'type' has to be String, StringList or SecureString",
+    );
+  if (before !== undefined && before.type !== type) {
+    throw new ServiceError(
+      "HierarchyTypeMismatchException",
+      `The parameter is a ${before.type}, and a type cannot change`,
+    );
+  }
+  const version = (before?.version ?? 0) + 1;
+  const [description, keyId] = [input["Description"], input["KeyId"]];
+  store.put({
+    name,
+    type,
+    value: type === "SecureString" ? sealer.seal(value, placeOf(name, version)) : value,
+    version,
+    modifiedAt: clock.now() / 1000,
+    ...(typeof description === "string" ? { description } : {}),
+    ...(typeof keyId === "string" ? { keyId } : {}),
+  });
+  return { Version: version, Tier: "Standard" };
+}
+
+function existing({ store }: Ssm, name: string): StoredParameter {
+  const parameter = store.get(name);
+  if (parameter === undefined)
+    throw new ServiceError("ParameterNotFound", `Parameter ${name.slice(0, 200)} not found.`);
+  return parameter;
+}
+
+function shown(
+  { sealer, region }: Ssm,
+  { name, type, value, version, modifiedAt }: StoredParameter,
+  decrypts: boolean,
+): object {
+  return {
+    Name: name,
+    Type: type,
+    Value: type === "SecureString" && decrypts ? sealer.open(value, placeOf(name, version)) : value,
+    Version: version,
+    LastModifiedDate: modifiedAt,
+    ARN: `arn:aws:ssm:${region}:000000000000:parameter${name.startsWith("/") ? "" : "/"}${name}`,
+    DataType: "text",
+  };
+}
+
+/** What a sealed value is bound to: moved to another name or version it does not open. */
+function placeOf(name: string, version: number): string {
+  return `${name}:${version}`;
+}
+
+function tokenOf(name: string): string {
+  return Buffer.from(name).toString("base64url");
+}
+
+function nameOf(token: unknown): string {
+  const name = typeof token === "string" ? Buffer.from(token, "base64url").toString() : "";
+  if (name === "" || tokenOf(name) !== token)
+    throw new ServiceError("InvalidNextToken", "The specified token isn't valid.");
+  return name;
+}
+
+function text(input: Input, member: string): string {
+  const value = input[member];
+  if (typeof value !== "string" || value === "") {
+    throw validationError(
+      `1 validation error detected: '${member}' has to be a text of at least 1 character`,
+    );
+  }
+  return value;
+}
+
+function flag(input: Input, member: string): boolean {
+  return input[member] === true;
+}
+
+function isType(value: unknown): value is ParameterType {
+  return types.includes(value);
+}

@@ -1,0 +1,324 @@
+import { createHash } from "node:crypto";
+import type { CallContext } from "../service/service.ts";
+import { moveDeadLetters } from "./dead-letters.ts";
+import {
+  chooseAttributes,
+  digestOfAttributes,
+  readMessageAttributes,
+  sizeOfAttributes,
+} from "./message-attributes.ts";
+import { isReceipt, type NewMessage, type QueueMessage } from "./queue.ts";
+import { longestMessageBytes, type QueueSettings } from "./queue-settings.ts";
+import type { StoredQueue } from "./queue-store.ts";
+import { answerBatch, batchEntries } from "./sqs-batch.ts";
+import { invalidParameter, SqsError } from "./sqs-error.ts";
+import { type Input, optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
+import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
+
+const longestVisibilitySeconds = 43_200;
+/** What XML cannot carry, SQS does not take. */
+const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
+const identifier = /^[\x21-\x7e]{1,128}$/;
+
+/** Sends one message. */
+export function sendMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
+  const queue = queueOf(scope, input);
+  const answer = send(queue, input, nowMs);
+  scope.polls.wake(queue.name);
+  return answer;
+}
+
+/** Sends up to ten messages. */
+export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
+  const queue = queueOf(scope, input);
+  const entries = batchEntries(input);
+  const bytes = entries.reduce(
+    (sum, { MessageBody }) => sum + Buffer.byteLength(String(MessageBody ?? "")),
+    0,
+  );
+  if (bytes > longestMessageBytes) {
+    throw new SqsError(
+      "BatchRequestTooLong",
+      `Batch requests cannot be longer than ${longestMessageBytes} bytes. You have sent ${bytes} bytes.`,
+    );
+  }
+  const answer = answerBatch(entries, (entry) => send(queue, entry, nowMs));
+  scope.polls.wake(queue.name);
+  return answer;
+}
+
+/** Receives messages, and waits for them where there are none and the caller or the queue says so. */
+export async function receiveMessage(
+  scope: SqsScope,
+  input: Input,
+  context: CallContext,
+): Promise<object> {
+  const max = optionalWhole(input, "MaxNumberOfMessages", 1, 10) ?? 1;
+  const visibilitySeconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
+  const waitSeconds =
+    optionalWhole(input, "WaitTimeSeconds", 0, 20) ?? queueOf(scope, input).settings.waitSeconds;
+  const shape = {
+    attributes: texts(input, "MessageAttributeNames"),
+    system: [...texts(input, "AttributeNames"), ...texts(input, "MessageSystemAttributeNames")],
+  };
+  const signal = AbortSignal.any([scope.closing, context.signal]);
+  const startedAt = performance.now();
+  const endsAt = context.nowMs + waitSeconds * 1000;
+  for (;;) {
+    const queue = queueOf(scope, input);
+    if (signal.aborted) return {};
+    const now = context.nowMs + Math.floor(performance.now() - startedAt);
+    const taken = receive(
+      scope,
+      queue,
+      { max, visibilityMs: 1000 * (visibilitySeconds ?? queue.settings.visibilitySeconds) },
+      now,
+    );
+    if (taken.length > 0) return { Messages: taken.map((message) => shown(message, shape)) };
+    if (now >= endsAt) return {};
+    if (
+      await scope.polls.wait(
+        queue.name,
+        Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now,
+        signal,
+      )
+    )
+      return {};
+  }
+}
+
+/** No operation of AWS: ends the polls that wait for messages now, empty as they are. */
+export function endPolls(scope: SqsScope, input: Input): object {
+  scope.polls.end(queueOf(scope, input).name);
+  return {};
+}
+
+/** Deletes one message. */
+export function deleteMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
+  const queue = queueOf(scope, input);
+  return remove(scope, queue, input, nowMs);
+}
+
+/** Deletes up to ten messages. */
+export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
+  const queue = queueOf(scope, input);
+  return answerBatch(batchEntries(input), (entry) => remove(scope, queue, entry, nowMs));
+}
+
+/** Says anew for how long one message in flight is hidden. */
+export function changeMessageVisibility(
+  scope: SqsScope,
+  input: Input,
+  { nowMs }: CallContext,
+): object {
+  const queue = queueOf(scope, input);
+  return changeVisibility(scope, queue, input, nowMs);
+}
+
+/** Says anew for how long up to ten messages in flight are hidden. */
+export function changeMessageVisibilityBatch(
+  scope: SqsScope,
+  input: Input,
+  { nowMs }: CallContext,
+): object {
+  const queue = queueOf(scope, input);
+  return answerBatch(batchEntries(input), (entry) => changeVisibility(scope, queue, entry, nowMs));
+}
+
+function send({ messages, settings }: StoredQueue, input: Input, now: number): object {
+  const message = readMessage(settings, input);
+  const { id, sequence } = messages.send(message, now);
+  return {
+    MessageId: id,
+    MD5OfMessageBody: digest("md5", message.body),
+    ...(message.attributes === undefined
+      ? {}
+      : { MD5OfMessageAttributes: digestOfAttributes(message.attributes) }),
+    ...(settings.fifo ? { SequenceNumber: sequenceNumber(sequence) } : {}),
+  };
+}
+
+function readMessage(settings: QueueSettings, input: Input): NewMessage {
+  const body = requiredText(input, "MessageBody");
+  if (forbidden.test(body))
+    throw new SqsError(
+      "InvalidMessageContents",
+      "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF",
+    );
+  const attributes = readMessageAttributes(input["MessageAttributes"]);
+  if (Buffer.byteLength(body) + sizeOfAttributes(attributes) > settings.maximumBytes) {
+    throw new SqsError(
+      "InvalidParameterValue",
+      `One or more parameters are invalid. Reason: Message must be shorter than ${settings.maximumBytes} bytes.`,
+    );
+  }
+  const delaySeconds = optionalWhole(input, "DelaySeconds", 0, 900);
+  if (settings.fifo && delaySeconds !== undefined && delaySeconds > 0)
+    throw notForThisQueue("DelaySeconds", delaySeconds);
+  const group = optionalIdentifier(input, "MessageGroupId");
+  if (settings.fifo && group === undefined) {
+    throw new SqsError(
+      "MissingParameter",
+      "The request must contain the parameter MessageGroupId.",
+    );
+  }
+  const deduplicationId = readDeduplicationId(settings, input, body);
+  return {
+    body,
+    delayMs: 1000 * ((settings.fifo ? undefined : delaySeconds) ?? settings.delaySeconds),
+    ...(attributes === undefined ? {} : { attributes }),
+    ...(group === undefined ? {} : { group }),
+    ...(deduplicationId === undefined ? {} : { deduplicationId }),
+  };
+}
+
+function readDeduplicationId(
+  { fifo, contentBasedDeduplication }: QueueSettings,
+  input: Input,
+  body: string,
+): string | undefined {
+  const given = optionalIdentifier(input, "MessageDeduplicationId");
+  if (!fifo) {
+    if (given !== undefined) throw notForThisQueue("MessageDeduplicationId", given);
+    return undefined;
+  }
+  if (given !== undefined) return given;
+  if (contentBasedDeduplication) return digest("sha256", body);
+  throw new SqsError(
+    "InvalidParameterValue",
+    "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
+  );
+}
+
+function optionalIdentifier(input: Input, member: string): string | undefined {
+  const value = optionalText(input, member);
+  if (value !== undefined && !identifier.test(value)) {
+    throw invalidParameter(
+      member,
+      value,
+      "Can only include alphanumeric and punctuation characters. 1 to 128 in length.",
+    );
+  }
+  return value;
+}
+
+function notForThisQueue(member: string, value: unknown): SqsError {
+  return invalidParameter(
+    member,
+    value,
+    "The request include parameter that is not valid for this queue type.",
+  );
+}
+
+function receive(
+  scope: SqsScope,
+  queue: StoredQueue,
+  options: { readonly max: number; readonly visibilityMs: number },
+  now: number,
+): readonly QueueMessage[] {
+  const { redrive } = queue.settings;
+  const deadLetterQueue = redrive && queueByArn(scope, redrive.deadLetterTargetArn);
+  expire(queue, now);
+  const { taken, dead } = queue.messages.receive(
+    {
+      ...options,
+      ...(redrive && deadLetterQueue ? { maxReceiveCount: redrive.maxReceiveCount } : {}),
+    },
+    now,
+  );
+  if (deadLetterQueue) moveDeadLetters(scope, { dead, from: queue, to: deadLetterQueue }, now);
+  return taken;
+}
+
+function shown(
+  { id, body, attributes, receipt, ...message }: QueueMessage,
+  wanted: { readonly attributes: readonly string[]; readonly system: readonly string[] },
+): object {
+  const chosen = chooseAttributes(attributes, wanted.attributes);
+  const system = Object.entries(systemAttributes(message)).filter(
+    ([name, value]) =>
+      value !== undefined && (wanted.system.includes("All") || wanted.system.includes(name)),
+  );
+  return {
+    MessageId: id,
+    ReceiptHandle: receipt,
+    Body: body,
+    MD5OfBody: digest("md5", body),
+    ...(chosen === undefined
+      ? {}
+      : { MessageAttributes: chosen, MD5OfMessageAttributes: digestOfAttributes(chosen) }),
+    ...(system.length === 0 ? {} : { Attributes: Object.fromEntries(system) }),
+  };
+}
+
+function systemAttributes(
+  message: Omit<QueueMessage, "id" | "body">,
+): Readonly<Record<string, string | undefined>> {
+  const { deduplicationId } = message;
+  return {
+    SenderId: embeddedAccount,
+    SentTimestamp: String(message.sentAt),
+    ApproximateReceiveCount: String(message.receiveCount),
+    ApproximateFirstReceiveTimestamp: String(message.firstReceivedAt),
+    MessageGroupId: message.group,
+    MessageDeduplicationId: deduplicationId,
+    SequenceNumber: deduplicationId === undefined ? undefined : sequenceNumber(message.sequence),
+    DeadLetterQueueSourceArn: message.deadLetterSource,
+  };
+}
+
+function remove(
+  scope: SqsScope,
+  { name, messages }: StoredQueue,
+  input: Input,
+  now: number,
+): object {
+  const receipt = receiptIn(input);
+  if (messages.delete(receipt, now) === "expired") {
+    throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
+  }
+  scope.polls.wake(name); // the next of its group can be received
+  return {};
+}
+
+function changeVisibility(
+  scope: SqsScope,
+  { name, messages }: StoredQueue,
+  input: Input,
+  now: number,
+): object {
+  const receipt = receiptIn(input);
+  const seconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
+  if (seconds === undefined)
+    throw new SqsError(
+      "MissingParameter",
+      "The request must contain the parameter VisibilityTimeout.",
+    );
+  const outcome = messages.changeVisibility(receipt, seconds * 1000, now);
+  if (outcome === "visible")
+    throw new SqsError("MessageNotInflight", "The message referred to isn't in flight.");
+  if (outcome !== "changed") throw invalidReceipt(receipt);
+  scope.polls.wake(name);
+  return {};
+}
+
+function receiptIn(input: Input): string {
+  const receipt = requiredText(input, "ReceiptHandle");
+  if (!isReceipt(receipt)) throw invalidReceipt(receipt);
+  return receipt;
+}
+
+function invalidReceipt(receipt: string): SqsError {
+  return new SqsError(
+    "ReceiptHandleIsInvalid",
+    `The input receipt handle "${receipt.slice(0, 200)}" is not a valid receipt handle.`,
+  );
+}
+
+function digest(algorithm: "md5" | "sha256", text: string): string {
+  return createHash(algorithm).update(text).digest("hex");
+}
+
+function sequenceNumber(sequence: number): string {
+  return String(sequence).padStart(20, "0");
+}

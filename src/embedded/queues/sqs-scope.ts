@@ -1,0 +1,55 @@
+import type { CallContext } from "../service/service.ts";
+import type { LongPolls } from "./long-polls.ts";
+import type { QueueStore, StoredQueue } from "./queue-store.ts";
+import { SqsError } from "./sqs-error.ts";
+import { type Input, requiredText } from "./sqs-input.ts";
+
+/** The account that everything embedded belongs to. */
+export const embeddedAccount = "000000000000";
+
+/** What the operations of SQS work on. */
+export interface SqsScope {
+  readonly store: QueueStore;
+  readonly polls: LongPolls;
+  readonly region: string;
+  /** Aborted when the service closes. */
+  readonly closing: AbortSignal;
+}
+
+/** The queue that an input names by its URL. */
+export function queueOf({ store }: SqsScope, input: Input): StoredQueue {
+  const url = requiredText(input, "QueueUrl");
+  return existing(store.get(url.slice(url.lastIndexOf("/") + 1)));
+}
+
+/** The queue, where there is one. */
+export function existing(queue: StoredQueue | undefined): StoredQueue {
+  if (queue === undefined)
+    throw new SqsError("QueueDoesNotExist", "The specified queue does not exist.");
+  return queue;
+}
+
+/** The queue that an ARN names. */
+export function queueByArn({ store }: SqsScope, arn: string): StoredQueue | undefined {
+  return /^arn:aws:sqs:[^:]+:[^:]+:[^:]+$/.test(arn)
+    ? store.get(arn.slice(arn.lastIndexOf(":") + 1))
+    : undefined;
+}
+
+/** The ARN of a queue. */
+export function arnOf(
+  { region }: Pick<SqsScope, "region">,
+  { name }: Pick<StoredQueue, "name">,
+): string {
+  return `arn:aws:sqs:${region}:${embeddedAccount}:${name}`;
+}
+
+/** The URL of a queue, at the address that the caller used. */
+export function urlOf({ endpoint }: CallContext, { name }: Pick<StoredQueue, "name">): string {
+  return `${endpoint}/${embeddedAccount}/${name}`;
+}
+
+/** Removes what has been in a queue longer than it keeps messages. */
+export function expire({ messages, settings }: StoredQueue, now: number): void {
+  messages.remove(({ sentAt }) => sentAt + settings.retentionMs <= now);
+}

@@ -1,0 +1,54 @@
+import { randomBytes } from "node:crypto";
+import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemCode } from "../../base/errors/system-code.ts";
+import type { Variables } from "../../base/process/environment.ts";
+import { createDataDirectory } from "./data-directory.ts";
+import { refuseInProduction } from "./refusal.ts";
+
+/**
+ * Returns the secret that signs development tokens: 43 characters from 32 random bytes, created once and kept in
+ * `<directory>/development-secret`, readable by its owner only. Processes that ask at the same time get the same secret.
+ *
+ * @throws Error in production and in Lambda, and if the file holds less than 32 bytes.
+ */
+export function developmentSecret(directory: string, env: Variables): string {
+  refuseInProduction("The development secret", env);
+  createDataDirectory(directory);
+  return secretInFile(join(directory, "development-secret"));
+}
+
+/**
+ * Returns the secret that a file keeps, and makes both where there is none.
+ *
+ * @throws Error where the file holds less than 32 bytes.
+ */
+export function secretInFile(path: string): string {
+  const secret = read(path) ?? create(path);
+  if (Buffer.byteLength(secret) < 32)
+    throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
+  return secret;
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+// A link appears with its whole content or not at all, and only the first one does.
+function create(path: string): string {
+  const draft = `${path}.${randomBytes(8).toString("hex")}`;
+  writeFileSync(draft, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft);
+  }
+  return readFileSync(path, "utf8").trim();
+}

@@ -1,0 +1,23 @@
+import { environmentOf, type Variables } from "../../base/process/environment.ts";
+
+/**
+ * Refuses what is for development and tests only, where a process is in production or in Lambda
+ * (design: it must fail closed).
+ *
+ * @throws Error naming the variable to set.
+ */
+export function refuseInProduction(what: string, env: Variables): void {
+  if (env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
+    throw new Error(
+      `${what} is not for Lambda (AWS_LAMBDA_FUNCTION_NAME is ${JSON.stringify(env["AWS_LAMBDA_FUNCTION_NAME"])}): ` +
+        "use the account that the function runs in, or set AWS_ENDPOINT_URL to an emulator's address",
+    );
+  }
+  if (environmentOf(env) === "production") {
+    const found = env["NODE_ENV"] === undefined ? "not set" : JSON.stringify(env["NODE_ENV"]);
+    throw new Error(
+      `${what} is for development and tests, and NODE_ENV is ${found}: set NODE_ENV=development, ` +
+        "or set AWS_ENDPOINT_URL to an emulator's address or AWS credentials and AWS_REGION for a real account",
+    );
+  }
+}

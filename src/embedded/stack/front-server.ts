@@ -1,0 +1,146 @@
+import { randomUUID } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { crc32 } from "node:zlib";
+import {
+  type AwsJsonService,
+  type CallContext,
+  ServiceError,
+  serializationError,
+  unknownOperation,
+} from "../service/service.ts";
+
+/** DynamoDB takes 16 MB; the slack is for what its limit does not count. */
+const maxBodyBytes = 17 * 1024 * 1024;
+
+/** Milliseconds that a test's clock is ahead of the machine's. */
+const clockOffsetHeader = "x-keelson-clock-offset";
+const largestClockOffsetMs = 10 ** 12;
+
+/** Names a browser may only use for this machine; anything else is DNS rebinding. */
+const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
+
+/**
+ * Creates the HTTP server in front of the embedded services: it reads a bounded body, finds the
+ * service by its target prefix, and answers in the AWS JSON protocol. It does not listen yet.
+ */
+export function createFrontServer(
+  services: readonly AwsJsonService[],
+  reportFault: (error: unknown) => void,
+): Server {
+  const server = createServer((request, response) => {
+    answer(services, request, response).catch((error: unknown) => {
+      if (response.destroyed) return; // the client hung up
+      const known = error instanceof ServiceError ? error : internalError(error, reportFault);
+      for (const [name, value] of Object.entries(known.headers)) response.setHeader(name, value);
+      send(request, response, known.status, {
+        __type: known.type,
+        message: known.message,
+        ...known.members,
+      });
+    });
+  });
+  // Longer than the SDK's agents keep an idle socket, or they would send into one that closes.
+  server.keepAliveTimeout = 65_000;
+  return server;
+}
+
+async function answer(
+  services: readonly AwsJsonService[],
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (!localHost.test(request.headers.host ?? "")) {
+    throw new ServiceError(
+      "AccessDeniedException",
+      "The embedded stack answers to 127.0.0.1 and localhost only",
+      {
+        status: 403,
+      },
+    );
+  }
+  if (request.method === "GET") return send(request, response, 200, { status: "healthy" });
+  if (request.method !== "POST")
+    throw new ServiceError("UnknownOperationException", "Only POST is known here", { status: 404 });
+  const target = String(request.headers["x-amz-target"] ?? "");
+  const service = services.find(({ targetPrefix }) => target.startsWith(targetPrefix));
+  if (service === undefined) throw unknownOperation(target);
+  const input = parseInput(await readBody(request));
+  const operation = target.slice(service.targetPrefix.length);
+  send(request, response, 200, await service.call(operation, input, contextOf(request, response)));
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // The socket must outlive a refusal, or nobody would read it.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) {
+      throw new ServiceError(
+        "RequestEntityTooLargeException",
+        `Request is larger than ${maxBodyBytes} bytes`,
+        { status: 413 },
+      );
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseInput(body: string): Readonly<Record<string, unknown>> {
+  let input: unknown;
+  try {
+    input = JSON.parse(body);
+  } catch {
+    throw serializationError("The request body is not JSON");
+  }
+  if (typeof input !== "object" || input === null || Array.isArray(input)) {
+    throw serializationError("Start of structure or map expected in the request body");
+  }
+  return input as Record<string, unknown>; // an object that is neither null nor an array has string keys
+}
+
+function contextOf({ headers }: IncomingMessage, response: ServerResponse): CallContext {
+  const hungUp = new AbortController();
+  response.once("close", () => hungUp.abort());
+  const offset = String(headers[clockOffsetHeader] ?? "");
+  const offsetMs =
+    /^\d{1,13}$/.test(offset) && Number(offset) <= largestClockOffsetMs ? Number(offset) : 0;
+  return {
+    nowMs: Date.now() + offsetMs,
+    endpoint: `http://${headers.host}`,
+    signal: hungUp.signal,
+  };
+}
+
+function internalError(error: unknown, reportFault: (error: unknown) => void): ServiceError {
+  reportFault(error);
+  return new ServiceError(
+    "com.amazon.coral.service#InternalServerError",
+    "The embedded stack failed; its output says why",
+    {
+      status: 500,
+    },
+  );
+}
+
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  body: object,
+): void {
+  const text = JSON.stringify(body);
+  // A refusal may come before the body has been read: the rest of it must not be taken for a request.
+  if (!request.complete) response.setHeader("connection", "close");
+  response.writeHead(status, {
+    "content-type":
+      request.headers["content-type"] === "application/x-amz-json-1.1"
+        ? "application/x-amz-json-1.1"
+        : "application/x-amz-json-1.0",
+    "content-length": Buffer.byteLength(text),
+    "x-amz-crc32": crc32(text),
+    "x-amzn-requestid": randomUUID(),
+  });
+  response.end(text);
+}

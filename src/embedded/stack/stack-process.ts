@@ -1,0 +1,139 @@
+/* v8 ignore file -- the entry of a child process: only a real process can show its wiring (stack.system.test.ts) */
+// The entry of the child process that stack.ts starts. Its parts are tested by themselves; what
+// stands here is their wiring to a process, which only a real process can show (stack.system.test.ts).
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { systemCode } from "../../base/errors/system-code.ts";
+import { openEventBridge } from "../bus/event-bridge.ts";
+import { openDynamoDb } from "../dynamodb/dynamodb.ts";
+import { openSsm } from "../parameters/ssm.ts";
+import { openSqs } from "../queues/sqs.ts";
+import { openExclusively, shared, writeHolder } from "../service/data-directory.ts";
+import { type Attachments, acceptAttachments } from "./attachments.ts";
+import { createFrontServer } from "./front-server.ts";
+
+/** What the parent says on the command line. */
+export interface StackProcessOptions {
+  readonly directory?: string;
+  readonly port: number;
+  /** What the ARNs of a stack that is there already have to name. Any will do where it is absent. */
+  readonly region?: string;
+  /** The parent does not count as a user, unless it attaches: after how long without any the process ends. */
+  readonly idleMs?: number;
+}
+
+/**
+ * What the process tells its parent at first: the port of a stack that the parent uses through it, or that the directory has
+ * one which can be attached to, and whether that is this process.
+ */
+export type StackProcessMessage =
+  | { readonly port: number }
+  | { readonly isOwn: boolean }
+  | { readonly failure: string };
+
+/** The answer to a parent that lets go, where the process stays for others; without any it ends. */
+const othersUse = { isStaying: true } as const;
+
+// A terminal and a supervisor signal the whole group. The parent still needs its store while it
+// drains, so this process ends only when the parent says so or is gone.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+
+try {
+  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // written by stack.ts alone
+} catch (error) {
+  process.once("disconnect", () => process.exit(1));
+  tell({ failure: messageOf(error) });
+}
+
+async function run({
+  directory,
+  port,
+  region: wanted,
+  idleMs,
+}: StackProcessOptions): Promise<void> {
+  let attachments: Attachments | undefined;
+  const reportFault = (error: unknown) => {
+    console.error("keelson/embedded:", error);
+    attachments?.tell(`keelson/embedded: ${inspect(error)}\n`);
+  };
+  const region = process.env["AWS_REGION"] ?? "us-east-1";
+  const self = { pid: process.pid, parentPid: process.ppid };
+  const holder = { ...self, isStarting: true as const };
+  const dynamoDb =
+    directory === undefined
+      ? await openDynamoDb({ reportFault })
+      : await openExclusively(directory, holder, wanted, () =>
+          openDynamoDb({ path: join(directory, "dynamodb"), reportFault }),
+        );
+  if (dynamoDb === shared) {
+    tell({ isOwn: false });
+    return;
+  }
+  // dynalite may throw in a callback of its own, where no request can be told from another.
+  process.on("uncaughtException", (error) => {
+    reportFault(error);
+    dynamoDb.abandon(error);
+  });
+
+  const ssm = openSsm({ region, ...(directory === undefined ? {} : { directory }) });
+  const fileOf = (name: string) => (directory === undefined ? {} : { path: join(directory, name) });
+  const sqs = openSqs({ region, ...fileOf("queues.jsonl") });
+  const eventBridge = openEventBridge({
+    sqs,
+    region,
+    reportFault,
+    ...fileOf("event-bridge.jsonl"),
+  });
+  const server = createFrontServer([dynamoDb, ssm, sqs, eventBridge], reportFault);
+  const close = async () => {
+    setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory
+    if (directory !== undefined && existsSync(directory))
+      writeHolder(directory, { ...self, isEnding: true });
+    server.close();
+    attachments?.close();
+    sqs.close();
+    eventBridge.close();
+    await dynamoDb.close();
+    process.exit(0);
+  };
+  const key = randomBytes(16).toString("base64url"); // of a stack in memory it stays here
+  attachments = acceptAttachments(server, { key, idleMs: idleMs ?? 0, onIdle: close });
+  if (idleMs === undefined) useUntilParentLeaves(attachments);
+
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening").catch((error: unknown) => {
+    throw new Error(reasonOf(error, port), { cause: error });
+  });
+  const listening = (server.address() as AddressInfo).port; // it listens on TCP, so its address is one
+  if (directory !== undefined)
+    writeHolder(directory, { ...self, shared: { port: listening, key, region } });
+  tell(idleMs === undefined ? { port: listening } : { isOwn: true });
+}
+
+/** The parent lets go by a message, or by its end. */
+function useUntilParentLeaves({ enter }: Attachments): void {
+  const leave = enter();
+  process.once("disconnect", leave);
+  process.once("message", () => {
+    if (leave() > 0) tell(othersUse);
+  });
+  if (!process.connected) leave();
+}
+
+function reasonOf(error: unknown, port: number): string {
+  return systemCode(error) === "EADDRINUSE"
+    ? `127.0.0.1:${port} is in use; stop what listens there, or pass another port`
+    : messageOf(error);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function tell(message: StackProcessMessage | typeof othersUse): void {
+  process.send?.(message);
+}

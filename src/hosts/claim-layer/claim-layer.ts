@@ -1,0 +1,257 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { JSONValue } from "@aws-lambda-powertools/commons/types";
+import {
+  IdempotencyAlreadyInProgressError,
+  type IdempotencyConfig,
+  IdempotencyInconsistentStateError,
+  IdempotencyItemAlreadyExistsError,
+  IdempotencyItemNotFoundError,
+} from "@aws-lambda-powertools/idempotency";
+import {
+  BasePersistenceLayer,
+  type IdempotencyRecord,
+} from "@aws-lambda-powertools/idempotency/persistence";
+import { leaseMs } from "../../parts/once/claim.ts";
+import {
+  AnsweredElsewhere,
+  type Invocation,
+  isReplay,
+  isUnanswered,
+  settle,
+} from "./claim-invocation.ts";
+import { assertClaimLayerOptions, type ClaimLayerOptions } from "./claim-layer-options.ts";
+import {
+  assertDurableContext,
+  type DurableContextLike,
+  type DurableInvocation,
+  durableInvocation,
+} from "./durable-execution.ts";
+import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts";
+
+/**
+ * A persistence layer for Powertools' `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent` (specification 3.2).
+ * Replaces `DynamoDBPersistenceLayer`, on the same table and even beside it. A claim has an owner and a renewed lease, only
+ * its owner completes or releases it, and a concurrent duplicate waits for the answer. Records are Powertools' own.
+ * `docs/once.md` lists what a layer cannot fix.
+ *
+ * @throws TypeError for unknown options; Error in production if `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
+ * @example
+ * const persistenceStore = new ClaimLayer({ tableName: "idempotency" });
+ * export const handler = makeIdempotent(charge, { persistenceStore });
+ */
+export class ClaimLayer extends BasePersistenceLayer {
+  readonly #invocations = new AsyncLocalStorage<Invocation | undefined>();
+  readonly #durable = new AsyncLocalStorage<DurableInvocation>();
+  readonly #claims: FunctionClaims;
+  readonly #waitMs: number;
+  #config: IdempotencyConfig | undefined;
+
+  constructor(options: ClaimLayerOptions) {
+    super();
+    assertClaimLayerOptions(options);
+    this.#waitMs = options.waitMs ?? 10_000;
+    this.#claims = createFunctionClaims(options, () => this.getExpiresAfterSeconds() * 1000);
+  }
+
+  /**
+   * Tells the layer which durable execution a call belongs to; Powertools does not. Replays then continue with the claims
+   * of their execution, a call of another execution is a concurrent duplicate, and claims last while the execution is
+   * suspended, for at most the configured `expiresAfterSeconds`.
+   *
+   * @example
+   * export const handler = withDurableExecution(persistenceStore.durable(makeIdempotent(charge, { persistenceStore })));
+   */
+  durable<Event, Context extends DurableContextLike, Result>(
+    handler: (event: Event, context: Context) => Result | Promise<Result>,
+  ): (event: Event, context: Context) => Promise<Result> {
+    return async (event, context) => {
+      assertDurableContext(context);
+      try {
+        return await this.#durable.run(durableInvocation(event, context), async () =>
+          handler(event, context),
+        );
+      } catch (error) {
+        // The engine wraps what a layer throws.
+        const cause = error instanceof Error ? error.cause : undefined;
+        if (cause instanceof AnsweredElsewhere) return cause.answer as Result; // safe: the same function's, for the same key
+        throw cause instanceof IdempotencyAlreadyInProgressError ? cause : error;
+      }
+    };
+  }
+
+  override configure(options: Parameters<BasePersistenceLayer["configure"]>[0]): void {
+    this.#config = options.config;
+    super.configure(options);
+  }
+
+  /** Runs up to its first `await` at once, so that what follows in Powertools' engine belongs to this invocation. */
+  override async saveInProgress(data: JSONValue, remainingTimeInMillis?: number): Promise<void> {
+    let outer = this.#invocations.getStore();
+    if (outer?.state === "held" && Object.is(outer.data, data)) {
+      outer.state = "running";
+      return;
+    }
+    while (outer !== undefined && outer.state !== "running" && !isUnanswered(outer))
+      outer = outer.outer;
+    const deadlineMs =
+      remainingTimeInMillis === undefined ? undefined : Date.now() + remainingTimeInMillis;
+    const invocation = {
+      ...this.#begin(data, super.getHashedIdempotencyKey(data)),
+      outer,
+      deadlineMs,
+    };
+    this.#invocations.enterWith(invocation);
+    invocation.key = this.getHashedIdempotencyKey(data); // of a subclass, it may be
+    try {
+      await super.saveInProgress(data, remainingTimeInMillis ?? leaseMs);
+      invocation.state = "running";
+    } catch (error) {
+      if (error instanceof IdempotencyItemAlreadyExistsError) invocation.state = "refused";
+      throw error;
+    }
+  }
+
+  /** The engine calls it while a duplicate is running, though never in a replay: waits for the duplicate. */
+  override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
+    const invocation = this.#current(
+      (candidate) => Object.is(candidate.data, data) && isUnanswered(candidate),
+    );
+    if (invocation?.found === undefined) return super.getRecord(data);
+    // Another payload is none to wait for.
+    const seen = this.processExistingRecord(
+      await this.#claims.recordOf(invocation.key, invocation.found),
+      data,
+    );
+    if (this.#waitMs === 0) return seen;
+    const found = await this.#claims.take(invocation, this.#waitMs);
+    if (found !== undefined)
+      return this.processExistingRecord(await this.#claims.recordOf(invocation.key, found), data);
+    invocation.state = "held";
+    // It does so at once, unless it has tried too often.
+    setImmediate(() => {
+      if (invocation.state === "held") this.#claims.release(invocation);
+    });
+    throw new IdempotencyInconsistentStateError(
+      `The duplicate of ${invocation.key} has failed: the engine tries again`,
+    );
+  }
+
+  override processExistingRecord(
+    record: IdempotencyRecord,
+    data: JSONValue | IdempotencyRecord,
+  ): IdempotencyRecord {
+    const invocation = this.#current(
+      (candidate) => Object.is(candidate.data, data) && isUnanswered(candidate),
+    );
+    if (invocation !== undefined) invocation.isRefusalKnown = true;
+    return super.processExistingRecord(record, data);
+  }
+
+  /** The hash that was claimed, whatever became of the event since. */
+  protected override getHashedIdempotencyKey(data: JSONValue): string {
+    return (
+      this.#current((invocation) => Object.is(invocation.data, data))?.hash ??
+      super.getHashedIdempotencyKey(data)
+    );
+  }
+
+  protected override async _putRecord(record: IdempotencyRecord): Promise<void> {
+    const { idempotencyKey, payloadHash } = record;
+    const invocation = this.#current(({ key }) => key === idempotencyKey);
+    if (invocation === undefined)
+      throw new Error(`${idempotencyKey} is claimed by saveInProgress alone`);
+    invocation.fingerprint = payloadHash || undefined;
+    const isReplayed = isReplay(invocation);
+    const found = await this.#claims.take(invocation, isReplayed ? this.#waitMs : 0);
+    if (found === undefined) return;
+    invocation.found = found;
+    const message = `There is a record of ${idempotencyKey} already`;
+    if (found.status === "INPROGRESS") {
+      // In a replay the engine takes it for this execution's, and runs the function.
+      if (isReplayed)
+        throw new IdempotencyAlreadyInProgressError(
+          `${message}, in progress in another durable execution`,
+        );
+      throw new IdempotencyItemAlreadyExistsError(message);
+    }
+    const known = await this.#claims.recordOf(idempotencyKey, found);
+    if (
+      isReplayed &&
+      found.execution !== undefined &&
+      found.execution !== invocation.durable?.execution
+    ) {
+      this.processExistingRecord(known, invocation.data as JSONValue); // safe: what the engine gave
+      const { responseHook: hook } = invocation;
+      throw new AnsweredElsewhere(
+        hook === undefined ? known.getResponse() : hook(known.getResponse(), known),
+      );
+    }
+    throw new IdempotencyItemAlreadyExistsError(message, known);
+  }
+
+  protected override async _updateRecord({
+    idempotencyKey,
+    responseData,
+    payloadHash,
+  }: IdempotencyRecord): Promise<void> {
+    const fits = (one: Invocation) =>
+      one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
+    const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
+    try {
+      // A replay keeps what it finds stored: other callers have got it already.
+      if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done")
+        return;
+      // If no claim was asked for, or by another invocation, it may still be free.
+      if (invocation.state === "claiming") {
+        invocation.fingerprint = payloadHash || undefined;
+        await this.#claims.take(invocation, 0);
+      }
+      if (
+        invocation.claim === undefined ||
+        !(await this.#claims.complete(invocation.claim, responseData))
+      ) {
+        throw new Error(
+          `${idempotencyKey} is not claimed by this invocation: it never was, or its lease was over and it was taken over`,
+        );
+      }
+    } finally {
+      settle(invocation);
+    }
+  }
+
+  protected override async _deleteRecord({ idempotencyKey }: IdempotencyRecord): Promise<void> {
+    const invocation = this.#current(({ key }) => key === idempotencyKey);
+    if (invocation !== undefined) await this.#claims.release(invocation);
+  }
+
+  protected override async _getRecord(idempotencyKey: string): Promise<IdempotencyRecord> {
+    const found = await this.#claims.read(idempotencyKey);
+    if (found === undefined) throw new IdempotencyItemNotFoundError();
+    return this.#claims.recordOf(idempotencyKey, found);
+  }
+
+  #begin(data: unknown, hash: string): Invocation {
+    return {
+      data,
+      hash,
+      key: hash,
+      outer: undefined,
+      deadlineMs: undefined,
+      durable: this.#durable.getStore(),
+      responseHook: this.#config?.responseHook,
+      fingerprint: undefined,
+      claim: undefined,
+      found: undefined,
+      isRefusalKnown: false,
+      state: "claiming",
+    };
+  }
+
+  /** The innermost unsettled invocation that fits. */
+  #current(fits: (invocation: Invocation) => boolean): Invocation | undefined {
+    let invocation = this.#invocations.getStore();
+    while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation)))
+      invocation = invocation.outer;
+    return invocation;
+  }
+}

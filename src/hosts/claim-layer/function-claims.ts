@@ -1,0 +1,167 @@
+import type { JSONValue } from "@aws-lambda-powertools/commons/types";
+import { IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
+import { type DynamoClaimStore, dynamoClaimStore } from "../../aws/stores/claim-store.ts";
+import { systemClock } from "../../base/process/clock.ts";
+import type { Database } from "../../base/types/database.ts";
+import { type ClaimKey, type ClaimRecord, expiry, skewMs } from "../../parts/once/claim.ts";
+import { type Claim, type Claims, createClaims } from "../../parts/once/claims.ts";
+import { type Invocation, isUnanswered, mayTakeOver, settle } from "./claim-invocation.ts";
+import type { ClaimLayerOptions } from "./claim-layer-options.ts";
+import { sharedForm } from "./shared-claim-form.ts";
+import { resultOf, storableResult, unstorableError } from "./storable-result.ts";
+
+/** The claims of functions that Powertools' engine runs, in its table. */
+export interface FunctionClaims {
+  /** Takes the claim of an invocation, or returns what is in the way after `waitMs`. */
+  take(invocation: Invocation, waitMs: number): Promise<ClaimRecord | undefined>;
+  /** Takes the claim of a replay that the engine let run, unless its work is done already. */
+  takeForReplay(invocation: Invocation): Promise<"done" | undefined>;
+  /**
+   * Stores a result; `false` if another owner has taken the claim over.
+   *
+   * @throws TypeError where the result could not be stored, though the work is now known to be done.
+   */
+  complete(claim: Claim, result: unknown): Promise<boolean>;
+  /** Lets the function run again. Never throws: the function's own error counts. */
+  release(invocation: Invocation): Promise<void>;
+  read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
+  /** @throws TypeError where its result could not be stored. */
+  recordOf(idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord>;
+}
+
+/** Creates {@link FunctionClaims}; the client is made at first use. */
+export function createFunctionClaims(
+  options: ClaimLayerOptions,
+  retentionMs: () => number,
+): FunctionClaims {
+  const {
+    tableName,
+    keyAttr = "id",
+    sortKeyAttr,
+    staticPkValue,
+    awsSdkV3Client,
+    clientConfig = {},
+  } = options;
+  let opening: Promise<Opened> | undefined;
+
+  const claimKey = (idempotencyKey: string): ClaimKey => {
+    const partition =
+      staticPkValue ?? `idempotency#${process.env["AWS_LAMBDA_FUNCTION_NAME"] ?? ""}`;
+    return { partition: sortKeyAttr === undefined ? "" : partition, sort: idempotencyKey };
+  };
+  const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
+    sortKeyAttr === undefined ? { [keyAttr]: sort } : { [keyAttr]: partition, [sortKeyAttr]: sort };
+
+  const openStore = async (): Promise<Opened> => {
+    const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
+    // Safe: only `commit` is a call of the document client, and nothing is committed here. A mocked client is called so.
+    const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
+    const store = dynamoClaimStore(database, tableName, { form: sharedForm(itemKey) });
+    return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
+  };
+  const open = () => {
+    opening ??= openStore();
+    return opening;
+  };
+
+  const take: FunctionClaims["take"] = async (invocation, waitMs) => {
+    const { claims, store } = await open();
+    const { fingerprint, deadlineMs, durable } = invocation;
+    const key = claimKey(invocation.key);
+    const owner = crypto.randomUUID();
+    durable?.owners.add(owner);
+    const taken = await claims.take(key, {
+      owner,
+      fingerprint,
+      deadlineMs,
+      waitMs,
+      stop: [],
+      adopt: (found, claim) => {
+        const attempt = () => store.adopt(key, claim, found.owner);
+        return mayTakeOver(invocation, found) ? attempt().catch(attempt) : undefined;
+      },
+      ...(durable === undefined ? {} : { execution: durable.execution, heldMs: retentionMs() }),
+    });
+    // Safe: nothing is compared in taking it, so it is no other's work.
+    if (taken.kind !== "taken") return (taken as Exclude<typeof taken, { kind: "other" }>).record;
+    invocation.claim = taken.claim;
+    return undefined;
+  };
+  const takeLate: FunctionClaims["takeForReplay"] = async (invocation) => {
+    if (invocation.found?.status !== "INPROGRESS") return "done";
+    return (await take(invocation, 0))?.status === "COMPLETED" ? "done" : undefined;
+  };
+
+  return {
+    take,
+    takeForReplay: takeLate,
+    complete: async (claim, result) => {
+      const { store } = await open();
+      const prepared = await storableResult(result);
+      if (prepared.kind === "unstorable") {
+        if (await claim.complete({ unkept: prepared.reason }))
+          throw unstorableError(prepared.reason);
+        return false;
+      }
+      const completeAsText = async () => {
+        const expiresAt = expiry(Date.now(), retentionMs());
+        return claim.complete(
+          await prepared.asText(store, { key: claim.key, owner: claim.owner, expiresAt }),
+        );
+      };
+      if (prepared.inRecord === undefined) return completeAsText();
+      return claim.complete(prepared.inRecord).catch(whereRefused(completeAsText));
+    },
+    release: async (invocation) => {
+      try {
+        if (isUnanswered(invocation)) await takeLate(invocation);
+        // Without a claim it was refused: the record is its duplicate's.
+        await invocation.claim?.release();
+      } catch (error) {
+        console.warn(
+          `The claim of ${invocation.key} could not be released; it ends by itself`,
+          error,
+        );
+      } finally {
+        settle(invocation);
+      }
+    },
+    read: async (idempotencyKey) => (await open()).store.read(claimKey(idempotencyKey)),
+    recordOf: async (idempotencyKey, found) => {
+      const sortKey = sortKeyAttr === undefined ? {} : { sortKey: idempotencyKey };
+      const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
+      if (found.status === "INPROGRESS") {
+        const { leaseUntilMs, expiresAt } = found;
+        // One of Powertools' own may expire before its lease is over.
+        const expiryTimestamp = Math.max(expiresAt, Math.ceil((leaseUntilMs + skewMs) / 1000));
+        return new IdempotencyRecord({
+          ...common,
+          expiryTimestamp,
+          status: "INPROGRESS",
+          inProgressExpiryTimestamp: leaseUntilMs,
+        });
+      }
+      const { store } = await open();
+      const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue; // as Powertools types it
+      return new IdempotencyRecord({
+        ...common,
+        expiryTimestamp: found.expiresAt,
+        status: "COMPLETED",
+        responseData,
+      });
+    },
+  };
+}
+
+interface Opened {
+  readonly store: DynamoClaimStore;
+  readonly claims: Claims;
+}
+
+/** What DynamoDB does not take as a value, for its size, its depth or a number, is stored as text instead. */
+function whereRefused(otherwise: () => Promise<boolean>): (error: unknown) => Promise<boolean> {
+  return (error) => {
+    if (error instanceof Error && error.name === "ValidationException") return otherwise();
+    throw error;
+  };
+}

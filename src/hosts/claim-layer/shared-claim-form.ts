@@ -1,0 +1,58 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import {
+  type ClaimForm,
+  claimAttributes,
+  claimOf,
+  type Item,
+  marshalled,
+  ownedNames,
+} from "../../aws/stores/claim-form.ts";
+import type { ClaimRecord } from "../../parts/once/claim.ts";
+
+/**
+ * The form in a table that Powertools' `DynamoDBPersistenceLayer` and older versions of keelson write to and read as
+ * well, at the same time:
+ *
+ * | a completed record | has | is read by |
+ * |---|---|---|
+ * | Powertools' | `data`, a value of DynamoDB's | all |
+ * | ours | `data`, a value of DynamoDB's; `completed_by` | all |
+ * | ours, not to be had as such a value | `owner`, and `data` as bytes or `parts` | keelson |
+ * | ours, without a result to be had | `unkept`, the reason | us; for the others it has no result |
+ *
+ * A record with an `owner` whose `data` Powertools wrote over ours still has `in_progress_expiration`.
+ */
+export function sharedForm(key: ClaimForm["key"]): ClaimForm {
+  return {
+    key,
+    write: (claim) => {
+      const { owner, ...others } = marshalled(claimAttributes(claim));
+      const execution: Item =
+        claim.execution === undefined ? {} : { execution: { S: claim.execution } };
+      const common = { ...others, ...execution };
+      if (claim.status === "INPROGRESS")
+        return { ...common, ...marshalled({ owner: claim.owner }) };
+      const { data, parts, value, unkept } = { ...claim.result };
+      return {
+        ...common,
+        ...marshalled({ completed_by: claim.owner, ...(unkept === undefined ? {} : { unkept }) }),
+        ...(data === undefined && parts === undefined ? {} : marshalled({ owner: claim.owner })),
+        ...(value === undefined ? {} : { data: value as AttributeValue }), // safe: only `storableResult` makes it
+      };
+    },
+    read: (item) => {
+      const claim: ClaimRecord = { ...claimOf(item), execution: item["execution"]?.S };
+      if (claim.status === "INPROGRESS") return claim;
+      const unkept = item["unkept"]?.S;
+      if (unkept !== undefined) return { ...claim, result: { unkept } };
+      if (claim.owner !== "" && item["in_progress_expiration"] === undefined) return claim;
+      return { ...claim, owner: "", result: { value: item["data"] } };
+    },
+    // An answer that was lost leaves the record as it was wanted: the second attempt finds who completed it.
+    completable: (owner) => ({
+      ConditionExpression: "(#owner = :owner AND #status = :inProgress) OR completed_by = :owner",
+      ExpressionAttributeNames: ownedNames,
+      ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
+    }),
+  };
+}

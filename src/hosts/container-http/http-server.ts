@@ -1,0 +1,307 @@
+import {
+  createServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { fail, finish, recognize } from "../../app/run/pipeline.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
+import { describeError } from "../../base/errors/describe.ts";
+import type { PipelineError } from "../../base/errors/errors.ts";
+import { emptyHeaders } from "../../parts/http/headers.ts";
+import { bufferLimit } from "../../parts/http/limits.ts";
+import { type ByteBudget, createByteBudget } from "./byte-budget.ts";
+import {
+  type Connection,
+  type Connections,
+  followConnections,
+  isIdle,
+  lateRequest,
+} from "./connections.ts";
+import { countedReport } from "./counted-report.ts";
+import { Exchange } from "./exchange.ts";
+import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
+import { headersOf, splitTarget } from "./http-request.ts";
+import { serveSession } from "./http2-session.ts";
+import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
+import { refusals } from "./refusals.ts";
+import { reportRefused } from "./refused-connections.ts";
+import type { Serving } from "./serving.ts";
+import { cutStalled } from "./stalled-writes.ts";
+import { createTlsServer } from "./tls-server.ts";
+import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
+
+/** The container's HTTP server, its connections, and what they hold: of requests' bodies, and for clients that do not read. */
+export interface ContainerServer {
+  readonly http: HttpServer;
+  readonly connections: Connections;
+  readonly bodies: ByteBudget;
+  readonly unread: UnreadBudget;
+}
+
+/** How long a client that was turned away gets to read why before its connection is cut. */
+const cutAfterMs = 500;
+
+/** Makes the container's HTTP server: the same routes as in Lambda, on Node's own server. */
+export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
+  const settings = httpSettings(options);
+  const { tls, upgrade } = settings;
+  const nodeOptions = {
+    keepAliveTimeout: settings.keepAliveTimeoutMs,
+    headersTimeout: settings.headersTimeoutMs,
+    requestTimeout: settings.requestTimeoutMs,
+    maxHeaderSize: settings.maxHeaderBytes,
+    connectionsCheckingInterval: 1_000, // Node looks for requests that take too long only every 30 s by default
+    requireHostHeader: false, // Node would answer by itself, without a request ID
+    joinDuplicateHeaders: true, // Node would drop the second host or credential, which somebody before it may have read
+  } satisfies ServerOptions;
+  const http =
+    tls === undefined
+      ? createServer(nodeOptions)
+      : createTlsServer(tls, nodeOptions, runtime.log, (socket) => {
+          serveSession(serving, connections.of(socket), socket);
+        });
+  http.maxConnections = settings.maxConnections;
+  reportRefused(http, runtime.log);
+  const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
+  cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
+  const { limits } = runtime.server.options;
+  const bodies = createByteBudget(bufferLimit(limits));
+  const limitBytes = limits?.unreadBytes ?? defaultUnreadBytes();
+  const onCut = countedReport((count) =>
+    runtime.log.warn("server.connections_cut", { count, unreadBytes: limitBytes }),
+  );
+  const unread = createUnreadBudget(
+    limitBytes,
+    connections.known,
+    () => holdAllBack(connections),
+    onCut,
+  );
+  const serving: Serving = { runtime, settings, bodies, unread };
+  http.on("request", (message, response) =>
+    respond(serving, connections, message, response, refusalOfHead(message)),
+  );
+  http.on("checkContinue", (message, response) =>
+    respond(serving, connections, message, response, refusalOfHead(message), true),
+  );
+  http.on("checkExpectation", (message, response) =>
+    respond(serving, connections, message, response, refusals.expectation),
+  );
+  http.on("connect", (message, socket) => {
+    if (!isFree(connections.of(socket), socket)) return;
+    const headers = headersOf(message);
+    void runInScope(runtime, { headers, signal: undefined }, (scope) =>
+      turnAway(scope, connections, socket, { headers, method: "CONNECT" }, refusals.tunnel()),
+    );
+  });
+  if (upgrade !== undefined) {
+    http.on("upgrade", (message, socket, head) =>
+      takeOver(runtime, connections, upgrade, message, socket, head),
+    );
+  }
+  http.on("clientError", (error: NodeJS.ErrnoException, socket) =>
+    refuse(runtime, connections, error, socket),
+  );
+  return { http, connections, bodies, unread };
+}
+
+/**
+ * Refuses a request that Node would take: it ignores any coding before `chunked`. Without `chunked` at the end the length of the
+ * body is unknown; Node's parser then fails, which is a 400 (RFC 9112 6.3).
+ */
+function refusalOfHead({
+  httpVersion,
+  headers,
+}: IncomingMessage): (() => PipelineError) | undefined {
+  const { host, "transfer-encoding": coding } = headers;
+  if (coding !== undefined && /,\s*chunked$/i.test(coding)) return refusals.coding;
+  return httpVersion !== "1.1" || host !== undefined ? undefined : refusals.noHost;
+}
+
+function respond(
+  serving: Serving,
+  connections: Connections,
+  message: IncomingMessage,
+  response: ServerResponse,
+  refuse: (() => PipelineError) | undefined,
+  expectsContinue = false,
+): void {
+  const { socket } = message;
+  const connection = connections.of(socket);
+  if (connection.unread.isCut) return;
+  if (connection.isClosing) {
+    message.resume(); // what lingers reads it away
+    return;
+  }
+  connection.inFlight ??= createInFlightLimit(socket, connection, serving.unread, () =>
+    holdBack(socket),
+  );
+  const { inFlight } = connection;
+  const exchange = new Exchange(serving, { connection, inFlight }, message, response, {
+    refuse,
+    expectsContinue,
+  });
+  connection.requests.add(exchange);
+  inFlight.enter(exchange);
+  response.on("close", () => exchange.leave());
+}
+
+/**
+ * Reads nothing of the connections that are open for a turn. One turn reads what all of them have sent; after it what waits
+ * may have run, what is cut is let go of, and clients that come meanwhile have had theirs.
+ */
+function holdAllBack({ known }: Connections): void {
+  const releases: (() => void)[] = [];
+  for (const [socket, connection] of known) {
+    const { session, upgraded, inFlight } = connection;
+    if (session !== undefined || upgraded !== undefined || inFlight?.isHolding || socket.destroyed)
+      continue;
+    const release = holdBack(socket as Socket); // safe: a server's sockets are the network's
+    releases.push(() => release(!connection.inFlight?.isHolding));
+  }
+  // The first is of this turn.
+  setImmediate(() =>
+    setImmediate(() => {
+      for (const release of releases) release();
+    }),
+  );
+}
+
+function cutLater(socket: Duplex): void {
+  setTimeout(() => socket.destroy(), cutAfterMs).unref();
+}
+
+/**
+ * What the parser refuses. Of a request that is known already the pipeline answers; into an
+ * answer that is under way nothing may be written; else it is turned away in the uniform body.
+ */
+function refuse(
+  runtime: Runtime,
+  connections: Connections,
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+): void {
+  const connection = connections.of(socket);
+  // Who has sent nothing has asked for nothing.
+  const isUnused =
+    error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
+  const isAnswered =
+    (connection.isClosing || connection.isDiscarding) && connection.requests.size === 0;
+  if (error.code === "ECONNRESET" || !socket.writable || isUnused || isAnswered) {
+    socket.destroy();
+    return;
+  }
+  const refusal = (refusalOf[error.code ?? ""] ?? refusals.noHttp)(error);
+  connection.isBroken = true;
+  if (connection.failBody !== undefined) connection.failBody(refusal);
+  else if (connection.requests.size === 0) {
+    const headers = emptyHeaders(); // what was read of them is not told
+    const request = { headers, method: undefined };
+    void runInScope(runtime, { headers, signal: undefined }, (scope) =>
+      turnAway(scope, connections, socket, request, refusal),
+    );
+  } else connection.bodyFailure = refusal;
+}
+
+const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
+  HPE_HEADER_OVERFLOW: refusals.headersTooLarge,
+  [lateRequest]: refusals.late,
+};
+
+/**
+ * Whether a connection that Node has let go of can be taken over. Where answers to earlier requests are still to be
+ * written it cannot: they are written, and the last one closes it.
+ */
+function isFree(connection: Connection, socket: Duplex): boolean {
+  // No other listener is left, and an error without one would end the process.
+  socket.on("error", () => socket.destroy());
+  if (connection.requests.size === 0) return !connection.isClosing;
+  connection.isBroken = true;
+  socket.resume(); // else nobody learns that the client has gone
+  return false;
+}
+
+/** Hands a connection to the application. While the process drains it would not last. */
+function takeOver(
+  runtime: Runtime,
+  connections: Connections,
+  upgrade: UpgradeHandler,
+  message: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): void {
+  const connection = connections.of(socket);
+  if (!isFree(connection, socket)) return;
+  const headers = headersOf(message);
+  void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
+    const isLate = runtime.lifecycle.draining.aborted;
+    const refusal = isLate
+      ? refusals.shuttingDown()
+      : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
+    if (refusal !== undefined)
+      return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
+    socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
+    const draining = new AbortController();
+    connection.upgraded = {
+      requestId: scope.requestId,
+      path: splitTarget(message.url as string).path,
+      draining,
+    }; // safe: a server's messages have one
+    try {
+      await upgrade(message, socket, head, draining.signal);
+    } catch (error) {
+      scope.log.error(
+        "upgrade.failed",
+        describeError(error, { requestId: "", environment: "production" }).log.data,
+      );
+      socket.destroy();
+    }
+  });
+}
+
+/** A request that gets no further than its head. */
+interface TurnedAway {
+  readonly headers: Readonly<Record<string, string>>;
+  /** `undefined` where the parser gave up on it. */
+  readonly method: string | undefined;
+}
+
+/** Answers on a bare socket, as the pipeline would: there is nothing of Node's to answer with. */
+async function turnAway(
+  scope: RequestScope,
+  connections: Connections,
+  socket: Duplex,
+  { headers: sent, method }: TurnedAway,
+  error: PipelineError,
+): Promise<void> {
+  connections.of(socket).isClosing = true;
+  socket.on("error", () => socket.destroy());
+  scope.asked = { method, isEncrypted: "encrypted" in socket };
+  const request = { headers: sent, method: "", gatewayClaims: undefined };
+  const recognizing = recognize(scope, request);
+  if (recognizing !== undefined) await recognizing;
+  const response = fail(scope, request, error);
+  const { status, body } = response;
+  const headers = {
+    ...finish(scope, request, response.headers),
+    date: new Date().toUTCString(),
+    connection: "close",
+  };
+  const fields = Object.entries(headers);
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    ...fields.map(([name, value]) => `${name}: ${value}`),
+  ];
+  const { observer } = scope.runtime;
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => {
+    const { writableFinished: isWhole } = socket;
+    const bytes = isWhole ? Buffer.byteLength(String(body)) : 0;
+    observer?.ended(scope, { kind: "request", method, status, bytes, isAborted: !isWhole });
+  });
+  cutLater(socket); // a client may keep its side open for ever
+}

@@ -1,0 +1,101 @@
+import { finished, type Readable } from "node:stream";
+import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
+import { bodyTooLarge } from "../../parts/http/input.ts";
+import type { HeldBytes } from "./byte-budget.ts";
+
+/** Where a body that is being read can be failed from outside. */
+export interface BodyHolder {
+  failBody: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * Reads a whole body. It leaves the rest of one that it refuses to its caller, flowing, and the stream open: its socket
+ * still has to carry the answer.
+ *
+ * @throws FrameworkError `payload_too_large` above `limitBytes`, `overloaded` where the server holds too much already,
+ * `malformed_request` where it ends early.
+ */
+export function receiveBody(
+  body: Readable,
+  limitBytes: number,
+  holder: BodyHolder,
+  held: HeldBytes,
+): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const pieces = createPieces();
+    let received = 0;
+    const stop = () => {
+      if (holder.failBody === fail) holder.failBody = undefined; // it may be the next request's by now
+      body.off("data", receive);
+      unfollow();
+    };
+    const fail = (error: unknown) => {
+      stop();
+      held.release();
+      reject(
+        isTypedError(error)
+          ? error
+          : new FrameworkError("malformed_request", "The body ended early", { cause: error }),
+      );
+    };
+    const receive = (chunk: Buffer) => {
+      received += chunk.byteLength;
+      if (received > limitBytes) fail(bodyTooLarge(limitBytes));
+      else if (!held.take(chunk.byteLength)) fail(overloaded());
+      else pieces.add(chunk);
+    };
+    const unfollow = finished(body, { writable: false }, (error) => {
+      if (error) return fail(error);
+      stop();
+      resolve(pieces.joined());
+    });
+    holder.failBody = fail;
+    body.on("data", receive);
+  });
+}
+
+function overloaded(): FrameworkError {
+  return new FrameworkError(
+    "overloaded",
+    "The server holds as many bytes of requests as it may; try again",
+    {
+      headers: { "retry-after": "1" },
+    },
+  );
+}
+
+/** A piece below this is copied into a page with others: as a buffer it takes some hundred bytes more than it has. */
+const smallBytes = 1_024;
+const maxPageBytes = 16_384;
+
+/** The pieces of a body. However small they are, they take no more than about twice the memory of their bytes. */
+function createPieces() {
+  const whole: Uint8Array[] = [];
+  let page = Buffer.alloc(0);
+  let used = 0;
+  let pagesBytes = 0;
+  const endPage = () => {
+    if (used > 0) whole.push(page.subarray(0, used));
+    page = page.subarray(used);
+    used = 0;
+  };
+  return {
+    add: (piece: Buffer) => {
+      if (piece.byteLength >= smallBytes || whole.length === 0) {
+        endPage();
+        whole.push(piece);
+        return;
+      }
+      if (used + piece.byteLength > page.byteLength) {
+        endPage();
+        page = Buffer.allocUnsafeSlow(Math.min(maxPageBytes, Math.max(smallBytes, pagesBytes)));
+        pagesBytes += page.byteLength;
+      }
+      used += piece.copy(page, used);
+    },
+    joined: () => {
+      endPage();
+      return whole.length === 1 && whole[0] !== undefined ? whole[0] : Buffer.concat(whole);
+    },
+  };
+}

@@ -1,0 +1,149 @@
+import { allTables, usesMessages } from "../../app/registry/registry.ts";
+import type { Adapters } from "../../app/runtime/adapters.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import type { RuntimeOptions } from "../../app/server/create-runtime.ts";
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import { endpointOf, openAwsAdapters } from "../../aws/adapters/adapters.ts";
+import { ensureTables } from "../../aws/tables/tables.ts";
+import {
+  type Environment,
+  embeddedDirectory,
+  environmentOf,
+  type Variables,
+} from "../../base/process/environment.ts";
+
+/** What a container's runtime is bound to. */
+export interface Binding
+  extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret" | "keepRecord"> {
+  /** Which adapters run, for the boot log. */
+  readonly adapters: Readonly<Record<string, string>>;
+}
+
+/**
+ * Chooses the adapters: an endpoint that is named wins; without one, production is the AWS
+ * account, and development is the embedded stack, kept in `KEELSON_DIRECTORY` (default `.keelson`).
+ */
+export async function bindAdapters(server: Server, variables: Variables): Promise<Binding> {
+  const { environment, options, registry } = serverInternals(server);
+  const endpoint = options.dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
+  const directory = embeddedDirectory(variables, environment);
+  const local = directory === undefined ? {} : await openLocal(directory, variables, environment);
+  const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
+  const hasQueues = usesMessages(registry);
+  /** Where the others are that the server has any use for. */
+  const others = (place: string) => ({
+    ...(usesSsm ? { ssm: endpointOf(variables, "SSM") ?? place } : {}),
+    ...(hasQueues ? { sqs: endpointOf(variables, "SQS") ?? place } : {}),
+    ...(hasQueues ? { eventbridge: endpointOf(variables, "EVENTBRIDGE") ?? place } : {}),
+  });
+  if (endpoint !== undefined) {
+    return {
+      ...local,
+      adapters: { dynamodb: endpoint, ...others("aws") },
+      openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
+    };
+  }
+  if (directory === undefined) {
+    return {
+      adapters: { dynamodb: "aws", ...others("aws") },
+      openAdapters: (runtime) => openChecked(runtime, variables, "check"),
+    };
+  }
+  return {
+    ...local,
+    adapters: { dynamodb: `embedded (${directory})`, ...others(`embedded (${directory})`) },
+    openAdapters: (runtime) => openEmbedded(runtime, variables, directory),
+  };
+}
+
+/** What a server on this machine has besides its adapters. */
+async function openLocal(
+  directory: string,
+  variables: Variables,
+  environment: Environment,
+): Promise<Pick<Binding, "developmentSecret" | "keepRecord">> {
+  const secret = { developmentSecret: await loadDevelopmentSecret(directory, variables) };
+  const isDeveloping = environment === "development" && environmentOf(variables) === "development";
+  return isDeveloping ? { ...secret, keepRecord: await openLog(directory, variables) } : secret;
+}
+
+/** Opens adapters and makes sure that the tables are there: created on an emulator, checked on AWS. */
+export async function openChecked(
+  runtime: Runtime,
+  variables: Variables,
+  mode: "create" | "check",
+): Promise<Adapters> {
+  const adapters = await openAwsAdapters(runtime, variables, mode);
+  try {
+    await ensureTables(adapters.database, requiredTables(runtime), mode);
+  } catch (error) {
+    await adapters.close();
+    throw new Error(`DynamoDB: ${String(error)}${hint(mode)}`, { cause: error });
+  }
+  return adapters;
+}
+
+/** Who meant to develop and forgot to say so ends up here. */
+function hint(mode: "create" | "check"): string {
+  return mode === "check"
+    ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack"
+    : "";
+}
+
+async function openEmbedded(
+  runtime: Runtime,
+  variables: Variables,
+  directory: string,
+): Promise<Adapters> {
+  const { startEmbeddedStack } = await loadEmbedded();
+  const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
+  try {
+    const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
+    const { endPolls } = await import("../../embedded/queues/end-polls.ts");
+    return {
+      ...adapters,
+      // An endpoint that the environment names for SQS alone is not the stack's.
+      ...(endpointOf(variables, "SQS") === undefined ? { endPolls } : {}),
+      close: async () => {
+        await adapters.close();
+        await stack.close();
+      },
+    };
+  } catch (error) {
+    await stack.close();
+    throw error;
+  }
+}
+
+async function loadDevelopmentSecret(directory: string, variables: Variables): Promise<string> {
+  const { developmentSecret } = await loadEmbedded();
+  return developmentSecret(directory, variables);
+}
+
+/** Opens what keeps log records for `keelson trace`. */
+async function openLog(directory: string, variables: Variables): Promise<(record: string) => void> {
+  const { openDevelopmentLog } = await import("../../embedded/stack/development-log.ts");
+  return openDevelopmentLog(directory, variables).keep;
+}
+
+// The embedded stack stands above the hosts in the plan of folders, and is loaded only in
+// development, so that a production process never reads it.
+function loadEmbedded() {
+  return import("../../embedded/stack/index.ts");
+}
+
+function requiredTables(runtime: Runtime) {
+  return allTables(runtime.server.registry).map((table) => ({
+    ...table,
+    tableName: runtime.tableName(table.name),
+  }));
+}
+
+/** What becomes of tables that are missing: an emulator, on this machine or spoken to in the clear, gets them. */
+export function tableMode(endpoint: string): "create" | "check" {
+  const { protocol, hostname } = new URL(endpoint);
+  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+  return isLocal || (protocol === "http:" && !/\.(amazonaws\.com(\.cn)?|aws)$/.test(hostname))
+    ? "create"
+    : "check";
+}

@@ -1,0 +1,16 @@
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { createRuntime } from "../../app/server/create-runtime.ts";
+import type { Server } from "../../app/server/server.ts";
+import { loadPowertools } from "../../base/log/load-powertools.ts";
+import { bindAdapters } from "./adapters.ts";
+
+/** Binds a server as a container would, for a process that is none: a script, a REPL. */
+export async function bindAlone(server: Server): Promise<Runtime> {
+  const variables = process.env;
+  const binding = await bindAdapters(server, variables);
+  return createRuntime(server, {
+    variables,
+    powertools: await loadPowertools(variables),
+    ...binding,
+  });
+}

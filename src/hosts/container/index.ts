@@ -1,0 +1,6 @@
+export type {
+  HttpServerOptions,
+  TlsOptions,
+  UpgradeHandler,
+} from "../container-http/http-options.ts";
+export { type Container, type ContainerOptions, runContainer } from "./run-container.ts";

@@ -1,0 +1,130 @@
+import { metrics as api, trace } from "@opentelemetry/api";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import { afterEach, expect, test, vi } from "vitest";
+import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
+import { otelSink, registeredMeter } from "../../app/metrics/otel-metrics.ts";
+import { createRuntime } from "../../app/server/create-runtime.ts";
+import { buildServer } from "../../app/server/server.ts";
+import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
+import { beginLife } from "./process-life.ts";
+
+afterEach(() => {
+  api.disable();
+  trace.disable();
+});
+
+function begun(drainMs = 0, totalMs = 10_000) {
+  const server = buildServer({ features: [] });
+  const measured = recordedMetrics();
+  const logs: Record<string, unknown>[] = [];
+  const runtime = createRuntime(server, {
+    variables: {},
+    write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
+    openAdapters: () => Promise.reject(new Error("unused")),
+    measuring: { metrics: measured.metrics, observer: undefined, missing: undefined },
+  });
+  return { measured, life: beginLife(runtime, { lingerMs: 0, drainMs, totalMs }), runtime, logs };
+}
+
+test("A process that has opened nothing yet has nothing to wait for", async () => {
+  const { life, runtime, logs, measured } = begun();
+  expect([life.isAlive(), runtime.lifecycle.state]).toEqual([true, "running"]);
+  life.tell({ type: "terminate" });
+  expect(life.isAlive()).toBe(false);
+  expect(await life.ended).toBe(1); // there was no time at all for what was never there
+  expect(runtime.lifecycle.draining.aborted).toBe(true);
+  expect(logs.at(-1)).toMatchObject({ msg: "shutdown.completed", signals: 1 });
+  expect(measured.sums()).toEqual({ "keelson.drains lossy": 1 });
+});
+
+test("Where a process is shows in its readiness", () => {
+  const { life, runtime } = begun();
+  life.tell({ type: "started" });
+  expect(runtime.lifecycle.state).toBe("running");
+  life.tell({ type: "fault" });
+  expect(["draining", "in-flight-drain", "workers-stopped"]).toContain(runtime.lifecycle.state);
+});
+
+test("What runs without a request is waited for, as messages are", async () => {
+  const { life, runtime, logs, measured } = begun(5_000);
+  const running = Promise.withResolvers<void>();
+  runtime.inFlight.set("run 1", {
+    work: running.promise,
+    handler: "keelson.server.run",
+    ids: { reason: "a task" },
+  });
+  life.tell({ type: "started" });
+  life.tell({ type: "terminate" });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(runtime.lifecycle.state).toBe("workers-stopped");
+  running.reject(new Error("it failed"));
+  expect(await life.ended).toBe(0);
+  expect(logs.at(-1)).toMatchObject({ msg: "shutdown.completed", clean: true });
+  expect(measured.sums()).toEqual({ "keelson.drains clean": 1 });
+});
+
+test("a meter of OpenTelemetry sends what it has before the process ends, how it ended among it", async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  api.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+  const { life, measured } = begun();
+  const meter = registeredMeter();
+  const metrics = createMetrics({
+    own: [],
+    declared: { routes: [], handlers: [], channels: [] },
+    sinks: meter === undefined ? [] : [otelSink(meter)],
+  });
+  measured.metrics.record = metrics.record;
+  life.tell({ type: "terminate" });
+  await life.ended;
+
+  const sent = exporter
+    .getMetrics()
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
+  expect(sent).toMatchObject([
+    {
+      descriptor: { name: "keelson.drains" },
+      dataPoints: [{ value: 1, attributes: { "keelson.outcome": "lossy" } }],
+    },
+  ]);
+});
+
+test.each<[string, () => Promise<void>]>([
+  ["never answers", () => new Promise(() => {})],
+  ["fails", () => Promise.reject(new Error("no receiver"))],
+  [
+    "throws",
+    () => {
+      throw new Error("no receiver");
+    },
+  ],
+])(
+  "a tracer whose receiver %s holds up the end for a moment at most, and changes nothing about it",
+  async (_how, forceFlush) => {
+    trace.setGlobalTracerProvider({
+      getTracer: () => trace.getTracer("none"),
+      forceFlush,
+    } as never); // as an SDK's has it
+    const { life, logs } = begun(5, 300);
+    life.tell({ type: "started" });
+    life.tell({ type: "terminate" });
+
+    expect(await life.ended).toBe(0);
+    expect(logs.filter(({ msg }) => msg === "shutdown.completed")).toMatchObject([{ exitCode: 0 }]);
+  },
+);
+
+test("where no time is left a tracer is asked, and nobody waits for it", async () => {
+  const forceFlush = vi.fn(() => new Promise<void>(() => {}));
+  trace.setGlobalTracerProvider({ getTracer: () => trace.getTracer("none"), forceFlush } as never); // as an SDK's has it
+  const { life } = begun(0, 0);
+  life.tell({ type: "terminate" });
+
+  expect(await life.ended).toBe(1);
+  expect(forceFlush).toHaveBeenCalledOnce();
+});

@@ -1,0 +1,174 @@
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { closeResources } from "../../app/server/close-resources.ts";
+import { describeError } from "../../base/errors/describe.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
+import {
+  type Lifecycle,
+  type LifecycleAction,
+  type LifecycleEvent,
+  nextDue,
+  type ShutdownPhase,
+  startingLifecycle,
+  step,
+} from "../../base/process/lifecycle.ts";
+import type { ShutdownTimes } from "../../base/process/times.ts";
+import { mostNamed, type UnderWay } from "../container-http/connections.ts";
+import type { ContainerServer } from "../container-http/http-server.ts";
+import { closeListener } from "./close-listener.ts";
+import { flushTelemetry, telemetry } from "./flush-telemetry.ts";
+import type { Workers } from "./workers.ts";
+
+/** The life of a container's process: it is told what happens, and does what is to be done. */
+export interface ProcessLife {
+  /** What there is to be drained; set as it is made. */
+  server: ContainerServer | undefined;
+  workers: Workers | undefined;
+  tell(event: LifecycleEvent): void;
+  /** Whether the process goes on: it is neither told to stop nor about to. */
+  isAlive(): boolean;
+  /** Resolves to the exit code, as soon as nothing is to be done any more. */
+  readonly ended: Promise<0 | 1>;
+}
+
+/** How often connections are looked at while requests finish: one may fall idle only then. */
+const sweepMs = 100;
+
+/** How long a tracer's or a meter's receiver is waited for at most, in milliseconds. */
+const mostFlushMs = 1_000;
+
+const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
+
+/** The work that was cut off, as far as lines name it. */
+interface CutOff {
+  requestIds: readonly string[];
+  messages: readonly Readonly<Record<string, string>>[];
+}
+
+/** Begins the life of a process, which starts. */
+export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
+  const { log } = runtime;
+  let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
+  let timer: NodeJS.Timeout | undefined;
+  let sweep: NodeJS.Timeout | undefined;
+  const cut: CutOff = { requestIds: [], messages: [] };
+  let end: (code: 0 | 1) => void = () => {};
+  const ended = new Promise<0 | 1>((resolve) => {
+    end = resolve;
+  });
+
+  const tell = (event: LifecycleEvent) => {
+    const { lifecycle: after, actions } = step(lifecycle, event, Date.now());
+    lifecycle = after;
+    runtime.lifecycle.enter(after.state);
+    clearTimeout(timer);
+    const due = nextDue(after);
+    if (due !== undefined)
+      timer = setTimeout(() => tell({ type: "time" }), Math.max(0, due - Date.now()));
+    for (const action of actions) perform[action]();
+  };
+  const done = (phase: ShutdownPhase, clean = true) => tell({ type: "done", phase, clean });
+
+  const perform: Readonly<Record<LifecycleAction, () => void>> = {
+    drain: () => {
+      runtime.lifecycle.drain();
+      life.workers?.stop();
+    },
+    "close-listener": () => {
+      const { server } = life;
+      if (server === undefined || !server.http.listening) return done("in-flight-drain");
+      closeListener(server.http, () => done("in-flight-drain"));
+      sweep = setInterval(server.connections.closeIdle, sweepMs);
+      server.connections.closeIdle();
+    },
+    "abort-requests": () => {
+      life.server?.connections.abort(new FrameworkError("timeout", "The service is shutting down"));
+    },
+    "cut-requests": () => {
+      const underWay = life.server?.connections.underWay() ?? noRequests;
+      cut.requestIds = underWay.requestIds;
+      log.error("shutdown.requests_cut_off", { ...underWay });
+      life.server?.connections.cut();
+    },
+    "finish-workers": () => {
+      clearInterval(sweep);
+      // Safe: it never fails; what goes wrong is logged where it does.
+      const runs = Promise.allSettled([...runtime.inFlight.values()].map(({ work }) => work));
+      void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
+    },
+    "cut-workers": () => {
+      const messages = [...runtime.inFlight.values()].map(({ handler, ids }) => ({
+        handler,
+        ...ids,
+      }));
+      cut.messages = messages.slice(0, mostNamed);
+      log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
+    },
+    "close-resources": () => {
+      void closeResources(runtime, leftMs(lifecycle)).then((clean) =>
+        done("resources-closed", clean),
+      );
+    },
+    "cut-resources": () => log.error("shutdown.resources_cut_off"),
+    flush: () => {
+      log.info("shutdown.completed", record(lifecycle, cut));
+      runtime.metrics?.record("keelson.drains", 1, {
+        "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy",
+      });
+      // Each line is out before its call returns, so that tracers and meters alone may have to be waited for.
+      if (!(telemetry in globalThis)) return done("flushed");
+      void flushTelemetry(Math.min(mostFlushMs, leftMs(lifecycle) / 2)).then(() => done("flushed"));
+    },
+    exit: () => {
+      clearTimeout(timer);
+      clearInterval(sweep);
+      end(lifecycle.exitCode);
+    },
+  };
+
+  const life: ProcessLife = {
+    server: undefined,
+    workers: undefined,
+    tell,
+    isAlive: () => lifecycle.state === "starting" || lifecycle.state === "running",
+    ended,
+  };
+  return life;
+}
+
+/** How long the phase may take, in milliseconds: nothing, where all phases were over as it began. */
+function leftMs(lifecycle: Lifecycle): number {
+  return Math.max(0, (nextDue(lifecycle) ?? 0) - Date.now());
+}
+
+const phases: readonly ShutdownPhase[] = [
+  "draining",
+  "in-flight-drain",
+  "workers-stopped",
+  "resources-closed",
+  "flushed",
+];
+
+/** What a shutdown came to: how long its phases took, and what was cut off. */
+function record(
+  { entered, cutOff, exitCode, signals }: Lifecycle,
+  { requestIds, messages }: CutOff,
+): Record<string, unknown> {
+  // Safe: every phase was entered, or there would be no record.
+  const times = phases.map((phase) => entered[phase] as number);
+  const phaseMs = Object.fromEntries(
+    times
+      .slice(1)
+      .map((endMs, index) => [phases[index] as ShutdownPhase, endMs - (times[index] as number)]),
+  );
+  const totalMs = (times.at(-1) as number) - (times[0] as number);
+  const cutOffWork = {
+    ...(requestIds.length > 0 ? { cutOffRequestIds: requestIds } : {}),
+    ...(messages.length > 0 ? { cutOffMessages: messages } : {}),
+  };
+  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
+}
+
+/** An uncaught error, for the log. */
+export function thrown(error: unknown): Record<string, unknown> {
+  return describeError(error, { requestId: "", environment: "production" }).log.data;
+}

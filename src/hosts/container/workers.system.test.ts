@@ -1,0 +1,387 @@
+import { GetQueueUrlCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { defineFeature, type Feature } from "../../app/features/feature.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { createRuntime } from "../../app/server/create-runtime.ts";
+import { buildServer } from "../../app/server/server.ts";
+import { endPolls } from "../../embedded/queues/end-polls.ts";
+import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
+import { openChecked } from "./adapters.ts";
+import { beginLife } from "./process-life.ts";
+import { startWorkers, type Workers } from "./workers.ts";
+
+declare module "../../base/types/names.ts" {
+  interface Events {
+    "load.sent": { name: string };
+  }
+  interface Jobs {
+    "loads.load.carry": { name: string; lane: string };
+  }
+}
+
+let runs: string[] = [];
+let held: PromiseWithResolvers<void> | undefined;
+let aheadMs = 0;
+const broken = new Set<string>();
+const loads = defineFeature("loads", (r) => {
+  r.event("load.sent", z.object({ name: z.string() }));
+  r.on("load.sent", "note", async (_ctx, { payload }) => {
+    runs.push(`event ${payload.name}`);
+    if (broken.delete(payload.name)) throw new Error("broken once");
+  });
+  r.job("load.carry", {
+    input: z.object({ name: z.string(), lane: z.string() }),
+    order: ({ lane }) => lane,
+    handler: async (_ctx, { name }) => {
+      runs.push(name);
+      if (name.startsWith("held")) await held?.promise;
+      if (broken.delete(name)) throw new Error("broken once");
+    },
+  });
+  r.write("load.send", {
+    handler: async (ctx, input) => {
+      const { names, lane } = input as { names: readonly string[]; lane: string };
+      for (const name of names) {
+        if (lane === "event") await ctx.publish("load.sent", { name });
+        else await ctx.enqueue("loads.load.carry", { name, lane });
+      }
+    },
+  });
+});
+
+let app: TestApp;
+let runtime: Runtime | undefined;
+let workers: Workers | undefined;
+const logs: Record<string, unknown>[] = [];
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [loads] }));
+}, 60_000);
+afterAll(() => app.close());
+afterEach(async () => {
+  held?.resolve();
+  held = undefined;
+  workers?.stop();
+  await workers?.finished();
+  await runtime?.close();
+  runs = [];
+  aheadMs = 0;
+  logs.splice(0);
+});
+
+interface StartOptions {
+  readonly features?: readonly Feature[];
+  readonly environment?: "test" | "production";
+  readonly sweepMs?: number;
+  readonly isWatched?: boolean;
+}
+
+/** Another process on the same queues, which works on them. */
+async function start({
+  features = [loads],
+  environment = "test",
+  sweepMs = 10_000,
+  isWatched = false,
+}: StartOptions = {}) {
+  const variables = app.env;
+  const server = buildServer({ features, environment });
+  runtime = createRuntime(server, {
+    variables: { ...variables, LOG_LEVEL: "debug", ...(isWatched ? { KEELSON_WATCH: "1" } : {}) },
+    clock: { now: () => Date.now() + aheadMs },
+    write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
+    openAdapters: async (bound) => ({
+      ...(await openChecked(bound, variables, "create")),
+      endPolls,
+    }),
+  });
+  workers = await startWorkers(runtime, sweepMs);
+  return { runtime, workers };
+}
+
+const send = (names: readonly string[], lane: string) =>
+  app.call("loads.load.send", { names, lane });
+
+describe("the workers of a container", () => {
+  test("consume events and run jobs until they are stopped", async () => {
+    await start();
+    await send(["a"], "event");
+    await send(["b"], "free");
+    await expect.poll(() => runs.toSorted(), { timeout: 30_000 }).toEqual(["b", "event a"]);
+    workers?.stop();
+    await workers?.finished();
+    await send(["c"], "free");
+    await app.settled(); // the stopped ones leave it to others
+    expect(runs.filter((name) => name === "c")).toHaveLength(1);
+  }, 60_000);
+
+  test("keep the order of a lane where a job fails, and let others overtake it", async () => {
+    broken.add("1");
+    await send(["1", "2", "3"], "lane");
+    await send(["other"], "other lane");
+    await start();
+    await expect
+      .poll(() => runs.filter((name) => name !== "other"), { timeout: 60_000 })
+      .toEqual(["1", "1", "2", "3"]);
+    expect(runs).toContain("other");
+  }, 90_000);
+
+  test("hold up nobody of a group of a fair queue where one fails", async () => {
+    broken.add("1");
+    const { AWS_ENDPOINT_URL: endpoint = "", KEELSON_EVENT_QUEUE: QueueName = "keelson-events" } =
+      app.env;
+    const sqs = new SQSClient({
+      endpoint,
+      region: "us-east-1",
+      credentials: { accessKeyId: "test", secretAccessKey: "test" },
+    });
+    await app.settled(); // makes the queues
+    const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
+    for (const name of ["1", "2"]) {
+      const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme" };
+      const body = {
+        kind: "shared",
+        type: "load.sent",
+        eventId: `fair-${name}`,
+        payload: { name, requestId: "r1" },
+        ...cause,
+      };
+      await sqs.send(
+        new SendMessageCommand({
+          QueueUrl,
+          MessageBody: JSON.stringify(body),
+          MessageGroupId: "acme",
+        }),
+      );
+    }
+    sqs.destroy();
+    await start();
+    await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["event 1", "event 2", "event 1"]);
+  }, 90_000);
+
+  test("finish what they are at before they are stopped, and say so where it takes too long", async () => {
+    held = Promise.withResolvers();
+    const { runtime: bound, workers: running } = await start();
+    await send(["held"], "free");
+    await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["held"]);
+    const life = beginLife(bound, { lingerMs: 0, drainMs: 0, totalMs: 100 });
+    life.workers = running;
+    life.tell({ type: "started" });
+    life.tell({ type: "terminate" });
+    expect(await life.ended).toBe(1);
+    const [{ jobId = "none", origRequestId = "none" } = {}] = app.jobs.slice(-1);
+    const cut = [expect.objectContaining({ handler: "loads.load.carry", jobId, origRequestId })];
+    expect(logs).toContainEqual(
+      expect.objectContaining({ msg: "shutdown.workers_cut_off", messages: cut, count: 1 }),
+    );
+    expect(logs).toContainEqual(
+      expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }),
+    );
+    held.resolve();
+    await running.finished();
+    expect(logs).toContainEqual(
+      expect.objectContaining({ msg: "job.completed", handler: "loads.load.carry" }),
+    );
+  }, 60_000);
+
+  // A poll of the embedded queue can be ended; one of LocalStack's cannot.
+  const isEmbedded = process.env["KEELSON_TEST_ENDPOINT"] === undefined;
+  if (isEmbedded)
+    test("do not wait for an idle poll when they are stopped, and leave what comes then to others", async () => {
+      const { workers: running } = await start({ environment: "production" });
+      await send(["polled"], "free");
+      await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["polled"]);
+      const beganMs = performance.now();
+      running.stop();
+      await running.finished();
+      // A poll waits 3 s there.
+      expect(performance.now() - beganMs).toBeLessThan(2_500);
+      await send(["unpolled"], "free");
+      await app.settled();
+      expect(runs).toEqual(["polled", "unpolled"]);
+    }, 60_000);
+
+  test("are quick where the next process waits: what is left of the outbox is the next one's", async () => {
+    app.faults.before("PutEvents", 1).fail("InternalException");
+    await send(["left behind"], "event");
+    const { workers: running } = await start({ isWatched: true });
+    running.stop();
+    aheadMs = app.clock.now() - Date.now() + 2_000;
+    await running.finished();
+    expect(logs.map(({ msg }) => msg)).not.toContain("outbox.swept");
+    await app.settled();
+  }, 60_000);
+
+  test("sweep the outbox a last time when they are stopped", async () => {
+    app.faults.before("PutEvents", 1).fail("InternalException");
+    await send(["left"], "event");
+    const { workers: running } = await start();
+    running.stop();
+    aheadMs = app.clock.now() - Date.now() + 2_000; // the row has to be older than a second
+    await running.finished();
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
+    await app.settled();
+  }, 60_000);
+
+  test("sweep the outbox now and then, also after a sweep that failed", async () => {
+    const { runtime: bound } = await start({ sweepMs: 50 });
+    const { database } = await bound.adapters();
+    database.middlewareStack.add(
+      (next, context) => (parameters) =>
+        context["commandName"] === "QueryCommand"
+          ? Promise.reject(new Error("no reading"))
+          : next(parameters),
+      { step: "initialize", name: "unreadable" },
+    );
+    const isSaid = () =>
+      logs.some(
+        ({ msg, reason }) => msg === "outbox.sweep_failed" && String(reason).includes("no reading"),
+      );
+    await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
+    database.middlewareStack.remove("unreadable");
+    aheadMs = app.clock.now() - Date.now() + 11_000;
+    app.faults.before("PutEvents", 1).fail("InternalException");
+    await send(["swept"], "event");
+    await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["event swept"]);
+    await expect
+      .poll(() => logs, { timeout: 30_000 })
+      .toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
+  }, 60_000);
+
+  test("run the jobs of a server that has no events, in production too", async () => {
+    const done: string[] = [];
+    const errands = defineFeature("loads", (r) => {
+      r.job("load.carry", {
+        input: z.object({ name: z.string(), lane: z.string() }),
+        handler: async (_ctx, { name }) => void done.push(name),
+      });
+    });
+    await start({ features: [errands], environment: "production" });
+    await send(["errand"], "free");
+    await expect.poll(() => done, { timeout: 30_000 }).toEqual(["errand"]);
+  }, 60_000);
+
+  test("pause and say so where the queue cannot be reached", async () => {
+    const server = await start();
+    const { sqs } = await (await server.runtime.adapters()).messaging.open();
+    sqs.middlewareStack.add(
+      () => async () => {
+        throw Object.assign(new Error("out of order"), { name: "ServiceUnavailable" });
+      },
+      { step: "initialize", name: "outOfOrder" },
+    );
+    await expect
+      .poll(
+        () =>
+          logs.filter(
+            ({ msg, reason }) =>
+              msg === "queue.receive_failed" && String(reason).includes("out of order"),
+          ).length,
+        {
+          timeout: 60_000,
+        },
+      )
+      .toBeGreaterThan(0);
+    sqs.middlewareStack.remove("outOfOrder");
+    await send(["after"], "free");
+    await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["after"]);
+  }, 120_000);
+
+  test("keep hidden what takes long, until it is done", async () => {
+    held = Promise.withResolvers();
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      const { runtime: bound } = await start();
+      const { sqs } = await (await bound.adapters()).messaging.open();
+      const hidden: unknown[] = [];
+      sqs.middlewareStack.add(
+        (next, context) => (parameters) => {
+          if (context["commandName"] === "ChangeMessageVisibilityCommand")
+            hidden.push(parameters.input);
+          return next(parameters);
+        },
+        { step: "initialize", name: "watch" },
+      );
+      await send(["held for long"], "free");
+      await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["held for long"]);
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(hidden).toEqual([
+        expect.objectContaining({ VisibilityTimeout: 30 }),
+        expect.objectContaining({ VisibilityTimeout: 30 }),
+      ]);
+      held.resolve();
+      await expect
+        .poll(() => logs.some(({ msg }) => msg === "job.completed"), { timeout: 30_000 })
+        .toBe(true);
+      const { jobs } = await (await bound.adapters()).messaging.open();
+      await expect.poll(() => jobs.size(), { timeout: 30_000 }).toEqual({ visible: 0, hidden: 0 });
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(hidden).toHaveLength(2);
+    } finally {
+      vi.useRealTimers();
+    }
+  }, 60_000);
+
+  test("say so where a message cannot be acknowledged, and skip it when it comes again", async () => {
+    const { runtime: bound } = await start();
+    const { sqs, jobs } = await (await bound.adapters()).messaging.open();
+    sqs.middlewareStack.add(
+      (next, context) => (parameters) =>
+        context["commandName"] === "DeleteMessageCommand"
+          ? Promise.reject(new Error("no acknowledging"))
+          : next(parameters),
+      { step: "initialize", name: "unacknowledged" },
+    );
+    await send(["once"], "free");
+    const isSaid = () =>
+      logs.some(
+        ({ msg, reason }) =>
+          msg === "queue.acknowledge_failed" && String(reason).includes("no ack"),
+      );
+    await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
+    workers?.stop();
+    await workers?.finished();
+    sqs.middlewareStack.remove("unacknowledged");
+    await app.settled();
+    expect(await jobs.size()).toEqual({ visible: 0, hidden: 0 });
+    expect(runs).toEqual(["once"]);
+  }, 60_000);
+
+  test("hand back at once what their last poll is given", async () => {
+    const { runtime: bound, workers: running } = await start();
+    const { sqs } = await (await bound.adapters()).messaging.open();
+    const polling = Promise.withResolvers<void>();
+    const given = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    sqs.middlewareStack.add(
+      (next, context) => async (parameters) => {
+        polling.resolve();
+        const output = await next(parameters);
+        const { Messages } = output.output as { readonly Messages?: readonly unknown[] };
+        if (context["commandName"] !== "ReceiveMessageCommand" || Messages === undefined)
+          return output;
+        given.resolve();
+        await goOn.promise;
+        return output;
+      },
+      { step: "initialize", name: "slow" },
+    );
+    await polling.promise; // the one before has not seen this
+    await send(["given"], "free");
+    await given.promise;
+    running.stop();
+    goOn.resolve();
+    await running.finished();
+    expect(runs).toEqual([]);
+    const began = app.clock.now();
+    await app.settled();
+    expect(runs).toEqual(["given"]);
+    expect(app.clock.now() - began).toBeLessThan(30_000);
+  }, 60_000);
+
+  test("have nothing to do for a server without events and jobs", async () => {
+    const plain = defineFeature("plain", () => {});
+    const { workers: none } = await start({ features: [plain] });
+    none.stop();
+    await none.finished();
+  });
+});

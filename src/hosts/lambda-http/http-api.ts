@@ -1,0 +1,83 @@
+import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
+import type { GatewayClaims } from "../../base/identity/claims.ts";
+import { copyHeaders } from "../../parts/http/headers.ts";
+import {
+  bodyReader,
+  claimsBy,
+  encodedPath,
+  type HttpCodec,
+  isNoRequest,
+  isPlainPath,
+  textOf,
+  withoutStage,
+} from "./codec.ts";
+
+/** The Lambda event of an HTTP API (payload format 2.0) or of a function URL. */
+export type HttpApiEvent = APIGatewayProxyEventV2;
+
+/** The result that an HTTP API or a function URL takes. */
+export type HttpApiResult = APIGatewayProxyStructuredResultV2;
+
+/** HTTP APIs with payload format 2.0, and function URLs. */
+export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
+  maxResultBytes: 6_291_456,
+  maxCookies: () => Number.POSITIVE_INFINITY,
+  matches: (event) =>
+    event.version === "2.0" &&
+    typeof event.requestContext?.http?.method === "string" &&
+    !isNoRequest(event),
+  method: (event) => event.requestContext.http.method,
+  headers: headersOf,
+  request: (event, headers, { signal, deadlineMs }) => ({
+    method: event.requestContext.http.method,
+    path: path(event),
+    query: textOf(event.rawQueryString),
+    headers,
+    ip: event.requestContext.http.sourceIp,
+    signal,
+    deadlineMs,
+    assertFits: undefined,
+    gatewayClaims: verifiedClaims(event.requestContext),
+    readBody: bodyReader(event),
+  }),
+  write: ({ statusCode, headers, cookies, body, isBase64Encoded }) => {
+    const result: HttpApiResult = { statusCode, headers };
+    if (cookies.length > 0) result.cookies = [...cookies];
+    if (body !== undefined) result.body = body;
+    if (isBase64Encoded !== undefined) result.isBase64Encoded = isBase64Encoded;
+    return result;
+  },
+};
+
+function headersOf(event: HttpApiEvent): Record<string, string> {
+  const headers = copyHeaders(event.headers ?? {});
+  if (Array.isArray(event.cookies) && event.cookies.length > 0)
+    headers["cookie"] = event.cookies.join("; ");
+  return headers;
+}
+
+/** An HTTP API hands over a path that it has decoded, a function URL one as it was sent. */
+function path({ rawPath, requestContext }: HttpApiEvent): string {
+  const path = withoutStage(textOf(rawPath, "/"), requestContext.stage);
+  return isPlainPath(path) || isAsSent(textOf(requestContext.domainName))
+    ? path
+    : encodedPath(path);
+}
+
+/**
+ * Whether an event's path is as it was sent. A function URL's event has its own domain, also behind another one. Two
+ * emulators do the opposite of AWS: LocalStack decodes the paths of function URLs, serverless-offline none.
+ */
+function isAsSent(domainName: string): boolean {
+  if (domainName.includes(".lambda-url.")) return !domainName.includes(".localstack.cloud");
+  return domainName === "offlineContext_domainName";
+}
+
+/** Claims that the gateway's authorizer verified; only the gateway writes `requestContext`. */
+function verifiedClaims(requestContext: object): GatewayClaims | undefined {
+  const { authorizer } = requestContext as {
+    authorizer?: { jwt?: { claims?: unknown }; lambda?: unknown };
+  };
+  const jwt = authorizer?.jwt?.claims ?? undefined;
+  return jwt === undefined ? claimsBy("lambda", authorizer?.lambda) : claimsBy("jwt", jwt);
+}

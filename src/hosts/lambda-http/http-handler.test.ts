@@ -1,0 +1,349 @@
+import { expect, test } from "vitest";
+import { defineFeature } from "../../app/features/feature.ts";
+import { buildServer, type Server } from "../../app/server/server.ts";
+import { NotFoundError } from "../../base/errors/errors.ts";
+import { access } from "../../base/identity/access.ts";
+import { currentContext } from "../../base/request/ambient.ts";
+import { reply } from "../../parts/http/reply.ts";
+import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
+import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
+
+const parts = defineFeature("parts", (r) => {
+  r.query("part.show", {
+    route: "GET /parts/:id",
+    access: access.everyone,
+    handler: async (ctx, input) => ({
+      input,
+      requestId: ctx.requestId,
+      ambient: currentContext()?.requestId,
+      user: ctx.user,
+    }),
+  });
+  r.query("part.who", {
+    route: "GET /who",
+    access: access.authenticated,
+    handler: async (ctx) => ctx.user,
+  });
+  r.query("part.request", {
+    route: "GET /request",
+    access: access.everyone,
+    handler: async (ctx) => ({ ...ctx.request, signal: "signal" in ctx }),
+  });
+  r.query("part.missing", {
+    route: "GET /missing",
+    access: access.everyone,
+    handler: async () => {
+      throw new NotFoundError("part", "7");
+    },
+  });
+  r.query("part.bytes", {
+    route: "GET /bytes",
+    access: access.everyone,
+    handler: async () =>
+      reply(new Uint8Array([0, 255]), { headers: { "content-type": "application/octet-stream" } }),
+  });
+  r.query("part.stream", {
+    route: "GET /stream",
+    access: access.everyone,
+    handler: async () =>
+      reply(new Response("streamed").body, { headers: { "content-type": "text/plain" } }),
+  });
+  r.write("part.create", {
+    route: "POST /parts",
+    access: access.everyone,
+    handler: async (_ctx, input) =>
+      reply(input, { status: 201, cookies: { seen: { value: "1" } } }),
+  });
+  r.write("part.internal", { handler: async () => 1 });
+});
+
+const build = (options: Partial<Parameters<typeof buildServer>[0]> = {}): Server =>
+  buildServer({ features: [parts], log: { level: "error" }, ...options });
+
+test("every response carries the request ID that the client gave", async () => {
+  const http = lambdaHttp(build());
+
+  for (const path of ["/parts/1", "/missing", "/nowhere"]) {
+    const { headers } = await invoke(
+      http,
+      event("GET", path, { headers: { "X-Request-ID": "mine" } }),
+    );
+    expect(headers?.["x-request-id"]).toBe("mine");
+  }
+});
+
+test("a handler answers with its own ctx, and the ambient context agrees", async () => {
+  const { statusCode, body } = await invoke(
+    lambdaHttp(build()),
+    event("GET", "/parts/a b", { rawQueryString: "q=1", headers: { "x-request-id": "r1" } }),
+  );
+
+  expect(statusCode).toBe(200);
+  expect(JSON.parse(body ?? "")).toEqual({
+    input: { id: "a b", q: "1" },
+    requestId: "r1",
+    ambient: "r1",
+    user: { roles: [] },
+  });
+});
+
+test("a typed error becomes the uniform response", async () => {
+  const { statusCode, body } = await invoke(
+    lambdaHttp(build()),
+    event("GET", "/missing", { headers: { "x-request-id": "r1" } }),
+  );
+
+  expect(statusCode).toBe(404);
+  expect(JSON.parse(body ?? "")).toMatchObject({
+    error: "not_found",
+    message: "part 7 not found",
+    requestId: "r1",
+  });
+});
+
+test("one function a handler answers its own route and no other", async () => {
+  const show = lambdaHandler(build(), "parts.part.show");
+
+  expect((await invoke(show, event("GET", "/parts/1"))).statusCode).toBe(200);
+  expect((await invoke(show, event("GET", "/missing"))).statusCode).toBe(404);
+  expect((await invoke(show, event("DELETE", "/parts/1"))).statusCode).toBe(405);
+});
+
+test("a function for a handler that is not there, or has no route, is refused when it is made", () => {
+  expect(() => lambdaHandler(build(), "parts.part.none")).toThrow(
+    /no handler with a route; the server has parts\.part\.show/,
+  );
+  expect(() => lambdaHandler(build(), "parts.part.internal")).toThrow(/no handler with a route/);
+  expect(() => lambdaHandler(buildServer({ features: [] }), "x.y.z")).toThrow(
+    /the server has none/,
+  );
+});
+
+test("a handler given to Middy is refused, since it would never be called", () => {
+  const http = lambdaHttp(build()).use({ before: () => undefined });
+  const one = lambdaHandler(build(), "parts.part.show");
+
+  for (const handler of [http, one]) {
+    const untyped = handler as unknown as { handler(replacement: unknown): unknown }; // of what has no types
+    expect(() => untyped.handler(async () => ({ statusCode: 200 }))).toThrow(
+      /^\.handler\(\): the handlers of the server answer, and this one would never be called; declare it with r\.query or r\.write/,
+    );
+  }
+});
+
+test("a stage other than $default does not belong to the path", async () => {
+  const http = lambdaHttp(build());
+
+  expect((await invoke(http, event("GET", "/dev/parts/1", { stage: "dev" }))).statusCode).toBe(200);
+  expect((await invoke(http, event("GET", "/parts/1", { stage: "dev" }))).statusCode).toBe(200);
+  expect((await invoke(http, event("GET", "/developers", { stage: "dev" }))).statusCode).toBe(404);
+});
+
+test("claims that the gateway's JWT authorizer verified say who calls; roles arrive as a string", async () => {
+  const authorizer = {
+    jwt: { claims: { sub: "ann", tenantId: "acme", roles: "[admin user]" }, scopes: [] },
+  };
+  const { body } = await invoke(lambdaHttp(build()), event("GET", "/who", { authorizer }));
+
+  expect(JSON.parse(body ?? "")).toMatchObject({
+    id: "ann",
+    tenantId: "acme",
+    roles: ["admin", "user"],
+  });
+});
+
+test("claims of a Lambda authorizer count as well, and headers that claim an identity never do", async () => {
+  const http = lambdaHttp(build());
+  const authorizer = { lambda: { sub: "bob", tenantId: "globex" } };
+
+  expect(
+    JSON.parse((await invoke(http, event("GET", "/who", { authorizer }))).body ?? ""),
+  ).toMatchObject({ id: "bob" });
+  const forged = await invoke(
+    http,
+    event("GET", "/who", { headers: { "x-user-id": "ann", "x-tenant-id": "acme" } }),
+  );
+  expect(forged.statusCode).toBe(401);
+});
+
+test("a body is read as text or base64, and one over the limit is 413", async () => {
+  const http = lambdaHttp(build({ limits: { bodyBytes: 20 } }));
+  const headers = { "content-type": "application/json" };
+  const plain = await invoke(http, event("POST", "/parts", { headers, body: '{"a":1}' }));
+  const encoded = await invoke(
+    http,
+    event("POST", "/parts", { headers, body: btoa('{"a":2}'), isBase64Encoded: true }),
+  );
+  const large = await invoke(
+    http,
+    event("POST", "/parts", { headers, body: JSON.stringify({ a: "x".repeat(20) }) }),
+  );
+
+  expect(JSON.parse(plain.body ?? "")).toEqual({ a: 1 });
+  expect(JSON.parse(encoded.body ?? "")).toEqual({ a: 2 });
+  expect(large.statusCode).toBe(413);
+});
+
+test("cookies go out one by one, bytes and streams as base64", async () => {
+  const http = lambdaHttp(build());
+  const created = await invoke(
+    http,
+    event("POST", "/parts", { headers: { "content-type": "application/json" }, body: "{}" }),
+  );
+  const bytes = await invoke(http, event("GET", "/bytes"));
+  const stream = await invoke(http, event("GET", "/stream"));
+
+  expect(created.statusCode).toBe(201);
+  expect(created.cookies).toEqual([expect.stringMatching(/^seen=1;/)]);
+  expect(bytes).toMatchObject({
+    isBase64Encoded: true,
+    body: Buffer.from([0, 255]).toString("base64"),
+  });
+  expect(Buffer.from(stream.body ?? "", "base64").toString()).toBe("streamed");
+});
+
+test("ctx.request shows headers in lower case and cookies; without a client to lose there is no signal", async () => {
+  const { body } = await invoke(
+    lambdaHttp(build()),
+    event("GET", "/request", { headers: { "X-Custom": "1" }, cookies: ["a=1", "b=2"] }),
+  );
+
+  expect(JSON.parse(body ?? "")).toMatchObject({
+    headers: { "x-custom": "1" },
+    cookies: { a: "1", b: "2" },
+    ip: "203.0.113.9",
+    signal: false,
+  });
+});
+
+test("an event of another kind is an error that Lambda sees", async () => {
+  await expect(lambdaHttp(build())({ Records: [] } as never, {} as never)).rejects.toThrow(
+    /not of a REST API, an HTTP API, a function URL or a load balancer/,
+  );
+});
+
+test("Middy's own middlewares run around a handler, and an early return carries the request ID too", async () => {
+  const order: string[] = [];
+  const http = lambdaHttp(build())
+    .use({ before: () => void order.push("before"), after: () => void order.push("after") })
+    .before((request) => (request.event.rawPath === "/early" ? { statusCode: 418 } : undefined));
+  const normal = await invoke(http, event("GET", "/parts/1"));
+  const early = await invoke(http, event("GET", "/early", { headers: { "x-request-id": "r9" } }));
+
+  expect(order).toEqual(["before", "after", "before"]);
+  expect(normal.statusCode).toBe(200);
+  expect(early).toMatchObject({ statusCode: 418, headers: { "x-request-id": "r9" } });
+});
+
+test("a middleware that answers with a bare value answers in JSON, as the gateway would take it", async () => {
+  const text = lambdaHttp(build()).before(() => "hello" as never);
+  const object = lambdaHttp(build()).before(() => ({ a: 1 }) as never);
+  const nothing = lambdaHttp(build()).after((request) => {
+    request.response = undefined;
+  });
+
+  expect(await invoke(text, event("GET", "/x"))).toMatchObject({ statusCode: 200, body: "hello" });
+  expect(await invoke(object, event("GET", "/x"))).toMatchObject({
+    statusCode: 200,
+    body: '{"a":1}',
+  });
+  expect((await invoke(nothing, event("GET", "/parts/1"))).statusCode).toBe(200);
+});
+
+test("what a middleware throws is the uniform response too", async () => {
+  const http = lambdaHttp(build()).before(() => {
+    throw new NotFoundError("tenant", "x");
+  });
+
+  expect(JSON.parse((await invoke(http, event("GET", "/parts/1"))).body ?? "")).toMatchObject({
+    error: "not_found",
+  });
+});
+
+test("an event with only what has to be there is read, and an empty stage path is the root", async () => {
+  const bare = {
+    version: "2.0",
+    rawPath: "/dev",
+    requestContext: { stage: "dev", http: { method: "GET" } },
+  };
+  const pathless = { version: "2.0", requestContext: { http: { method: "GET" } } };
+  const stageless = {
+    version: "2.0",
+    rawPath: "/parts/1",
+    requestContext: { http: { method: "HEAD" } },
+  };
+
+  expect((await invoke(lambdaHttp(build()), bare as never)).statusCode).toBe(404);
+  expect((await invoke(lambdaHttp(build()), pathless as never)).statusCode).toBe(404);
+  expect(await invoke(lambdaHttp(build()), stageless as never)).toMatchObject({
+    statusCode: 200,
+    headers: { "content-length": expect.any(String) },
+  });
+  const post = {
+    version: "2.0",
+    rawPath: "/parts",
+    headers: { "x-none": undefined },
+    requestContext: { http: { method: "POST" }, authorizer: { lambda: "text" } },
+  };
+  expect((await invoke(lambdaHttp(build()), post as never)).statusCode).toBe(201);
+});
+
+test("an error that answers a HEAD request has no body", async () => {
+  const { statusCode, body } = await invoke(lambdaHttp(build()), event("HEAD", "/missing"));
+
+  expect([statusCode, body]).toEqual([404, undefined]);
+});
+
+test("an early answer may have a status and nothing else, or headers that are no text", async () => {
+  const http = lambdaHttp(build()).before(() => ({ statusCode: 200, headers: { "X-Count": 1 } }));
+
+  expect(await invoke(http, event("GET", "/x"))).toMatchObject({
+    statusCode: 200,
+    headers: { "x-count": "1" },
+  });
+});
+
+test("concurrent invocations in one environment stay apart", async () => {
+  const http = lambdaHttp(build());
+  const ids = Array.from({ length: 200 }, (_, index) => `request-${index}`);
+  const answers = await Promise.all(
+    ids.map((id) => invoke(http, event("GET", "/parts/1", { headers: { "x-request-id": id } }))),
+  );
+
+  expect(answers.map(({ body }) => JSON.parse(body ?? "").ambient)).toEqual(ids);
+});
+
+interface EventOptions {
+  headers?: Record<string, string>;
+  body?: string;
+  isBase64Encoded?: boolean;
+  rawQueryString?: string;
+  cookies?: string[];
+  stage?: string;
+  authorizer?: unknown;
+}
+
+function event(
+  method: string,
+  path: string,
+  { stage = "$default", authorizer, ...options }: EventOptions = {},
+): HttpApiEvent {
+  return {
+    version: "2.0",
+    routeKey: "$default",
+    rawPath: path,
+    rawQueryString: "",
+    headers: {},
+    isBase64Encoded: false,
+    ...options,
+    requestContext: {
+      stage,
+      http: { method, path, protocol: "HTTP/1.1", sourceIp: "203.0.113.9", userAgent: "test" },
+      authorizer,
+    },
+  } as unknown as HttpApiEvent; // the parts of the event that are read
+}
+
+async function invoke(handler: LambdaHttpHandler, input: HttpApiEvent): Promise<HttpApiResult> {
+  return handler(input, { awsRequestId: "aws" } as never);
+}

@@ -1,0 +1,90 @@
+import middy from "@middy/core";
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import { prepareLambda } from "./bind.ts";
+import { marked } from "./function-mark.ts";
+import type { HttpApiEvent } from "./http-api.ts";
+import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
+import { lazyMode } from "./lazy-mode.ts";
+import type { WithMiddlewares } from "./middleware.ts";
+
+/**
+ * A Lambda function for HTTP events; Middy's `use` adds middlewares to it. `Event` only types those middlewares: at
+ * run time the function answers events of every shape.
+ */
+export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = WithMiddlewares<
+  Event,
+  LambdaHttpResult<Event>
+>;
+
+/**
+ * Makes one Lambda function that answers every route of the server, for events of a REST API, an HTTP API, a
+ * function URL or an Application Load Balancer. A response larger than the transport allows (6 MB, behind a load
+ * balancer 1 MB) becomes a 500 `response_too_large`. 50 ms before the function's timeout, `ctx.signal` aborts and the
+ * answer is a 504 `timeout` (specification 4.5).
+ *
+ * @example
+ * export const http = lambdaHttp(server);
+ */
+export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(
+  server: Server,
+): LambdaHttpHandler<Event> {
+  return httpFunction(server);
+}
+
+/**
+ * Makes a Lambda function that answers the route of one handler, for the same events as {@link lambdaHttp}.
+ *
+ * @throws Error if the server has no handler of that name, or the handler has no route.
+ * @example
+ * export const downloadUrl = lambdaHandler(server, "files.file.download-url");
+ */
+export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
+  server: Server,
+  name: string,
+): LambdaHttpHandler<Event> {
+  const declaration = serverInternals(server).registry.handlers.get(name);
+  if (declaration?.route === undefined) {
+    throw new Error(
+      `lambdaHandler: ${name} is no handler with a route; the server has ${handlerNames(server)}`,
+    );
+  }
+  return httpFunction(server, name);
+}
+
+function httpFunction<Event extends LambdaHttpEvent>(
+  server: Server,
+  name?: string,
+): LambdaHttpHandler<Event> {
+  const invoked = prepareLambda(server, () => import("./http-events.ts"), name);
+  const executionMode = lazyMode(async () => {
+    const { loaded, runtime } = await invoked.open();
+    return loaded.httpMode(runtime, name);
+  });
+  const handler = middy({ executionMode }).handler(answeredByMode);
+  handler.handler = refuseHandler;
+  const told = marked(
+    handler,
+    name === undefined ? { kind: "http" } : { kind: "handler", handler: name },
+  );
+  // Safe: Middy's handlers have these methods, and return themselves.
+  return told as unknown as LambdaHttpHandler<Event>;
+}
+
+/** The server's handlers answer: another would never be called. */
+function refuseHandler(): never {
+  throw new Error(
+    ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write in a feature, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
+  );
+}
+
+/* v8 ignore next 3 -- what Middy asks for: the execution mode answers, with the scope that it has opened */
+function answeredByMode(): never {
+  throw new Error("lambdaHttp: no handler can be called around its execution mode");
+}
+
+function handlerNames(server: Server): string {
+  const names = [...server.registry.handlers.values()]
+    .filter(({ route }) => route !== undefined)
+    .map(({ name }) => name);
+  return names.length === 0 ? "none" : names.join(", ");
+}

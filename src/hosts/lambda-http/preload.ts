@@ -1,0 +1,26 @@
+import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import { lightHandlers } from "../../app/registry/light-handlers.ts";
+import { leanSettings } from "../../aws/light/lean-settings.ts";
+import * as always from "./lambda-runtime.ts";
+
+/**
+ * Loads the client that the first request of an HTTP function waits for, unless nothing that the function answers seems to
+ * need it, and somebody waits for the function to start.
+ *
+ * @param name - the handler that alone is called; default: all that have a route.
+ */
+export function loadSdk(
+  { registry, ...server }: DeclaredServer,
+  name?: string,
+): Promise<unknown> | undefined {
+  const light = lightHandlers({ registry, ...server });
+  const called = [...registry.handlers.values()].filter((handler) =>
+    name === undefined ? handler.route : handler.name === name,
+  );
+  const isOnDemand = (process.env["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
+  const isLight =
+    isOnDemand &&
+    leanSettings(process.env) !== undefined &&
+    called.every((handler) => light.has(handler));
+  return isLight ? undefined : always.loadSdk();
+}

@@ -1,0 +1,56 @@
+import type { HandlerDeclaration } from "../../app/features/handler.ts";
+import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../../parts/once/once-by.ts";
+import type { Middleware } from "./middleware.ts";
+
+/** Options of {@link writeOnce}. */
+export interface WriteOnceOptions {
+  /**
+   * Which header of the client deduplicates, or that the client has to send a key, and for how long a retry gets the first
+   * answer. Default: the server's `once.key`, for five minutes.
+   */
+  readonly once?: OnceBy | RequiredKey;
+  /** `encrypted` encrypts the stored answer with the key ring. Default: stored as plain data. */
+  readonly replay?: "encrypted";
+  /** More headers that a retry gets, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
+  readonly replayHeaders?: readonly string[];
+}
+
+/** What a claim is described with. */
+export type ClaimDescription = Pick<HandlerDeclaration, "once" | "replay" | "replayHeaders">;
+
+const described = Symbol.for("keelson.writeOnce");
+
+/**
+ * Creates a middleware that deduplicates a handler: a retry gets the first answer (specification 6.6). The middleware only
+ * carries the options; `requestScope` claims the write, around all middlewares.
+ *
+ * @throws TypeError for invalid options. Without `requestScope` the first request fails before the handler runs.
+ * @example
+ * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
+ */
+export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions = {}): Middleware {
+  if (once !== undefined && !isWriteOnce(once))
+    throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
+  const names = replayHeaders.map((name) => name.toLowerCase());
+  const before = () => {
+    // With requestScope this never runs: it takes the description, and leaves the middleware out.
+    throw new Error(
+      "writeOnce() claims nothing by itself: give middy({ executionMode: requestScope(server, { handler }) }), or the write could happen twice",
+    );
+  };
+  const description: ClaimDescription = { once, replay, replayHeaders: names };
+  return { before: Object.assign(before, { [described]: description }) };
+}
+
+/** The description among the middlewares, and the middlewares without it. */
+export function takeDescription(befores: readonly unknown[]): {
+  readonly description: ClaimDescription | undefined;
+  readonly befores: unknown[];
+} {
+  const descriptionOf = (before: unknown) =>
+    (before as Partial<Record<typeof described, ClaimDescription>>)[described];
+  return {
+    description: befores.map(descriptionOf).find((found) => found !== undefined),
+    befores: befores.filter((before) => descriptionOf(before) === undefined),
+  };
+}

@@ -1,0 +1,76 @@
+import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
+import { processMessage } from "../../app/run/process-message.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { isOrdered, type QueueMessage } from "../../parts/messages/message-queue.ts";
+import { measured } from "../lambda-http/lambda-runtime.ts";
+import { type TimedContext, timeLeft } from "../lambda-http/time-left.ts";
+
+export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
+
+/** Processes the messages of one invocation: those of a group of an ordered queue in their order, all else at once. */
+export function consumeBatch(
+  runtime: Runtime,
+  event: SQSEvent,
+  context: TimedContext,
+): Promise<SQSBatchResponse> {
+  const consumed = consume(runtime, event, context);
+  return runtime.metrics === undefined ? consumed : measured(runtime, consumed);
+}
+
+async function consume(
+  runtime: Runtime,
+  event: SQSEvent,
+  context: TimedContext,
+): Promise<SQSBatchResponse> {
+  if (runtime.log.isSampling) runtime.log.refreshSampling();
+  const time = timeLeft(context, runtime.clock);
+  const adapters = runtime.opened ?? (await runtime.adapters());
+  const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
+  const handle = async (record: SQSRecord) => {
+    const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
+    const queue =
+      [messaging.events, messaging.jobs].find((known) => known.name === name) ??
+      messaging.queue(name);
+    if (time.isOverIn(0)) throw new Error("no time is left to begin with it");
+    const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), {
+      deadlineMs: time.deadlineMs,
+    });
+    if (kind === "later") throw new Error("it comes again");
+  };
+  const groups = [
+    ...Map.groupBy(event.Records, (record) => orderedGroup(record) ?? record).values(),
+  ];
+  const left = await Promise.all(groups.map((group) => leftOf(group, handle)));
+  return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
+}
+
+/** A standard queue has groups as well, to be fair, and no order: whoever fails there holds up nobody. */
+function orderedGroup({ eventSourceARN, attributes }: SQSRecord): string | undefined {
+  return isOrdered(eventSourceARN) ? attributes.MessageGroupId : undefined;
+}
+
+/** Handles records one after the other until one fails, and gives those that have to come again: that one, and what stands behind it. */
+async function leftOf(
+  group: readonly SQSRecord[],
+  handle: (record: SQSRecord) => Promise<void>,
+): Promise<readonly SQSRecord[]> {
+  for (const [index, record] of group.entries()) {
+    try {
+      await handle(record);
+    } catch {
+      return group.slice(index); // it has been logged
+    }
+  }
+  return [];
+}
+
+function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): QueueMessage {
+  return {
+    id: messageId,
+    body,
+    receipt: receiptHandle,
+    group: attributes.MessageGroupId,
+    receives: Number(attributes.ApproximateReceiveCount),
+    sentMs: Number(attributes.SentTimestamp) || undefined, // who calls the function by hand may leave it out
+  };
+}

@@ -1,0 +1,165 @@
+import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
+import { outboxTable } from "../../app/features/table.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { type OutboxRow, type OutboxStore, sweepClaim } from "../../parts/messages/outbox.ts";
+import { measured } from "../lambda-http/lambda-runtime.ts";
+import { type TimedContext, type TimeLeft, timeLeft } from "../lambda-http/time-left.ts";
+import { readOutboxRecord, type WrittenRow } from "./outbox-record.ts";
+
+export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
+
+/** How old a row has to be, in milliseconds: a younger one is on its way, by the function that has committed it. */
+const graceMs = 2_000;
+/** How long to wait for a sweep that is at the same rows, in milliseconds. */
+const sweepMs = 2_000;
+/** How many rows are read and dispatched at once. */
+const pageSize = 100;
+
+/**
+ * Dispatches what the records of one invocation tell of and what is still there.
+ *
+ * @throws TypeError where the event is none of a stream.
+ */
+export function dispatchRecords(
+  runtime: Runtime,
+  event: DynamoDBStreamEvent,
+  context: TimedContext,
+): Promise<DynamoDBBatchResponse> {
+  return measured(runtime, dispatch(runtime, event, context));
+}
+
+async function dispatch(
+  runtime: Runtime,
+  event: DynamoDBStreamEvent,
+  context: TimedContext,
+): Promise<DynamoDBBatchResponse> {
+  if (runtime.log.isSampling) runtime.log.refreshSampling();
+  const time = timeLeft(context, runtime.clock);
+  if (!Array.isArray(event?.Records)) {
+    throw new TypeError(
+      "lambdaStream: the event is not of a DynamoDB stream; check the function's trigger",
+    );
+  }
+  const written = writtenRows(runtime, event);
+  if (written.length === 0) return { batchItemFailures: [] };
+  const { outbox } = await runtime.adapters();
+  const shards = Map.groupBy(written, ({ shard }) => shard);
+  const left = new Set(
+    (
+      await Promise.all(
+        [...shards].map(([shard, rows]) => dispatchShard(runtime, outbox, time, { shard, rows })),
+      )
+    ).flat(),
+  );
+  // What stands behind the first comes again with it, as streams are read; what is done of it is gone from the table then.
+  const first = written.find((row) => left.has(row));
+  return {
+    batchItemFailures: first === undefined ? [] : [{ itemIdentifier: first.sequenceNumber }],
+  };
+}
+
+/** The rows that the records tell of; one line says what the others are. */
+function writtenRows(runtime: Runtime, { Records }: DynamoDBStreamEvent): WrittenRow[] {
+  const tableName = runtime.tableName(outboxTable.name);
+  const written: WrittenRow[] = [];
+  const reasons: Record<string, number> = {};
+  let hasForeign = false;
+  for (const record of Records) {
+    const read = readOutboxRecord(record, tableName);
+    if ("row" in read) written.push(read.row);
+    else {
+      reasons[read.skipped] = (reasons[read.skipped] ?? 0) + 1;
+      hasForeign ||= read.isForeign;
+    }
+  }
+  const records = Records.length - written.length;
+  if (records > 0)
+    runtime.log[hasForeign ? "warn" : "debug"]("outbox.records_skipped", { records, reasons });
+  return written;
+}
+
+interface ShardRows {
+  readonly shard: string;
+  readonly rows: readonly WrittenRow[];
+}
+
+/** Dispatches what is left of the rows of one shard, and gives those that are left then. Never throws. */
+async function dispatchShard(
+  runtime: Runtime,
+  store: OutboxStore,
+  time: TimeLeft,
+  given: ShardRows,
+): Promise<readonly WrittenRow[]> {
+  const { clock, log } = runtime;
+  const { once, outbox } = await runtime.runs();
+  const { shard } = given;
+  let waiting: readonly OutboxRow[] | undefined;
+  try {
+    if (time.isOverIn(0)) return given.rows;
+    waiting = await rowsOf(store, given);
+    // The usual end: the run that committed them has dispatched them.
+    if (waiting.length === 0) return [];
+    const youngMs = Math.min(
+      graceMs,
+      graceMs - Math.min(...waiting.map(({ sort }) => clock.now() - timeOf(sort))),
+    );
+    if (time.isOverIn(Math.max(0, youngMs))) return leftOf(given, waiting);
+    if (youngMs > 0) await new Promise((resolve) => setTimeout(resolve, youngMs));
+    // A sweep and this are not at the same rows at the same time.
+    const claim = await once.claims.take(sweepClaim(shard), {
+      waitMs: sweepMs,
+      stop: [],
+      deadlineMs: time.deadlineMs,
+    });
+    if (claim.kind !== "taken") return leftOf(given, waiting);
+    let [dispatched, setAside] = [0, 0];
+    try {
+      waiting = await rowsOf(store, given);
+      for (
+        let at = 0;
+        at < waiting.length && !time.isOverIn(0) && !claim.claim.isLost();
+        at += pageSize
+      ) {
+        const swept = await outbox.dispatchLeft(waiting.slice(at, at + pageSize));
+        dispatched += swept.dispatched;
+        setAside += swept.setAside;
+      }
+      waiting = await rowsOf(store, given);
+    } finally {
+      await claim.claim.release();
+    }
+    const left = waiting.length;
+    if (dispatched + setAside + left > 0)
+      log.info("outbox.streamed", { dispatched, left, setAside });
+    return leftOf(given, waiting);
+  } catch (error) {
+    log.warn("outbox.stream_failed", { reason: String(error) });
+    return waiting === undefined ? given.rows : leftOf(given, waiting);
+  }
+}
+
+/** Those of the rows that are still there, read as a sweep reads them: consistently, and from the first to the last. */
+async function rowsOf(store: OutboxStore, { shard, rows }: ShardRows): Promise<OutboxRow[]> {
+  const sorts = new Set(rows.map(({ sort }) => sort));
+  const times = rows.map(({ sort }) => sort.slice(0, sort.indexOf("#"))).sort();
+  // A time alone is before every row of that time, and with the character behind `#` after each of them.
+  const [first, last] = [String(times[0]), `${times.at(-1)}$`];
+  const found: OutboxRow[] = [];
+  let after: string | undefined = first;
+  while (after !== undefined && found.length < sorts.size) {
+    const page: readonly OutboxRow[] = await store.pending(shard, last, pageSize, after);
+    found.push(...page.filter(({ sort }) => sorts.has(sort)));
+    after = page.at(-1)?.sort;
+  }
+  return found;
+}
+
+function leftOf({ rows }: ShardRows, waiting: readonly OutboxRow[]): WrittenRow[] {
+  const sorts = new Set(waiting.map(({ sort }) => sort));
+  return rows.filter(({ sort }) => sorts.has(sort));
+}
+
+/** When a row was written, in milliseconds. */
+function timeOf(sort: string): number {
+  return Number(sort.slice(0, sort.indexOf("#")));
+}

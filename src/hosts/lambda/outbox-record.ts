@@ -1,0 +1,60 @@
+import type { DynamoDBRecord } from "aws-lambda";
+import { asidePartition } from "../../aws/stores/aside-item.ts";
+
+/** A row of the outbox that a stream tells of. */
+export interface WrittenRow {
+  readonly shard: string;
+  readonly sort: string;
+  /** What a batch is reported by. */
+  readonly sequenceNumber: string;
+}
+
+/** What a stream's record is: a row that was written, or why it is none. */
+export type OutboxRecord =
+  | { readonly row: WrittenRow }
+  /** `isForeign`: no outbox of this server's writes such a record. */
+  | { readonly skipped: string; readonly isForeign: boolean };
+
+const shardKey = /^shard#\d{1,4}$/;
+const dueKey = /^due#\d{1,4}$/;
+const sortKey = /^\d{15}#[\w-]{1,128}$/;
+
+/** Reads a record of a stream, of which only the keys are looked at. Never throws: anybody may have sent it who can invoke the function. */
+export function readOutboxRecord(
+  record: DynamoDBRecord | undefined,
+  tableName: string,
+): OutboxRecord {
+  const foreign = (skipped: string) => ({ skipped, isForeign: true });
+  const { eventSource, eventSourceARN, eventName, dynamodb } = record ?? {};
+  if (eventSource !== "aws:dynamodb") return foreign("it is not of a DynamoDB stream");
+  if (tableOf(eventSourceARN) !== shortName(tableName)) return foreign("it is of another table");
+  const { pk, sk } = dynamodb?.Keys ?? {};
+  // The sweep sends it when it is due.
+  if (isText(pk?.S, dueKey))
+    return { skipped: "it is of a job that is due later", isForeign: false };
+  // Each row is removed once it is dispatched: that is no news.
+  if (eventName === "REMOVE") return { skipped: "its row was removed", isForeign: false };
+  if (eventName !== "INSERT") return foreign("its row was not inserted");
+  const [shard, sort, sequenceNumber] = [pk?.S, sk?.S, dynamodb?.SequenceNumber];
+  if (shard === asidePartition) return { skipped: "its row was set aside", isForeign: false };
+  if (!isText(shard, shardKey) || !isText(sort, sortKey))
+    return foreign("its keys are not an outbox row's");
+  if (!isText(sequenceNumber, /^\d{1,100}$/)) return foreign("it has no sequence number");
+  return { row: { shard, sort, sequenceNumber } };
+}
+
+/** `arn:aws:dynamodb:<region>:<account>:table/<name>/stream/<label>` */
+function tableOf(arn: unknown): string | undefined {
+  return typeof arn === "string"
+    ? /^arn:[^:]*:dynamodb:[^:]*:[^:]*:table\/([^/]+)\/stream\//.exec(arn)?.[1]
+    : undefined;
+}
+
+/** The name of a table that may be given by its ARN. */
+function shortName(tableName: string): string {
+  return tableName.slice(tableName.lastIndexOf("/") + 1);
+}
+
+function isText(value: unknown, pattern: RegExp): value is string {
+  return typeof value === "string" && pattern.test(value);
+}

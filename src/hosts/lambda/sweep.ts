@@ -1,0 +1,24 @@
+import type { Server } from "../../app/server/server.ts";
+import type { Swept } from "../../parts/messages/outbox.ts";
+import { prepareLambda } from "../lambda-http/bind.ts";
+import { marked } from "../lambda-http/function-mark.ts";
+
+/** How old a row of the outbox has to be for the sweep of a schedule, in milliseconds. */
+const graceMs = 10_000;
+
+/**
+ * Makes a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches the events left in the outbox: committed,
+ * but not dispatched because the function ended or the bus failed.
+ *
+ * @example
+ * export const sweep = lambdaSweep(server);
+ */
+export function lambdaSweep(server: Server): () => Promise<Swept> {
+  const invoked = prepareLambda(server, () => import("../lambda-http/lambda-runtime.ts"));
+  const sweep = async () => {
+    const { loaded, runtime } = await invoked.open();
+    if (runtime.log.isSampling) runtime.log.refreshSampling();
+    return loaded.measured(runtime, (await runtime.runs()).outbox.sweep({ graceMs }));
+  };
+  return marked(sweep, { kind: "sweep" });
+}

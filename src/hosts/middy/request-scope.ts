@@ -1,0 +1,47 @@
+import type { PipelineContext } from "../../app/features/pipeline-context.ts";
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import { access as rules } from "../../base/identity/access.ts";
+import { prepareLambda } from "../lambda-http/bind.ts";
+import { lazyMode } from "../lambda-http/lazy-mode.ts";
+import type { ExecutionMode } from "../lambda-http/middleware.ts";
+import type { RequestScopeOptions } from "./adopted-handler.ts";
+
+/** What {@link requestScope} adds to the handler's Lambda context. */
+export interface AdoptedContext {
+  readonly keelson: PipelineContext;
+}
+
+/** @deprecated Use {@link AdoptedContext}. */
+export type LegacyContext = AdoptedContext;
+
+/**
+ * Creates an execution mode for an existing Middy handler. `context.keelson` is its `ctx`, `currentContext()` works, and
+ * errors become the uniform response. Every response carries `X-Request-ID`, even if a middleware answers early. For an
+ * event that is not HTTP, errors are logged and rethrown.
+ *
+ * @throws Error if the name is not `<feature>.<entity>.<operation>`, or is that of one of the server's handlers.
+ * @example
+ * export const handler = middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) })
+ *   .use(httpJsonBodyParser())
+ *   .handler(existing);
+ */
+export function requestScope(
+  server: Server,
+  { handler, access = rules.everyone }: RequestScopeOptions,
+): ExecutionMode {
+  if (!/^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){2}$/.test(handler)) {
+    throw new Error(
+      `requestScope: the name ${JSON.stringify(handler)} is not <feature>.<entity>.<operation>`,
+    );
+  }
+  if (serverInternals(server).registry.handlers.has(handler)) {
+    throw new Error(
+      `requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`,
+    );
+  }
+  const invoked = prepareLambda(server, () => import("./adopted-handler.ts"));
+  return lazyMode(async () => {
+    const { loaded, runtime } = await invoked.open();
+    return loaded.adoptedMode(runtime, { handler, access });
+  });
+}

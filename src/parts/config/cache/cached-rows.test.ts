@@ -1,0 +1,629 @@
+import { describe, expect, test } from "vitest";
+import { recordedMetrics } from "../../../../test/support/recorded-metrics.ts";
+import {
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+} from "../declare/declaration.ts";
+import type { KeyRows } from "../read/key-rows.ts";
+import {
+  type ConfigRow,
+  type RowAddress,
+  type RowOwner,
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "../read/rows.ts";
+import { type CachedRowsOptions, createCachedRows, type StaleRead } from "./cached-rows.ts";
+import { abandonMs, processSchedule } from "./flights.ts";
+import { groupKeys } from "./key-groups.ts";
+
+const theme = "files:config:theme";
+const limit = "files:config:limit";
+const closed = "files:config:closed";
+const plan = "billing:config:plan";
+const scopes = {
+  [theme]: "user",
+  [limit]: "tenant",
+  [closed]: "system",
+  [plan]: "tenant",
+} as const;
+const ann: RowOwner = { tenantId: "acme", userId: "ann" };
+
+const keyGroups = groupKeys([
+  {
+    id: theme,
+    feature: "files",
+    name: "theme",
+    definition: createUserConfig("text", {}).definition,
+  },
+  {
+    id: limit,
+    feature: "files",
+    name: "limit",
+    definition: createTenantConfig("number", {}).definition,
+  },
+  {
+    id: closed,
+    feature: "files",
+    name: "closed",
+    definition: createSystemConfig("boolean", {}).definition,
+  },
+  {
+    id: plan,
+    feature: "billing",
+    name: "plan",
+    definition: createTenantConfig("text", {}).definition,
+  },
+]);
+
+/** A cache before a store that the test answers for, by hand or at once. */
+function start(options: Partial<CachedRowsOptions> = {}) {
+  const rows = new Map<string, ConfigRow>();
+  const calls: {
+    addresses: readonly RowAddress[];
+    answer: () => void;
+    fail: (error: unknown) => void;
+  }[] = [];
+  const stale: StaleRead[] = [];
+  const timers = new Set<() => void>();
+  const state = { now: 1_000_000, isManual: false, failure: undefined as unknown, random: 0 };
+  const cached = createCachedRows({
+    ttlMs: 5_000,
+    maxStaleMs: 30_000,
+    maxTenants: 10,
+    keyGroups,
+    clock: { now: () => state.now },
+    schedule: {
+      soon: (work) => void Promise.resolve().then(work),
+      later: (work) => {
+        timers.add(work);
+        return () => timers.delete(work);
+      },
+      random: () => state.random,
+    },
+    reader: {
+      read: (addresses) => {
+        const { promise, resolve, reject } = Promise.withResolvers<(ConfigRow | undefined)[]>();
+        const stored = addresses.map(({ partition, key }) => rows.get(`${partition}/${key}`));
+        const call = { addresses, answer: () => resolve(stored), fail: reject };
+        calls.push(call);
+        if (state.failure !== undefined) call.fail(state.failure);
+        else if (!state.isManual) call.answer();
+        return promise;
+      },
+    },
+    ...options,
+  });
+  const put = (
+    partition: string,
+    key: string,
+    value: unknown,
+    version = 1,
+    more: Partial<ConfigRow> = {},
+  ) => {
+    const row = { value, version, ...more };
+    rows.set(`${partition}/${key}`, row);
+    return row;
+  };
+  const view = (owner: RowOwner = ann) => cached.view(owner, (read) => void stale.push(read));
+  const storedValue = ({ levels }: KeyRows) =>
+    levels.find(({ row }) => row !== undefined)?.row?.value;
+  const read = async (key: keyof typeof scopes, owner: RowOwner = ann) =>
+    storedValue(await view(owner).rowsOf(key, scopes[key]));
+  return { cached, calls, put, read, rows, stale, state, timers, storedValue, view };
+}
+
+/** Lets everything that is ready go on. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("a miss", () => {
+  test("fetches every key of the feature at every scope in one call, absent rows included", async () => {
+    const { calls, put, read } = start();
+    put(tenantPartition("acme"), limit, 7);
+
+    expect([await read(limit), await read(theme), await read(closed), await read(limit)]).toEqual([
+      7,
+      undefined,
+      undefined,
+      7,
+    ]);
+    expect(calls).toHaveLength(1);
+    expect(calls[0]?.addresses).toEqual([
+      { partition: userPartition("acme", "ann"), key: theme },
+      { partition: tenantPartition("acme"), key: theme },
+      { partition: tenantPartition("acme"), key: limit },
+      { partition: systemPartition(), key: theme },
+      { partition: systemPartition(), key: limit },
+      { partition: systemPartition(), key: closed },
+    ]);
+  });
+
+  test("of another feature is another call; partitions without keys are left out", async () => {
+    const { calls, read } = start();
+    await read(limit);
+    await read(plan);
+
+    expect(calls[1]?.addresses).toEqual([
+      { partition: tenantPartition("acme"), key: plan },
+      { partition: systemPartition(), key: plan },
+    ]);
+  });
+
+  test("joins other misses of the same moment, and rows that are on their way", async () => {
+    const { calls, read, state } = start();
+    state.isManual = true;
+    const first = [
+      read(limit),
+      read(theme),
+      read(limit, { tenantId: "other", userId: undefined }),
+      read(plan),
+    ];
+    await settle();
+    const second = read(limit, { tenantId: "acme", userId: "bob" });
+    await settle();
+    expect(calls.map(({ addresses }) => addresses.length)).toEqual([10, 1]);
+    for (const { answer } of calls) answer();
+
+    await Promise.all([...first, second]);
+    expect(calls).toHaveLength(2);
+  });
+
+  test("goes in calls of at most a hundred rows, a larger feature in one of its own", async () => {
+    const keys = Array.from({ length: 60 }, (_, index) => `big:config:k${index}`);
+    const declared = keys.map((id) => ({
+      id,
+      feature: "big",
+      name: id,
+      definition: createUserConfig("text", {}).definition,
+    }));
+    const { calls, view } = start({ keyGroups: groupKeys(declared) });
+    await view().rowsOf(String(keys[0]), "user");
+    expect(calls.map(({ addresses }) => addresses.length)).toEqual([60, 60, 60]);
+
+    const twice = start({
+      keyGroups: groupKeys([
+        ...declared,
+        ...declared.map((key) => ({ ...key, id: `${key.id}-more` })),
+      ]),
+    });
+    await twice.view().rowsOf(String(keys[0]), "user");
+    expect(twice.calls.map(({ addresses }) => addresses.length)).toEqual([120, 120, 120]);
+  });
+
+  test("that the store does not answer is an error, of which nothing is remembered", async () => {
+    const { calls, read, state } = start();
+    state.failure = new Error("throttled");
+    await expect(read(limit)).rejects.toThrow("throttled");
+    state.failure = undefined;
+
+    expect(await read(limit)).toBeUndefined();
+    expect(calls).toHaveLength(2);
+  });
+
+  test("that takes too long is abandoned, and its late answer dropped", async () => {
+    const { calls, put, read, state, timers } = start();
+    put(tenantPartition("acme"), limit, 7);
+    state.isManual = true;
+    const late = read(limit);
+    await settle();
+    for (const expire of timers) expire();
+    await expect(late).rejects.toThrow("reading configuration took longer than 2000 ms");
+    put(tenantPartition("acme"), limit, 8);
+    state.isManual = false;
+    expect(await read(limit)).toBe(8);
+    calls[0]?.answer();
+    await settle();
+
+    expect(await read(limit)).toBe(8);
+    expect(timers.size).toBe(0);
+  });
+
+  test("knows its age", async () => {
+    const { cached, put, read, state } = start();
+    put(tenantPartition("acme"), limit, 7);
+    expect(cached.ageMs(tenantPartition("acme"), limit)).toBeUndefined();
+    await read(limit);
+    state.now += 1_200;
+
+    expect(cached.ageMs(tenantPartition("acme"), limit)).toBe(1_200);
+    state.now -= 5_000;
+    expect(cached.ageMs(tenantPartition("acme"), limit)).toBe(0);
+  });
+
+  test("does not join a flight that a frozen process left behind", async () => {
+    const { calls, put, read, state } = start();
+    put(tenantPartition("acme"), limit, 7);
+    state.isManual = true;
+    const left = read(limit);
+    await settle();
+    state.now += abandonMs;
+    const woken = read(limit);
+    await settle();
+    expect(calls).toHaveLength(2);
+    calls[1]?.answer();
+
+    expect(await woken).toBe(7);
+    calls[0]?.fail(new Error("socket hang up"));
+    expect(await left).toBe(7);
+  });
+
+  test("of a key that no feature declares, or with another scope, is read as it is stored", async () => {
+    const { cached, calls, view } = start();
+    cached.noteWrite(systemPartition(), "other:config:key", { value: 1, version: 1 });
+    expect(cached.ageMs(systemPartition(), "other:config:key")).toBeUndefined();
+    cached.invalidate(systemPartition(), "other:config:key");
+    const undeclared = await view().rowsOf("other:config:key", "tenant");
+    expect(undeclared.isHeld(0)).toBe(false);
+    await view().rowsOf(limit, "user");
+    await view().rowsOf(limit, "user");
+
+    expect(calls.map(({ addresses }) => addresses.length)).toEqual([2, 3, 3]);
+  });
+});
+
+describe("rows that are known", () => {
+  test("are served at once while they are younger than ttlMs", async () => {
+    const { calls, read, state, view } = start();
+    await read(limit);
+    state.now += 4_999;
+    const one = view();
+
+    expect(one.rowsOf(limit, "tenant")).not.toBeInstanceOf(Promise);
+    expect(one.rowsOf(limit, "tenant")).toBe(one.rowsOf(limit, "tenant"));
+    expect(calls).toHaveLength(1);
+  });
+
+  test("are served at once up to maxStaleMs, while one call refreshes them", async () => {
+    const { calls, put, read, state, storedValue, view } = start();
+    put(tenantPartition("acme"), limit, 7);
+    await read(limit);
+    put(tenantPartition("acme"), limit, 8, 2);
+    state.now += 29_999;
+    const served = [view().rowsOf(limit, "tenant"), view().rowsOf(limit, "tenant")];
+    expect(served.map((rows) => rows instanceof Promise || storedValue(rows))).toEqual([7, 7]);
+    await settle();
+
+    expect(await read(limit)).toBe(8);
+    expect(calls).toHaveLength(2);
+  });
+
+  test("are waited for once they are older", async () => {
+    const { put, read, state, stale } = start();
+    put(tenantPartition("acme"), limit, 7);
+    await read(limit);
+    put(tenantPartition("acme"), limit, 8, 2);
+    state.now += 30_000;
+
+    expect(await read(limit)).toBe(8);
+    expect(stale).toEqual([]);
+  });
+
+  test("come due earlier by up to a tenth of ttlMs after a refresh in the background", async () => {
+    const { calls, read, state } = start();
+    state.random = 1;
+    await read(limit);
+    state.now += 4_999;
+    await read(limit);
+    expect(calls).toHaveLength(1);
+    state.now += 1;
+    await read(limit);
+    await settle();
+    expect(calls).toHaveLength(2);
+    state.now += 4_499;
+    await read(limit);
+    expect(calls).toHaveLength(2);
+    state.now += 1;
+    await read(limit);
+    await settle();
+    expect(calls).toHaveLength(3);
+  });
+
+  test("are old when the clock went back", async () => {
+    const { calls, read, state } = start();
+    await read(limit);
+    state.now -= 60_000;
+    await read(limit);
+
+    expect(calls).toHaveLength(2);
+  });
+
+  test("are asked for at each read where ttlMs is 0", async () => {
+    const { calls, put, read, stale } = start({ ttlMs: 0, maxStaleMs: 0 });
+    await read(limit);
+    put(tenantPartition("acme"), limit, 8);
+
+    expect(await read(limit)).toBe(8);
+    expect([calls.length, stale.length]).toEqual([2, 0]);
+  });
+
+  test("of a tenant that went are fetched again, also by a view that knew them", async () => {
+    const { calls, cached, read, view } = start({ maxTenants: 1 });
+    const one = view();
+    await one.rowsOf(limit, "tenant");
+    await read(limit, { tenantId: "other", userId: "ann" });
+    await one.rowsOf(limit, "tenant");
+
+    expect(calls).toHaveLength(3);
+    expect(cached.size()).toEqual({ tenants: 1, users: 1 });
+  });
+});
+
+test("reads are counted: from the cache with the age of the rows, from the store, and stale where that fails", async () => {
+  const { metrics, values } = recordedMetrics();
+  const { read, state } = start({ metrics });
+  await read(limit);
+  await read(closed);
+  state.now += 1_000;
+  await read(limit);
+  await read(limit);
+  await read(theme, { tenantId: "acme", userId: "bob" });
+  state.failure = new Error("throttled");
+  state.now += 30_000;
+  await read(limit);
+
+  expect(values).toEqual([
+    ["keelson.config.reads miss", 1],
+    ["keelson.config.reads hit", 1],
+    ["keelson.config.age", 0],
+    ["keelson.config.reads hit", 1],
+    ["keelson.config.age", 1],
+    ["keelson.config.reads hit", 1],
+    ["keelson.config.age", 1],
+    ["keelson.config.reads miss", 1],
+    ["keelson.config.reads stale", 1],
+  ]);
+});
+
+describe("a store that fails", () => {
+  test("leaves the old value, with one warning a minute and page", async () => {
+    const { put, read, stale, state } = start();
+    put(tenantPartition("acme"), limit, 7);
+    await read(limit);
+    state.failure = new Error("throttled");
+    state.now += 30_000;
+    expect([await read(limit), await read(limit)]).toEqual([7, 7]);
+    expect(stale).toEqual([{ key: limit, ageMs: 30_000, reason: "Error: throttled" }]);
+    state.now += 60_000;
+    await read(limit);
+    expect(stale).toHaveLength(2);
+    state.failure = undefined;
+    put(tenantPartition("acme"), limit, 8, 2);
+    expect(await read(limit)).toBe(8);
+    state.failure = new Error("throttled");
+    state.now += 30_000;
+    await read(limit);
+
+    expect(stale).toHaveLength(3);
+  });
+
+  test("in the background is nobody's business, and no unhandled rejection", async () => {
+    const { calls, put, read, stale, state } = start();
+    put(tenantPartition("acme"), limit, 7);
+    await read(limit);
+    state.failure = new Error("throttled");
+    state.now += 6_000;
+    expect(await read(limit)).toBe(7);
+    await settle();
+    expect(await read(limit)).toBe(7);
+    await settle();
+
+    expect([calls.length, stale.length]).toEqual([3, 0]);
+  });
+
+  test("slowly is left alone for as long as it took, and the old value served at once", async () => {
+    const { calls, put, read, state, stale } = start();
+    put(tenantPartition("acme"), limit, 7);
+    await read(limit);
+    state.now += 30_000;
+    state.isManual = true;
+    const slow = read(limit);
+    await settle();
+    state.now += 1_500;
+    calls[1]?.fail(new Error("timeout"));
+    expect(await slow).toBe(7);
+    state.now += 1_499;
+    expect(await read(limit)).toBe(7);
+    expect([calls.length, stale.length]).toEqual([2, 1]);
+    state.now += 1;
+    state.isManual = false;
+    expect(await read(limit)).toBe(7);
+
+    expect(calls).toHaveLength(3);
+  });
+
+  test("while nothing is known is asked again at once, however slow it was; so is one that a frozen process left", async () => {
+    const { calls, put, read, state } = start();
+    state.isManual = true;
+    const slow = read(limit);
+    await settle();
+    state.now += 1_500;
+    calls[0]?.fail(new Error("timeout"));
+    await expect(slow).rejects.toThrow("timeout");
+    state.isManual = false;
+    put(tenantPartition("acme"), limit, 7);
+    expect(await read(limit)).toBe(7);
+    state.now += 30_000;
+    state.isManual = true;
+    const frozen = read(limit);
+    await settle();
+    state.now += 600_000;
+    calls[2]?.fail(new Error("timeout"));
+    expect(await frozen).toBe(7);
+    state.isManual = false;
+    put(tenantPartition("acme"), limit, 8, 2);
+
+    expect(await read(limit)).toBe(8);
+  });
+
+  test("by throwing at once is a failure like any other", async () => {
+    const { read } = start({
+      reader: {
+        read: () => {
+          throw new Error("no table");
+        },
+      },
+    });
+
+    await expect(read(limit)).rejects.toThrow("no table");
+  });
+});
+
+describe("a write of this process", () => {
+  test("is seen by its next read, without a call", async () => {
+    const { cached, calls, read } = start();
+    await read(limit);
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 9, version: 1 });
+
+    expect(await read(limit)).toBe(9);
+    expect(calls).toHaveLength(1);
+  });
+
+  test("is seen by views and rows that were there before", async () => {
+    const { cached, storedValue, view } = start();
+    const one = view();
+    const held = await one.rowsOf(limit, "tenant");
+    cached.noteWrite(systemPartition(), limit, { value: 9, version: 1 });
+
+    expect(held.isHeld(1_000_000)).toBe(false);
+    expect(storedValue(await one.rowsOf(limit, "tenant"))).toBe(9);
+  });
+
+  test("outlives a refresh that began before it, whatever that found", async () => {
+    const { cached, calls, put, read, state } = start();
+    put(tenantPartition("acme"), limit, 1);
+    state.isManual = true;
+    const first = read(limit);
+    await settle();
+    cached.noteWrite(tenantPartition("acme"), limit, put(tenantPartition("acme"), limit, 2, 2));
+    calls[0]?.answer();
+
+    expect(await first).toBe(2);
+    expect(await read(limit)).toBe(2);
+  });
+
+  test("is remembered before anything was read, when a replica does not have it yet", async () => {
+    const { cached, read } = start();
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 9, version: 1 });
+
+    expect(await read(limit)).toBe(9);
+  });
+
+  test("of an older version is out of date, unless the newer one has expired", async () => {
+    const { cached, read, state } = start();
+    const note = (value: number, version: number, more = {}) =>
+      cached.noteWrite(tenantPartition("acme"), limit, { value, version, ...more });
+    note(5, 5);
+    note(4, 4);
+    expect(await read(limit)).toBe(5);
+    note(6, 6, { expiresAt: state.now / 1000 + 1 });
+    state.now += 1_000;
+    note(1, 1);
+    expect(await read(limit)).toBe(1);
+    note(7, 7, { deleted: true });
+    note(2, 2);
+    expect(await read(limit)).toBe(7);
+    cached.notePut(tenantPartition("acme"), limit, { value: 3, version: 3 });
+
+    expect(await read(limit)).toBe(3);
+  });
+
+  test("outlives a refresh that began before it where a test puts a row with a lower version, too", async () => {
+    const { cached, calls, put, read, state } = start();
+    put(tenantPartition("acme"), limit, 5, 5);
+    state.isManual = true;
+    const first = read(limit);
+    await settle();
+    cached.notePut(tenantPartition("acme"), limit, put(tenantPartition("acme"), limit, 1));
+    calls[0]?.answer();
+
+    expect(await first).toBe(1);
+  });
+
+  test("whose outcome is not known makes the next read wait, and the one in the air ask again", async () => {
+    const { cached, calls, put, read, state } = start();
+    put(tenantPartition("acme"), limit, 1);
+    state.isManual = true;
+    const before = read(limit);
+    await settle();
+    cached.invalidate(tenantPartition("acme"), limit);
+    put(tenantPartition("acme"), limit, 2, 2);
+    calls[0]?.answer();
+    await settle();
+    calls[1]?.answer();
+    expect(await before).toBe(2);
+    cached.invalidate(tenantPartition("acme"), limit);
+    put(tenantPartition("acme"), limit, 3, 3);
+    state.isManual = false;
+
+    expect(await read(limit)).toBe(3);
+  });
+});
+
+describe("an answer", () => {
+  const again = async (
+    known: Partial<ConfigRow>,
+    found: ConfigRow | undefined,
+    afterMs: number,
+  ) => {
+    const { put, read, rows, state } = start();
+    put(tenantPartition("acme"), limit, "known", 5, known);
+    await read(limit);
+    if (found === undefined) rows.clear();
+    else put(tenantPartition("acme"), limit, found.value, found.version, found);
+    state.now += afterMs;
+    await read(limit);
+    await settle();
+    return read(limit);
+  };
+
+  test("never takes a row back to a lower version, a tombstone among them", async () => {
+    expect(await again({}, { value: "older", version: 4 }, 30_000)).toBe("known");
+    expect(await again({ deleted: true }, { value: "older", version: 4 }, 30_000)).toBe("known");
+  });
+
+  test("of the same version or a higher one is taken", async () => {
+    expect(await again({}, { value: "same", version: 5 }, 30_000)).toBe("same");
+    expect(await again({}, { value: "newer", version: 6 }, 30_000)).toBe("newer");
+  });
+
+  test("without the row takes it away, unless the row is so new that a replica may lack it", async () => {
+    expect(await again({}, undefined, 30_000)).toBeUndefined();
+    const { cached, read, state } = start({ ttlMs: 100, maxStaleMs: 100 });
+    cached.noteWrite(tenantPartition("acme"), limit, { value: 9, version: 1 });
+    state.now += 1_999;
+    expect(await read(limit)).toBe(9);
+    state.now += 100;
+    expect(await read(limit)).toBeUndefined();
+  });
+
+  test("with a lower version is taken where the known row has expired: the store deleted it in between", async () => {
+    expect(await again({ expiresAt: 1_010 }, { value: "first", version: 1 }, 30_000)).toBe("first");
+  });
+});
+
+test("the process's own schedule waits for the turn of the event loop, and for time", async () => {
+  const ran: string[] = [];
+  const cancel = processSchedule.later(() => void ran.push("cancelled"), 0);
+  cancel();
+  await new Promise<void>((resolve) => void processSchedule.soon(resolve));
+  await new Promise<void>((resolve) => void processSchedule.later(resolve, 1));
+
+  expect(ran).toEqual([]);
+  expect(processSchedule.random()).toBeLessThan(1);
+});
+
+test("rows are read through a cache of the process's clock and schedule where none is given", async () => {
+  const cached = createCachedRows({
+    ttlMs: 5_000,
+    maxStaleMs: 5_000,
+    maxTenants: 1,
+    keyGroups,
+    reader: { read: async () => [] },
+  });
+  const { levels } = await cached
+    .view({ tenantId: undefined, userId: undefined }, () => {})
+    .rowsOf(closed, "system");
+
+  expect(levels).toEqual([{ source: "system-row", partition: systemPartition(), row: undefined }]);
+});

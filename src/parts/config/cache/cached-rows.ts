@@ -1,0 +1,270 @@
+import type { Metrics } from "../../../base/metrics/metrics.ts";
+import { type Clock, systemClock } from "../../../base/process/clock.ts";
+import type { ConfigScope } from "../declare/key.ts";
+import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
+import {
+  type ConfigRow,
+  type ConfigRowReader,
+  pathFrom,
+  type RowLevel,
+  type RowOwner,
+  rowLevels,
+} from "../read/rows.ts";
+import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";
+import type { GroupedKey, KeyGroup } from "./key-groups.ts";
+import {
+  type CachedPartition,
+  createPartitionCache,
+  type PartitionCache,
+  pageOf,
+} from "./partition-cache.ts";
+import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
+
+/** What a cache of rows is made of. */
+export interface CachedRowsOptions extends Ages {
+  readonly maxTenants: number;
+  /** Where the rows are stored. */
+  readonly reader: ConfigRowReader;
+  /** The keys that are fetched together; any other key is read as it is stored. */
+  readonly keyGroups: ReadonlyMap<string, GroupedKey>;
+  readonly clock?: Clock;
+  readonly schedule?: FlightSchedule;
+  /** Counts reads. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
+}
+
+/** An old value was served, because the store fails. */
+export interface StaleRead {
+  readonly key: string;
+  readonly ageMs: number;
+  readonly reason: string;
+}
+
+/** Configuration rows behind a cache. */
+export interface CachedRows {
+  /** The rows as one caller sees them. `onStale` is told once a minute and page while the store fails. */
+  view(owner: RowOwner, onStale: (read: StaleRead) => void): RowView;
+  /** Takes in a row that this process has written, so that its next read sees it; an older version that arrives later is left. */
+  noteWrite(partition: string, key: string, row: ConfigRow): void;
+  /** Takes in a row as it is, whatever its version: for rows that a test has put. */
+  notePut(partition: string, key: string, row: ConfigRow): void;
+  /** Makes the next read of a row ask the store: for a write whose outcome is not known. */
+  invalidate(partition: string, key: string): void;
+  /** How long ago a row was asked for, in milliseconds; `undefined` where it is not kept. */
+  ageMs(partition: string, key: string): number | undefined;
+  /** How many tenants and users are kept. */
+  size(): { readonly tenants: number; readonly users: number };
+}
+
+/** How often a page whose store fails is reported. */
+const reportEveryMs = 60_000;
+
+/** The rows of a key, and the pages they are of. */
+interface CachedKeyRows extends KeyRows {
+  readonly pages: readonly Page[];
+}
+
+/** Puts a cache before a store of rows. */
+export function createCachedRows(options: CachedRowsOptions): CachedRows {
+  const {
+    reader,
+    keyGroups,
+    maxTenants,
+    clock = systemClock,
+    schedule = processSchedule,
+    metrics,
+  } = options;
+  const cache = createPartitionCache<CachedKeyRows>(maxTenants);
+  const flights = createFlights(reader, options, clock, schedule);
+  const findPage = (partition: string, key: string): Page | undefined => {
+    const group = keyGroups.get(key)?.group;
+    return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
+  };
+  const take = (isUnchecked: boolean) => (partition: string, key: string, row: ConfigRow) => {
+    const page = findPage(partition, key);
+    if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
+  };
+  const parts: ViewParts = { cache, flights, keyGroups, clock, reader, metrics };
+  return {
+    view: (owner, onStale) => new View(parts, owner, onStale),
+    noteWrite: take(false),
+    notePut: take(true),
+    invalidate: (partition, key) => {
+      const page = findPage(partition, key);
+      if (page !== undefined) invalidate(page);
+    },
+    ageMs: (partition, key) => {
+      const askedMs = findPage(partition, key)?.askedMs;
+      return askedMs === undefined ? undefined : Math.max(0, clock.now() - askedMs);
+    },
+    size: cache.size,
+  };
+}
+
+interface ViewParts {
+  readonly cache: PartitionCache<CachedKeyRows>;
+  readonly flights: Flights;
+  readonly keyGroups: ReadonlyMap<string, GroupedKey>;
+  readonly clock: Clock;
+  readonly reader: ConfigRowReader;
+  readonly metrics: Metrics | undefined;
+}
+
+/** A class, since each request has one: closures would cost it four times as much (`wrapped-no-log` in `bench/results.json`). */
+class View implements RowView {
+  readonly #given: ViewParts;
+  readonly #owner: RowOwner;
+  readonly #onStale: (read: StaleRead) => void;
+  readonly #levels: readonly RowLevel[];
+  #parts: readonly CachedPartition<CachedKeyRows>[] = [];
+
+  constructor(given: ViewParts, owner: RowOwner, onStale: (read: StaleRead) => void) {
+    this.#given = given;
+    this.#owner = owner;
+    this.#onStale = onStale;
+    this.#levels = rowLevels("user", owner);
+  }
+
+  rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows> {
+    const { cache, clock, keyGroups, reader } = this.#given;
+    const declared = keyGroups.get(key);
+    if (declared === undefined || declared.scope !== scope)
+      return uncachedRows(reader, this.#owner).rowsOf(key, scope);
+    // A tenant that goes takes its users along, so the narrowest part tells for all.
+    if (this.#parts[0] === undefined || this.#parts[0].isEvicted)
+      this.#parts = cache.use(this.#levels);
+    const nowMs = clock.now();
+    const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
+    if (!known?.isHeld(nowMs)) return this.#rowsOfPages(key, declared, known?.pages, nowMs);
+    if (this.#given.metrics !== undefined) countHit(this.#given.metrics, known.pages, nowMs);
+    return known;
+  }
+
+  /** Apart: functions that are made keep what they use off the stack, and most reads end before there are any. */
+  #rowsOfPages(
+    key: string,
+    declared: GroupedKey,
+    known: readonly Page[] | undefined,
+    nowMs: number,
+  ): KeyRows | Promise<KeyRows> {
+    const { group, scope } = declared;
+    const pages = known ?? this.#pagesOf(group, scope);
+    if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(group, nowMs);
+    if (!pages.every((page) => isUsable(page, nowMs)))
+      return this.#wait(key, declared, pages, nowMs);
+    if (this.#given.metrics !== undefined) countHit(this.#given.metrics, pages, nowMs);
+    return this.#compose(key, scope, pages);
+  }
+
+  /** The index of the narrowest level that counts for a key of the scope. */
+  #narrowest(scope: ConfigScope): number {
+    const { length } = this.#levels;
+    if (scope === "user") return 0;
+    return scope === "tenant" ? Math.max(0, length - 2) : length - 1;
+  }
+
+  #pagesOf(group: KeyGroup, scope: ConfigScope): Page[] {
+    return this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
+  }
+
+  /** Asks for whatever of the group is not fresh: its keys of other scopes are likely to be read next. */
+  #refresh(group: KeyGroup, nowMs: number): void {
+    for (const part of this.#parts) {
+      const page = groupPage(part, group);
+      if (page.keys.length > 0 && !isFresh(page, nowMs)) this.#given.flights.fetch(page, nowMs);
+    }
+  }
+
+  #compose(key: string, scope: ConfigScope, pages: readonly Page[]): CachedKeyRows {
+    const narrowest = this.#narrowest(scope);
+    const composed: CachedKeyRows = {
+      levels: this.#levels
+        .slice(narrowest)
+        .map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
+      isHeld: holding(pages),
+      decision: undefined,
+      pages,
+    };
+    this.#parts[narrowest]?.values.set(key, composed);
+    return composed;
+  }
+
+  async #wait(
+    key: string,
+    declared: GroupedKey,
+    pages: readonly Page[],
+    nowMs: number,
+  ): Promise<KeyRows> {
+    const { clock, flights, metrics } = this.#given;
+    const awaited = pages.filter((page) => !isUsable(page, nowMs));
+    const fetching = awaited.map((page) => flights.fetch(page, nowMs));
+    await Promise.all(fetching.map((flight) => flight?.done));
+    const failed: Page[] = [];
+    for (const [index, page] of awaited.entries()) {
+      const flight = fetching[index];
+      // No flight: the store failed a moment ago, and the page has an old value.
+      if (flight === undefined || flight.failure !== undefined) failed.push(page);
+      if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
+      // The answer was dropped, since the page was invalidated meanwhile.
+      else if (
+        flight?.failure === undefined &&
+        flight !== undefined &&
+        isBefore(page.askedMs, flight.askedMs)
+      ) {
+        return this.#wait(key, declared, pages, clock.now());
+      }
+    }
+    const [oldest] = failed;
+    if (oldest !== undefined) this.#report(key, oldest, clock.now());
+    metrics?.record("keelson.config.reads", 1, {
+      "keelson.outcome": oldest === undefined ? "miss" : "stale",
+    });
+    return this.#compose(key, declared.scope, pages);
+  }
+
+  #report(key: string, page: Page, nowMs: number): void {
+    if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
+    page.reportedMs = nowMs;
+    // Safe: a page without rows has failed the read before.
+    this.#onStale({
+      key,
+      ageMs: nowMs - Number(page.askedMs),
+      reason: String(page.failure?.error),
+    });
+  }
+}
+
+function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void {
+  metrics.record("keelson.config.reads", 1, { "keelson.outcome": "hit" });
+  const askedMs = Math.min(...pages.map(({ askedMs = nowMs }) => askedMs));
+  metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
+}
+
+/** The page of a feature in one partition: keys of a narrower scope have rows there too. */
+function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
+  return pageOf(part, feature, keys[scopeOf(part.partition)]);
+}
+
+function scopeOf(partition: string): ConfigScope {
+  if (partition.startsWith("config#user#")) return "user";
+  return partition.startsWith("config#tenant#") ? "tenant" : "system";
+}
+
+function isBefore(askedMs: number | undefined, otherMs: number): boolean {
+  return askedMs === undefined || askedMs < otherMs;
+}
+
+/** Tells whether nothing has changed since now, and nothing is due. */
+function holding(pages: readonly Page[]): (nowMs: number) => boolean {
+  const stamp = stampOf(pages);
+  const fromMs = Math.max(...pages.map(({ askedMs = 0 }) => askedMs));
+  const untilMs = Math.min(...pages.map(({ dueMs }) => dueMs));
+  return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
+}
+
+/** Each stamp only grows, so that an equal sum means that none has. */
+function stampOf(pages: readonly Page[]): number {
+  let sum = 0;
+  for (const page of pages) sum += page.stamp;
+  return sum;
+}

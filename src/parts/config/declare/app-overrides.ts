@@ -1,0 +1,108 @@
+import { BootError, type BootProblem } from "../../../base/errors/boot.ts";
+import { nearest } from "../../../base/errors/nearest.ts";
+import { quoted } from "../../../base/errors/quoted.ts";
+import { isDefinition } from "./definition.ts";
+import { successorOf } from "./former-keys.ts";
+import type { ConfigKeyRegistry } from "./key.ts";
+import { named, outOfBounds, typeMismatch } from "./value-check.ts";
+
+/** App-boot overrides: values by key identifier. */
+export type AppOverrides = Readonly<Record<string, unknown>>;
+
+/**
+ * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4).
+ * Rejects unknown keys, values of the wrong type, numbers out of bounds, unknown options and
+ * computed keys. An encrypted key may be overridden; messages never show its value.
+ *
+ * @throws BootError with every problem.
+ * @example
+ * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });
+ */
+export function validateAppOverrides(registry: ConfigKeyRegistry, overrides: AppOverrides): void {
+  const problems = appOverrideProblems(registry, overrides);
+  if (problems.length > 0) throw new BootError(problems);
+}
+
+/** Says everything that is wrong with the app-boot overrides. */
+export function appOverrideProblems(
+  registry: ConfigKeyRegistry,
+  overrides: AppOverrides,
+): BootProblem[] {
+  if (!isPlainObject(overrides)) {
+    const message = `${quoted(overrides)} is not a plain object of values by key identifier`;
+    const fix = 'pass { "<feature>:config:<name>": <value> }';
+    return [{ feature: "", key: "config", rule: "override-object", message, fix }];
+  }
+  return Object.keys(overrides).flatMap((id) => overrideProblems(registry, id, overrides[id]));
+}
+
+function overrideProblems(
+  { configKeys }: ConfigKeyRegistry,
+  id: string,
+  value: unknown,
+): BootProblem[] {
+  const key = configKeys.get(id);
+  if (key === undefined) {
+    const meant = successorOf(id, { configKeys })?.id ?? nearest(id, configKeys.keys());
+    const fix =
+      meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
+    return [
+      {
+        feature: "",
+        key: printable(id),
+        rule: "override-unknown",
+        message: "the override is for a key that no feature declares",
+        fix,
+      },
+    ];
+  }
+  const { feature, definition } = key;
+  // What is no declaration is reported as such, by the validators.
+  if (!isDefinition(definition)) return [];
+  const problems: BootProblem[] = [];
+  if (definition.computed !== undefined) {
+    const message = "a computed key cannot be overridden at boot";
+    problems.push({
+      feature,
+      key: id,
+      rule: "override-computed",
+      message,
+      fix: "remove the override or computed",
+    });
+  }
+  const mismatch = typeMismatch(definition, value);
+  if (mismatch !== undefined) {
+    const message = `override ${named(definition, value)} ${mismatch}`;
+    problems.push({
+      feature,
+      key: id,
+      rule: "override-type",
+      message,
+      fix: `pass a ${definition.type} value`,
+    });
+  }
+  const outside = outOfBounds(definition.bounds, value);
+  if (outside !== undefined) {
+    const message = `override ${named(definition, value)} ${outside}`;
+    problems.push({
+      feature,
+      key: id,
+      rule: "override-bounds",
+      message,
+      fix: "change the override or the bounds",
+    });
+  }
+  return problems;
+}
+
+/** An identifier as it is; anything else is quoted, so that it can neither flood nor forge a message. */
+function printable(id: string): string {
+  return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
+}
+
+/** A literal or the like, of whatever realm: not an array, a Map, or an object with members of its own prototype's. */
+function isPlainObject(value: unknown): value is AppOverrides {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}

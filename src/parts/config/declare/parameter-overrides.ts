@@ -1,0 +1,155 @@
+import type { BootProblem } from "../../../base/errors/boot.ts";
+import { nearest } from "../../../base/errors/nearest.ts";
+import { quoted } from "../../../base/errors/quoted.ts";
+import { type AppOverrides, appOverrideProblems } from "./app-overrides.ts";
+import { isDefinition } from "./definition.ts";
+import { successorOf } from "./former-keys.ts";
+import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
+import { configKeyId } from "./key-id.ts";
+
+/** A parameter of SSM Parameter Store, decrypted. */
+export interface ConfigParameter {
+  /** `/app/files/max-upload-size-mb`. */
+  readonly name: string;
+  readonly value: string;
+  /** Whether it is a SecureString: then its value is never shown. */
+  readonly secure: boolean;
+}
+
+/** What parameters come to. */
+export interface ParameterOverrides {
+  readonly overrides: AppOverrides;
+  readonly problems: readonly BootProblem[];
+}
+
+/**
+ * Turns the parameters below `path` into app-boot overrides: `<path>/<feature>/<key name>`, the
+ * name as in the key's identifier or as in its declaration. Each is parsed to the type of its key
+ * and checked as `validateAppOverrides` does. The name of a former key counts where there is none of the current one, so that
+ * parameters can be renamed while processes of both versions start. Never throws: every problem is reported, under the
+ * parameter's name, without the value of an encrypted key or a SecureString.
+ */
+export function parameterOverrides(
+  registry: ConfigKeyRegistry,
+  path: string,
+  parameters: readonly ConfigParameter[],
+): ParameterOverrides {
+  const overrides: Record<string, unknown> = Object.create(null);
+  const problems: BootProblem[] = [];
+  const origins = new Map<string, string>();
+  const named = parameters.map((parameter) => ({
+    parameter,
+    ...keyOf(registry, path, parameter.name),
+  }));
+  for (const { parameter, key, isFormer } of named) {
+    const { name } = parameter;
+    if (key === undefined) {
+      problems.push(unknownKey(registry, path, name));
+      continue;
+    }
+    if (isFormer && named.some((other) => other.key === key && !other.isFormer)) continue;
+    const { feature, id } = key;
+    const other = origins.get(id);
+    if (other !== undefined) {
+      const message = `${id} is given by ${quoted(other)} too`;
+      problems.push({
+        feature,
+        key: printable(name),
+        rule: "parameter-twice",
+        message,
+        fix: "delete one of the two",
+      });
+      continue;
+    }
+    origins.set(id, name);
+    const value = parsed(key.definition, parameter.value);
+    const found = appOverrideProblems(only(key, parameter.secure), { [id]: value });
+    if (found.length === 0) overrides[id] = value;
+    problems.push(
+      ...found.map((problem) => ({
+        ...problem,
+        key: printable(name),
+        message: `${id}: ${problem.message}`,
+      })),
+    );
+  }
+  return { overrides, problems };
+}
+
+/** The parameters whose name is that of a former key, and what each is called today. */
+export function formerParameters(
+  registry: ConfigKeyRegistry,
+  path: string,
+  parameters: readonly ConfigParameter[],
+) {
+  return parameters.flatMap((parameter) => {
+    const { key, isFormer } = keyOf(registry, path, parameter.name);
+    if (key === undefined || isFormer !== true) return [];
+    const today = `${path}/${key.feature}/${kebabNameOf(key)}`;
+    return [
+      {
+        ...parameter,
+        today,
+        isRead: !parameters.some(
+          (other) => keyOf(registry, path, other.name).key === key && other !== parameter,
+        ),
+      },
+    ];
+  });
+}
+
+/** The key of a parameter, and whether it had the name before. */
+interface NamedKey {
+  readonly key?: RegisteredConfigKey | undefined;
+  readonly isFormer?: boolean;
+}
+
+function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKey {
+  const [feature, keyName, ...rest] = name.startsWith(`${path}/`)
+    ? name.slice(path.length + 1).split("/")
+    : [];
+  if (feature === undefined || keyName === undefined || rest.length > 0) return {};
+  const id = configKeyId(feature, keyName);
+  const key = registry.configKeys.get(id);
+  if (key === undefined) return { key: successorOf(id, registry), isFormer: true };
+  return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName)
+    ? { key }
+    : {};
+}
+
+function unknownKey({ configKeys }: ConfigKeyRegistry, path: string, name: string): BootProblem {
+  const known = [...configKeys.values()].map((key) => `${path}/${key.feature}/${kebabNameOf(key)}`);
+  const meant = nearest(name, known);
+  const fix = meant === undefined ? "delete it, or name a declared key" : `did you mean ${meant}?`;
+  const message = `no feature declares a key for it; names are ${path}/<feature>/<key name>`;
+  return { feature: "", key: printable(name), rule: "parameter-unknown", message, fix };
+}
+
+function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
+  return id.slice(configKeyId(feature, "").length);
+}
+
+/** A registry of one key; what a SecureString holds is a secret whatever the key says. */
+function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
+  const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
+  return { configKeys: new Map([[key.id, { ...key, definition }]]) };
+}
+
+/** The value in the key's type; a text that is none of it stays a text, which the check then refuses. */
+function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unknown {
+  const trimmed = text.trim(); // editors and files end with a line break
+  switch (type) {
+    case "number":
+      return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : text;
+    case "boolean":
+      return trimmed === "true" ? true : trimmed === "false" ? false : text;
+    case "select":
+      return trimmed;
+    default:
+      return text;
+  }
+}
+
+function printable(name: string): string {
+  return /^[\w./-]{1,1011}$/.test(name) ? name : quoted(name);
+}

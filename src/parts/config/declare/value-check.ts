@@ -1,0 +1,39 @@
+import { quoted } from "../../../base/errors/quoted.ts";
+import type { Bounds, ConfigKeyDefinition } from "./key.ts";
+
+/** What is needed to tell whether a value fits. */
+type Fit = Pick<ConfigKeyDefinition, "type" | "options">;
+
+/** Says why `value` is no value of the key, as `is not a number`; `undefined` where it is one. */
+export function typeMismatch({ type, options = [] }: Fit, value: unknown): string | undefined {
+  switch (type) {
+    case "number":
+      return Number.isFinite(value) ? undefined : "is not a finite number";
+    case "boolean":
+      return typeof value === "boolean" ? undefined : "is not a boolean";
+    case "select":
+      return options.some((option) => option === value)
+        ? undefined
+        : `is none of the options ${quoted(options)}`;
+    case "text":
+      return typeof value === "string" ? undefined : "is not a text";
+  }
+}
+
+/** Says which bound `value` breaks, as `is below bounds.min 1`; `undefined` where it breaks none. */
+export function outOfBounds(bounds: Bounds | undefined, value: unknown): string | undefined {
+  if (bounds === undefined || typeof value !== "number") return undefined;
+  if (value < bounds.min) return `is below bounds.min ${bounds.min}`;
+  if (value > bounds.max) return `is above bounds.max ${bounds.max}`;
+  return undefined;
+}
+
+/** The number nearest to `value` that is inside the bounds. */
+export function clamp(value: number, bounds: Bounds): number {
+  return Math.min(Math.max(value, bounds.min), bounds.max);
+}
+
+/** Names a value in a message; of an encrypted key nothing is shown. */
+export function named(definition: Pick<ConfigKeyDefinition, "encrypted">, value: unknown): string {
+  return definition.encrypted ? "(not shown)" : quoted(value);
+}

@@ -1,0 +1,292 @@
+import { CommitConditionError } from "../../../base/errors/commit-condition-error.ts";
+import { ConflictError, NotFoundError, ValidationError } from "../../../base/errors/errors.ts";
+import type { CommitItem } from "../../../base/types/database.ts";
+import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/key.ts";
+import type { ConfigSource } from "../read/cascade.ts";
+import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
+import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./config-store.ts";
+import { explainRows } from "./explain-config.ts";
+import {
+  addressesOf,
+  callStore,
+  logOtherTarget,
+  type OperatorContext,
+  type OperatorSession,
+  openOperatorSession,
+  readStored,
+} from "./operator-session.ts";
+import { authorizeWrite, type ConfigTarget, levelOf, ownerAt, type TargetKey } from "./target.ts";
+import {
+  type ChangeOptions,
+  rowToReset,
+  rowToRestore,
+  rowToSet,
+  versionOf,
+  versionToRestore,
+} from "./written-row.ts";
+
+/**
+ * Restores an earlier version of a row, as a new version; another undo reverts it. The value
+ * has to be valid now.
+ *
+ * @throws NotFoundError if the history does not have the version; otherwise as `setConfig`.
+ * @example
+ * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
+ */
+export async function undoConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  options: UndoConfigOptions = {},
+): Promise<ConfigWriteResult> {
+  return storeChange(ctx, handle, undoChange(handle, options));
+}
+
+/** Options of `setConfig`. */
+export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
+  /** When the value expires: ISO 8601 with a time zone, in the future. Default: never. */
+  readonly expiresAt?: string | undefined;
+}
+
+/** Options of `resetConfig`. */
+export interface ResetConfigOptions extends ConfigTarget, ChangeOptions {}
+
+/** Options of {@link undoConfig}. */
+export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
+  /** The version to go back to; 0 is the state before the first. Default: the previous version. */
+  readonly version?: number | undefined;
+}
+
+/** The outcome of a checked write. */
+export interface ConfigWriteResult {
+  readonly key: string;
+  /** The value that the target now reads; absent for a secret, and if no level has one. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** The version of the written row; absent if there is no row. */
+  readonly version?: number;
+}
+
+const maxAttempts = 5;
+
+/**
+ * Makes a change as the write that the caller's handler is: with `ctx.commit`, so that it is done exactly once
+ * (specification 6.6), and its outcome is the answer. The handler can commit nothing else.
+ *
+ * @throws as `setConfig`.
+ */
+export function commitChange(
+  ctx: CommittingContext,
+  handle: TargetKey,
+  wanted: ConfigChange,
+): Promise<ConfigWriteResult> {
+  return change(ctx, handle, wanted, async (store, write, result) => {
+    try {
+      await ctx.commit(store.itemsOf(write), result);
+      return true;
+    } catch (error) {
+      if (error instanceof CommitConditionError) return false;
+      throw error;
+    }
+  });
+}
+
+/** Makes a change at once. @throws as `setConfig`. */
+export function storeChange(
+  ctx: OperatorContext,
+  handle: TargetKey,
+  wanted: ConfigChange,
+): Promise<ConfigWriteResult> {
+  return change(ctx, handle, wanted, (store, write) => store.write(write));
+}
+
+/** The parts of a `ctx` that {@link commitChange} uses. */
+export interface CommittingContext extends OperatorContext {
+  readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
+}
+
+/** A change of one key's value at one level. */
+export interface ConfigChange {
+  readonly target: ConfigTarget & ChangeOptions;
+  readonly action: WriteAction;
+  /** The row to write; `undefined` where nothing has to be. */
+  readonly decide: (
+    current: ConfigRow | undefined,
+    situation: ChangeSituation,
+  ) => Promise<ConfigRow | undefined>;
+}
+
+/** The change of `setConfig`. */
+export function setChange(
+  { definition }: TargetKey,
+  value: unknown,
+  options: SetConfigOptions,
+): ConfigChange {
+  return {
+    target: options,
+    action: "set",
+    decide: async (current, { nowMs, userId }) =>
+      rowToSet(definition, { ...options, value }, current, { nowMs, userId }),
+  };
+}
+
+/** The change of `resetConfig`. */
+export function resetChange(options: ResetConfigOptions): ConfigChange {
+  return {
+    target: options,
+    action: "reset",
+    decide: async (current, writer) => rowToReset(options, current, writer),
+  };
+}
+
+/** The change of {@link undoConfig}. */
+export function undoChange({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
+  return {
+    target: options,
+    action: "undo",
+    decide: async (current, { store, address, ...writer }) => {
+      const version = versionToRestore(options, current);
+      const past = version === 0 ? undefined : await entryOf(store, address, version);
+      return rowToRestore(definition, past, options, current, writer);
+    },
+  };
+}
+
+/** Writes a row, and tells whether it was the version that was seen. */
+type WriteRow = (
+  store: ConfigStore,
+  write: RowWrite,
+  result: ConfigWriteResult,
+) => Promise<boolean>;
+
+/** What a change is decided by, beside the row that is there. */
+export interface ChangeSituation {
+  readonly store: ConfigStore;
+  readonly address: RowAddress;
+  readonly nowMs: number;
+  readonly userId: string | undefined;
+}
+
+/**
+ * Reads, decides and writes, as often as another write comes in between: with an expected
+ * version the second look finds the conflict, without one the change goes on top.
+ */
+async function change(
+  ctx: OperatorContext,
+  handle: TargetKey,
+  wanted: ConfigChange,
+  writeRow: WriteRow,
+): Promise<ConfigWriteResult> {
+  try {
+    return await attempt(ctx, handle, wanted, writeRow);
+  } catch (error) {
+    throw error instanceof ValidationError ? namingKey(handle.id, error) : error;
+  }
+}
+
+/** The error with the key and the fields in its message, for callers who see nothing else of it. */
+function namingKey(id: string, { fields }: ValidationError): ValidationError {
+  return new ValidationError(
+    fields,
+    `${id}: ${fields.map(({ field, error }) => `${field} ${error}`).join("; ")}`,
+  );
+}
+
+async function attempt(
+  ctx: OperatorContext,
+  handle: TargetKey,
+  { target, action, decide }: ConfigChange,
+  writeRow: WriteRow,
+): Promise<ConfigWriteResult> {
+  const { id, definition } = handle;
+  const authorized = authorizeWrite(ctx.user, handle, target);
+  const { partition } = levelOf(authorized);
+  logOtherTarget(ctx, action, id, authorized);
+  const session = openOperatorSession(ctx, authorized.owner);
+  const { store } = session;
+  const levels = rowLevels(definition.scope, authorized.owner);
+  const index = levels.findIndex((level) => level.partition === partition);
+  const address = { partition, key: id };
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const rows = await readStored(session, addressesOf(handle, levels));
+    const current = rows[index];
+    const decided = await decide(current, {
+      store,
+      address,
+      nowMs: session.clock.now(),
+      userId: ctx.user.id,
+    });
+    const row =
+      decided === undefined ? undefined : await sealed(session, definition, address, decided);
+    if (row === undefined) return outcome(session, handle, levels, rows, current);
+    const result = await outcome(session, handle, levels, rows.with(index, row), row);
+    const entry = entryFor(definition, row, action);
+    const { tenantId } = ownerAt(authorized);
+    const write = { address, tenantId, row, entry, seen: current };
+    const written = await callStore("written", () => writeRow(store, write, result)).catch(
+      (error: unknown) => {
+        session.cache.invalidate(partition, id); // it may have been written all the same
+        throw error;
+      },
+    );
+    if (written) {
+      session.cache.noteWrite(partition, id, row);
+      ctx.log.info("config.written", {
+        key: id,
+        action,
+        scope: authorized.scope,
+        version: row.version,
+      });
+      return result;
+    }
+  }
+  throw new ConflictError("version_conflict");
+}
+
+/** The row as it is stored: a secret is sealed. */
+async function sealed(
+  { cipher }: OperatorSession,
+  { encrypted }: ConfigKeyDefinition,
+  address: RowAddress,
+  row: ConfigRow,
+): Promise<ConfigRow> {
+  return encrypted && row.value !== undefined
+    ? { ...row, value: await cipher.seal(row.value, address, row.version) }
+    : row;
+}
+
+/** What history keeps: of a secret only that it was set, so that one which was taken back is gone. */
+function entryFor(
+  { encrypted }: ConfigKeyDefinition,
+  row: ConfigRow,
+  action: WriteAction,
+): HistoryEntry {
+  return { ...row, ...(encrypted ? { value: undefined } : {}), action };
+}
+
+async function outcome(
+  session: OperatorSession,
+  handle: TargetKey,
+  levels: readonly RowLevel[],
+  rows: readonly (ConfigRow | undefined)[],
+  row: ConfigRow | undefined,
+): Promise<ConfigWriteResult> {
+  const { value, source } = await explainRows(session, handle, levels, rows);
+  return {
+    key: handle.id,
+    ...(value === undefined ? {} : { value }),
+    source,
+    ...(row === undefined ? {} : { version: versionOf(row) }),
+  };
+}
+
+async function entryOf(
+  store: ConfigStore,
+  address: RowAddress,
+  version: number,
+): Promise<HistoryEntry> {
+  const [entry] = await callStore("read", () =>
+    store.history(address, { before: version + 1, limit: 1 }),
+  );
+  if (entry?.version !== version) throw new NotFoundError("version", String(version));
+  return entry;
+}

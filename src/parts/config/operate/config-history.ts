@@ -1,0 +1,99 @@
+import { ValidationError } from "../../../base/errors/errors.ts";
+import type { ConfigKeyHandle } from "../declare/key.ts";
+import type { HistoryEntry, WriteAction } from "./config-store.ts";
+import {
+  callStore,
+  logOtherTarget,
+  type OperatorContext,
+  openOperatorSession,
+} from "./operator-session.ts";
+import { authorizeRead, type ConfigTarget, levelOf, mayWriteSystemRow } from "./target.ts";
+import { isVersion } from "./written-row.ts";
+
+const defaultPage = 50;
+const maxPage = 100;
+
+/**
+ * Lists the checked writes to a key's row at one level, newest first.
+ *
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another
+ * tenant or user without `access.systemAdmin`; ValidationError with the invalid fields;
+ * FrameworkError `config_unavailable` if the store fails.
+ * @example
+ * const { items } = await configHistory(ctx, config.maxUploadSizeMb, { limit: 10 });
+ */
+export async function configHistory(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  options: ConfigHistoryOptions = {},
+): Promise<ConfigHistoryPage> {
+  const { id, definition } = handle;
+  const { before, limit = defaultPage } = options;
+  const authorized = authorizeRead(ctx.user, handle, options);
+  const fields = [
+    ...(before === undefined || isVersion(before)
+      ? []
+      : [{ field: "before", error: "must be a whole number, 0 or more" }]),
+    ...(isVersion(limit) && limit >= 1 && limit <= maxPage
+      ? []
+      : [{ field: "limit", error: `must be from 1 to ${maxPage}` }]),
+  ];
+  if (fields.length > 0) throw new ValidationError(fields);
+  const { partition } = levelOf(authorized);
+  logOtherTarget(ctx, "history", id, authorized);
+  const { store } = openOperatorSession(ctx, authorized.owner);
+  // One more than asked for tells whether there is a next page.
+  const entries = await callStore("read", () =>
+    store.history({ partition, key: id }, { before, limit: limit + 1 }),
+  );
+  const page = entries.slice(0, limit);
+  const last = page.at(-1);
+  const showsWriter = authorized.scope !== "system" || mayWriteSystemRow(ctx.user, handle);
+  return {
+    items: page.map((entry) => historyItem(entry, definition.encrypted, showsWriter)),
+    ...(entries.length > limit && last !== undefined ? { next: last.version } : {}),
+  };
+}
+
+/** Options of {@link configHistory}. */
+export interface ConfigHistoryOptions extends ConfigTarget {
+  /** Only versions below this one: the `next` of the page before. */
+  readonly before?: number | undefined;
+  /** The maximum number of entries, 1 to 100. Default 50. */
+  readonly limit?: number | undefined;
+}
+
+/** One entry of a row's history. */
+export interface ConfigHistoryItem {
+  readonly version: number;
+  readonly action: WriteAction;
+  /** Absent for a secret, and if the row was reset. */
+  readonly value?: unknown;
+  /** ISO 8601. */
+  readonly updatedAt?: string;
+  /** Of a system row, only callers who may write it see this and `reason`. */
+  readonly updatedBy?: string;
+  readonly reason?: string;
+}
+
+/** A page of a row's history, the newest entry first. */
+export interface ConfigHistoryPage {
+  readonly items: readonly ConfigHistoryItem[];
+  /** `before` of the next page; absent on the last one. */
+  readonly next?: number;
+}
+
+function historyItem(
+  { version, action, value, updatedAt, updatedBy, reason }: HistoryEntry,
+  encrypted: boolean,
+  showsWriter: boolean,
+): ConfigHistoryItem {
+  return {
+    version,
+    action,
+    ...(encrypted || value === undefined ? {} : { value }),
+    ...(updatedAt === undefined ? {} : { updatedAt }),
+    ...(updatedBy === undefined || !showsWriter ? {} : { updatedBy }),
+    ...(reason === undefined || !showsWriter ? {} : { reason }),
+  };
+}

@@ -1,0 +1,174 @@
+import { isSealed } from "../../../base/secrets/sealed.ts";
+import { frameworkDefault } from "../declare/framework-defaults.ts";
+import type { ConfigKeyHandle, ConfigScope, ConfigType } from "../declare/key.ts";
+import type { ConfigSource } from "../read/cascade.ts";
+import { type ConfigRow, type RowLevel, rowLevels } from "../read/rows.ts";
+import {
+  type ConfigLevel,
+  type DeclarationView,
+  declarationView,
+  explainLevels,
+} from "./explain-levels.ts";
+import {
+  addressesOf,
+  logOtherTarget,
+  type OperatorContext,
+  type OperatorSession,
+  openOperatorSession,
+  readStored,
+} from "./operator-session.ts";
+import {
+  authorizeRead,
+  authorizeTarget,
+  type ConfigTarget,
+  mayRead,
+  mayWriteSystemRow,
+  ownerAt,
+  type TargetKey,
+} from "./target.ts";
+
+/**
+ * Explains where a key's value comes from: every level with its value, who set it, when and
+ * why, and which level wins. Reads consistently and bypasses the cache.
+ *
+ * @throws NotFoundError where the caller may not read the key; AccessDeniedError for another
+ * tenant or user without `access.systemAdmin`; ValidationError for a target that is none; FrameworkError
+ * `config_unavailable` where the store fails.
+ * @example
+ * const { source, levels } = await explainConfig(ctx, config.maxUploadSizeMb);
+ */
+export async function explainConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  target: ConfigTarget = {},
+): Promise<ConfigExplanation> {
+  const authorized = authorizeRead(ctx.user, handle, target);
+  logOtherTarget(ctx, "explain", handle.id, authorized);
+  const owner = ownerAt(authorized);
+  const session = openOperatorSession(ctx, owner);
+  const levels = rowLevels(handle.definition.scope, owner);
+  const rows = await readStored(session, addressesOf(handle, levels));
+  const ages = levels.flatMap(({ partition }) => session.cache.ageMs(partition, handle.id) ?? []);
+  const explanation = await explainRows(session, handle, levels, rows);
+  return {
+    ...explanation,
+    levels: mayWriteSystemRow(ctx.user, handle)
+      ? explanation.levels
+      : explanation.levels.map(withoutWriter),
+    declaration: declarationView(handle.definition),
+    ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
+  };
+}
+
+/** A key in a list. */
+export interface ConfigItem {
+  readonly key: string;
+  readonly type: ConfigType;
+  readonly scope: ConfigScope;
+  /** Absent for a secret, and if no level has a value. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** For an encrypted key: whether a secret is set. */
+  readonly isSet?: boolean;
+  /** The version of the row that supplies the value. */
+  readonly version?: number;
+}
+
+/** A key with its whole cascade. */
+export interface ConfigExplanation extends ConfigItem {
+  /** In the order of the cascade. */
+  readonly levels: readonly ConfigLevel[];
+  readonly declaration: DeclarationView;
+  /** How long ago the cache fetched the key's rows, in milliseconds; absent if it has none. */
+  readonly cacheAgeMs?: number;
+}
+
+/** A system row as those see it who may not write it: not who has, nor why. */
+function withoutWriter(level: ConfigLevel): ConfigLevel {
+  if (level.source !== "system-row") return level;
+  const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
+  return rest;
+}
+
+/**
+ * Lists keys with their values, those that the caller may read; all rows in one go, consistently.
+ *
+ * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
+ * ValidationError for a target that is none; FrameworkError `config_unavailable`.
+ */
+export async function listConfig(
+  ctx: OperatorContext,
+  keys: readonly TargetKey[],
+  target: ConfigTarget = {},
+): Promise<readonly ConfigItem[]> {
+  const authorized = authorizeTarget(ctx.user, target, "user");
+  logOtherTarget(ctx, "list", undefined, authorized);
+  const owner = ownerAt(authorized);
+  const session = openOperatorSession(ctx, owner);
+  const readable = keys
+    .filter((key) => mayRead(ctx.user, key))
+    .map((key) => ({ key, levels: rowLevels(key.definition.scope, owner) }));
+  const rows = await readStored(
+    session,
+    readable.flatMap(({ key, levels }) => addressesOf(key, levels)),
+  );
+  let taken = 0;
+  const items: ConfigItem[] = [];
+  for (const { key, levels } of readable) {
+    const { levels: _levels, ...item } = await explainRows(
+      session,
+      key,
+      levels,
+      rows.slice(taken, taken + levels.length),
+    );
+    items.push(item);
+    taken += levels.length;
+  }
+  return items;
+}
+
+/** Explains a key from rows that were read. */
+export async function explainRows(
+  session: OperatorSession,
+  { id, definition }: TargetKey,
+  levels: readonly RowLevel[],
+  rows: readonly (ConfigRow | undefined)[],
+): Promise<ConfigItem & { readonly levels: readonly ConfigLevel[] }> {
+  for (const row of rows) if (isSealed(row?.value)) await session.cipher.prepare(row.value.key);
+  const explanation = await explainLevels({
+    definition,
+    openRow: (row, { partition }) =>
+      session.cipher.openRow(row, definition, { partition, key: id }),
+    rows: levels.map((level, index) => ({ level, row: rows[index] })),
+    override: session.override(id),
+    frameworkDefault: frameworkDefault(id, definition),
+    nowMs: session.clock.now(),
+    compute: async () => {
+      try {
+        return await session.computed.read(id, undefined, (node) =>
+          definition.computed?.(session.contextFor(node)),
+        );
+      } catch (error) {
+        session.log.warn("config.computed_failed", {
+          key: id,
+          message: error instanceof Error ? error.message : String(error),
+        });
+        throw error;
+      }
+    },
+  });
+  const { value, source } = explanation;
+  const version = explanation.levels.find(({ active }) => active)?.version;
+  return {
+    key: id,
+    type: definition.type,
+    scope: definition.scope,
+    ...(definition.encrypted || value === undefined ? {} : { value }),
+    source,
+    ...(definition.encrypted
+      ? { isSet: explanation.levels.some(({ active, isSet }) => active && isSet) }
+      : {}),
+    ...(version === undefined ? {} : { version }),
+    levels: explanation.levels,
+  };
+}

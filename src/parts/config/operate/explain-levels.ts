@@ -1,0 +1,207 @@
+import { describeRule } from "../../../base/identity/access.ts";
+import { isSealed } from "../../../base/secrets/sealed.ts";
+import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
+import type { ConfigSource, Misfit, Resolved } from "../read/cascade.ts";
+import { suppliedBy, suppliedByComputed } from "../read/one-level.ts";
+import type { RowValue } from "../read/row-cipher.ts";
+import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
+
+/** One level of a key's cascade. */
+export interface ConfigLevel {
+  readonly source: Exclude<ConfigSource, "missing">;
+  /** Whether the level has a value: a tombstone and an expired row have none. */
+  readonly isSet: boolean;
+  /** Whether this level supplies the key's value. */
+  readonly active: boolean;
+  /** The stored value; absent for a secret, and if the computed function was not called. */
+  readonly value?: unknown;
+  /** The identifier that the key had before, if the row lies there: it has not been written anew since the key was renamed. */
+  readonly formerKey?: string;
+  /** The version of a row or tombstone; absent if none was ever written. */
+  readonly version?: number;
+  /** ISO 8601. */
+  readonly updatedAt?: string;
+  /** Of a system row, only callers who may write it see this and `reason`. */
+  readonly updatedBy?: string;
+  readonly reason?: string;
+  /** ISO 8601. */
+  readonly expiresAt?: string;
+  /** Why the value is skipped or adjusted. */
+  readonly note?: string;
+}
+
+/** A key's declaration, as far as it can be shown. */
+export interface DeclarationView {
+  readonly type: ConfigType;
+  readonly scope: ConfigScope;
+  readonly bounds?: Bounds;
+  readonly options?: readonly string[];
+  readonly computed: boolean;
+  readonly encrypted: boolean;
+  readonly allowPerRequest: boolean;
+  readonly read: string;
+  readonly write: string;
+}
+
+/** What the levels of one key hold for one caller. */
+export interface ExplainedFacts {
+  readonly definition: ConfigKeyDefinition;
+  /** The stored rows, the narrowest level first. */
+  readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
+  /** Takes the value out of a row. */
+  readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
+  readonly override: unknown;
+  readonly frameworkDefault: unknown;
+  readonly nowMs: number;
+  /** Evaluates the computed level; called only where no row and no override supplies a value. */
+  readonly compute: () => Promise<unknown>;
+}
+
+/** The levels of a key, and what they come to. */
+export interface ExplainedLevels extends Resolved {
+  readonly levels: readonly ConfigLevel[];
+}
+
+interface Candidate {
+  readonly facts: Omit<ConfigLevel, "active" | "note">;
+  readonly supplied: Resolved | undefined;
+  readonly note: string | undefined;
+}
+
+/** Explains a key: every level, in the order of the cascade, and the value that it gives (specification 4.1). */
+export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLevels> {
+  const { definition, override, frameworkDefault } = facts;
+  const candidates: Candidate[] = facts.rows.map(({ level, row }) =>
+    rowCandidate(facts, level, row),
+  );
+  candidates.push(
+    candidate({ source: "app-override", isSet: override !== undefined, value: override }, (note) =>
+      suppliedBy(definition, { rows: [], override }, note),
+    ),
+  );
+  const isDecided = candidates.some((one) => one.supplied !== undefined);
+  if (definition.computed !== undefined) candidates.push(await computedCandidate(facts, isDecided));
+  const value = definition.default ?? frameworkDefault;
+  const isDefault = value !== undefined;
+  candidates.push({
+    facts: { source: "default", isSet: isDefault, value },
+    supplied: isDefault ? { value, source: "default" } : undefined,
+    note: undefined,
+  });
+  const winner = candidates.find((one) => one.supplied !== undefined);
+  return {
+    ...(winner?.supplied ?? { value: undefined, source: "missing" }),
+    levels: candidates.map((one) => level(definition, one, one === winner)),
+  };
+}
+
+/** What may be shown of a declaration: of a secret not even the default. */
+export function declarationView(definition: ConfigKeyDefinition): DeclarationView {
+  const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
+    definition;
+  return {
+    type,
+    scope,
+    ...(bounds === undefined ? {} : { bounds }),
+    ...(options === undefined ? {} : { options }),
+    computed: computed !== undefined,
+    encrypted,
+    allowPerRequest,
+    read: describeRule(read),
+    write: describeRule(write),
+  };
+}
+
+function rowCandidate(
+  { definition, nowMs, openRow }: ExplainedFacts,
+  level: RowLevel,
+  row: ConfigRow | undefined,
+): Candidate {
+  const { source } = level;
+  if (row === undefined)
+    return { facts: { source, isSet: false }, supplied: undefined, note: undefined };
+  const { version, updatedAt, updatedBy, reason, expiresAt, deleted, [formerPlace]: place } = row;
+  const facts = {
+    source,
+    ...(place === undefined ? {} : { formerKey: place.key }),
+    version,
+    ...(updatedAt === undefined ? {} : { updatedAt }),
+    ...(updatedBy === undefined ? {} : { updatedBy }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(expiresAt === undefined ? {} : { expiresAt: isoTime(expiresAt) }),
+  };
+  if (!isCurrent(row, nowMs)) {
+    return {
+      facts: { ...facts, isSet: false },
+      supplied: undefined,
+      note: deleted === true ? "it was reset" : "it has expired",
+    };
+  }
+  const opened = openRow(row, level);
+  if ("locked" in opened) {
+    // Nothing below counts: a read fails here, rather than go on to another level's secret.
+    const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
+    return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
+  }
+  return candidate({ ...facts, isSet: true, value: row.value }, (note) =>
+    suppliedBy(definition, { rows: [{ source, row: opened }], override: undefined }, note),
+  );
+}
+
+async function computedCandidate(
+  { definition, compute }: ExplainedFacts,
+  isDecided: boolean,
+): Promise<Candidate> {
+  const source = "computed";
+  if (isDecided)
+    return {
+      facts: { source, isSet: true },
+      supplied: undefined,
+      note: "a level above decides; it was not asked",
+    };
+  try {
+    const value = await compute();
+    return candidate({ source, isSet: value !== undefined, value }, (note) =>
+      suppliedByComputed(definition, value, note),
+    );
+  } catch {
+    // An operator has to see the other levels all the more; what failed is logged where it is caught.
+    return {
+      facts: { source, isSet: true },
+      supplied: { value: undefined, source },
+      note: "the computed function failed",
+    };
+  }
+}
+
+function candidate(
+  facts: Candidate["facts"],
+  supply: (onMisfit: (misfit: Misfit) => void) => Resolved | undefined,
+): Candidate {
+  let note: string | undefined;
+  const given = supply((misfit) => {
+    note = misfit.reason;
+  });
+  return { facts, supplied: given, note };
+}
+
+function level(
+  { encrypted }: ConfigKeyDefinition,
+  { facts, note }: Candidate,
+  active: boolean,
+): ConfigLevel {
+  const { source, isSet, value, ...stored } = facts;
+  return {
+    source,
+    isSet,
+    active,
+    ...(encrypted || value === undefined || isSealed(value) ? {} : { value }),
+    ...stored,
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+function isoTime(seconds: number): string {
+  const time = new Date(seconds * 1000);
+  return Number.isNaN(time.getTime()) ? String(seconds) : time.toISOString();
+}

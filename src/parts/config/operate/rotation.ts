@@ -1,0 +1,112 @@
+import { AccessDeniedError } from "../../../base/errors/errors.ts";
+import { access, allows } from "../../../base/identity/access.ts";
+import type { Logger } from "../../../base/log/logger.ts";
+import type { SealedRow } from "../read/row-cipher.ts";
+import {
+  callStore,
+  type OperatorContext,
+  type OperatorSession,
+  openOperatorSession,
+} from "./operator-session.ts";
+
+/** The progress of a rotation. */
+export interface RotationProgress {
+  /** The name of the active key, which encrypts. */
+  readonly activeKey: string;
+  /** The number of table items read so far. */
+  readonly scanned: number;
+  /** The number of re-encrypted rows. */
+  readonly resealed: number;
+  /** The number of rows that somebody else wrote meanwhile; run again for them. */
+  readonly overtaken: number;
+  /** The number of rows that no key of the ring decrypts; each is logged as `config.secret_locked`. */
+  readonly locked: number;
+  /** The `from` of the next run; absent at the end of the table. */
+  readonly next?: string;
+}
+
+/** Options of {@link rotateConfigKeys}. */
+export interface RotationOptions {
+  /** Continues an earlier run: its `next`. Default: the whole table. */
+  readonly from?: string | undefined;
+  /** Called after each page of the table. If it throws, the run ends and nothing is lost. */
+  readonly onProgress?: ((progress: RotationProgress) => void | Promise<void>) | undefined;
+}
+
+/**
+ * Re-encrypts every stored secret of all tenants with the active key of the ring, and binds it to the version of its
+ * row if `keyRing.bindVersion` is on. You may interrupt it and start it again at any time: it skips rows that are done,
+ * replaces a row only if nobody has written it meanwhile, and every row stays readable. Values, versions and history do
+ * not change.
+ *
+ * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active key changed,
+ * returns 0 for `resealed`, `overtaken` and `locked`.
+ *
+ * @throws AccessDeniedError without `access.systemAdmin`; ValidationError for an invalid `from`;
+ * PipelineError 501 `no_key_ring`; FrameworkError `config_unavailable` if the store or the key ring fails.
+ * @example
+ * const { resealed, locked } = await rotateConfigKeys(ctx, {
+ *   onProgress: ({ scanned, resealed }) => console.log(`${scanned} items, ${resealed} sealed anew`),
+ * });
+ */
+export async function rotateConfigKeys(
+  ctx: OperatorContext,
+  options: RotationOptions = {},
+): Promise<RotationProgress> {
+  if (!allows(access.systemAdmin, ctx.user))
+    throw new AccessDeniedError("to rotate keys takes systemAdmin");
+  const progress = await rotateRows(
+    openOperatorSession(ctx, { tenantId: undefined, userId: undefined }),
+    options,
+  );
+  ctx.log.info("config.keys_rotated", { ...progress });
+  return progress;
+}
+
+/** What a rotation works on. */
+export type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
+  readonly log: Pick<Logger, "warn">;
+};
+
+/** The same without a caller. @throws as {@link rotateConfigKeys}. */
+export async function rotateRows(
+  rotation: Rotation,
+  { from, onProgress }: RotationOptions,
+): Promise<RotationProgress> {
+  const { store, cipher } = rotation;
+  const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
+  let next = from;
+  // A key that was activated a moment ago would be met as one that nobody knows.
+  await cipher.refresh();
+  for (;;) {
+    const activeKey = await cipher.active();
+    const start = next;
+    const page = await callStore("read", () => store.sealedRows(start));
+    for (const row of page.rows) {
+      if (!cipher.isOutdated(row.value, activeKey)) continue;
+      counts[await resealRow(rotation, row)]++;
+    }
+    counts.scanned += page.scanned;
+    next = page.next;
+    const progress: RotationProgress = {
+      activeKey,
+      ...counts,
+      ...(next === undefined ? {} : { next }),
+    };
+    await onProgress?.(progress);
+    if (next === undefined) return progress;
+  }
+}
+
+async function resealRow(
+  { store, cipher, log }: Rotation,
+  row: SealedRow,
+): Promise<"resealed" | "overtaken" | "locked"> {
+  const { partition, key } = row.address;
+  const value = await cipher.reseal(row);
+  if (value === undefined) {
+    log.warn("config.secret_locked", { partition, key, ringKey: row.value.key });
+    return "locked";
+  }
+  return (await callStore("written", () => store.reseal(row, value))) ? "resealed" : "overtaken";
+}

@@ -1,0 +1,144 @@
+import {
+  AccessDeniedError,
+  FrameworkError,
+  NotFoundError,
+  ValidationError,
+} from "../../../base/errors/errors.ts";
+import { access, allows, describeRule } from "../../../base/identity/access.ts";
+import { isIdentifier } from "../../../base/identity/claims.ts";
+import type { User } from "../../../base/identity/user.ts";
+import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
+import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
+
+/** Which rows an operator reads or writes. */
+export interface ConfigTarget {
+  /** The level. Default: the key's own scope. */
+  readonly scope?: ConfigScope | undefined;
+  /** Another tenant, for callers with `access.systemAdmin`. Default: the caller's. */
+  readonly tenantId?: string | undefined;
+  /** Another user, for callers with `access.systemAdmin`. Default: the caller, in their own tenant. */
+  readonly userId?: string | undefined;
+}
+
+/** A key, as a handle and the registry have it. */
+export interface TargetKey {
+  readonly id: string;
+  readonly definition: ConfigKeyDefinition;
+}
+
+/** A target that the caller may reach. */
+export interface AuthorizedTarget {
+  readonly owner: RowOwner;
+  readonly scope: ConfigScope;
+  /** Whether it is another tenant or user than the caller. */
+  readonly isOther: boolean;
+}
+
+const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, system: 2 };
+
+/**
+ * Decides whether `user` may see the key at the target.
+ *
+ * @throws NotFoundError where the caller may not read the key: for them it does not exist;
+ * AccessDeniedError for another tenant or user without `access.systemAdmin`; ValidationError
+ * for a level the key does not have.
+ */
+export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
+  assertReadable(user, key);
+  const authorized = authorizeTarget(user, target, key.definition.scope);
+  if (breadth[authorized.scope] < breadth[key.definition.scope]) {
+    throw new ValidationError([
+      { field: "scope", error: `a ${key.definition.scope} key has no ${authorized.scope} rows` },
+    ]);
+  }
+  return authorized;
+}
+
+/**
+ * Decides whether `user` may write the key at the target: as for reading, and with the key's
+ * write rule; a broader scope than the key's is for `access.systemAdmin` only.
+ *
+ * @throws FrameworkError `unauthenticated` for a caller that is not signed in;
+ * AccessDeniedError where the caller may not write there; and what `authorizeRead` throws.
+ */
+export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
+  const { id, definition } = key;
+  assertReadable(user, key);
+  if (!allows(access.authenticated, user))
+    throw new FrameworkError("unauthenticated", "Authentication required");
+  if (!allows(definition.write, user))
+    throw new AccessDeniedError(`to write ${id} takes ${describeRule(definition.write)}`);
+  const authorized = authorizeRead(user, key, target);
+  if (breadth[authorized.scope] > breadth[definition.scope] && !allows(access.systemAdmin, user)) {
+    throw new AccessDeniedError(
+      `to write a ${definition.scope} key's ${authorized.scope} rows takes systemAdmin`,
+    );
+  }
+  return authorized;
+}
+
+/**
+ * Decides whose rows `user` may look at, whatever the key.
+ *
+ * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
+ * ValidationError for a target that is none.
+ */
+export function authorizeTarget(
+  user: User,
+  { scope, tenantId, userId }: ConfigTarget,
+  keyScope: ConfigScope,
+): AuthorizedTarget {
+  const ids = Object.entries({ tenantId, userId }).filter(([, value]) => value !== undefined);
+  const fields = ids
+    .filter(([, value]) => !isIdentifier(value))
+    .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
+  // What a route was sent may be of any type, and need not turn into a text.
+  if (scope !== undefined && (typeof scope !== "string" || !Object.hasOwn(breadth, scope))) {
+    fields.push({ field: "scope", error: "must be system, tenant or user" });
+  }
+  if (fields.length > 0) throw new ValidationError(fields);
+  const owner = {
+    tenantId: tenantId ?? user.tenantId,
+    userId: userId ?? (tenantId === undefined || tenantId === user.tenantId ? user.id : undefined),
+  };
+  const isOther = owner.tenantId !== user.tenantId || owner.userId !== user.id;
+  if (isOther && !allows(access.systemAdmin, user))
+    throw new AccessDeniedError("another tenant or user takes systemAdmin");
+  return { owner, scope: scope ?? keyScope, isOther };
+}
+
+/**
+ * The row of a target.
+ *
+ * @throws ValidationError where the target names nobody who has such a row.
+ */
+export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
+  const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
+  if (level !== undefined) return level;
+  throw new ValidationError([
+    { field: `${scope}Id`, error: `a ${scope} row belongs to a ${scope}; name one` },
+  ]);
+}
+
+/** Whose rows count for a reader at `scope`: a broader one leaves the narrower rows out. */
+export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
+  return {
+    tenantId: scope === "system" ? undefined : tenantId,
+    userId: scope === "user" ? userId : undefined,
+  };
+}
+
+/** Whether `user` may read the key through the operators' API. */
+export function mayRead(user: User, { definition }: TargetKey): boolean {
+  return allows(definition.read, user);
+}
+
+/** Whether `user` may write the key's row that all tenants share, and so see who has written it and why. */
+export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
+  const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
+  return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));
+}
+
+function assertReadable(user: User, key: TargetKey): void {
+  if (!mayRead(user, key)) throw new NotFoundError("config key", key.id);
+}

@@ -1,0 +1,235 @@
+import { ConflictError, type FieldError, ValidationError } from "../../../base/errors/errors.ts";
+import type { ConfigKeyDefinition } from "../declare/key.ts";
+import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
+import type { ConfigRow } from "../read/rows.ts";
+import type { HistoryEntry } from "./config-store.ts";
+
+/** Options that every checked write takes. */
+export interface ChangeOptions {
+  /** Why, for the history: at most 1,000 characters. */
+  readonly reason?: string | undefined;
+  /** The version the row has to have, 0 where none was ever written. Default: any. */
+  readonly expectedVersion?: number | undefined;
+}
+
+/** Who writes, and when. */
+export interface Writer {
+  readonly userId: string | undefined;
+  readonly nowMs: number;
+}
+
+/** The largest value in bytes of UTF-8 (design: at most 16 KB). */
+const maxValueBytes = 16_384;
+const maxReason = 1_000;
+/** DynamoDB's numbers have 38 digits and end at 1e-130; above 2^53 - 1 the SDK refuses to write one. */
+const smallestNumber = 1e-130;
+const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
+
+/**
+ * The row that a `set` stores. Pure: what is stored already is `current`, whatever it holds.
+ *
+ * @throws ValidationError with every field that does not hold; ConflictError
+ * `version_conflict`.
+ */
+export function rowToSet(
+  definition: ConfigKeyDefinition,
+  {
+    value,
+    expiresAt,
+    ...options
+  }: ChangeOptions & { readonly value: unknown; readonly expiresAt?: string | undefined },
+  current: ConfigRow | undefined,
+  writer: Writer,
+): ConfigRow {
+  const problem = valueProblem(definition, value);
+  const expires = expiryOf(expiresAt, writer.nowMs);
+  const fields = optionProblems(options);
+  if (problem !== undefined) fields.unshift({ field: "value", error: problem });
+  if (typeof expires === "string") fields.push({ field: "expiresAt", error: expires });
+  if (fields.length > 0) throw new ValidationError(fields);
+  assertVersion(options, current);
+  return {
+    value,
+    ...stamp(options, current, writer),
+    ...(typeof expires === "number" ? { expiresAt: expires } : {}),
+  };
+}
+
+/**
+ * The tombstone that a `reset` stores; `undefined` where there is nothing to reset.
+ *
+ * @throws as {@link rowToSet}.
+ */
+export function rowToReset(
+  options: ChangeOptions,
+  current: ConfigRow | undefined,
+  writer: Writer,
+): ConfigRow | undefined {
+  const fields = optionProblems(options);
+  if (fields.length > 0) throw new ValidationError(fields);
+  assertVersion(options, current);
+  return current === undefined || current.deleted === true
+    ? undefined
+    : tombstone(options, current, writer);
+}
+
+/**
+ * The version that an undo goes back to: the one it was asked for, else the one before the
+ * current. 0 is before the first.
+ *
+ * @throws ValidationError, ConflictError as {@link rowToSet}; ConflictError `nothing_to_undo`.
+ */
+export function versionToRestore(
+  { version, ...options }: ChangeOptions & { readonly version?: number | undefined },
+  current: ConfigRow | undefined,
+): number {
+  const fields = optionProblems(options);
+  if (version !== undefined && !isVersion(version)) fields.push(wholeNumber("version"));
+  if (fields.length > 0) throw new ValidationError(fields);
+  assertVersion(options, current);
+  if (versionOf(current) === 0) throw new ConflictError("nothing_to_undo");
+  return version ?? versionOf(current) - 1;
+}
+
+/**
+ * The row that an `undo` stores: what `past` left, under a new version. `past` is `undefined`
+ * for version 0, when nothing was stored.
+ *
+ * @throws ValidationError where the value of then would not be taken now, or was a secret, which
+ * history does not keep.
+ */
+export function rowToRestore(
+  definition: ConfigKeyDefinition,
+  past: HistoryEntry | undefined,
+  options: ChangeOptions,
+  current: ConfigRow | undefined,
+  writer: Writer,
+): ConfigRow {
+  if (past === undefined || past.deleted === true) return tombstone(options, current, writer);
+  if (definition.encrypted) {
+    throw new ValidationError([
+      { field: "version", error: "was a secret, which history does not keep; set it again" },
+    ]);
+  }
+  const problem = valueProblem(definition, past.value);
+  if (problem !== undefined)
+    throw new ValidationError([{ field: "version", error: `its value ${problem}` }]);
+  const { expiresAt } = past;
+  if (expiresAt !== undefined && expiresAt * 1000 <= writer.nowMs) {
+    throw new ValidationError([{ field: "version", error: "its value has expired" }]);
+  }
+  return {
+    value: past.value,
+    ...stamp(options, current, writer),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  };
+}
+
+/** The version of a row: 0 where there is none, or none that is sound. */
+export function versionOf(row: ConfigRow | undefined): number {
+  return isVersion(row?.version) ? row.version : 0;
+}
+
+/** Whether `value` can be a version. */
+export function isVersion(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function tombstone(
+  options: ChangeOptions,
+  current: ConfigRow | undefined,
+  writer: Writer,
+): ConfigRow {
+  return { value: undefined, ...stamp(options, current, writer), deleted: true };
+}
+
+function stamp(
+  { reason }: ChangeOptions,
+  current: ConfigRow | undefined,
+  { userId, nowMs }: Writer,
+) {
+  return {
+    version: versionOf(current) + 1,
+    updatedAt: new Date(nowMs).toISOString(),
+    ...(userId === undefined ? {} : { updatedBy: userId }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+/** Says why a value cannot be written; it never shows the value, which may be a secret. */
+function valueProblem(definition: ConfigKeyDefinition, value: unknown): string | undefined {
+  const mismatch = typeMismatch(definition, value);
+  if (mismatch !== undefined) return `${mismatch} but ${classOf(value)}${allowed(definition)}`;
+  const problem = outOfBounds(definition.bounds, value);
+  if (problem !== undefined) return `${problem}${allowed(definition)}`;
+  if (typeof value === "number") {
+    const size = Math.abs(value);
+    if (size > Number.MAX_SAFE_INTEGER)
+      return `is beyond ${Number.MAX_SAFE_INTEGER}, the largest number that is stored exactly`;
+    return size > 0 && size < smallestNumber ? `is nearer to 0 than ${smallestNumber}` : undefined;
+  }
+  return typeof value === "string" ? textProblem(value) : undefined;
+}
+
+/** What the rule that was broken does not say of what is allowed. */
+function allowed({ bounds }: ConfigKeyDefinition): string {
+  return bounds === undefined ? "" : `; allowed is a number from ${bounds.min} to ${bounds.max}`;
+}
+
+/** The kind of a value that was refused; the value itself may be a secret. */
+function classOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  switch (typeof value) {
+    case "undefined":
+      return "absent";
+    case "string":
+      return "text";
+    case "object":
+      return "an object";
+    case "number":
+      return Number.isFinite(value) ? "a number" : String(value);
+    default:
+      return `a ${typeof value}`;
+  }
+}
+
+function textProblem(text: string): string | undefined {
+  if (!text.isWellFormed()) return "is not well-formed Unicode";
+  const bytes = Buffer.byteLength(text);
+  return bytes > maxValueBytes ? `has ${bytes} bytes, more than ${maxValueBytes}` : undefined;
+}
+
+/** The expiry in seconds since the epoch, or what is wrong with it. */
+function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
+  if (expiresAt === undefined || expiresAt === null) return undefined;
+  const time =
+    typeof expiresAt === "string" && isoTime.test(expiresAt) ? Date.parse(expiresAt) : Number.NaN;
+  if (Number.isNaN(time))
+    return "must be a time of ISO 8601 with its zone, such as 2030-01-31T12:00:00Z";
+  return time > nowMs ? Math.ceil(time / 1000) : "is not in the future";
+}
+
+function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[] {
+  const fields: FieldError[] = [];
+  if (reason !== undefined) {
+    // Unknown until it is checked: the API passes on what it was sent.
+    const text: unknown = reason;
+    if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed()) {
+      fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });
+    }
+  }
+  if (expectedVersion !== undefined && !isVersion(expectedVersion)) {
+    fields.push(wholeNumber("expectedVersion"));
+  }
+  return fields;
+}
+
+function wholeNumber(field: string): FieldError {
+  return { field, error: "must be a whole number, 0 or more" };
+}
+
+function assertVersion({ expectedVersion }: ChangeOptions, current: ConfigRow | undefined): void {
+  if (expectedVersion !== undefined && expectedVersion !== versionOf(current))
+    throw new ConflictError("version_conflict");
+}

@@ -1,0 +1,266 @@
+import { FrameworkError, isTypedError } from "../../../base/errors/errors.ts";
+import type { Logger } from "../../../base/log/logger.ts";
+import type { Clock } from "../../../base/process/clock.ts";
+import type { AppOverrides } from "../declare/app-overrides.ts";
+import { frameworkDefault } from "../declare/framework-defaults.ts";
+import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
+import {
+  cascade,
+  cascadeFromComputed,
+  type LockedValueError,
+  type Misfit,
+  type Resolved,
+} from "./cascade.ts";
+import type { ComputedNode, ComputedValues } from "./computed-values.ts";
+import type { ConfigReads } from "./config-reads.ts";
+import { createFirstSeen } from "./first-seen.ts";
+import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
+import type { RowCipher } from "./row-cipher.ts";
+import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
+
+/** What reading configuration for one caller takes: one a request. */
+export interface ConfigSession extends RowOwner {
+  readonly rows: RowView;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly computed: ComputedValues;
+  /** What was decided for this caller from rows alone, by key identifier. */
+  readonly held: HeldDecisions;
+  /** Opens the rows of encrypted keys. */
+  readonly cipher: RowCipher;
+  /** Notes what is read, where somebody asks for it. */
+  readonly reads?: ConfigReads | undefined;
+  /** The `ctx` for a computed function: what is read through it, is read on behalf of `node`. */
+  contextFor(node: ComputedNode): ComputedContext;
+}
+
+/** Under this member a `ctx.db` opens sessions, for {@link ConfigResolver.getWithSource}. */
+export const configSession: unique symbol = Symbol("keelson.configSession");
+
+/** A database that configuration can be read through: every `ctx.db` is one. */
+export interface ConfigDatabase {
+  [configSession](caller: RowOwner): ConfigSession;
+}
+
+/** Resolves configuration keys to values (specification 4.1). */
+export interface ConfigResolver {
+  /**
+   * Reads a key for the caller of `session`, as `ctx.config` does: synchronously if there is
+   * nothing to wait for, otherwise as a promise.
+   *
+   * @param from - the computed key whose function does the reading, if any.
+   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read, and
+   * whatever the key's `computed` function throws.
+   * @internal
+   */
+  resolve(
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    from?: ComputedNode,
+  ): Resolved | Promise<Resolved>;
+  /**
+   * Reads a key for any tenant and user, and returns which level supplied the value (specification 2.2).
+   * For support and debugging, not for handlers under load.
+   *
+   * @param db - a `ctx.db`.
+   * @throws TypeError if `db` is not a `ctx.db`; FrameworkError `config_unavailable` (503) if the rows cannot be read, and
+   * whatever the key's `computed` function throws.
+   * @example
+   * const { value, source } = await resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
+   */
+  getWithSource(
+    id: string,
+    definition: ConfigKeyDefinition,
+    tenantId: string | undefined,
+    userId: string | undefined,
+    db: object,
+  ): Promise<Resolved>;
+  /** The app-boot override of a key; `undefined` where there is none. */
+  override(id: string): unknown;
+}
+
+/** How many misfit values are remembered as reported, so that each is reported once. */
+const rememberedMisfits = 10_000;
+
+/**
+ * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides`
+ * first. Default: none.
+ *
+ * @example
+ * const resolver = createConfigResolver({ appOverrides: { "files:config:max-upload-size-mb": 50 } });
+ */
+export function createConfigResolver({
+  appOverrides = {},
+}: {
+  readonly appOverrides?: AppOverrides;
+} = {}): ConfigResolver {
+  const overrides = new Map(Object.entries(appOverrides));
+  const reported = createFirstSeen(rememberedMisfits);
+
+  const itself = Object.freeze({});
+
+  const decide = (
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    rows: KeyRows,
+  ): Decision => {
+    const { levels } = rows;
+    const nowMs = session.clock.now();
+    let untilMs = Number.POSITIVE_INFINITY;
+    const current = levels.flatMap(({ row, ...level }) => {
+      if (!isCurrent(row, nowMs)) return [];
+      if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
+      const { partition, source } = level;
+      const opened = session.cipher.openRow(row, definition, { partition, key: id });
+      if ("isUnbound" in opened && opened.isUnbound)
+        reportUnbound(session, id, source, `${partition} ${row.version}`);
+      return [{ ...level, version: row.version, row: opened }];
+    });
+    const given = {
+      rows: current,
+      override: overrides.get(id),
+      frameworkDefault: frameworkDefault(id, definition),
+    };
+    const outcome = cascade(definition, given, (misfit) => {
+      const row = current.find(({ source }) => source === misfit.source);
+      report(
+        session,
+        id,
+        misfit,
+        row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`,
+      );
+    });
+    const value = Promise.resolve(outcome === "ask-computed" ? undefined : outcome.value);
+    return { by: itself, definition, rows, outcome, value, untilMs };
+  };
+
+  /** A row's misfit is reported once a version; any other once for each caller and reason. */
+  const report = (
+    { log }: ConfigSession,
+    id: string,
+    misfit: Misfit,
+    origin: string | undefined,
+  ) => {
+    if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
+      log.warn("config.misfit", { key: id, ...misfit });
+  };
+
+  /** A secret that any version of its row opens: once a version, so that operators see when none is left, and when one comes back. */
+  const reportUnbound = ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
+    if (reported.isNew(`${id} ${origin} unbound`))
+      log.warn("config.secret_unbound", { key: id, source });
+  };
+
+  const compute = async (
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    from: ComputedNode | undefined,
+    { levels }: KeyRows,
+  ): Promise<Resolved> => {
+    const value = await session.computed.read(id, from, (node) =>
+      definition.computed?.(session.contextFor(node)),
+    );
+    const given = { frameworkDefault: frameworkDefault(id, definition) };
+    const resolved = cascadeFromComputed(definition, value, given, (misfit) =>
+      report(session, id, misfit, levels[0]?.partition),
+    );
+    session.reads?.note(session, id, resolved.source, undefined);
+    return resolved;
+  };
+
+  const resolveWith = (
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    from: ComputedNode | undefined,
+    rows: KeyRows,
+  ): Resolved | Promise<Resolved> => {
+    let decision = rows.decision;
+    if (!stillHolds(decision, definition, session)) {
+      decision = decide(session, id, definition, rows);
+      rows.decision = decision;
+    }
+    if (decision.outcome === "ask-computed") return compute(session, id, definition, from, rows);
+    session.held.set(id, decision);
+    const { outcome } = decision;
+    session.reads?.note(
+      session,
+      id,
+      outcome.source,
+      rows.levels.find(({ source }) => source === outcome.source)?.row?.version,
+    );
+    return outcome;
+  };
+
+  /** The same; where it is the turn of a secret whose key nobody has met yet, once the key ring has been read again. */
+  const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
+    try {
+      return resolveWith(session, id, definition, from, rows);
+    } catch (error) {
+      // Safe: deciding throws nothing else.
+      const waiting = session.cipher.prepare((error as LockedValueError).ringKey);
+      // A read fails by its promise, whether it had to wait or not.
+      if (waiting === undefined) return Promise.reject(error);
+      return waiting.then(() => resolveWith(session, id, definition, from, rows));
+    }
+  };
+
+  const stillHolds = (
+    decision: Decision | undefined,
+    definition: ConfigKeyDefinition,
+    session: ConfigSession,
+  ): decision is Decision =>
+    decision !== undefined &&
+    decision.by === itself &&
+    decision.definition === definition &&
+    (decision.untilMs === Number.POSITIVE_INFINITY || session.clock.now() < decision.untilMs);
+
+  const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
+    const rows = session.rows.rowsOf(id, definition.scope);
+    if (rows instanceof Promise) {
+      return rows.then(
+        (arrived) => resolveOpened(session, id, definition, from, arrived),
+        unavailable,
+      );
+    }
+    return resolveOpened(session, id, definition, from, rows);
+  };
+
+  return Object.freeze({
+    resolve,
+    override: (id: string) => overrides.get(id),
+    getWithSource: async (
+      id: string,
+      definition: ConfigKeyDefinition,
+      tenantId: string | undefined,
+      userId: string | undefined,
+      db: object,
+    ) => {
+      if (!isConfigDatabase(db)) {
+        throw new TypeError(
+          `getWithSource(${id}): the last argument is not a ctx.db; pass the db of the ctx of a handler or job`,
+        );
+      }
+      return resolve(db[configSession]({ tenantId, userId }), id, definition);
+    },
+  });
+}
+
+function unavailable(error: unknown): never {
+  if (isTypedError(error)) throw error;
+  throw new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", {
+    cause: error,
+  });
+}
+
+function isConfigDatabase(db: unknown): db is ConfigDatabase {
+  return (
+    typeof db === "object" &&
+    db !== null &&
+    configSession in db &&
+    typeof db[configSession] === "function"
+  );
+}

@@ -1,0 +1,150 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { codePoint } from "../../../../test/support/code-point.ts";
+import {
+  isCurrent,
+  pathFrom,
+  rowLevels,
+  systemPartition,
+  tenantPartition,
+  userPartition,
+} from "./rows.ts";
+
+/** IDs that try to meet: separators, escapes, things that look escaped, surrogates, over-long ones. */
+const id = fc.oneof(
+  fc.string({
+    unit: fc.constantFrom(
+      "#",
+      "%",
+      "2",
+      "3",
+      "5",
+      "u",
+      "h",
+      "D",
+      "8",
+      "0",
+      "a",
+      "é",
+      "\ud800",
+      "\udc00",
+      "\ufffd",
+    ),
+  }),
+  fc.string({ unit: codePoint }),
+  fc.constantFrom(
+    "",
+    "#",
+    "%23",
+    "%u",
+    "system",
+    "tenant#a",
+    "x".repeat(1000),
+    "x".repeat(1001),
+    "é".repeat(600),
+  ),
+);
+
+const partition = fc.oneof(
+  fc.tuple(fc.constant("tenant"), id).map((parts) => ({ parts, name: tenantPartition(parts[1]) })),
+  fc
+    .tuple(fc.constant("user"), id, id)
+    .map((parts) => ({ parts, name: userPartition(parts[1], parts[2]) })),
+  fc.constant({ parts: ["system"], name: systemPartition() }),
+);
+
+describe("partitions", () => {
+  test("plain IDs stand as they are", () => {
+    expect(systemPartition()).toBe("config#system");
+    expect(tenantPartition("acme")).toBe("config#tenant#acme");
+    expect(userPartition("acme", "ann@example.com")).toBe("config#user#acme#ann@example.com");
+    expect(tenantPartition("")).toBe("config#tenant#");
+  });
+
+  test.each([
+    ["a#b", "config#tenant#a%23b"],
+    ["a%23b", "config#tenant#a%2523b"],
+    ["zoë/🙂", "config#tenant#zoë/🙂"],
+    ["\ud800", "config#tenant#%uD800"],
+    ["\udc00\ud800", "config#tenant#%uDC00%uD800"],
+  ])("the ID %j gives %s", (tenantId, name) => {
+    expect(tenantPartition(tenantId)).toBe(name);
+  });
+
+  test("an over-long ID is replaced by its hash", () => {
+    expect(tenantPartition("x".repeat(1000))).toBe(`config#tenant#${"x".repeat(1000)}`);
+    expect(tenantPartition("x".repeat(1001))).toMatch(/^config#tenant#%h[0-9a-f]{64}$/);
+    expect(tenantPartition("é".repeat(501))).toMatch(/^config#tenant#%h[0-9a-f]{64}$/);
+  });
+
+  test("two owners never share a partition, as DynamoDB compares them: in UTF-8", () => {
+    fc.assert(
+      fc.property(partition, partition, (one, other) => {
+        const sameOwner = JSON.stringify(one.parts) === JSON.stringify(other.parts);
+        expect(Buffer.from(one.name).equals(Buffer.from(other.name))).toBe(sameOwner);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("a partition always fits into a DynamoDB key", () => {
+    fc.assert(
+      fc.property(partition, ({ name }) => {
+        expect(Buffer.byteLength(name)).toBeLessThanOrEqual(2048);
+      }),
+    );
+    expect(
+      Buffer.byteLength(userPartition("#".repeat(5000), "🙂".repeat(5000))),
+    ).toBeLessThanOrEqual(2048);
+  });
+});
+
+describe("rowLevels", () => {
+  const ann = { tenantId: "acme", userId: "ann" };
+  const user = { source: "user-row", partition: "config#user#acme#ann" };
+  const tenant = { source: "tenant-row", partition: "config#tenant#acme" };
+  const system = { source: "system-row", partition: "config#system" };
+
+  test("only the levels of the key's scope count, the narrowest first", () => {
+    expect(rowLevels("user", ann)).toEqual([user, tenant, system]);
+    expect(rowLevels("tenant", ann)).toEqual([tenant, system]);
+    expect(rowLevels("system", ann)).toEqual([system]);
+  });
+
+  test("a level without an ID is skipped, and without a tenant the user's too", () => {
+    expect(rowLevels("user", { tenantId: "acme", userId: undefined })).toEqual([tenant, system]);
+    expect(rowLevels("user", { tenantId: undefined, userId: "ann" })).toEqual([system]);
+    expect(rowLevels("user", { tenantId: null, userId: null } as never)).toEqual([system]);
+  });
+});
+
+describe("the path that begins with a partition", () => {
+  const system = { partition: systemPartition() };
+
+  test("goes from a user's to the tenant's to the one of all, whatever their IDs", () => {
+    for (const tenantId of ["acme", "", "a#b", "config#user#", "x".repeat(1001)]) {
+      const [user, tenant] = [
+        { partition: userPartition(tenantId, "ann#1") },
+        { partition: tenantPartition(tenantId) },
+      ];
+      expect(pathFrom(user.partition)).toEqual([user, tenant, system]);
+      expect(pathFrom(tenant.partition)).toEqual([tenant, system]);
+    }
+    expect(pathFrom(system.partition)).toEqual([system]);
+  });
+});
+
+describe("isCurrent", () => {
+  const now = 1_700_000_000_000;
+  test.each([
+    [undefined, false],
+    [{ value: 1, version: 1 }, true],
+    [{ value: 1, version: 1, deleted: true as const }, false],
+    [{ value: 1, version: 1, expiresAt: 1_700_000_000 }, false],
+    [{ value: 1, version: 1, expiresAt: 1_699_999_999 }, false],
+    [{ value: 1, version: 1, expiresAt: 1_700_000_001 }, true],
+    [{ value: 1, version: 1, expiresAt: Number.NaN }, false],
+  ])("%o: %s", (row, expected) => {
+    expect(isCurrent(row, now)).toBe(expected);
+  });
+});

@@ -1,0 +1,303 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { type } from "arktype";
+import fc from "fast-check";
+import * as v from "valibot";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import * as mini from "zod/mini";
+import { ValidationError } from "../../base/errors/errors.ts";
+import { parseBody, readInput, validateInput } from "./input.ts";
+import type { BodyKind } from "./message.ts";
+import { parseForm } from "./query.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const json = "application/json";
+const read = (parts: Partial<Parameters<typeof readInput>[0]>) =>
+  readInput({
+    query: "",
+    contentType: json,
+    bytes: bytes(""),
+    kind: "json",
+    method: "POST",
+    ...parts,
+    params: Object.assign(Object.create(null), parts.params),
+  });
+
+describe("the input of a request", () => {
+  test("is path, query and body in one object without a prototype", () => {
+    const input = read({
+      params: { id: "7" },
+      query: "q=a+b&tag=x&tag=y&flag&&empty=",
+      bytes: bytes('{"name":"n"}'),
+    });
+
+    expect(Object.getPrototypeOf(input)).toBeNull();
+    expect({ ...input }).toEqual({
+      id: "7",
+      q: "a b",
+      tag: ["x", "y"],
+      flag: "",
+      empty: "",
+      name: "n",
+    });
+  });
+
+  test("a name that comes from two sources is refused, and named", () => {
+    const attempt = () => read({ params: { id: "7" }, query: "id=8&n=1", bytes: bytes('{"n":2}') });
+
+    expect(attempt).toThrow(ValidationError);
+    expect(fieldsOf(attempt)).toEqual(["id", "n"]);
+  });
+
+  test("a GET has no body as far as its input goes", () => {
+    expect({ ...read({ method: "GET", bytes: bytes("not json at all") }) }).toEqual({});
+    expect({ ...read({ method: "HEAD", bytes: bytes("x") }) }).toEqual({});
+  });
+
+  test("JSON that is no object arrives as body", () => {
+    expect({ ...read({ bytes: bytes("[1]") }) }).toEqual({ body: [1] });
+    expect({ ...read({ bytes: bytes("null") }) }).toEqual({ body: null });
+  });
+
+  test("never has a prototype, nor gives anything else one", () => {
+    const untouched = Object.getOwnPropertyNames(Object.prototype);
+    const name = fc.oneof(
+      fc.constantFrom("__proto__", "constructor", "prototype", "toString"),
+      fc.string(),
+    );
+    fc.assert(
+      fc.property(
+        fc.dictionary(name, fc.jsonValue()),
+        fc.array(fc.tuple(name, fc.string())),
+        (body, pairs) => {
+          const query = pairs.map(
+            ([key, value]) => `${encodeURIComponent(key.toString())}=${encodeURIComponent(value)}`,
+          );
+          try {
+            expectPrototypeFree(
+              read({ query: query.join("&"), bytes: bytes(JSON.stringify(body)) }),
+            );
+          } catch (error) {
+            if (!(error instanceof ValidationError) && !(error instanceof URIError)) throw error;
+          }
+          expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(untouched);
+        },
+      ),
+    );
+    const hostile = read({
+      bytes: bytes(
+        '{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}',
+      ),
+    });
+    expectPrototypeFree(hostile);
+    expect(JSON.stringify(hostile)).toMatch(/^\{"__proto__":\{"polluted":1\},"a":/);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+});
+
+describe("a body", () => {
+  test.each<[BodyKind, string | undefined, string, unknown]>([
+    ["json", "application/json", '{"a":1}', { fields: { a: 1 } }],
+    ["json", "Application/JSON; charset=UTF-8", '{"a":1}', { fields: { a: 1 } }],
+    ["json", 'application/vnd.x+json; charset="utf-8"', '{"a":1}', { fields: { a: 1 } }],
+    ["json", undefined, "", undefined],
+    ["form", "application/x-www-form-urlencoded", "a=1&b=%C3%A4", { fields: { a: "1", b: "ä" } }],
+    ["text", "text/plain", "hällo", { body: "hällo" }],
+    ["bytes", "image/png", "abc", { body: bytes("abc") }],
+    ["bytes", undefined, "abc", { body: bytes("abc") }],
+    ["json", json, '{"a":"\\"[[["}', { fields: { a: '"[[[' } }],
+    ["json", json, `{"a":"${'\\"['.repeat(70)}"}`, { fields: { a: '"['.repeat(70) } }],
+  ])("of kind %s with type %s is read", (kind, type, text, expected) => {
+    const parsed = parseBody(kind, type, bytes(text));
+    expect(parsed === undefined ? undefined : structuredClone(parsed)).toEqual(expected);
+  });
+
+  test.each<[string, BodyKind, string | undefined, string | Uint8Array, number]>([
+    ["another type", "json", "text/plain", "{}", 415],
+    ["no type", "json", undefined, "{}", 415],
+    ["another charset", "json", "application/json; charset=latin1", "{}", 415],
+    ["JSON for a form", "form", json, "{}", 415],
+    ["JSON for text", "text", json, "{}", 415],
+    ["broken JSON", "json", json, "{", 400],
+    ["invalid UTF-8", "json", json, new Uint8Array([0x22, 0xff, 0x22]), 400],
+    ["too deep nesting", "json", json, `${"[".repeat(65)}${"]".repeat(65)}`, 400],
+    ["a bomb of brackets", "json", json, "[".repeat(1_000_000), 400],
+    ["malformed form encoding", "form", "application/x-www-form-urlencoded", "a=%zz", 400],
+  ])("with %s is refused", (_name, kind, type, body, status) => {
+    expect(() => parseBody(kind, type, typeof body === "string" ? bytes(body) : body)).toThrow(
+      expect.objectContaining({ status }),
+    );
+  });
+
+  test("has no prototype at any depth, in arrays neither", () => {
+    const parsed = parseBody(
+      "json",
+      json,
+      bytes('[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]'),
+    );
+
+    expectPrototypeFree(parsed !== undefined && "body" in parsed ? parsed.body : "no body");
+    expect(JSON.stringify(parsed)).toBe(
+      '{"body":[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]}',
+    );
+  });
+
+  test("keeps its objects as JSON.parse made them where a schema reads them: `__proto__` is a member like any other", () => {
+    const text = '{"a":{"__proto__":{"polluted":1},"b":[{"constructor":1}]}}';
+    const parsed = parseBody("json", json, bytes(text), true);
+
+    expect(parsed).toEqual({ fields: JSON.parse(text) });
+    expect(
+      Object.getPrototypeOf(
+        Object.values(parsed !== undefined && "fields" in parsed ? parsed.fields : {})[0],
+      ),
+    ).toBe(Object.prototype);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  test.each([
+    ["levels", `${"[".repeat(65)}${"]".repeat(65)}`, "The body has more than 64 levels"],
+    ["values", `[${"0,".repeat(300_000)}0]`, "The body has more than 262144 values"],
+    [
+      "members of one object",
+      `{${Array.from({ length: 10_001 }, (_, index) => `"${index}":0`).join()}}`,
+      "The body has an object of more than 10000 members",
+    ],
+  ])("with too many %s says how many there may be", (_, text, message) => {
+    expect(() => parseBody("json", json, bytes(text))).toThrow(message);
+  });
+
+  test("of JSON that repeats a name has the last one's value, as JSON.parse decides", () => {
+    expect(structuredClone(parseBody("json", json, bytes('{"a":1,"a":2}')))).toEqual({
+      fields: { a: 2 },
+    });
+  });
+
+  test("that is refused is not quoted in the refusal", () => {
+    expect(() => parseBody("json", json, bytes('{"password":"hunter2"'))).toThrow(
+      /^The body is not valid JSON$/,
+    );
+  });
+
+  test("of 64 levels is read", () => {
+    expect(() =>
+      parseBody("json", json, bytes(`${"[".repeat(64)}${"]".repeat(64)}`)),
+    ).not.toThrow();
+  });
+});
+
+test("a query of more than a thousand parameters, or with malformed encoding, is refused", () => {
+  expect(() => parseForm("a&".repeat(1_000), "query")).toThrow(
+    expect.objectContaining({ status: 400 }),
+  );
+  expect(() => parseForm("%=1", "query")).toThrow(
+    expect.objectContaining({ status: 400, message: expect.stringContaining("query") }),
+  );
+  expect(parseForm("a=1&a=2&a=3", "query")["a"]).toEqual(["1", "2", "3"]);
+});
+
+describe("validation", () => {
+  test("without a schema lets the input pass as it is", () => {
+    expect(validateInput(undefined, 7)).toBe(7);
+  });
+
+  test("gives what the schema gives, at once where the schema is synchronous", async () => {
+    expect(validateInput(z.object({ a: z.string().transform(Number) }), { a: "1" })).toEqual({
+      a: 1,
+    });
+    await expect(
+      validateInput(z.object({ a: z.string().refine(async () => true) }), { a: "1" }),
+    ).resolves.toEqual({ a: "1" });
+  });
+
+  test("names each field by its dotted path, and the whole input `input`", () => {
+    const schema = z.object({ files: z.array(z.object({ sizeMb: z.number() })) });
+
+    expect(
+      fieldsOf(() => validateInput(schema, { files: [{ sizeMb: 1 }, { sizeMb: "2" }] })),
+    ).toEqual(["files.1.sizeMb"]);
+    expect(fieldsOf(() => validateInput(schema, 7))).toEqual(["input"]);
+  });
+
+  test.each<[string, StandardSchemaV1]>([
+    ["zod", z.object({ a: z.string().optional() })],
+    ["zod, later", z.object({ a: z.string().optional() }).refine(async () => true)],
+    ["zod/mini", mini.object({ a: mini.optional(mini.string()) })],
+    ["valibot", v.object({ a: v.optional(v.string()) })],
+  ])(
+    "refuses JSON that is no object where the schema has no field for it: it would be lost (%s)",
+    async (_, schema) => {
+      for (const text of ["[]", '[{"a":"b"}]', '"text"', "7", "null"]) {
+        const error = await settled(() =>
+          validateInput(schema, read({ bytes: bytes(text), isChecked: true })),
+        );
+        expect(error).toMatchObject({ fields: [{ field: "body", error: "must be an object" }] });
+      }
+      expect(
+        await validateInput(schema, read({ bytes: bytes('{"b":1,"body":[]}'), isChecked: true })),
+      ).toBeInstanceOf(Object);
+    },
+  );
+
+  test.each<[string, StandardSchemaV1]>([
+    ["a field of it", z.object({ body: z.array(z.number()) })],
+    ["any fields", z.looseObject({})],
+    ["anything", z.any()],
+    ["anything, of valibot", v.unknown()],
+    ["any fields, of ArkType", type("object")],
+  ])(
+    "takes JSON that is no object where the schema takes %s, and it is a field like any other",
+    async (_, schema) => {
+      // Safe: it is that of the field, or of the input.
+      const value = (await validateInput(
+        schema,
+        read({ bytes: bytes("[1]"), isChecked: true }),
+      )) as { body: unknown };
+      expect({ ...value }).toEqual({ body: [1] });
+      value.body = 7;
+      expect({ ...value }).toEqual({ body: 7 });
+    },
+  );
+
+  test("reads paths of objects and issues without a path, as other schema libraries give them, and bounds them", () => {
+    const issues = [
+      { message: "m".repeat(1_000), path: [{ key: "a" }, "b"] },
+      { message: "whole" },
+    ];
+    const schema = {
+      "~standard": { version: 1, vendor: "test", validate: () => ({ issues }) },
+    } as const;
+
+    expect(fieldsOf(() => validateInput(schema, {}))).toEqual(["a.b", "input"]);
+    expect(errorOf(() => validateInput(schema, {})).fields[0]?.error).toHaveLength(500);
+  });
+});
+
+function expectPrototypeFree(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  if (!Array.isArray(value)) expect(Object.getPrototypeOf(value)).toBeNull();
+  for (const name of Object.keys(value))
+    expectPrototypeFree((value as Record<string, unknown>)[name]);
+}
+
+async function settled(attempt: () => unknown): Promise<unknown> {
+  try {
+    return await attempt();
+  } catch (error) {
+    return error;
+  }
+}
+
+function errorOf(attempt: () => unknown): ValidationError {
+  try {
+    attempt();
+  } catch (error) {
+    if (error instanceof ValidationError) return error;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}
+
+function fieldsOf(attempt: () => unknown): string[] {
+  return errorOf(attempt).fields.map(({ field }) => field);
+}

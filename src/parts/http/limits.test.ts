@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { buildServer } from "../../app/server/server.ts";
+import { BootError } from "../../base/errors/boot.ts";
+import { bodyLimit, bufferLimit, type Limits } from "./limits.ts";
+
+function problemsOf(limits: Limits) {
+  try {
+    buildServer({ features: [], limits });
+    return [];
+  } catch (error) {
+    if (error instanceof BootError) return error.problems;
+    throw error;
+  }
+}
+
+test("a body may have 1 MiB, and all that are held 128 MiB, or what one may have where that is more", () => {
+  expect([bodyLimit(undefined), bufferLimit(undefined)]).toEqual([1_048_576, 134_217_728]);
+  expect(bufferLimit({ bodyBytes: 200_000_000 })).toBe(200_000_000);
+  expect(bufferLimit({ bodyBytes: 10, bufferedBytes: 20 })).toBe(20);
+});
+
+test("responses that wait for their clients may have 1 MiB at the least", () => {
+  expect(problemsOf({ unreadBytes: 1_048_576 })).toEqual([]);
+  for (const unreadBytes of [1_048_575, 1_048_576.5, "2000000" as never]) {
+    expect(problemsOf({ unreadBytes })).toMatchObject([
+      {
+        key: "limits.unreadBytes",
+        fix: expect.stringContaining("a whole number of bytes from 1,048,576"),
+      },
+    ]);
+  }
+});
+
+test("a budget that is below the largest body is refused", () => {
+  expect(problemsOf({ bodyBytes: 100, bufferedBytes: 100 })).toEqual([]);
+  expect(problemsOf({ bufferedBytes: 1_048_575 })).toEqual([
+    {
+      feature: "",
+      key: "limits.bufferedBytes",
+      rule: "limits-order",
+      message: "1048575 is below limits.bodyBytes, 1048576",
+      fix: "use 1048576 or more, or lower limits.bodyBytes",
+    },
+  ]);
+});

@@ -1,0 +1,273 @@
+import { describe, expect, test } from "vitest";
+import { storeOf, timersOf, World } from "../../../test/once/world.ts";
+import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import { createClaims } from "../once/claims.ts";
+import { deliveryJob } from "./delivery.ts";
+import { type DueJobsOptions, sendCommitted, sweepDueJobs } from "./due-jobs.ts";
+import { dueId, duePlace, dueRow } from "./later.ts";
+import type { OutboxRow } from "./outbox.ts";
+
+interface Fakes {
+  readonly taken?: readonly OutboxRow[];
+  /** Decides which jobs the queue does not take. */
+  readonly fails?: (text: string) => boolean;
+  /** What it says then. */
+  readonly failure?: string;
+  /** Nothing can be set aside. */
+  readonly keepsAll?: boolean;
+}
+
+/** A sweep over rows in memory; `taken` are those that somebody takes back while they are looked at. */
+function sweepOf(
+  rows: OutboxRow[],
+  {
+    taken = [],
+    fails = () => false,
+    failure = "connect ECONNREFUSED",
+    keepsAll = false,
+  }: Fakes = {},
+) {
+  const world = new World();
+  const process = { isAlive: true, name: "a" };
+  const [sent, lines, read]: [string[], unknown[][], number[]] = [[], [], []];
+  const remove = (row: Pick<OutboxRow, "sort">) => {
+    const at = rows.findIndex(({ sort }) => sort === row.sort);
+    if (at >= 0) rows.splice(at, 1);
+    return at >= 0;
+  };
+  const line = (level: string) => (msg: string, data?: unknown) =>
+    void lines.push([level, msg, data]);
+  const log: Logger = {
+    info: line("info"),
+    warn: line("warn"),
+    error: line("error"),
+    debug: line("debug"),
+    child: () => log,
+  };
+  const options: DueJobsOptions = {
+    store: {
+      item: (row) => ({ Put: row }),
+      remove: async (row) => void remove(row),
+      setAside: async (row) => {
+        if (keepsAll) throw new Error("AccessDenied");
+        return !taken.includes(row) && remove(row);
+      },
+      pending: async (shard, before, limit, after = "") => {
+        const page = rows.filter(
+          (row) => row.shard === shard && row.sort < before && row.sort > after,
+        );
+        read.push(page.length);
+        return page.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
+      },
+    },
+    due: {
+      begin: async (place) => !taken.some(({ sort }) => sort === place.sort),
+      takeBack: async () => false,
+    },
+    jobs: async () => ({
+      isFinal: (error) => String(error).includes("InvalidMessageContents"),
+      send: async (body) => {
+        if (fails(body)) throw new Error(failure);
+        sent.push(body);
+        return "m1";
+      },
+    }),
+    stops: new Map(),
+    claims: createClaims({
+      store: storeOf(world, process, async () => "fine" as const),
+      clock: { now: () => world.nowMs },
+      schedule: timersOf(world, process, async () => {}),
+    }),
+    clock: { now: () => world.nowMs },
+    log,
+  };
+  return { options, world, sent, lines, read };
+}
+
+const hash = "h".repeat(43);
+const jobAt = (dueMs: number, number = 0): OutboxRow => {
+  const jobId = dueId(dueMs, number);
+  return dueRow({
+    jobId,
+    name: "a.b.c",
+    tenantId: "acme",
+    group: hash,
+    deduplicationId: hash,
+    text: `{"n":${number}}`,
+  });
+};
+
+test("what is due now is sent, of all partitions; what is due later is not looked at", async () => {
+  const rows: OutboxRow[] = [];
+  const sweep = sweepOf(rows);
+  const { nowMs } = sweep.world;
+  for (let n = 0; n < 300; n++) rows.push(jobAt(nowMs - n, n));
+  for (let n = 300; n < 2_000; n++) rows.push(jobAt(nowMs + 1 + n, n));
+
+  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+    dispatched: 300,
+    left: 0,
+    setAside: 0,
+  });
+  expect(new Set(sweep.sent).size).toBe(300);
+  expect(Math.max(...sweep.read)).toBeLessThan(100);
+  expect(rows).toHaveLength(1_700);
+  expect(new Set(rows.map(({ shard }) => shard)).size).toBe(8);
+});
+
+test("a queue that does not take a job holds up no other, and the job stays", async () => {
+  const rows: OutboxRow[] = [];
+  const sweep = sweepOf(rows, { fails: (text) => text === '{"n":3}' });
+  for (let n = 0; n < 10; n++) rows.push(jobAt(sweep.world.nowMs, n));
+
+  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+    dispatched: 9,
+    left: 1,
+    setAside: 0,
+  });
+  const [left] = rows;
+  expect(rows).toHaveLength(1);
+  expect(sweep.lines).toEqual([
+    [
+      "warn",
+      "job.dispatch_failed",
+      { jobs: [`a.b.c ${left?.eventId}`], reason: "Error: connect ECONNREFUSED" },
+    ],
+  ]);
+});
+
+test("what is taken back meanwhile is not sent, and no row that somebody else has set aside counts", async () => {
+  const rows: OutboxRow[] = [];
+  const taken: OutboxRow[] = [];
+  const sweep = sweepOf(rows, { taken });
+  const [mine, theirs, odd, gone] = [0, 1, 2, 3].map((n) => jobAt(sweep.world.nowMs, n)) as [
+    OutboxRow,
+    OutboxRow,
+    OutboxRow,
+    OutboxRow,
+  ]; // safe: there are four
+  const unreadable = { ...odd, text: "?" };
+  const goneOdd = { ...gone, text: "?" };
+  rows.push(mine, theirs, unreadable, goneOdd);
+  taken.push(theirs, goneOdd);
+
+  const { metrics, sums } = recordedMetrics();
+  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({
+    dispatched: 2,
+    left: 0,
+    setAside: 1,
+  });
+  expect(sums()).toEqual({ "keelson.dead_letters job": 1 });
+  expect(sweep.sent).toEqual(['{"n":0}']);
+  expect(sweep.lines).toEqual([
+    ["error", "job.set_aside", expect.objectContaining({ job: "a.b.c", jobId: odd.eventId })],
+  ]);
+});
+
+test("a sweep that is to end begins no further partition", async () => {
+  const rows: OutboxRow[] = [];
+  const sweep = sweepOf(rows);
+  for (let n = 0; n < 50; n++) rows.push(jobAt(sweep.world.nowMs, n));
+
+  expect(await sweepDueJobs(sweep.options, AbortSignal.abort())).toEqual({
+    dispatched: 0,
+    left: 0,
+    setAside: 0,
+  });
+  expect(sweep.read).toEqual([]);
+  expect(duePlace(rows[0]?.eventId)).toEqual({ shard: rows[0]?.shard, sort: rows[0]?.sort });
+});
+
+describe("a job that the queue will never take", () => {
+  const failure = "InvalidMessageContents: Invalid characters found.";
+  /** As many as make a page and a half of one partition, the last of them another's. */
+  const crowded = (nowMs: number, count = 150) => {
+    const [first, ...others] = Array.from({ length: count }, (_, n) =>
+      jobAt(nowMs - count + n, n),
+    ) as [OutboxRow, ...OutboxRow[]]; // safe: as many
+    return [first, ...others.map((row) => ({ ...row, shard: first.shard }))];
+  };
+  const isLast = (text: string) => text === '{"n":149}';
+
+  test("is set aside with the reason, and a page of them holds up nothing", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fails: (text) => !isLast(text), failure });
+    rows.push(...crowded(sweep.world.nowMs));
+    const [first] = rows;
+    const { metrics, sums } = recordedMetrics();
+    expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({
+      dispatched: 1,
+      left: 0,
+      setAside: 149,
+    });
+    expect(sweep.sent).toEqual(['{"n":149}']);
+    expect(rows).toEqual([]);
+    expect(sums()).toEqual({ "keelson.dead_letters job": 149 });
+    expect(sweep.lines).toHaveLength(149);
+    expect(sweep.lines[0]).toEqual([
+      "error",
+      "job.set_aside",
+      { job: "a.b.c", jobId: first?.eventId, reason: `Error: ${failure}` },
+    ]);
+  });
+
+  test("counts as a delivery where it is one", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fails: () => true, failure });
+    rows.push({ ...jobAt(sweep.world.nowMs), type: deliveryJob });
+    const { metrics, sums } = recordedMetrics();
+    await sweepDueJobs({ ...sweep.options, metrics }, undefined);
+    expect(sums()).toEqual({ "keelson.dead_letters delivery": 1 });
+  });
+
+  test("stays, with a line, where it cannot be set aside, and a page of such holds up nothing either", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fails: (text) => !isLast(text), failure, keepsAll: true });
+    rows.push(...crowded(sweep.world.nowMs));
+    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+      dispatched: 1,
+      left: 149,
+      setAside: 0,
+    });
+    expect(rows).toHaveLength(149);
+    const told = {
+      job: "a.b.c",
+      jobId: rows[0]?.eventId,
+      refusal: `Error: ${failure}`,
+      reason: "Error: AccessDenied",
+    };
+    expect(sweep.lines[0]).toEqual(["warn", "job.set_aside_failed", told]);
+  });
+
+  test("is left after its commit: who sets it aside has claimed its partition", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fails: () => true, failure });
+    rows.push(jobAt(sweep.world.nowMs));
+    await sendCommitted(sweep.options, [...rows]);
+    expect(rows).toHaveLength(1);
+    expect(sweep.lines).toEqual([
+      [
+        "warn",
+        "job.dispatch_failed",
+        { jobs: [`a.b.c ${rows[0]?.eventId}`], reason: `Error: ${failure}` },
+      ],
+    ]);
+  });
+
+  test("is not one of a queue that takes nothing: a sweep ends with the first page, and the next one looks behind it", async () => {
+    const rows: OutboxRow[] = [];
+    const sweep = sweepOf(rows, { fails: (text) => !isLast(text) });
+    rows.push(...crowded(sweep.world.nowMs));
+    expect(await sweepDueJobs(sweep.options, undefined)).toEqual({
+      dispatched: 0,
+      left: 100,
+      setAside: 0,
+    });
+    expect(await sweepDueJobs(sweep.options, undefined)).toMatchObject({
+      dispatched: 1,
+      setAside: 0,
+    });
+    expect(rows).toHaveLength(149);
+  });
+});

@@ -1,0 +1,408 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { isMisread } from "../../../test/support/misread-json.ts";
+import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
+import { isIdentifier } from "../../base/identity/claims.ts";
+import { isEventType } from "./check-payload.ts";
+import {
+  envelopeText,
+  eventPayload,
+  openEnvelope,
+  readEnvelope,
+  type SharedEvent,
+} from "./envelope.ts";
+
+const event: SharedEvent = {
+  kind: "shared",
+  type: "file.created",
+  eventId: "e1",
+  payload: { name: "a.txt" },
+  causedBy: "r1",
+  origRequestId: "r0",
+  tenantId: "acme",
+  userId: "ann",
+};
+
+/** The text of an event that is published. */
+const published = (given: SharedEvent) =>
+  envelopeText({ ...given, payload: eventPayload(given.type, given.payload) });
+
+/** A text as EventBridge puts it into a queue. */
+function wrapped(text: string): string {
+  const entry = {
+    version: "0",
+    id: "b1",
+    "detail-type": "file.created",
+    source: "keelson",
+    account: "1",
+    resources: [],
+  };
+  return JSON.stringify({ ...entry, detail: JSON.parse(text) });
+}
+
+const ids = fc.stringMatching(/^[A-Za-z0-9._:=+/@-]{1,128}$/);
+const names = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme" }).filter(isIdentifier);
+const types = fc.stringMatching(/^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/);
+const payloads = fc
+  .dictionary(
+    fc.string().filter((name) => name !== "requestId"),
+    fc.jsonValue(),
+  )
+  .filter((payload) => !isMisread(payload));
+const originator = fc.constant("system" as const);
+const whose = fc.oneof(
+  ...[
+    fc.constant({}),
+    fc.record({ tenantId: names }),
+    fc.record({ tenantId: names, userId: names }),
+  ],
+  ...[fc.record({ originator }), fc.record({ tenantId: names, originator })],
+);
+
+test("an event that is published is read as it was, as EventBridge wraps it and as it is", () => {
+  fc.assert(
+    fc.property(
+      types,
+      ids,
+      ids,
+      ids,
+      payloads,
+      whose,
+      (type, eventId, causedBy, origRequestId, given, of) => {
+        const payload: unknown = JSON.parse(JSON.stringify(given)); // -0 is 0 in JSON
+        const text = published({
+          kind: "shared",
+          type,
+          eventId,
+          payload,
+          causedBy,
+          origRequestId,
+          ...of,
+        });
+        for (const body of [text, wrapped(text)]) {
+          const { payload: read, ...rest } = readEnvelope(body);
+          expect(rest).toEqual({ kind: "shared", type, eventId, causedBy, origRequestId, ...of });
+          expect(JSON.stringify(read)).toBe(JSON.stringify(payload));
+        }
+      },
+    ),
+  );
+});
+
+test("the payload carries the ID of the first request on the wire, and not where it is read", () => {
+  const text = published(event);
+  expect(JSON.parse(text)).toEqual({ ...event, payload: { name: "a.txt", requestId: "r0" } });
+  expect(readEnvelope(text)).toEqual(event);
+});
+
+test("an event of an older version, which does not say who created it, is read as nobody's of the system", () => {
+  const text =
+    '{"kind":"shared","type":"file.created","eventId":"e1","payload":{"name":"a.txt","requestId":"r0"},"causedBy":"r1","origRequestId":"r0","tenantId":"acme","userId":"ann"}';
+  expect(readEnvelope(text)).toEqual(event);
+  expect(published(event)).toBe(text);
+});
+
+test("where an event was published comes with it, in so far as that can be read, and not to its consumers", () => {
+  const trace = {
+    traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    tracestate: "a=1",
+  };
+  const text = envelopeText({ ...event, payload: { name: "a.txt" } }, { trace });
+  expect(openEnvelope(JSON.parse(text))).toEqual({
+    event,
+    trace: {
+      traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+      spanId: "00f067aa0ba902b7",
+      sampled: true,
+      state: "a=1",
+    },
+  });
+  const hostile = [
+    null,
+    7,
+    trace.traceparent,
+    [trace],
+    { traceparent: [trace.traceparent] },
+    { ...trace, traceparent: "00" },
+  ];
+  for (const given of hostile) {
+    expect(openEnvelope({ ...JSON.parse(text), trace: given })).toEqual({
+      event,
+      trace: undefined,
+    });
+  }
+  const long = { ...trace, tracestate: `a=${"x".repeat(600)}` };
+  expect(openEnvelope({ ...JSON.parse(text), trace: long }).trace).toMatchObject({
+    state: undefined,
+  });
+});
+
+test("what proves an event comes with it, and who put it on the bus, where there was one", () => {
+  const proof = { key: "2026", mac: "m" };
+  const text = envelopeText({ ...event, payload: { name: "a.txt" } }, { proof });
+  expect(openEnvelope(JSON.parse(text))).toEqual({ event, proof, source: undefined });
+  expect(openEnvelope(JSON.parse(wrapped(text)))).toEqual({ event, proof, source: "keelson" });
+  expect(openEnvelope(JSON.parse(wrapped(published(event))))).toEqual({
+    event,
+    proof: undefined,
+    source: "keelson",
+  });
+});
+
+test("publishing leaves the payload as it was", () => {
+  const payload = Object.freeze({ name: "a.txt" });
+  published({ ...event, payload });
+  expect(payload).toEqual({ name: "a.txt" });
+});
+
+test.each([
+  ["undefined", undefined],
+  ["null", null],
+  ["a number", 7],
+  ["a text", "a.txt"],
+  ["a list", [{ name: "a.txt" }]],
+  ["a function", () => 1],
+])("a payload that is %s cannot be published", (_what, payload) => {
+  const message = "ctx.publish: the payload of file.created is not an object";
+  expect(() => published({ ...event, payload })).toThrow(new TypeError(message));
+});
+
+test.each([
+  ["a text", new Date(0)],
+  ["a number", { toJSON: () => 7 }],
+  ["nothing", { toJSON: () => undefined }],
+])(
+  "a payload that JSON makes %s of cannot be published: no consumer could read it",
+  (_what, payload) => {
+    const message = "ctx.publish: the payload of file.created is not an object";
+    expect(() => published({ ...event, payload })).toThrow(new TypeError(message));
+  },
+);
+
+test("a payload with a requestId of its own cannot be published", () => {
+  expect(() => published({ ...event, payload: { requestId: "r9" } })).toThrow(
+    new TypeError(
+      'ctx.publish: the payload of file.created has a "requestId", which is keelson\'s own; rename it',
+    ),
+  );
+});
+
+test("a payload that JSON cannot hold cannot be published", () => {
+  const circle: { itself?: unknown } = {};
+  circle.itself = circle;
+  expect(() => published({ ...event, payload: { size: 1n } })).toThrow(TypeError);
+  expect(() => published({ ...event, payload: circle })).toThrow(TypeError);
+});
+
+/** What SQS takes as a message. */
+const isTaken = (text: string) =>
+  /^[\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]*$/u.test(text);
+const unfitTexts = fc.string({
+  unit: fc.constantFrom("\uFFFE", "\uFFFF", "\ud800", "\udfff", "\\", "u", "d800", '"', "\0", "a"),
+});
+
+test("whatever characters a payload has, a queue takes its event as the bus writes it, and it is read as it was", () => {
+  fc.assert(
+    fc.property(fc.dictionary(unfitTexts, unfitTexts), (payload) => {
+      const text = published({ ...event, payload });
+      for (const body of [text, wrapped(text)]) {
+        // A writer that escapes no more than it has to, as the bus may be one, leaves half surrogates as they are.
+        expect(body).not.toMatch(/(?<!\\)(?:\\\\)*\\ud[89a-f]/);
+        expect(isTaken(body)).toBe(true);
+        expect(JSON.stringify(readEnvelope(body))).toBe(
+          JSON.stringify({ ...event, payload: { ...payload } }),
+        );
+      }
+    }),
+  );
+});
+
+test("a payload that the bus could not deliver goes as a text, with the ID of the first request; any other does not", () => {
+  const { payloadText, ...rest } = JSON.parse(published({ ...event, payload: { name: "\uFFFE" } }));
+  expect(rest).toEqual({ ...event, payload: undefined });
+  expect(payloadText).toBe(String.raw`{"name":"\ufffe","requestId":"r0"}`);
+  expect(published({ ...event, payload: { name: "\u{1FFFE}\0\u2028" } })).not.toContain(
+    "payloadText",
+  );
+  expect(() => readEnvelope(JSON.stringify({ ...rest, payloadText: "{" }))).toThrow(
+    new PermanentError("its payload is not JSON"),
+  );
+  expect(() => readEnvelope(JSON.stringify({ ...rest, payloadText: "[]" }))).toThrow(
+    new PermanentError("its payload is not an object"),
+  );
+  expect(() => readEnvelope(JSON.stringify({ ...rest, payloadText: {} }))).toThrow(
+    new PermanentError("its payload is not an object"),
+  );
+  expect(readEnvelope(JSON.stringify({ ...event, payloadText }))).toEqual(event);
+});
+
+test("escapes count, too, towards the size of an event", () => {
+  expect(() => published({ ...event, payload: { text: "\uFFFE".repeat(40_000) } })).toThrow(
+    RangeError,
+  );
+});
+
+test("an event may be as large as EventBridge takes it, and one byte more is refused with both sizes", () => {
+  const room = 262_144 - 512 - Buffer.byteLength(published({ ...event, payload: { text: "" } }));
+  const sized = (text: string) => published({ ...event, payload: { text } });
+  expect(Buffer.byteLength(sized("x".repeat(room)))).toBe(262_144 - 512);
+  expect(() => sized("x".repeat(room + 1))).toThrow(
+    new RangeError(
+      "ctx.publish: the event file.created has 262145 bytes, and EventBridge takes 262144; publish where the data is, not the data",
+    ),
+  );
+  expect(() => sized("€".repeat(Math.ceil(room / 2)))).toThrow(RangeError); // its bytes count, not its characters
+});
+
+test.each<[string, unknown, string]>([
+  ["null", null, "the message is not an object"],
+  ["a number", 7, "the message is not an object"],
+  ["a text", "event", "the message is not an object"],
+  ["a list", [event], "the message is not an object"],
+  ["an object without members", {}, "its kind is not shared"],
+  [
+    "a message of EventBridge without a detail",
+    { "detail-type": "file.created" },
+    "its detail is not an object",
+  ],
+  [
+    "a detail that is a text",
+    { "detail-type": "file.created", detail: JSON.stringify(event) },
+    "its detail is not an object",
+  ],
+  [
+    "a detail that is a list",
+    { "detail-type": "file.created", detail: [event] },
+    "its detail is not an object",
+  ],
+  ["another kind", { ...event, kind: "private" }, "its kind is not shared"],
+  ["a kind in a list", { ...event, kind: ["shared"] }, "its kind is not shared"],
+  ["no type", { ...event, type: undefined }, "its type is not <entity>.<event name>"],
+  [
+    "a type in a list",
+    { ...event, type: ["file.created"] },
+    "its type is not <entity>.<event name>",
+  ],
+  ["a type of one word", { ...event, type: "created" }, "its type is not <entity>.<event name>"],
+  ["a type of three words", { ...event, type: "a.b.c" }, "its type is not <entity>.<event name>"],
+  [
+    "a type with a line break",
+    { ...event, type: "file.created\n" },
+    "its type is not <entity>.<event name>",
+  ],
+  [
+    "a type that objects have",
+    { ...event, type: "__proto__" },
+    "its type is not <entity>.<event name>",
+  ],
+  ["no payload", { ...event, payload: undefined }, "its payload is not an object"],
+  ["a payload that is null", { ...event, payload: null }, "its payload is not an object"],
+  ["a payload that is a list", { ...event, payload: [] }, "its payload is not an object"],
+  ["a payload that is a text", { ...event, payload: "{}" }, "its payload is not an object"],
+  ["no ID", { ...event, eventId: undefined }, "eventId is not an ID"],
+  ["an ID that is too long", { ...event, eventId: "e".repeat(129) }, "eventId is not an ID"],
+  ["an ID with odd characters", { ...event, eventId: "e1\u001b[0m" }, "eventId is not an ID"],
+  ["a cause that is too long", { ...event, causedBy: "r".repeat(129) }, "causedBy is not an ID"],
+  [
+    "a first request with a line break",
+    { ...event, origRequestId: "r1\nr2" },
+    "origRequestId is not an ID",
+  ],
+  [
+    "a tenant without text",
+    { ...event, tenantId: "" },
+    "tenantId is not a text of 1 to 256 characters without control characters",
+  ],
+  [
+    "a tenant that is null",
+    { ...event, tenantId: null },
+    "tenantId is not a text of 1 to 256 characters without control characters",
+  ],
+  ["a user without a tenant", { ...event, tenantId: undefined }, "userId comes without a tenantId"],
+])("a message that is forged with %s is refused for good, saying so", (_what, forged, message) => {
+  expect(() => readEnvelope(JSON.stringify(forged))).toThrow(new PermanentError(message));
+});
+
+test("a message that is not JSON is refused for good", () => {
+  expect(() => readEnvelope("{")).toThrow(new PermanentError("the message is not JSON"));
+});
+
+test("members called __proto__ are data, and stand in for no member that is missing", () => {
+  const payload = JSON.parse('{"__proto__":{"isAdmin":true},"name":"a.txt"}') as {
+    readonly isAdmin?: unknown;
+  };
+  const read = readEnvelope(published({ ...event, payload })).payload as typeof payload;
+  expect(read.isAdmin).toBeUndefined();
+  expect(Object.keys(read)).toEqual(["__proto__", "name"]);
+  const { kind: _kind, ...rest } = event;
+  const forged = `{"__proto__":{"kind":"shared"},${JSON.stringify(rest).slice(1)}`;
+  expect(() => readEnvelope(forged)).toThrow(new PermanentError("its kind is not shared"));
+});
+
+const anyMember = fc.oneof(
+  fc.constant("shared"),
+  fc.constant("file.created"),
+  ids,
+  names,
+  payloads,
+  fc.jsonValue(),
+);
+const nearlyEvents = fc.record(
+  {
+    kind: fc.oneof(fc.constant("shared"), anyMember),
+    type: fc.oneof(types, anyMember),
+    eventId: fc.oneof(ids, anyMember),
+    payload: fc.oneof(payloads, anyMember),
+    causedBy: fc.oneof(ids, anyMember),
+    origRequestId: fc.oneof(ids, anyMember),
+    tenantId: fc.oneof(names, anyMember),
+    userId: fc.oneof(names, anyMember),
+    originator: fc.oneof(originator, anyMember),
+  },
+  { requiredKeys: ["kind", "type"] },
+);
+const bodies = fc.oneof(
+  fc.string(),
+  fc.json(),
+  nearlyEvents.map((nearly) => JSON.stringify(nearly)),
+  nearlyEvents.map((nearly) => wrapped(JSON.stringify(nearly))),
+);
+
+test("whatever text comes, it is read or refused for good", () => {
+  let [reads, refusals] = [0, 0];
+  fc.assert(
+    fc.property(bodies, (text) => {
+      try {
+        const read = readEnvelope(text);
+        expect(
+          isEventType(read.type) && read.kind === "shared" && typeof read.payload === "object",
+        ).toBe(true);
+        reads += 1;
+      } catch (error) {
+        if (!isPermanent(error)) throw error;
+        refusals += 1;
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(Math.min(reads, refusals)).toBeGreaterThan(0);
+});
+
+test.each([
+  ["file.created", true],
+  ["audit-log.rotated-twice2", true],
+  [`${"a".repeat(63)}.${"b".repeat(63)}`, true],
+  [`${"a".repeat(64)}.b`, false],
+  [`a.${"b".repeat(64)}`, false],
+  ["", false],
+  [".", false],
+  ["file", false],
+  ["file.", false],
+  ["File.created", false],
+  ["1file.created", false],
+  ["file.-created", false],
+  ["file.created.twice", false],
+  ["file created", false],
+])("whether %j is the type of an event: %s", (type, expected) => {
+  expect(isEventType(type)).toBe(expected);
+});

@@ -1,0 +1,244 @@
+import type { KeyObject } from "node:crypto";
+import { FrameworkError } from "../../base/errors/errors.ts";
+import { PermanentError } from "../../base/errors/permanent-error.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { w3cSpan } from "../../base/request/trace.ts";
+import { type KeyRing, proofKey } from "../../base/secrets/key-ring.ts";
+import type { RecentRing, Secrets } from "../../base/secrets/secrets.ts";
+import { objectOf } from "./cause.ts";
+import { type Envelope, openEnvelope, type SharedEvent } from "./envelope.ts";
+import { type JobMessage, openJob } from "./job-message.ts";
+import type { MessageQueue } from "./message-queue.ts";
+import {
+  isProven,
+  type MessageProof,
+  type Proof,
+  type ProvenMessage,
+  proofMode,
+  proofOf,
+  readProof,
+} from "./proof.ts";
+
+/** Signs what a server sends, and says which messages it takes. */
+export interface MessageGuard {
+  /** `undefined` where nothing is signed. */
+  signEvent(event: SharedEvent): Promise<Proof | undefined>;
+  signJob(job: JobMessage): Promise<Proof | undefined>;
+  /** Says so, once, where it is not known what a queue holds. */
+  meet(queue: MessageQueue): void;
+  /**
+   * @throws PermanentError for a message that is in the wrong queue, or, where proofs are required, has none that is right;
+   * FrameworkError `config_unavailable` where its key is not known and the key ring cannot be read.
+   */
+  admit(read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void>;
+}
+
+/** Why a message is not proven. */
+interface Doubt {
+  readonly line: "message.proof_missing" | "message.proof_invalid";
+  readonly reason: string;
+  /** Its key may be one that the ring has had since. */
+  readonly isStale?: boolean;
+}
+
+/** How often a line may say that messages have no proof, or a wrong one, in milliseconds. */
+const lineMs = 60_000;
+
+/** What a guard works with. */
+export interface MessageGuardOptions {
+  /** What the options of the server say of proofs. */
+  readonly proof: MessageProof | undefined;
+  /** Where messages of this server come from. */
+  readonly source: string;
+  /** They have begun: it is known whether there is a key ring. */
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** Creates the {@link MessageGuard} of a runtime. */
+export function createMessageGuard({
+  proof: asked,
+  source: own,
+  secrets,
+  clock,
+  log,
+}: MessageGuardOptions): MessageGuard {
+  const isOff = asked === "off" || (asked === undefined && !secrets.mayHaveRing());
+  const derived = new Map<KeyObject, KeyObject>();
+  const met = new Set<string>();
+  const warned = new Map<string, { atMs: number; messages: number }>();
+
+  /** Derived once; a ring that is read again has other objects for the same keys. */
+  const signingKey = (ringKey: KeyObject, keys: ReadonlyMap<string, KeyObject>): KeyObject => {
+    const known = derived.get(ringKey);
+    if (known !== undefined) return known;
+    const current = new Set(keys.values());
+    for (const key of derived.keys()) if (!current.has(key)) derived.delete(key);
+    const key = proofKey(ringKey);
+    derived.set(ringKey, key);
+    return key;
+  };
+
+  const sign = async (message: ProvenMessage): Promise<Proof | undefined> => {
+    if (isOff) return undefined;
+    const { ring } = await secrets.recent();
+    if (ring === undefined) return undefined;
+    const key = ring.keys.get(ring.active) as KeyObject; // safe: a ring has its active key
+    return proofOf(message, ring.active, signingKey(key, ring.keys));
+  };
+
+  /** The key that verifies, of the ring or of those that have left it. */
+  const verifyingKey = ({ keys, retired }: KeyRing, name: string): KeyObject | undefined => {
+    const ringKey = keys.get(name);
+    if (ringKey !== undefined) return signingKey(ringKey, keys);
+    const left = retired?.get(name);
+    return left !== undefined && clock.now() < left.untilMs ? left.proof : undefined;
+  };
+
+  const doubtOf = (
+    message: ProvenMessage,
+    given: unknown,
+    { ring, isStale }: RecentRing,
+  ): Doubt | undefined => {
+    if (given === undefined) return { line: "message.proof_missing", reason: "it has no proof" };
+    const line = "message.proof_invalid";
+    const proof = readProof(given);
+    if (proof === undefined) return { line, reason: "its proof has another shape" };
+    const key = ring === undefined ? undefined : verifyingKey(ring, proof.key);
+    if (key === undefined)
+      return {
+        line,
+        reason: `its proof names the key ${proof.key}, which the key ring has not`,
+        isStale,
+      };
+    return isProven(message, proof, key)
+      ? undefined
+      : { line, reason: "its proof is not of this message" };
+  };
+
+  /** Logs what `require` would refuse, at most once a minute for each kind. */
+  const warn = (
+    { line, reason }: Doubt,
+    { kind, name, id }: ProvenMessage,
+    queue: MessageQueue,
+    messageId: string,
+  ) => {
+    const key = `${line} ${kind}`;
+    const last = warned.get(key);
+    const messages = (last?.messages ?? 0) + 1;
+    const nowMs = clock.now();
+    if (last !== undefined && nowMs - last.atMs < lineMs) {
+      last.messages = messages;
+      return;
+    }
+    warned.set(key, { atMs: nowMs, messages: 0 });
+    log.warn(line, {
+      queue: queue.name,
+      messageId,
+      [kind]: name,
+      [`${kind}Id`]: id,
+      reason,
+      messages,
+    });
+  };
+
+  const meet = ({ name, holds }: MessageQueue) => {
+    if (holds !== undefined || met.has(name)) return;
+    met.add(name);
+    const fix =
+      "set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE to its name; events and jobs need a queue each";
+    log.warn("queue.kind_unknown", {
+      queue: name,
+      message: "events and jobs are both taken from it",
+      fix,
+    });
+  };
+
+  return {
+    signEvent: (event) => sign(provenEvent(event, own)),
+    signJob: (job) => sign(provenJob(job, own)),
+    meet,
+    admit: async (read, queue, messageId) => {
+      meet(queue);
+      const isJob = "job" in read;
+      if (queue.holds !== undefined && isJob !== (queue.holds === "jobs")) {
+        throw new PermanentError(
+          `${isJob ? "a job" : "an event"} is not taken from the queue of ${queue.holds}`,
+        );
+      }
+      if (isOff) return;
+      const recent = await secrets.recent(readProof(read.proof)?.key);
+      const mode = proofMode(asked, recent.ring !== undefined);
+      if (mode === "off") return;
+      const message = isJob
+        ? provenJob(read.job, own)
+        : provenEvent(read.event, read.source ?? own);
+      const doubt = doubtOf(message, read.proof, recent);
+      if (doubt === undefined) return;
+      if (mode === "sign") return warn(doubt, message, queue, messageId);
+      // A key that was just added is known at the next attempt.
+      if (doubt.isStale)
+        throw new FrameworkError(
+          "config_unavailable",
+          `${doubt.reason}, and it cannot be read at the moment`,
+        );
+      throw new PermanentError(doubt.reason);
+    },
+  };
+}
+
+function provenEvent(event: SharedEvent, source: string): ProvenMessage {
+  const {
+    type: name,
+    eventId: id,
+    payload,
+    causedBy,
+    origRequestId,
+    tenantId,
+    userId,
+    originator,
+  } = event;
+  return {
+    kind: "event",
+    source,
+    name,
+    id,
+    payload,
+    causedBy,
+    origRequestId,
+    tenantId,
+    userId,
+    originator,
+  };
+}
+
+/** A job belongs to its server: another server's job is refused, even if they share the ring. */
+function provenJob(job: JobMessage, source: string): ProvenMessage {
+  const { name, jobId: id, payload, causedBy, origRequestId, tenantId, userId, originator } = job;
+  return {
+    kind: "job",
+    source,
+    name,
+    id,
+    payload,
+    causedBy,
+    origRequestId,
+    tenantId,
+    userId,
+    originator,
+  };
+}
+
+/** What came over a queue: an event, or a job. */
+export type ReadMessage =
+  | Envelope
+  | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
+
+/** Reads a message by its shape. @throws PermanentError for what is neither. */
+export function readMessage(text: string): ReadMessage {
+  const body = objectOf(text, "the message");
+  if (!("jobId" in body)) return openEnvelope(body);
+  return { job: openJob(body), proof: body["proof"], trace: w3cSpan(body["trace"]) };
+}

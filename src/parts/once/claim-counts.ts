@@ -1,0 +1,53 @@
+import type { MetricLabelsOf } from "../../base/metrics/metric-list.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import type { Taken } from "./claims.ts";
+import type { ClaimEnd, CommitEnd, RunKind, WorkEnd } from "./settlement.ts";
+
+const outcomes = { taken: "taken", done: "replayed", running: "conflicted" } as const;
+
+/** Counts what came of taking a claim. */
+export function countTaken(
+  metrics: Metrics,
+  kind: RunKind,
+  taken: Exclude<Taken, { kind: "other" }>,
+): void {
+  count(metrics, kind, outcomes[taken.kind]);
+  if (taken.kind !== "running" && taken.hasWaited) count(metrics, kind, "waited");
+}
+
+/** Counts an answer that was there before, without a claim: the process remembers it, or its duplicate has just made it. */
+export function countReplayed(
+  metrics: Metrics,
+  outcome: "replayed" | "waited" | "conflicted",
+): void {
+  count(metrics, "write", outcome);
+}
+
+/** How a run stands with its claim. */
+interface Standing {
+  readonly work: WorkEnd;
+  readonly commit: CommitEnd;
+  readonly claim: ClaimEnd;
+  /** Whether nothing follows any more. */
+  readonly isLast: boolean;
+}
+
+/** Counts a claim that another run has taken over, and one of which nobody knows whether its work is done. */
+export function countEnd(
+  metrics: Metrics,
+  kind: RunKind,
+  { work, commit, claim, isLast }: Standing,
+): void {
+  if (claim === "fenced" || claim === "lost") count(metrics, kind, "fenced");
+  const isUnknown = claim === "unrecorded" || claim === "unknown" || commit === "unknown";
+  if (isLast && (isUnknown || (work === "timed out" && commit === "none")))
+    count(metrics, kind, "unknown");
+}
+
+function count(
+  metrics: Metrics,
+  kind: RunKind,
+  outcome: MetricLabelsOf<"keelson.claims">["keelson.outcome"],
+): void {
+  metrics.record("keelson.claims", 1, { "keelson.kind": kind, "keelson.outcome": outcome });
+}

@@ -1,0 +1,187 @@
+import { expect, test } from "vitest";
+import { type Fate, type Process, storeOf, timersOf, World } from "../../../test/once/world.ts";
+import {
+  claimKey,
+  defaultRetentionMs,
+  keyText,
+  leaseMs,
+  longestMessageMs,
+  skewMs,
+  takenClaim,
+} from "./claim.ts";
+import { type Claim, createClaims, type TakeOptions } from "./claims.ts";
+
+const key = claimKey(["test"], "r1");
+const text = keyText(key);
+
+/** Takes claims over one store; `fate` decides what becomes of each call, by its name. */
+function start(fate: (call: string, nth: number) => Fate = () => "fine") {
+  const world = new World();
+  const calls: string[] = [];
+  const turn = async (call: string) => {
+    calls.push(call);
+    return fate(call, calls.filter((one) => one === call).length);
+  };
+  const process: Process = { isAlive: true, name: "p" };
+  const timers = timersOf(world, process, turn);
+  let owners = 0;
+  const claims = createClaims({
+    store: storeOf(world, process, turn),
+    clock: { now: () => world.nowMs },
+    schedule: timers,
+    newOwner: () => `o${++owners}`,
+  });
+  const take = async (more: Partial<TakeOptions> = {}): Promise<Claim> => {
+    const taken = await claims.take(key, { waitMs: 0, stop: [], hasGeneration: true, ...more });
+    if (taken.kind !== "taken") throw new Error(`the claim is ${taken.kind}`);
+    return taken.claim;
+  };
+  return { world, calls, claims, timers, take, record: () => world.records.get(text) };
+}
+
+/** Lets the lease of whoever holds the claim end. */
+const stall = (world: World) => {
+  world.nowMs += leaseMs + skewMs + 1;
+};
+
+test("a free claim has a generation of its own, in its record and in every ID that is derived from it", async () => {
+  const { take, record, calls } = start();
+  const claim = await take();
+  expect(claim.generation).toBe("o1");
+  expect(claim.seed()).toBe(`${text} o1`);
+  expect(record()).toMatchObject({ status: "INPROGRESS", owner: "o1", generation: "o1" });
+  expect(calls).toEqual(["take"]);
+  await claim.complete(undefined);
+  expect(record()).toMatchObject({ status: "COMPLETED", generation: "o1" });
+});
+
+test("a key that is used again after its claim has expired is another generation", async () => {
+  const { world, take, record } = start();
+  const first = await take();
+  await first.complete(undefined);
+  world.nowMs += defaultRetentionMs;
+  const second = await take();
+  expect(second.seed()).not.toBe(first.seed());
+  expect(record()).toMatchObject({ owner: "o2", generation: "o2" });
+});
+
+test("a run that takes over a claim in progress inherits its generation, and so does the one after it", async () => {
+  const { world, take, record, calls } = start();
+  const first = await take();
+  stall(world);
+  const second = await take();
+  stall(world);
+  const third = await take();
+  expect([second.seed(), third.seed()]).toEqual([first.seed(), first.seed()]);
+  expect(record()).toMatchObject({ owner: "o3", generation: "o1" });
+  // Taking over costs one call more: the first one finds the generation.
+  expect(calls.filter((call) => call === "take")).toHaveLength(5);
+});
+
+test("a release keeps the generation of a claim that an ID was derived from, and of one that was inherited", async () => {
+  const { world, take, record } = start();
+  const first = await take();
+  const seed = first.seed();
+  await first.release();
+  expect(record()).toMatchObject({
+    status: "INPROGRESS",
+    owner: "",
+    leaseUntilMs: 0,
+    generation: "o1",
+  });
+  const second = await take();
+  await second.release();
+  const third = await take();
+  expect(third.seed()).toBe(seed);
+  expect(record()?.expiresAt).toBe(Math.ceil((world.nowMs + leaseMs + longestMessageMs) / 1000));
+});
+
+test("a release leaves nothing of a claim that no ID was derived from", async () => {
+  const { take, record } = start();
+  await (await take()).release();
+  expect(record()).toBeUndefined();
+});
+
+test("a claim without a generation derives IDs from its key alone, and leaves nothing", async () => {
+  const { world, take, record, calls } = start();
+  await take({ hasGeneration: false });
+  expect(record()).toMatchObject({
+    generation: undefined,
+    expiresAt: (world.nowMs + leaseMs + defaultRetentionMs) / 1000,
+  });
+  stall(world);
+  const claim = await take({ hasGeneration: false });
+  expect(claim.seed()).toBe(text);
+  await claim.release();
+  expect(record()).toBeUndefined();
+  expect(calls).toEqual(["take", "take", "release"]);
+});
+
+test("a claim in progress of a version without generations is taken over without one", async () => {
+  const { world, take } = start();
+  world.records.set(text, takenClaim("old", world.nowMs));
+  stall(world);
+  const claim = await take();
+  expect(claim.generation).toBeUndefined();
+  expect(claim.seed()).toBe(text);
+});
+
+test("a claim that was released while it was being taken over is a new generation", async () => {
+  const { world, take } = start((call, nth) => {
+    if (call === "take" && nth === 3) world.records.delete(text);
+    return "fine";
+  });
+  (await take()).seed();
+  stall(world);
+  // The first attempt finds the stalled run, the second one a claim that is free.
+  expect((await take()).generation).toBe("o1");
+});
+
+test("a claim that somebody else takes over first is waited for", async () => {
+  const { world, take, claims } = start((call, nth) => {
+    if (call === "take" && nth === 3)
+      world.records.set(text, { ...takenClaim("other", world.nowMs), generation: "o1" });
+    return "fine";
+  });
+  await take();
+  stall(world);
+  expect(await claims.take(key, { waitMs: 0, stop: [], hasGeneration: true })).toMatchObject({
+    kind: "running",
+    record: { owner: "other" },
+  });
+});
+
+test("a lease is renewed three times before it ends, for as long as a run may be repeated", async () => {
+  const { world, take, timers, record } = start();
+  await take();
+  for (let renewals = 1; renewals <= 3; renewals += 1) {
+    world.nowMs += leaseMs / 3;
+    timers.tick();
+    await Promise.resolve();
+    await Promise.resolve();
+  }
+  expect(record()).toMatchObject({
+    leaseUntilMs: world.nowMs + leaseMs,
+    expiresAt: (world.nowMs + leaseMs + longestMessageMs) / 1000,
+  });
+});
+
+test("the timer of a lease renews it every ten seconds", async () => {
+  const world = new World();
+  const every: number[] = [];
+  const process: Process = { isAlive: true, name: "p" };
+  const timers = timersOf(world, process, async () => "fine");
+  const claims = createClaims({
+    store: storeOf(world, process, async () => "fine"),
+    clock: { now: () => world.nowMs },
+    schedule: {
+      ...timers,
+      repeat: (ms, task) => {
+        every.push(ms);
+        return timers.repeat(ms, task);
+      },
+    },
+  });
+  await claims.take(key, { waitMs: 0, stop: [] });
+  expect(every).toEqual([leaseMs / 3]);
+});

@@ -1,0 +1,256 @@
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { replayOf, type WriteAnswer } from "./answer.ts";
+import { keyText, skewMs } from "./claim.ts";
+import { countReplayed } from "./claim-counts.ts";
+import type { ClaimStore } from "./claim-store.ts";
+import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
+import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";
+import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
+
+/** What doing things once takes. */
+export interface OnceOptions {
+  readonly store: ClaimStore;
+  readonly clock: Clock;
+  /** How long a write waits for its duplicate in flight, in milliseconds. */
+  readonly waitMs: number;
+  /** Aborts when the process drains. */
+  readonly draining: AbortSignal;
+  readonly schedule?: ClaimSchedule;
+  readonly newOwner?: () => string;
+  /** Counts what becomes of claims. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
+}
+
+/** Does things once. */
+export interface Once {
+  /**
+   * Does the work of a run, or says what became of it before. Callers of one process who ask for the same write at the same
+   * time share a run; its signal aborts when the last of them is gone.
+   *
+   * @throws as {@link runOnce}; FrameworkError `request_in_progress` if a write's duplicate runs longer than
+   * `waitMs`, and the caller's reason if it goes while it waits for a shared run.
+   */
+  run<Result>(run: Run<Result>): Promise<RunOutcome<Result>>;
+  readonly claims: Claims;
+  /** Waits a moment before attempt `attempt` of a transaction. */
+  pause(attempt: number): Promise<void>;
+}
+
+/** Creates the {@link Once} of one runtime. */
+export function createOnce(options: OnceOptions): Once {
+  const { store, clock, waitMs, draining, schedule = processSchedule, newOwner, metrics } = options;
+  const recent = createRecentAnswers(clock);
+  const running = new Map<string, SharedRun>();
+  const parts: OnceParts = {
+    store,
+    clock,
+    waitMs,
+    draining,
+    metrics,
+    claims: createClaims({
+      store,
+      clock,
+      schedule,
+      ...(newOwner === undefined ? {} : { newOwner }),
+    }),
+    pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
+    remember: ({ claim, text }, answer, expiresAt) =>
+      // Safe, twice: what is remembered is a write that is claimed, and `run` has named it.
+      recent.put(text as string, {
+        answer,
+        fingerprint: (claim as OnceClaim).fingerprint,
+        expiresAt,
+      }),
+  };
+
+  return {
+    claims: parts.claims,
+    pause: parts.pause,
+    run: async (run) => {
+      const { claim, log } = run;
+      if (claim?.kind !== "write") return runOnce(parts, run);
+      const key = keyText(claim.key);
+      const isOther = (fingerprint: string | undefined) =>
+        claim.comparesFingerprint === true && fingerprint !== claim.fingerprint;
+      for (;;) {
+        const known = recent.get(key);
+        if (known !== undefined) {
+          if (isOther(known.fingerprint)) throw keyReused();
+          log.debug("once.replayed", { fromMemory: true });
+          if (metrics !== undefined) countReplayed(metrics, "replayed");
+          return { kind: "replayed", answer: known.answer };
+        }
+        const duplicate = running.get(key);
+        // Nothing is awaited from here until the run stands among those that go on.
+        if (duplicate === undefined) break;
+        if (isOther(duplicate.fingerprint)) throw keyReused();
+        const joined = await duplicate.join(run.signal, { waitMs, draining });
+        if (metrics !== undefined && joined !== "retry")
+          countReplayed(metrics, joined === "running" ? "conflicted" : "waited");
+        if (joined === "running") throw inProgress();
+        if (joined === "retry") continue;
+        log.debug("once.shared");
+        if (metrics !== undefined) countReplayed(metrics, "replayed");
+        return { kind: "replayed", answer: joined };
+      }
+      const shared = new SharedRun(claim);
+      running.set(key, shared);
+      const leave = shared.enter(run.signal);
+      try {
+        const outcome = runOnce(parts, { ...run, signal: shared.signal, text: key });
+        shared.outcome = outcome;
+        return await outcome;
+      } finally {
+        shared.end();
+        leave();
+        running.delete(key);
+      }
+    },
+  };
+}
+
+/** A run that several callers in one process share. Its signal aborts when the last of them has gone. */
+class SharedRun {
+  readonly fingerprint: string | undefined;
+  readonly #replayedHeaders: readonly string[];
+  readonly #controller = new AbortController();
+  /** For those who join; there as soon as it has begun. */
+  outcome: Promise<unknown> | undefined = undefined;
+  #waiting = 0;
+  #isOver = false;
+
+  constructor({
+    fingerprint,
+    replayedHeaders,
+  }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">) {
+    this.fingerprint = fingerprint;
+    this.#replayedHeaders = replayedHeaders;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The outcome is there: who leaves now aborts nothing. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /** Counts a caller in; the returned function counts it out. */
+  enter(caller: AbortSignal | undefined): () => void {
+    this.#waiting += 1;
+    let isIn = true;
+    const leave = () => {
+      if (!isIn) return;
+      isIn = false;
+      this.#waiting -= 1;
+      caller?.removeEventListener("abort", leave);
+      if (this.#waiting === 0 && !this.#isOver) this.#controller.abort(caller?.reason);
+    };
+    if (caller?.aborted) leave();
+    else caller?.addEventListener("abort", leave);
+    return leave;
+  }
+
+  /**
+   * Waits for the run as a duplicate. Each duplicate gets a response of its own.
+   *
+   * @returns the answer; `retry` if it has none to share, so that the duplicate has to run by itself;
+   * `running` if it took too long, or the process drains.
+   * @throws what the run throws, or the caller's reason if the caller has gone.
+   */
+  async join(
+    caller: AbortSignal | undefined,
+    { waitMs, draining }: { readonly waitMs: number; readonly draining: AbortSignal },
+  ): Promise<WriteAnswer | "retry" | "running"> {
+    caller?.throwIfAborted();
+    const outcome = this.outcome as Promise<RunOutcome<unknown>>; // safe: nobody can join before it has begun
+    // Its callers are gone: its outcome is nobody's answer, but it holds the claim until it ends.
+    const isAbandoned = this.signal.aborted;
+    const leave = this.enter(caller);
+    let end: (value: "running") => void = () => {};
+    const givenUp = new Promise<"running">((resolve) => {
+      end = resolve;
+    });
+    const stop = () => end("running");
+    const timer = setTimeout(stop, waitMs);
+    caller?.addEventListener("abort", stop);
+    draining.addEventListener("abort", stop);
+    try {
+      if (draining.aborted) return "running";
+      const settled = isAbandoned ? outcome.then(abandoned, abandoned) : outcome;
+      const ended = await Promise.race([settled, givenUp]);
+      if (ended === "running") {
+        caller?.throwIfAborted();
+        return "running";
+      }
+      if (ended === "retry") return "retry";
+      const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
+      return answer.cookies.length > 0 ? "retry" : replayOf(answer, this.#replayedHeaders);
+    } finally {
+      clearTimeout(timer);
+      caller?.removeEventListener("abort", stop);
+      draining.removeEventListener("abort", stop);
+      leave();
+    }
+  }
+}
+
+function abandoned(): "retry" {
+  return "retry";
+}
+
+/** A stored answer, and the fingerprint of its request. */
+export interface RecentAnswer {
+  readonly answer: WriteAnswer;
+  readonly fingerprint: string | undefined;
+  /** When the claim expires, in seconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+/** The answers that this process stored recently: replaying them takes no call. */
+export interface RecentAnswers {
+  get(key: string): RecentAnswer | undefined;
+  put(key: string, answer: RecentAnswer): void;
+}
+
+/** Larger answers are left to the store. */
+const largestBytes = 65_536;
+const maxBytes = 8 * 1_048_576;
+const maxEntries = 2_000;
+
+/** Creates a bounded memory of answers; the oldest go first. */
+export function createRecentAnswers(clock: Clock): RecentAnswers {
+  const entries = new Map<string, RecentAnswer & { readonly bytes: number }>();
+  let total = 0;
+  const forget = (key: string) => {
+    const known = entries.get(key);
+    if (known === undefined) return;
+    total -= known.bytes;
+    entries.delete(key);
+  };
+  return {
+    get: (key) => {
+      const entry = entries.get(key);
+      if (entry === undefined) return undefined;
+      // Another process's clock may be ahead: for its last seconds the store decides.
+      if (entry.expiresAt * 1000 - skewMs > clock.now()) return entry;
+      forget(key);
+      return undefined;
+    },
+    put: (key, { answer, fingerprint, expiresAt }) => {
+      const bytes = key.length + (answer.body?.length ?? 0) + 256;
+      forget(key);
+      if (bytes > largestBytes) return;
+      entries.set(key, { answer, fingerprint, expiresAt, bytes });
+      total += bytes;
+      if (total <= maxBytes && entries.size <= maxEntries) return;
+      // A tenth at once: iteration passes every entry deleted before.
+      for (const oldest of entries.keys()) {
+        if (total <= maxBytes * 0.9 && entries.size <= maxEntries * 0.9) break;
+        forget(oldest);
+      }
+    },
+  };
+}

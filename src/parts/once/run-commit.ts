@@ -1,0 +1,292 @@
+import { CommitConditionError } from "../../base/errors/commit-condition-error.ts";
+import { FrameworkError } from "../../base/errors/errors.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { type AnswerCipher, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
+import { completedClaim, expiry } from "./claim.ts";
+import type {
+  CancellationReason,
+  ClaimCommit,
+  ClaimStore,
+  TransactionItem,
+} from "./claim-store.ts";
+import type { Claim } from "./claims.ts";
+
+/** What a commit works with. */
+export interface RunCommitOptions {
+  readonly store: ClaimStore;
+  readonly clock: Clock;
+  /** Waits a moment before attempt `attempt`, the first repetition being 1. */
+  readonly pause: (attempt: number) => Promise<void>;
+  /** The claim of the run; absent where nothing claims it. */
+  readonly claim: Claim | undefined;
+  /** Whether the commit completes the claim, or only asks that the run still holds it. */
+  readonly completes: boolean;
+  /** Whose run it is. */
+  readonly tenantId?: string | undefined;
+  readonly cipher: AnswerCipher | undefined;
+  /** The part of an answer that is stored for repeats; absent where they get none. @throws if the answer cannot be sent. */
+  readonly toStored: ((answer: WriteAnswer) => WriteAnswer) | undefined;
+  /** Nothing is begun once it is aborted. */
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The commit of one run. */
+export interface RunCommit {
+  /**
+   * Writes the items, and into the record of the claim that the work is done and its answer, together or not at all.
+   *
+   * @param own - items of keelson's own, written with them.
+   * @throws CommitConditionError where a condition of an item did not hold; RangeError and TypeError
+   * for what cannot be committed; whatever the store throws where the outcome stays unknown.
+   */
+  commit(
+    items: readonly TransactionItem[],
+    answer: WriteAnswer,
+    own?: readonly TransactionItem[],
+  ): Promise<void>;
+  /** Resolves once nothing is under way. */
+  settled(): Promise<void>;
+  /** What was committed; `undefined` as long as nothing was. */
+  committed(): Committed | undefined;
+  /** Whether a commit may or may not have been written. */
+  isUncertain(): boolean;
+}
+
+/** What a run has committed. */
+export interface Committed {
+  readonly answer: WriteAnswer;
+  /** The part of it that is stored, where repeats get it. */
+  readonly stored: WriteAnswer | undefined;
+  /** In seconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+/** What a cancelled transaction can be tried again after. */
+const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
+/** How often a transaction is tried again after a conflict, and after an answer that did not arrive. */
+const [maxConflicts, maxFailures] = [10, 3];
+/** What DynamoDB, or the SDK before it, refuses a request with. */
+const refusals = [
+  "ValidationException",
+  "AccessDeniedException",
+  "ResourceNotFoundException",
+  "IdempotentParameterMismatchException",
+  "TypeError",
+];
+/** The record's other attributes, about. */
+const recordBytes = 1_024;
+
+/** Creates the {@link RunCommit} of one run. */
+export function createRunCommit(options: RunCommitOptions): RunCommit {
+  const { store, clock, pause, claim, completes, tenantId, cipher, toStored, signal } = options;
+  let committed: Committed | undefined;
+  let isUncertain = false;
+  let pending: Promise<void> | undefined;
+
+  const commit: RunCommit["commit"] = async (items, answer, own = []) => {
+    signal?.throwIfAborted();
+    if (pending !== undefined || committed !== undefined || isUncertain) {
+      throw new Error("ctx.commit: a run commits once; put all items into one call");
+    }
+    if (toStored !== undefined) assertRepeatable(answer);
+    assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
+    pending = write([...items, ...own], answer, toStored?.(answer), clock.now());
+    try {
+      await pending;
+    } finally {
+      pending = undefined;
+    }
+  };
+
+  const write = async (
+    items: readonly TransactionItem[],
+    answer: WriteAnswer,
+    stored: Committed["stored"],
+    nowMs: number,
+  ): Promise<void> => {
+    const expiresAt = expiry(nowMs, claim?.retentionMs());
+    const completed =
+      claim === undefined || !completes ? undefined : await completion(claim, stored, nowMs);
+    const held =
+      claim === undefined || completes ? undefined : { key: claim.key, owner: claim.owner };
+    const isEmpty = items.length === 0 && completed === undefined;
+    await (isEmpty
+      ? undefined
+      : send({ items, completed, held, tenantId, token: crypto.randomUUID() }));
+    committed = { answer, stored, expiresAt };
+  };
+
+  const send = (transaction: ClaimCommit) =>
+    claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
+
+  const completion = async (held: Claim, answer: Committed["stored"], nowMs: number) => {
+    const { key, owner, fingerprint, generation } = held;
+    const retentionMs = held.retentionMs();
+    const expiresAt = expiry(nowMs, retentionMs);
+    const result =
+      answer === undefined
+        ? undefined
+        : await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
+    return {
+      key,
+      claim: completedClaim(owner, nowMs, { fingerprint, generation, result, retentionMs }),
+    };
+  };
+
+  /** Writes until it is written or it is known that it cannot be: the same token makes all attempts one. */
+  const transact = async (transaction: ClaimCommit): Promise<void> => {
+    let [conflicts, failures] = [0, 0];
+    for (;;) {
+      let reasons: readonly CancellationReason[] | undefined;
+      try {
+        reasons = await store.commit(transaction);
+      } catch (error) {
+        if (isRefusal(error)) throw error;
+        isUncertain = true;
+        if (await hasLanded(transaction).catch(() => false)) break;
+        failures += 1;
+        if (failures === maxFailures) throw error;
+        await pause(failures);
+        continue;
+      }
+      if (reasons === undefined) break;
+      if (await isWrittenOrGone(transaction, reasons)) break;
+      conflicts += 1;
+      if (conflicts === maxConflicts)
+        throw new Error(`ctx.commit: ${describe(reasons)}, after ${conflicts} attempts`);
+      await pause(conflicts);
+    }
+    isUncertain = false;
+  };
+
+  /** Whether a cancelled transaction is one that an earlier attempt has written; throws what it cannot be tried again after. */
+  const isWrittenOrGone = async (
+    transaction: ClaimCommit,
+    reasons: readonly CancellationReason[],
+  ): Promise<boolean> => {
+    const { completed, held } = transaction;
+    const own =
+      completed === undefined && held === undefined ? undefined : reasons[transaction.items.length];
+    if (own?.code === "ConditionalCheckFailed") {
+      if (await hasLanded(transaction)) return true;
+      isUncertain = false;
+      claim?.lose();
+      throw new FrameworkError("request_in_progress", "Another run of this request has taken over");
+    }
+    isUncertain = false;
+    const index = reasons.findIndex(({ code }) => code === "ConditionalCheckFailed");
+    const failed = reasons[index];
+    if (failed !== undefined)
+      throw new CommitConditionError(index, failed.message || "the condition did not hold");
+    if (!reasons.every(({ code }) => passing.includes(code)))
+      throw new Error(`ctx.commit: ${describe(reasons)}`);
+    return false;
+  };
+
+  const hasLanded = async ({ completed }: ClaimCommit): Promise<boolean> => {
+    if (completed === undefined) return false;
+    const record = await store.read(completed.key);
+    return record?.status === "COMPLETED" && record.owner === completed.claim.owner;
+  };
+
+  return {
+    commit,
+    settled: async () => {
+      // The caller of `commit` gets its failure; here it only has to be over.
+      await pending?.catch(() => undefined);
+    },
+    // Not accessors: V8 gives each object with some of its own a shape of its own (`write-cpu` in `bench/results.json`).
+    committed: () => committed,
+    isUncertain: () => isUncertain,
+  };
+}
+
+/** @throws TypeError for an answer that a repeat could not be given. */
+function assertRepeatable(answer: WriteAnswer): void {
+  if (answer.cookies.length > 0)
+    throw new TypeError(
+      "ctx.commit: an answer with cookies is never stored; set them in another request",
+    );
+  if (saysNotDone(answer))
+    throw new TypeError(
+      `ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`,
+    );
+}
+
+/** Whether the request was refused as such, by DynamoDB or by keelson before it was sent, so that nothing was written. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name))
+  );
+}
+
+function describe(reasons: readonly CancellationReason[]): string {
+  const codes = reasons.flatMap(({ code }, index) =>
+    code === "None" ? [] : [`item ${index}: ${code}`],
+  );
+  return `DynamoDB cancelled the transaction (${codes.join(", ") || "without a reason"})`;
+}
+
+/** DynamoDB's limits for a transaction and for an item, in bytes. */
+const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
+
+/**
+ * Holds a commit against DynamoDB's limits before anything is sent.
+ *
+ * @param reserved - how many items come in addition: one for a claim, one for each event, two where it is kept.
+ * @throws RangeError saying which limit, and by how much.
+ */
+export function assertCommittable(
+  items: readonly TransactionItem[],
+  reserved: number,
+  reservedBytes: number,
+): void {
+  if (!Array.isArray(items))
+    throw new TypeError("ctx.commit: the items are not a list; pass [] to commit a result alone");
+  for (const [index, item] of items.entries()) {
+    const actions = Object.keys(item ?? {}).filter((name) => item[name] !== undefined);
+    const [action] = actions;
+    if (
+      actions.length !== 1 ||
+      !["Put", "Update", "Delete", "ConditionCheck"].includes(String(action))
+    ) {
+      throw new TypeError(
+        `ctx.commit: item ${index} is not one of Put, Update, Delete and ConditionCheck`,
+      );
+    }
+  }
+  if (items.length + reserved > maxItems) {
+    throw new RangeError(
+      `ctx.commit: ${items.length} items and ${reserved} of keelson's own are more than the ${maxItems} of a transaction; commit less at once`,
+    );
+  }
+  let total = reservedBytes;
+  for (const [index, item] of items.entries()) {
+    const bytes = sizeOf(item);
+    if (bytes > maxItemBytes + 65_536) {
+      throw new RangeError(
+        `ctx.commit: item ${index} has some ${bytes} bytes, and an item of DynamoDB at most ${maxItemBytes}`,
+      );
+    }
+    total += bytes;
+  }
+  if (total > maxBytes) {
+    throw new RangeError(
+      `ctx.commit: the items have some ${total} bytes, and a transaction at most ${maxBytes}; commit less at once`,
+    );
+  }
+}
+
+/** The size of a value in bytes, about as DynamoDB counts it. */
+export function sizeOf(value: unknown): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value === "number" || typeof value === "bigint")
+    return Math.ceil(String(value).length / 2) + 1;
+  if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.byteLength;
+  if (value instanceof Set) return sizeOf([...value]);
+  if (typeof value !== "object" || value === null) return 1;
+  let bytes = 3;
+  for (const [name, part] of Object.entries(value))
+    bytes += (Array.isArray(value) ? 0 : Buffer.byteLength(name)) + 1 + sizeOf(part);
+  return bytes;
+}

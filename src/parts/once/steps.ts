@@ -1,0 +1,313 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
+import { UnknownOutcomeError } from "../../base/errors/unknown-outcome-error.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { type AnswerCipher, loadAnswer, storeAnswer } from "./answer.ts";
+import { type ClaimKey, completedClaim, type StoredResult } from "./claim.ts";
+import type { ClaimStore } from "./claim-store.ts";
+import type { Claim } from "./claims.ts";
+import { derivedId } from "./derived-id.ts";
+import {
+  type DoneStep,
+  defaultKeepMs,
+  doneStep,
+  type IfUnknown,
+  type StepRecord,
+  startedStep,
+  stepPlace,
+  stepVerdict,
+  undoneStep,
+} from "./step.ts";
+import type { StepFacts, StepStore } from "./step-store.ts";
+
+/** What the steps of one run work with. */
+export interface StepsOptions {
+  readonly store: StepStore;
+  /** Keeps parts of large results. */
+  readonly claims: Pick<ClaimStore, "putParts" | "readParts">;
+  readonly claim: Pick<Claim, "key" | "owner" | "seed" | "lose">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Counts steps. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
+  /** Waits a moment before attempt `attempt`. */
+  readonly pause: (attempt: number) => Promise<void>;
+  /** The run's; nothing is begun once it is aborted. */
+  readonly signal: AbortSignal | undefined;
+  readonly facts: Pick<StepFacts, "handler" | "requestId">;
+  /** For how long steps are remembered, in milliseconds. Default: 14 days. */
+  readonly keepMs: number | undefined;
+  /** Makes what seals the results; absent where they are plain. */
+  readonly cipherOf: ((place: ClaimKey) => AnswerCipher) | undefined;
+}
+
+/** How often a conflict, and a call whose answer did not arrive, are tried again. */
+const [maxConflicts, maxFailures] = [10, 3];
+/** Results beyond this size are not kept, in bytes of JSON. */
+const maxResultBytes = 1_048_576;
+const stepName = /^[A-Za-z0-9][\w.:-]{0,63}$/;
+
+// Not state of the module's own: it is empty but for what a step's call is run with.
+const inside = new AsyncLocalStorage<Steps>();
+
+/** The steps of one run: each is called once, or its result of before is given. */
+export class Steps {
+  readonly #options: StepsOptions;
+  readonly #names = new Set<string>();
+  /** One is begun after the other: at the same time their transactions would conflict over the claim. */
+  #starting: Promise<unknown> = Promise.resolve();
+
+  constructor(options: StepsOptions) {
+    this.#options = options;
+  }
+
+  /** @throws as `ctx.step`. */
+  async step(
+    name: string,
+    { ifUnknown = "refuse" }: { readonly ifUnknown?: IfUnknown } = {},
+    call: (key: string) => unknown,
+  ): Promise<unknown> {
+    if (ifUnknown !== "refuse" && ifUnknown !== "retry") {
+      throw new TypeError(
+        `ctx.step: ifUnknown ${JSON.stringify(ifUnknown)} is neither "refuse" nor "retry"`,
+      );
+    }
+    if (typeof name !== "string" || !stepName.test(name)) {
+      throw new TypeError(
+        `ctx.step: the name ${JSON.stringify(name)} is not 1 to 64 letters, digits, ".", "_", ":" or "-"`,
+      );
+    }
+    if (this.#names.has(name)) {
+      throw new Error(
+        `ctx.step: the run has the step ${name} twice; give each a name of its own, such as ${name}-2`,
+      );
+    }
+    this.#names.add(name);
+    const { claim, clock, log, metrics, signal, store, keepMs = defaultKeepMs } = this.#options;
+    const key = derivedId("step", claim.seed(), name);
+    const place = stepPlace(key, claim.key.tenantId);
+    const line = { step: name, stepKey: key };
+    signal?.throwIfAborted();
+    const found = await this.#begin(name, place, ifUnknown, keepMs);
+    const outcome = found === undefined ? "called" : found.status === "DONE" ? "given" : "unknown";
+    metrics?.record("keelson.steps", 1, { "keelson.outcome": outcome });
+    if (found !== undefined) {
+      if (found.status === "DONE") {
+        log.debug("step.given", line);
+        return this.#load(place, found, line);
+      }
+      log.error("step.unknown", line);
+      throw new UnknownOutcomeError(name, key);
+    }
+    let result: unknown;
+    try {
+      result = await inside.run(this, () => call(key));
+    } catch (error) {
+      // Whatever else it is, it may have been done.
+      if (this.#saysNotDone(error)) {
+        await this.#end(
+          () => store.end(place, undoneStep(claim.owner, clock.now(), keepMs), claim.owner),
+          line,
+        );
+      }
+      throw error;
+    }
+    return this.#done(place, result, keepMs, line);
+  }
+
+  /** Whether the call comes from within a step of this run. */
+  isInside(): boolean {
+    return inside.getStore() === this;
+  }
+
+  /** Begins a step; gives the record where it is not to be called. */
+  async #begin(
+    name: string,
+    place: ClaimKey,
+    ifUnknown: IfUnknown,
+    keepMs: number,
+  ): Promise<StepRecord | undefined> {
+    const begun = this.#starting.then(() => this.#start(name, place, ifUnknown, keepMs));
+    this.#starting = begun.catch(() => undefined);
+    return begun;
+  }
+
+  async #start(
+    name: string,
+    place: ClaimKey,
+    ifUnknown: IfUnknown,
+    keepMs: number,
+  ): Promise<StepRecord | undefined> {
+    const { claim, clock, pause, store, facts, cipherOf } = this.#options;
+    const { key: claimKey, owner } = claim;
+    const startedAt = new Date(clock.now()).toISOString();
+    const described: StepFacts = {
+      name,
+      ...facts,
+      startedAt,
+      isSealed: cipherOf !== undefined,
+      keepMs,
+      claim: claimKey,
+    };
+    let [conflicts, failures] = [0, 0];
+    for (;;) {
+      const nowMs = clock.now();
+      try {
+        const started = await store.start(
+          place,
+          startedStep(owner, nowMs, keepMs),
+          described,
+          ifUnknown,
+          nowMs,
+        );
+        if (started === "started") return undefined;
+        if (started === "fenced") {
+          claim.lose();
+          throw fenced();
+        }
+        const record = started === "taken" ? await store.read(place) : undefined;
+        // It may have changed since: then beginning it is tried again.
+        if (record !== undefined && stepVerdict(record, owner, ifUnknown, nowMs) !== "call")
+          return record;
+      } catch (error) {
+        if (isTypedError(error)) throw error;
+        failures += 1;
+        // Nothing was called yet. A begun step whose answer was lost is this run's own.
+        if (failures === maxFailures) throw error;
+        await pause(failures);
+        continue;
+      }
+      conflicts += 1;
+      if (conflicts === maxConflicts)
+        throw new Error(
+          `ctx.step: the step ${name} could not be begun after ${conflicts} attempts`,
+        );
+      await pause(conflicts);
+    }
+  }
+
+  /** Notes the result, and gives it as every later run gets it. */
+  async #done(
+    place: ClaimKey,
+    result: unknown,
+    keepMs: number,
+    line: Readonly<Record<string, string>>,
+  ): Promise<unknown> {
+    const { claim, claims, clock, store, cipherOf } = this.#options;
+    const { owner } = claim;
+    const kept = textOf(result);
+    const note = async () => {
+      const nowMs = clock.now();
+      const { expiresAt } = startedStep(owner, nowMs, keepMs);
+      const stored: StoredResult =
+        "unkept" in kept
+          ? kept
+          : await storeResult(claims, {
+              text: kept.text,
+              place,
+              owner,
+              expiresAt,
+              cipher: cipherOf?.(place),
+            });
+      return store.end(place, doneStep(owner, nowMs, keepMs, stored), owner);
+    };
+    if (!(await this.#end(note, line))) {
+      claim.lose();
+      throw fenced();
+    }
+    if ("unkept" in kept) throw unkept(line, kept.unkept);
+    return parsed(kept.text);
+  }
+
+  /** Notes how a step ended; `false` where another run has begun it since, or somebody has resolved it. */
+  async #end(
+    note: () => Promise<boolean>,
+    line: Readonly<Record<string, string>>,
+  ): Promise<boolean> {
+    const { log, pause } = this.#options;
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await note();
+      } catch (error) {
+        if (failures === maxFailures) {
+          // It stays unknown to later runs; this one knows better, and goes on.
+          log.error("step.unrecorded", { ...line, reason: String(error) });
+          return true;
+        }
+        await pause(failures);
+      }
+    }
+  }
+
+  async #load(
+    place: ClaimKey,
+    { owner, expiresAt, result }: DoneStep,
+    line: Readonly<Record<string, string>>,
+  ): Promise<unknown> {
+    const { claims, cipherOf } = this.#options;
+    if (result.unkept !== undefined) throw unkept(line, result.unkept);
+    const claim = { ...completedClaim(owner, 0, { result }), expiresAt };
+    // Safe: of a claim's store it asks for parts alone.
+    const { body } = await loadAnswer(claims as ClaimStore, place, claim, cipherOf?.(place));
+    return parsed(body as string | undefined); // safe: stored as text below
+  }
+
+  /** Whether an error says that nothing was done: a typed one, but not that of a time that is over. */
+  #saysNotDone(error: unknown): boolean {
+    const { signal } = this.#options;
+    if (!isTypedError(error) || (signal?.aborted === true && error === signal.reason)) return false;
+    return error.code !== "timeout" && error.code !== "unknown_outcome";
+  }
+}
+
+/** A result on its way into its row. */
+export interface ResultToStore {
+  /** JSON; `undefined` for nothing. */
+  readonly text: string | undefined;
+  readonly place: ClaimKey;
+  readonly owner: string;
+  readonly expiresAt: number;
+  readonly cipher: AnswerCipher | undefined;
+}
+
+/** Stores a result as answers of writes are. */
+export function storeResult(
+  claims: Pick<ClaimStore, "putParts">,
+  { text, place: key, owner, expiresAt, cipher }: ResultToStore,
+): Promise<StoredResult> {
+  const answer = { status: 200, headers: {}, cookies: [], body: text };
+  // Safe: of a claim's store it asks for parts alone.
+  return storeAnswer(claims as ClaimStore, { answer, key, owner, expiresAt, cipher });
+}
+
+/** A result as JSON, or why it cannot be kept. */
+function textOf(
+  result: unknown,
+): { readonly text: string | undefined } | { readonly unkept: string } {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(result);
+  } catch (error) {
+    return { unkept: String(error) };
+  }
+  const bytes = text === undefined ? 0 : Buffer.byteLength(text);
+  return bytes > maxResultBytes
+    ? { unkept: `it has ${bytes} bytes, and ${maxResultBytes} are the most` }
+    : { text };
+}
+
+function parsed(text: string | undefined): unknown {
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+function unkept({ step }: Readonly<Record<string, string>>, reason: string): TypeError {
+  return new TypeError(
+    `ctx.step: the step ${step} is done, but its result cannot be kept (${reason}); return less of it, as JSON`,
+  );
+}
+
+function fenced(): FrameworkError {
+  return new FrameworkError("request_in_progress", "Another run of this request has taken over");
+}

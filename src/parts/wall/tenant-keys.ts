@@ -1,0 +1,66 @@
+import { quoted } from "../../base/errors/quoted.ts";
+import { tenantPrefix } from "./tenant-prefix.ts";
+
+/** The attributes of a table that keys are made of. */
+export interface KeyedTable {
+  readonly name: string;
+  readonly partitionKey: string;
+  readonly sortKey: string | undefined;
+  readonly indexes: readonly { readonly partitionKey: string }[];
+}
+
+/** DynamoDB's limits for the keys of an item, in bytes. */
+const [maxPartitionBytes, maxSortBytes] = [2_048, 1_024];
+
+/**
+ * Makes the key of a tenant's row.
+ *
+ * @throws TypeError and RangeError as `TenantTable.key` says.
+ */
+export function tenantKey(
+  table: KeyedTable,
+  tenantId: string | undefined,
+  partition: unknown,
+  sort?: unknown,
+): Readonly<Record<string, string>> {
+  const { name, partitionKey, sortKey, indexes } = table;
+  const what = `table ${quoted(name)}: key`;
+  const key = { [partitionKey]: withTenant(what, tenantId, partition, maxPartitionBytes) };
+  if (sort === undefined) return key;
+  if (sortKey === undefined) throw new TypeError(`${what}: the table has no sort key`);
+  const isLed = indexes.some((index) => index.partitionKey === sortKey);
+  key[sortKey] = isLed
+    ? withTenant(what, tenantId, sort, maxSortBytes)
+    : checked(what, "", sort, maxSortBytes);
+  return key;
+}
+
+/** Makes the value of an index's partition key. */
+export function tenantValue(
+  { name }: KeyedTable,
+  tenantId: string | undefined,
+  text: unknown,
+): string {
+  return withTenant(`table ${quoted(name)}: value`, tenantId, text, maxPartitionBytes);
+}
+
+function withTenant(
+  what: string,
+  tenantId: string | undefined,
+  text: unknown,
+  maxBytes: number,
+): string {
+  if (!tenantId) throw new TypeError(`${what}: the run has no tenant; only a tenant has rows here`);
+  return checked(what, tenantPrefix(tenantId), text, maxBytes);
+}
+
+function checked(what: string, prefix: string, text: unknown, maxBytes: number): string {
+  if (typeof text !== "string") throw new TypeError(`${what}: ${quoted(text)} is not a text`);
+  const whole = prefix + text;
+  const bytes = Buffer.byteLength(whole);
+  if (bytes > maxBytes)
+    throw new RangeError(
+      `${what}: the key has ${bytes} bytes with its tenant, and DynamoDB takes ${maxBytes}`,
+    );
+  return whole;
+}

@@ -1,0 +1,136 @@
+import { AccessDeniedError } from "../../base/errors/errors.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import { createCommandCheck, type Refusal, tableOf, type WalledTable } from "./check-command.ts";
+import { acrossTag, type Isolation, type OpenSession, sessionOpener } from "./isolation.ts";
+import type { SessionTag } from "./session-credentials.ts";
+import { encodeTenant, tenantPrefix } from "./tenant-prefix.ts";
+import { type Stack, walledStack } from "./walled-stack.ts";
+
+/** Whose commands are checked, and where a refused one is logged. */
+export interface WallCaller {
+  readonly tenantId: string | undefined;
+  readonly log: Pick<Logger, "error">;
+  /** The full name of the handler whose run it is, a query that another handler asks included. */
+  readonly handler?: string | undefined;
+}
+
+/** What keeps commands from other tenants' rows. */
+export interface Wall {
+  /** The middlewares of a client for one caller: a command that reaches beyond its tenant's rows fails, and is never sent. */
+  stackFor(stack: Stack, caller: WallCaller): Stack;
+  /**
+   * Checks the items of a commit, and returns a copy of what was checked: what a handler changes later is not committed.
+   *
+   * @throws AccessDeniedError for an item beyond the tenant's rows.
+   */
+  checkItems<Items>(items: Items, caller: WallCaller): Items;
+  /** The wall in the account; there where it is asked for. */
+  readonly account?: AccountWall | undefined;
+}
+
+/** The middlewares of clients whose commands on walled tables are signed as a session, without a check. */
+export interface AccountWall {
+  /** For the rows of every tenant. */
+  stackAcross(stack: Stack): Stack;
+  /** For what a tenant's run commits. */
+  stackOf(stack: Stack, tenantId: string): Stack;
+}
+
+/** A walled table as it is declared. */
+export interface DeclaredTenantTable {
+  readonly name: string;
+  /** The physical name, or an ARN. */
+  readonly tableName: string;
+  readonly partitionKey: string;
+  readonly indexes: readonly { readonly name: string; readonly partitionKey: string }[];
+}
+
+/** Creates the {@link Wall} of a server; with `isolation` there is one in the account, too. */
+export function createWall(
+  declared: readonly DeclaredTenantTable[],
+  isolation?: Isolation,
+  metrics?: Metrics,
+): Wall {
+  const refuse = (caller: WallCaller, operation: string, refusal: Refusal): AccessDeniedError => {
+    metrics?.record("keelson.wall.hits", 1);
+    return refused(caller, operation, refusal);
+  };
+  const tables = byPhysicalName(declared);
+  const check = createCommandCheck(tables);
+  const opener = (tag: SessionTag): OpenSession | undefined =>
+    isolation && sessionOpener(isolation, (table) => tables.has(table), tag);
+  const openerOf = (tenantId: string) => opener({ key: "tenant", value: encodeTenant(tenantId) });
+  return {
+    stackFor: (stack, caller) => {
+      const { tenantId } = caller;
+      const prefix = prefixOf(caller);
+      return walledStack(stack, {
+        check: (operation, input) => {
+          const refusal = check(operation, input, prefix);
+          return refusal === undefined ? undefined : refuse(caller, operation, refusal);
+        },
+        open: tenantId ? openerOf(tenantId) : undefined,
+      });
+    },
+    checkItems: (items, caller) => {
+      // Anything else than a list of items is refused by the commit itself, with a message of its own.
+      if (!Array.isArray(items)) return items;
+      const copies = items.map(copyOfItem);
+      const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
+      if (refusal !== undefined) throw refuse(caller, "ctx.commit", refusal);
+      return copies as typeof items; // safe: each has the members of its original
+    },
+    account: isolation && {
+      stackAcross: (stack) => walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
+      stackOf: (stack, tenantId) =>
+        walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
+    },
+  };
+}
+
+const unchecked = () => undefined;
+
+/** By the names that DynamoDB knows: two declared tables may be one there, which has the indexes of both. */
+function byPhysicalName(
+  declared: readonly DeclaredTenantTable[],
+): ReadonlyMap<string, WalledTable> {
+  const tables = new Map<string, WalledTable>();
+  for (const { name, tableName, partitionKey, indexes } of declared) {
+    const physical = tableOf(tableName) ?? tableName;
+    const known = tables.get(physical);
+    const partitions = new Map([
+      ...(known?.indexes ?? []),
+      ...indexes.map((index) => [index.name, index.partitionKey] as const),
+    ]);
+    const led = [...new Set([...(known?.led ?? []), partitionKey, ...partitions.values()])];
+    tables.set(physical, { name: known?.name ?? name, partitionKey, indexes: partitions, led });
+  }
+  return tables;
+}
+
+function prefixOf({ tenantId }: WallCaller): string | undefined {
+  return tenantId ? tenantPrefix(tenantId) : undefined;
+}
+
+function refused(
+  { log }: WallCaller,
+  operation: string,
+  { table, reason }: Refusal,
+): AccessDeniedError {
+  log.error("tenant.wall", { operation, ...(table === undefined ? {} : { table }), reason });
+  const cause = new Error(
+    `${operation}${table === undefined ? "" : ` on the table ${table}`}: ${reason}`,
+  );
+  return new AccessDeniedError("tenant.wall", { cause });
+}
+
+/** The parts that are looked at: an item, its action, and the maps of that. The texts in them cannot change. */
+function copyOfItem(item: unknown): unknown {
+  return copyOf(item, (action) => copyOf(action, (part) => copyOf(part, (value) => value)));
+}
+
+function copyOf(value: unknown, inner: (member: unknown) => unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inner(member)]));
+}

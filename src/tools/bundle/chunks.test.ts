@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { divide, type ModuleFacts } from "./chunks.ts";
+
+const http = "/app/node_modules/keelson/dist/hosts/lambda-http/http-events.js";
+const sdk = "/app/node_modules/keelson/dist/aws/clients/dynamodb-sdk.js";
+
+/** Modules, with what they import by statements and by `import()`; an entry begins with a capital. */
+function divided(
+  modules: Readonly<Record<string, readonly [now: readonly string[], later: readonly string[]]>>,
+) {
+  const facts = (id: string): ModuleFacts | null => {
+    const found = modules[id];
+    return found === undefined
+      ? null
+      : { isEntry: /^[A-Z]/.test(id), importedIds: found[0], dynamicallyImportedIds: found[1] };
+  };
+  const { start, lazy } = divide(Object.keys(modules), facts);
+  return Object.fromEntries(Object.keys(modules).map((id) => [id, start(id) ?? lazy(id)]));
+}
+
+test("what an entry imports is one file, and what the first request imports another", () => {
+  const chunks = divided({
+    A: [
+      ["b", "outside"],
+      [http, "later"],
+    ],
+    b: [[], []],
+    [http]: [["b", "c"], [sdk]],
+    [sdk]: [["c", "d"], []],
+    c: [[], []],
+    d: [[], []],
+    later: [["c"], []],
+  });
+
+  expect(chunks).toEqual({
+    A: "start",
+    b: "start",
+    [http]: "first",
+    [sdk]: undefined,
+    c: "first",
+    d: "sdk",
+    later: undefined,
+  });
+});
+
+test("entries share a file of what they all import, and have files of their own", () => {
+  const chunks = divided({
+    A: [["b", "both"], []],
+    b: [[], []],
+    C: [["both"], []],
+    both: [[], []],
+  });
+
+  expect(chunks).toEqual({ A: "start", b: "start", C: "start2", both: "start3" });
+});
+
+test("a module that one entry imports and another asks for later is in no file of entries", () => {
+  const chunks = divided({ A: [["sometimes"], []], C: [[], ["sometimes"]], sometimes: [[], []] });
+
+  expect(chunks).toEqual({ A: "start", C: "start2", sometimes: undefined });
+});
+
+test("a module of the first request that one entry imports and another does not is in neither file", () => {
+  const chunks = divided({ A: [["c"], [http]], C: [[], [http]], [http]: [["c"], []], c: [[], []] });
+
+  expect(chunks).toEqual({ A: "start", C: "start2", [http]: "first", c: undefined });
+});
+
+test("what an application calls like a module of keelson's is known by its folder", () => {
+  const chunks = divided({
+    A: [[], ["/app/lambda/http-events.ts"]],
+    "/app/lambda/http-events.ts": [[], []],
+  });
+
+  expect(chunks["/app/lambda/http-events.ts"]).toBeUndefined();
+});

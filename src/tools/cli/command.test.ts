@@ -1,0 +1,252 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { decodeJwt } from "jose";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createAuthenticator } from "../../base/identity/authenticator.ts";
+import { developmentSecret } from "../../embedded/service/development-secret.ts";
+import { runCommand } from "./command.ts";
+
+const secret = "a secret of thirty-two bytes and more";
+const clock = { now: () => 1_700_000_000_000 };
+
+async function run(
+  args: readonly string[],
+  given: { env?: Record<string, string>; developmentSecret?: () => Promise<string> } = {},
+) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await runCommand(args, {
+    env: { KEELSON_AUTH_SECRET: secret },
+    clock,
+    print: (line) => out.push(line),
+    complain: (line) => err.push(line),
+    wait: () => Promise.reject(new Error("nothing is waited for")),
+    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
+    ...given,
+  });
+  return { code, out, err: err.join("\n") };
+}
+
+describe("keelson token", () => {
+  test("prints one token that says what was asked for", async () => {
+    const { code, out, err } = await run([
+      "token",
+      "--tenant",
+      "acme",
+      "--user",
+      "ann",
+      "--roles",
+      "admin, x,,admin",
+    ]);
+    expect({ code, lines: out.length, err }).toEqual({ code: 0, lines: 1, err: "" });
+    expect(decodeJwt(out[0] ?? "")).toEqual({
+      sub: "ann",
+      tenantId: "acme",
+      roles: ["admin", "x", "admin"],
+      iat: 1_700_000_000,
+      exp: 1_700_086_400,
+    });
+  });
+
+  test("leaves roles out where none are named, and takes the options in any order and form", async () => {
+    const { out } = await run([
+      "--expires-in-seconds=60",
+      "--user=ann",
+      "token",
+      "--tenant=acme",
+      "--issuer=i",
+      "--audience=a",
+    ]);
+    expect(decodeJwt(out[0] ?? "")).toEqual({
+      sub: "ann",
+      tenantId: "acme",
+      roles: [],
+      iss: "i",
+      aud: "a",
+      iat: 1_700_000_000,
+      exp: 1_700_000_060,
+    });
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ["is not set", {}],
+    ["is empty", { KEELSON_AUTH_SECRET: "" }],
+  ])("signs with the development secret where KEELSON_AUTH_SECRET %s", async (_, env) => {
+    const developmentSecret = () => Promise.resolve("d".repeat(32));
+    const { out } = await run(["token", "--tenant", "acme", "--user", "ann"], {
+      env,
+      developmentSecret,
+    });
+    const authenticator = createAuthenticator({ auth: { secret: "d".repeat(32) }, clock });
+    expect(
+      await authenticator.authenticate({
+        authorization: `Bearer ${out[0]}`,
+        gatewayClaims: undefined,
+      }),
+    ).toMatchObject({
+      user: { id: "ann" },
+    });
+  });
+
+  test.each<[string, Parameters<typeof run>[1], RegExp]>([
+    [
+      "is too short",
+      { env: { KEELSON_AUTH_SECRET: "hunter2" } },
+      /^keelson: KEELSON_AUTH_SECRET is refused: .* has 7 bytes.*; set a string/,
+    ],
+    [
+      "may not be used",
+      { env: {}, developmentSecret: () => Promise.reject(new Error("this is production")) },
+      /^keelson: KEELSON_AUTH_SECRET is not set, so the development secret is needed: this is production$/,
+    ],
+    // A rejection that is no Error still has to be told.
+    ["fails oddly", { env: {}, developmentSecret: () => Promise.reject("locked") }, /: locked$/],
+  ])("exits with 1 where the secret %s, without showing it", async (_, given, message) => {
+    const { code, out, err } = await run(["token", "--tenant", "acme", "--user", "ann"], given);
+    expect({ code, out }).toEqual({ code: 1, out: [] });
+    expect(err).toMatch(message);
+    expect(err).not.toContain("hunter2");
+  });
+
+  test.each<[string[], RegExp]>([
+    [[], /no command is given; use keelson token/],
+    [["tokens"], /there is no command "tokens"/],
+    [["token"], /--tenant is missing; use --tenant <id>/],
+    [["token", "--tenant", "acme"], /--user is missing/],
+    [["token", "--tenant", "", "--user", "ann"], /--tenant is missing/],
+    [["token", "--tenant", "--user", "ann"], /--tenant/],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--roles", "a", "b"],
+      /unexpected argument "b"; separate roles by commas/,
+    ],
+    [["token", "--tenant", "acme", "--user", "ann", "--role", "a"], /--role/],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "1h"],
+      /"1h" is not a whole number/,
+    ],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "0"],
+      /"0" is not a whole number/,
+    ],
+    [
+      ["token", "--tenant", "acme", "--user", "ann", "--expires-in-seconds", "999999999"],
+      /expiresInSeconds 999999999/,
+    ],
+    [["token", "--tenant", "a\nb", "--user", "ann"], /the tenantId claim is not valid/],
+    [["token", "--tenant", "acme", "--user", "ann", "--issuer", ""], /auth\.issuer/],
+  ])("exits with 2 and a hint for %j", async (args, message) => {
+    const { code, out, err } = await run(args);
+    expect({ code, out }).toEqual({ code: 2, out: [] });
+    expect(err).toMatch(message);
+  });
+
+  test.each([[["--help"]], [["token", "--help"]], [["--help", "whatever"]]])(
+    "explains itself for %j",
+    async (args) => {
+      const { code, out, err } = await run(args);
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      expect(out.join("\n")).toMatch(/^Usage: keelson token --tenant/);
+    },
+  );
+});
+
+describe("the program", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "keelson-cli-"));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  const program = join(import.meta.dirname, "./main.ts");
+  /** Runs in an empty folder, with nothing of this process's environment. */
+  const execute = (args: readonly string[], env: Record<string, string> = {}) =>
+    new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
+      execFile(
+        process.execPath,
+        [program, ...args],
+        { cwd: folder, env },
+        (error, stdout, stderr) => {
+          resolve({ code: error === null ? 0 : error.code, stdout, stderr });
+        },
+      );
+    });
+  const ann = ["token", "--tenant", "acme", "--user", "ann", "--roles", "admin"];
+
+  test("prints a token and nothing else", async () => {
+    const { code, stdout, stderr } = await execute(ann, { KEELSON_AUTH_SECRET: secret });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+    const clock = { now: () => Date.now() };
+    const authorization = `Bearer ${stdout.trim()}`;
+    expect(
+      await createAuthenticator({ auth: { secret }, clock }).authenticate({
+        authorization,
+        gatewayClaims: undefined,
+      }),
+    ).toEqual({
+      user: { id: "ann", tenantId: "acme", roles: ["admin"] },
+    });
+  });
+
+  test("complains on stderr and exits with 2 where it is used wrongly", async () => {
+    const { code, stdout, stderr } = await execute(["token"], { KEELSON_AUTH_SECRET: secret });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain("--tenant is missing");
+  });
+
+  test("exits with 1 and names the variable to set, where it is in production without a secret", async () => {
+    const { code, stdout, stderr } = await execute(ann, { NODE_ENV: "production" });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain("KEELSON_AUTH_SECRET");
+  });
+
+  test("signs with one and the same secret of development, run after run", async () => {
+    const [one, two] = [
+      await execute(ann, { NODE_ENV: "development" }),
+      await execute(ann, { NODE_ENV: "development" }),
+    ];
+    const ofFolder = developmentSecret(join(folder, ".keelson"), { NODE_ENV: "development" });
+    const authenticator = createAuthenticator({
+      auth: { secret: ofFolder },
+      clock: { now: () => Date.now() },
+    });
+    for (const { code, stdout } of [one, two]) {
+      expect(code).toBe(0);
+      expect(
+        await authenticator.authenticate({
+          authorization: `Bearer ${stdout.trim()}`,
+          gatewayClaims: undefined,
+        }),
+      ).toMatchObject({
+        user: { id: "ann" },
+      });
+    }
+  });
+
+  test.each([
+    ["ends the process", "process.exit(0);"],
+    ["ends the process with a failure", "process.exit(1);"],
+    ["is never loaded", "await new Promise(() => {});"],
+  ])("a module that %s is no check that found nothing", async (_what, source) => {
+    await writeFile(join(folder, "module.mjs"), source);
+    const { code, stdout, stderr } = await execute(["doctor", "module.mjs"]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(
+      "keelson: module.mjs has ended the process while it was loaded; name one that only builds the server",
+    );
+  });
+
+  test("a reader that has seen enough does not make the command fail", async () => {
+    const child = spawn(process.execPath, [program, "--help"], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    child.stdout.destroy();
+    let complaints = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      complaints += chunk.toString();
+    });
+    expect([await once(child, "close"), complaints]).toEqual([[0, null], ""]);
+  });
+});

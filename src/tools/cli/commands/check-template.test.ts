@@ -1,0 +1,125 @@
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runCommand } from "../command.ts";
+import { infraUsage } from "./infra-command.ts";
+
+const [keelson, lambda] = ["../../../index.ts", "../../../hosts/lambda/index.ts"].map((path) =>
+  JSON.stringify(new URL(path, import.meta.url).href),
+);
+const moduleOf = (declarations: string) =>
+  `import { access, buildServer, defineFeature } from ${keelson};
+export const server = buildServer({ features: [defineFeature("jugs", (r) => { ${declarations} })] });`;
+const jugs = `r.table("jugs", { partitionKey: "pk" });
+r.query("jug.show", { route: "GET /jugs/:id", access: access.everyone, handler: async () => undefined });`;
+const Environment = {
+  Variables: { KEELSON_TABLE_CONFIG: "c", KEELSON_TABLE_ONCE: "o", KEELSON_TABLE_JUGS: "j" },
+};
+const functionOf = (Handler: string) => ({
+  Type: "AWS::Lambda::Function",
+  Properties: { Handler, Environment },
+});
+const files = {
+  "server.mjs": moduleOf(jugs),
+  "more.mjs": moduleOf(`${jugs} r.table("lids", { partitionKey: "pk" });`),
+  "lambda.mjs": `import { lambdaHandler, lambdaHttp } from ${lambda};
+import { server } from "./server.mjs";
+export const http = lambdaHttp(server);
+export const jugsJugShow = lambdaHandler(server, "jugs.jug.show");`,
+  "other.mjs": `import { lambdaHandler } from ${lambda};
+import { server } from "./server.mjs";
+export const http = lambdaHandler(server, "jugs.jug.show");`,
+  "broken.mjs": `import { lambdaHandler } from ${lambda};
+import { server } from "./server.mjs";
+export const jugsJugShow = lambdaHandler(server, "jugs.jug.list");`,
+  "functions.json": JSON.stringify({
+    Resources: { Http: functionOf("lambda.http"), Show: functionOf("lambda.jugsJugShow") },
+  }),
+  "other.json": JSON.stringify({ Resources: { Http: functionOf("other.http") } }),
+};
+
+let folder: string;
+const at = (name: string) => join(folder, name);
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "keelson-check-"));
+  for (const [name, text] of Object.entries(files)) await writeFile(at(name), text);
+  await run("server.mjs", "--part", "data", "--out", folder);
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function run(module: string, ...args: readonly string[]) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await runCommand(["infra", at(module), ...args], {
+    env: {},
+    clock: { now: () => Date.now() },
+    print: (line) => out.push(line),
+    complain: (line) => err.push(line),
+    wait: () => Promise.reject(new Error("nothing is waited for")),
+    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
+  });
+  return { code, out, err: err.join("\n") };
+}
+
+describe("keelson infra --check", () => {
+  test("says that a template fits, and writes nothing", async () => {
+    const before = await readdir(folder);
+    const file = at("data-dev.json");
+    expect(await run("server.mjs", "--check", file)).toEqual({
+      code: 0,
+      out: [`${file}: fits the server`],
+      err: "",
+    });
+    const [functions, entry] = [at("functions.json"), at("lambda.mjs")];
+    expect(await run("server.mjs", "--check", functions, "--entry", entry)).toEqual({
+      code: 0,
+      out: [`${functions}: fits the server and ${entry}`],
+      err: "",
+    });
+    expect(await readdir(folder)).toEqual(before);
+  });
+
+  test("names a table that the template has not", async () => {
+    const file = at("data-dev.json");
+    expect(await run("more.mjs", "--check", file)).toEqual({
+      code: 1,
+      out: [],
+      err: `keelson: ${file}: the table lids is declared, and the template has no LidsTable`,
+    });
+  });
+
+  test("names an export that is another function, and says why an entry cannot be loaded", async () => {
+    expect(
+      await run("server.mjs", "--check", at("other.json"), "--entry", at("other.mjs")),
+    ).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(
+        'Http calls other.http, which has to be lambdaHttp(server) and is lambdaHandler(server, "jugs.jug.show")',
+      ),
+    });
+    expect(
+      await run("server.mjs", "--check", at("functions.json"), "--entry", at("broken.mjs")),
+    ).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /broken.mjs cannot be loaded: lambdaHandler: jugs.jug.list is no handler with a route; .* jugs.jug.show/,
+      ),
+    });
+  });
+
+  test.each([
+    [["--check", "no.json"], /^keelson: --check "no.json" cannot be read as JSON/],
+    [["--check", "a.json", "--diff", "a.json"], /^keelson: --diff and --check are given/],
+    [["--entry", "lambda.mjs"], /^keelson: --entry is given without --check/],
+  ])("%j is wrong usage", async (args, message) => {
+    const { code, err } = await run("server.mjs", ...args);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
+    expect(err).toContain(infraUsage);
+  });
+
+  test("an entry that is not there is wrong usage", async () => {
+    expect(
+      await run("server.mjs", "--check", at("functions.json"), "--entry", at("none.mjs")),
+    ).toMatchObject({ code: 2 });
+  });
+});

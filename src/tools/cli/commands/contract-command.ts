@@ -1,0 +1,188 @@
+import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import type { UnsaidSchema } from "../../../app/openapi/json-schema.ts";
+import type { ServerInternals } from "../../../app/server/server.ts";
+import { type Contract, contractOf, type ReadContract } from "../../contract/contract.ts";
+import { contractChanges } from "../../contract/contract-changes.ts";
+import { contractText, readContract } from "../../contract/contract-file.ts";
+import type { Change } from "../../contract/schema-changes.ts";
+import type { StoredReport } from "../../contract/stored-report.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+import { onItsStack } from "../setup/embedded-stack.ts";
+import { loadServer } from "../setup/load-server.ts";
+import { oneLine } from "../setup/one-line.ts";
+import { runCommand, UsageError } from "../setup/run-command.ts";
+import { writeText } from "../setup/write-text.ts";
+import { type Checked, reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
+
+/** What `keelson contract --help` prints. */
+export const contractUsage = `Usage: keelson contract write|check <module> [options]
+
+Locks what a server promises: routes, events, jobs and configuration keys. \`write\` puts it into a file that is
+committed; \`check\` says what has changed since, and whom it breaks: clients, consumers, or stored settings.
+
+  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+
+Options:
+  --file <path>               the lock (default: contract.json)
+  --json                      check: print one JSON document
+  --markdown                  check: print Markdown, for the comment of a pull request
+  --stored                    check: read the configuration table of the environment, and list the rows that are
+                              not read as they are stored; writes nothing
+  --help                      print this text
+
+Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no lock, or it cannot be checked.`;
+
+type Values = ReturnType<typeof parse>["values"];
+
+/** Runs `keelson contract` and returns its exit code: 0, 1 where something breaks, 2 where it cannot be told. */
+export function runContractCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
+  const run = async (values: Values, action: string | undefined, [module]: readonly string[]) => {
+    assertUsage(values, action);
+    if (module === undefined)
+      throw new UsageError(`no module is given; use keelson contract ${action} <module>`);
+    try {
+      return action === "write"
+        ? await write(module, values, context)
+        : await check(module, values, context);
+    } catch (error) {
+      if (error instanceof UsageError) throw error;
+      context.complain(`keelson: ${(error as Error).message}`); // safe: what a module has thrown is wrapped in one
+      return 2;
+    }
+  };
+  return runCommand({ usage: contractUsage, parse, maxArguments: 2, run }, args, context);
+}
+
+function assertUsage({ json, markdown, stored }: Values, action: string | undefined): void {
+  if (action !== "write" && action !== "check") {
+    throw new UsageError(
+      `${action === undefined ? "no action is given" : `there is no action ${JSON.stringify(action)}`}; use write or check`,
+    );
+  }
+  if (json && markdown) throw new UsageError("--json and --markdown are given; use one of the two");
+  if (action === "write" && (json || markdown || stored))
+    throw new UsageError("--json, --markdown and --stored are of check");
+}
+
+async function write(
+  module: string,
+  { file }: Values,
+  { print, complain }: CommandContext,
+): Promise<number> {
+  const { contract, unsaid } = await declared(await loadServer(module), module);
+  await writeText(file, contractText(contract));
+  nameUnsaid(unsaid, complain);
+  const { routes, events, jobs, keys } = contract;
+  const counts = Object.entries({ route: routes, event: events, job: jobs, key: keys });
+  print(
+    `${file}: ${counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`).join(", ")}`,
+  );
+  return 0;
+}
+
+async function check(
+  module: string,
+  { file, json, markdown, stored }: Values,
+  context: CommandContext,
+): Promise<number> {
+  const before = await readLock(file, module);
+  const server = await loadServer(module);
+  const { contract, unsaid } = await declared(server, module);
+  const checked: Checked = {
+    changes: changesSince(before, contract, file),
+    isStale: contractText(before) !== contractText(contract),
+    unsaid,
+    stored: stored ? await readStored(server, before, context, module) : undefined,
+  };
+  nameUnsaid(unsaid, context.complain);
+  const anew = `keelson contract write ${module} --file ${file}`;
+  if (json) context.print(reportJson(checked));
+  else
+    for (const line of markdown ? reportMarkdown(checked, anew) : reportLines(checked, anew))
+      context.print(line);
+  return checked.changes.some(({ breaks }) => breaks !== undefined) ? 1 : 0;
+}
+
+/** @throws UsageError where a part of the lock is not of its kind, as after a change by hand. */
+function changesSince(before: Contract, contract: Contract, file: string): readonly Change[] {
+  try {
+    return contractChanges(before, contract);
+  } catch (error) {
+    const { message } = error as Error; // safe: what compares throws errors only
+    throw new UsageError(
+      `the lock ${JSON.stringify(file)} is not taken: a part of it is not what keelson writes (${message}); write it anew`,
+    );
+  }
+}
+
+function declared(server: ServerInternals, module: string): Promise<ReadContract> {
+  return contractOf(server, dirname(resolve(module)));
+}
+
+/** What is not in the lock is not checked: nobody should believe otherwise. */
+function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]): void {
+  for (const { where, why } of unsaid)
+    complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
+}
+
+/** @throws UsageError where there is none, or it cannot be read. */
+async function readLock(file: string, module: string): Promise<Contract> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException; // safe: it throws errors only
+    if (code !== "ENOENT")
+      throw new UsageError(`the lock ${JSON.stringify(file)} cannot be read: ${message}`);
+    throw new UsageError(
+      `there is no lock ${JSON.stringify(file)}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`,
+    );
+  }
+  try {
+    return readContract(text);
+  } catch (error) {
+    throw new UsageError(
+      `the lock ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
+    ); // safe: it throws errors only
+  }
+}
+
+async function readStored(
+  server: ServerInternals,
+  { keys }: Contract,
+  context: CommandContext,
+  module: string,
+): Promise<StoredReport> {
+  // Loaded here: what reads no table needs nothing of AWS.
+  const { storedRows } = await import("./stored-rows.ts");
+  try {
+    return await onItsStack(context, server, ({ env, clock, progress }) =>
+      storedRows({ server, locked: keys, env, clock, progress }),
+    );
+  } catch (error) {
+    const { message } = error as Error; // safe: it throws errors only
+    throw new Error(
+      `the stored settings cannot be read: ${message}; keelson doctor ${module} says what is wrong with region, credentials or table`,
+      { cause: error },
+    );
+  }
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      file: { type: "string", default: "contract.json" },
+      json: { type: "boolean", default: false },
+      markdown: { type: "boolean", default: false },
+      stored: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+}

@@ -1,0 +1,214 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runCommand } from "../command.ts";
+import { infraUsage } from "./infra-command.ts";
+
+const source = JSON.stringify(new URL("../../../index.ts", import.meta.url).href);
+const moduleOf = (declarations: string, options = "") =>
+  `import { access, buildServer, defineFeature } from ${source};
+export const server = buildServer({ features: [defineFeature("mugs", (r) => { ${declarations} })]${options} });`;
+const mugs = `r.table("mugs", { partitionKey: "pk" });`;
+const files = {
+  "server.mjs": moduleOf(mugs),
+  "more.mjs": moduleOf(`${mugs} r.table("cups", { partitionKey: "pk" });`),
+  "asking.mjs": moduleOf(
+    `${mugs} r.query("mug.ask", { route: "GET /mugs", access: access.everyone, handler: async () => 1 });`,
+  ),
+  "less.mjs": moduleOf(""),
+  "long.mjs": moduleOf("", `, dynamodb: { prefix: "${"p".repeat(90)}" }`),
+  "many.mjs": moduleOf(
+    `for (let i = 0; i < 70; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`,
+  ),
+  "too-many.mjs": moduleOf(
+    `for (let i = 0; i < 600; i += 1) r.table("t" + i + "x", { partitionKey: "pk" });`,
+  ),
+  "list.json": "[]",
+  "empty.json": "{}",
+  "odd.json": `{ "Resources": { "A": 1 } }`,
+  "null.json": "null",
+  "properties.json": `{ "Resources": { "A": { "Type": "T", "Properties": null } } }`,
+  "parameters.json": `{ "Resources": {}, "Parameters": { "P": null } }`,
+  "outputs.json": `{ "Resources": {}, "Outputs": [] }`,
+  "loud.json": JSON.stringify({ Resources: { "\u001b[31mA\nB": { Type: "T" } } }),
+  "broken.json": "{",
+  "own.json": JSON.stringify({
+    Globals: { Function: { Environment: { Variables: { MUG_COLOUR: "blue" } } } },
+    Resources: { MugBucket: { Type: "AWS::S3::Bucket" } },
+  }),
+  "taken.json": JSON.stringify({ Resources: { MugsTable: { Type: "AWS::S3::Bucket" } } }),
+  "untyped.json": JSON.stringify({ Resources: { MugBucket: {} } }),
+};
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "keelson-infra-"));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const at = (name: string) => join(folder, name);
+async function run(...args: readonly string[]) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await runCommand(["infra", ...args], {
+    env: {},
+    clock: { now: () => Date.now() },
+    print: (line) => out.push(line),
+    complain: (line) => err.push(line),
+    wait: () => Promise.reject(new Error("nothing is waited for")),
+    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
+  });
+  return { code, out, err: err.join("\n") };
+}
+
+describe("keelson infra", () => {
+  test("writes the template into a folder, the same bytes each time, and says what it has", async () => {
+    const file = at("made/data-dev.json");
+    const { code, out, err } = await run(at("server.mjs"), "--out", at("made"), "--part", "data");
+    const text = await readFile(file, "utf8");
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: [`${file}: 3 resources, ${text.length} bytes`],
+      err: "",
+    });
+    expect(Object.keys(JSON.parse(text).Resources)).toEqual([
+      "ConfigTable",
+      "OnceTable",
+      "MugsTable",
+    ]);
+    await run(at("server.mjs"), "--out", at("made"), "--part", "data");
+    expect(await readFile(file, "utf8")).toBe(text);
+  });
+
+  test("writes data, functions or both, and functions for all routes or for each handler", async () => {
+    const written = async (name: string, ...args: readonly string[]) => {
+      await run(at("asking.mjs"), "--out", at("made"), ...args);
+      return Object.keys(JSON.parse(await readFile(at(`made/${name}-dev.json`), "utf8")).Resources);
+    };
+    const all = await written("all");
+    const functions = await written("functions", "--part", "functions");
+    expect(all).toEqual([...(await written("data", "--part", "data")), ...functions]);
+    expect(functions).toContain("HttpLambdaFunction");
+    expect(await written("all", "--shape", "each")).toEqual(
+      expect.arrayContaining([...all, "MugsMugAskLambdaFunction"]),
+    );
+  });
+
+  test("adds a template of one's own, and fails by the name that does not fit", async () => {
+    const withFile = (name: string) =>
+      run(at("server.mjs"), "--out", at("made"), "--with", at(name));
+    expect(await withFile("own.json")).toMatchObject({ code: 0, err: "" });
+    const { Resources } = JSON.parse(await readFile(at("made/all-dev.json"), "utf8"));
+    expect(Resources.MugBucket).toEqual({ Type: "AWS::S3::Bucket" });
+    expect(Resources.HttpLambdaFunction.Properties.Environment.Variables.MUG_COLOUR).toBe("blue");
+    expect(await withFile("taken.json")).toEqual({
+      code: 1,
+      out: [],
+      err: "keelson: Resources.MugsTable is keelson's own; choose another name",
+    });
+  });
+
+  test("names by the stage", async () => {
+    await run(at("server.mjs"), "--out", at("made"), "--stage", "prod", "--part", "data");
+    expect(
+      JSON.parse(await readFile(at("made/data-prod.json"), "utf8")).Parameters.NamePrefix.Default,
+    ).toBe("keelson-prod");
+  });
+
+  test("prints what changes against a template of before, and writes nothing", async () => {
+    await run(at("server.mjs"), "--out", at("before"), "--part", "data");
+    const before = at("before/data-dev.json");
+    const diff = (name: string) =>
+      run(at(name), "--diff", before, "--out", at("nowhere"), "--part", "data");
+    expect(await diff("server.mjs")).toEqual({ code: 0, out: ["nothing changes"], err: "" });
+    expect(await diff("more.mjs")).toEqual({
+      code: 0,
+      out: ["added: CupsTable (AWS::DynamoDB::Table)", "added: output CupsTableName"],
+      err: "",
+    });
+    await expect(readFile(at("nowhere/data-dev.json"))).rejects.toThrow("ENOENT");
+  });
+
+  test("says loudly that a table goes, and exits with 1", async () => {
+    await run(at("server.mjs"), "--out", at("before"), "--part", "data");
+    expect(
+      await run(at("less.mjs"), "--part", "data", "--diff", at("before/data-dev.json")),
+    ).toEqual({
+      code: 1,
+      out: ["removed: output MugsTableName"],
+      err: "DANGER: the table keelson-dev-mugs is removed: MugsTable (AWS::DynamoDB::Table) leaves the stack and stays in the account, where nothing looks after it",
+    });
+  });
+
+  test("says that a template is too long for a call, and refuses one that CloudFormation does not take", async () => {
+    const long = await run(at("many.mjs"), "--out", at("made"), "--part", "data");
+    expect([long.code, long.err]).toEqual([0, expect.stringContaining("deployed from a bucket")]);
+    const refused = await run(at("too-many.mjs"), "--out", at("refused"), "--part", "data");
+    expect([refused.code, refused.out]).toEqual([1, []]);
+    expect(refused.err).toContain(
+      "the template cannot be deployed: it has 602 resources, and CloudFormation takes 500",
+    );
+    await expect(readFile(at("refused/data-dev.json"))).rejects.toThrow("ENOENT");
+  });
+
+  test("exits with 1 where no template can be made, and says why", async () => {
+    expect(await run(at("long.mjs"), "--out", at("made"))).toEqual({
+      code: 1,
+      out: [],
+      err: expect.stringMatching(/^keelson: names would begin with "p+-dev"/),
+    });
+  });
+
+  test.each<[string[], RegExp]>([
+    [[], /no module is given/],
+    [["a.ts", "b.ts"], /unexpected argument "b.ts"/],
+    [["nowhere.ts"], /there is no module "nowhere.ts"/],
+    [["a.ts", "--fast"], /--fast/],
+    [["a.ts", "--stage", "Prod"], /--stage "Prod" is no name/],
+    [["a.ts", "--part", "roles"], /--part "roles" is not there; use data, functions, all/],
+    [["a.ts", "--shape", "two"], /--shape "two" is not there; use one, each/],
+    [["a.ts", "--with", "nowhere.json"], /--with "nowhere.json" cannot be read as JSON: ENOENT/],
+    [["a.ts", "--diff", "nowhere.json"], /--diff "nowhere.json" cannot be read as JSON: ENOENT/],
+  ])("exits with 2 where it is used wrongly: %j", async (args, message) => {
+    const { code, err } = await run(...args);
+    expect([code, err]).toEqual([2, expect.stringMatching(message)]);
+    expect(err).toContain(infraUsage);
+  });
+
+  test("exits with 2 where the file of one's own is none, by the name in it", async () => {
+    const { code, err } = await run(at("server.mjs"), "--with", at("untyped.json"));
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining('untyped.json" is not taken: Resources.MugBucket has no Type'),
+    ]);
+  });
+
+  test("lets no name command the terminal", async () => {
+    const { out } = await run(at("server.mjs"), "--diff", at("loud.json"));
+    expect(out[0]).toBe("removed:  [31mA B (T)");
+    expect(out.join("")).not.toMatch(/\p{C}/u);
+  });
+
+  const others = [
+    "list",
+    "empty",
+    "odd",
+    "broken",
+    "null",
+    "properties",
+    "parameters",
+    "outputs",
+  ].map((name) => `${name}.json`);
+  test.each(others)("compares with no file that is no template: %s", async (name) => {
+    const { code, err } = await run(at("server.mjs"), "--diff", at(name));
+    expect([code, err]).toEqual([
+      2,
+      expect.stringMatching(/is no template of CloudFormation|cannot be read as JSON/),
+    ]);
+  });
+
+  test("prints its help", async () => {
+    expect(await run("--help")).toEqual({ code: 0, out: [infraUsage], err: "" });
+  });
+});

@@ -1,0 +1,205 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type ComparedTemplate, differences } from "../../infra/difference.ts";
+import { type Extension, extensionOf } from "../../infra/extension.ts";
+import { combined } from "../../infra/extensions.ts";
+import type { Shape } from "../../infra/functions.ts";
+import { sizeReport } from "../../infra/limits.ts";
+import { type ServerPart, serverTemplate } from "../../infra/server-template.ts";
+import { type Template, templateText } from "../../infra/template.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+import { loadServer } from "../setup/load-server.ts";
+import { oneLine } from "../setup/one-line.ts";
+import { runCommand, UsageError } from "../setup/run-command.ts";
+import { checkTemplate } from "./check-template.ts";
+
+/** What `keelson infra --help` prints. */
+export const infraUsage = `Usage: keelson infra <module> [options]
+
+Writes the CloudFormation template of what a server needs: tables, bus and queues, and the functions that work
+on them with API, roles and alarms. The same server gives the same template, whatever the environment.
+
+  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+
+Options:
+  --stage <name>              names begin with <dynamodb.prefix>-<stage> (default: dev)
+  --part data|functions|all   what is in the template: what holds data, what works on it, or both (default: all)
+  --shape one|each            one function for all routes, or one for each handler (default: one)
+  --with <file>               a template of your own that is added, as JSON: resources, and what functions are told;
+                              may be given several times
+  --out <folder>              where <part>-<stage>.json is written (default: infra/generated)
+  --diff <file>               writes nothing; prints what changes against a template of before
+  --check <file>              writes nothing; prints what the server needs that a template has not, or not so
+  --entry <file>              with --check: the module that the template's functions are in, bundled or not
+  --help                      print this text
+
+Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
+2 wrong usage.`;
+
+interface InfraCall {
+  readonly module: string;
+  readonly stage: string;
+  readonly part: ServerPart;
+  readonly shape: Shape;
+  readonly with: readonly string[];
+  readonly out: string;
+  readonly diff: string | undefined;
+  readonly check: string | undefined;
+  readonly entry: string | undefined;
+}
+
+/** Runs `keelson infra` and returns its exit code: 0, 1 where it failed or a change is dangerous, 2 where it was used wrongly. */
+export function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
+    const call = callOf(values, module);
+    if (call.check !== undefined) {
+      const checked = {
+        file: call.check,
+        template: await readTemplate("check", call.check),
+        entry: call.entry,
+      };
+      return checkTemplate(await loadServer(call.module), checked, context);
+    }
+    const before = call.diff === undefined ? undefined : await readTemplate("diff", call.diff);
+    const extension = combined(await Promise.all(call.with.map(readExtension)));
+    const template = serverTemplate(await loadServer(call.module), { ...call, extension });
+    return before === undefined
+      ? await write(template, call, context)
+      : compare(before, template, context);
+  };
+  return runCommand({ usage: infraUsage, parse, run }, args, context);
+}
+
+async function write(
+  template: Template,
+  { part, stage, out }: InfraCall,
+  { print, complain }: CommandContext,
+): Promise<number> {
+  const text = templateText(template);
+  const { problems, notes } = sizeReport(template, text);
+  if (problems.length > 0)
+    throw new Error(`the template cannot be deployed: ${problems.join("; ")}`);
+  const file = join(out, `${part}-${stage}.json`);
+  await mkdir(out, { recursive: true });
+  await writeFile(file, text);
+  for (const note of notes) complain(`keelson: ${file}: ${note}`);
+  print(
+    `${file}: ${Object.keys(template.Resources).length} resources, ${Buffer.byteLength(text)} bytes`,
+  );
+  return 0;
+}
+
+function compare(
+  before: ComparedTemplate,
+  after: Template,
+  { print, complain }: CommandContext,
+): number {
+  const changes = differences(before, after);
+  for (const { text, isDangerous } of changes) {
+    if (isDangerous) complain(`DANGER: ${oneLine(text)}`);
+    else print(oneLine(text));
+  }
+  if (changes.length === 0) print("nothing changes");
+  return changes.some(({ isDangerous }) => isDangerous) ? 1 : 0;
+}
+
+/** @throws UsageError where the file is no template. */
+async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
+  const read = await readJson(option, file);
+  if (!isTemplate(read))
+    throw new UsageError(
+      `--${option} ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`,
+    );
+  return read;
+}
+
+/** @throws UsageError where the file is no template of an application's own. */
+async function readExtension(file: string): Promise<Extension> {
+  const read = await readJson("with", file);
+  try {
+    return extensionOf(read);
+  } catch (error) {
+    throw new UsageError(
+      `--with ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
+    ); // safe: it throws errors only
+  }
+}
+
+async function readJson(option: string, file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, "utf8"));
+  } catch (error) {
+    throw new UsageError(
+      `--${option} ${JSON.stringify(file)} cannot be read as JSON: ${(error as Error).message}`,
+    ); // safe: both throw errors only
+  }
+}
+
+/** Whether it has the shape of a template; what is deeper is compared as unknown. */
+function isTemplate(read: unknown): read is ComparedTemplate {
+  if (!isObject(read)) return false;
+  const { Resources, Parameters = {}, Conditions = {}, Outputs = {} } = read;
+  return (
+    [Resources, Parameters, Conditions, Outputs].every(isObject) &&
+    [...membersOf(Resources), ...membersOf(Parameters)].every(isObject) &&
+    membersOf(Resources).every(({ Properties = {} }) => isObject(Properties))
+  );
+}
+
+/** The members of what has just been seen to be an object, each of which is looked at. */
+function membersOf(value: unknown): Readonly<Record<string, unknown>>[] {
+  return Object.values(value as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const parts: readonly ServerPart[] = ["data", "functions", "all"];
+const shapes: readonly Shape[] = ["one", "each"];
+
+function callOf(
+  { stage, part, shape, with: added, out, diff, check, entry }: ReturnType<typeof parse>["values"],
+  module: string | undefined,
+): InfraCall {
+  if (module === undefined) throw new UsageError("no module is given; use keelson infra <module>");
+  if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
+    throw new UsageError(
+      `--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`,
+    );
+  }
+  if (diff !== undefined && check !== undefined)
+    throw new UsageError("--diff and --check are given; use one of the two");
+  if (entry !== undefined && check === undefined)
+    throw new UsageError("--entry is given without --check; add --check <file>");
+  const one = { part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes) };
+  return { module, stage, ...one, with: added, out, diff, check, entry };
+}
+
+function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
+  const found = names.find((name) => name === given);
+  if (found === undefined)
+    throw new UsageError(
+      `--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`,
+    );
+  return found;
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      stage: { type: "string", default: "dev" },
+      part: { type: "string", default: "all" },
+      shape: { type: "string", default: "one" },
+      with: { type: "string", multiple: true, default: [] },
+      out: { type: "string", default: "infra/generated" },
+      diff: { type: "string" },
+      check: { type: "string" },
+      entry: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+}

@@ -1,0 +1,87 @@
+import { relative, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { isPackageName, obstacleIn, packageNameFor } from "../init/destination.ts";
+import { npmInstall } from "../init/install.ts";
+import { writeProject } from "../init/template.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+import { runCommand, UsageError } from "../setup/run-command.ts";
+
+/** What `keelson init --help` prints. */
+export const initUsage = `Usage: keelson init [folder] [options]
+
+Makes a project in a new or empty folder: a feature with its test, the entries of a Lambda function and a container,
+a script that bundles, a Dockerfile, and a workflow for GitHub.
+
+  [folder]                    where (default: keelson-app)
+
+Options:
+  --name <name>               the package's name (default: the folder's)
+  --no-install                does not run npm install
+  --yes                       takes the defaults, and asks nothing
+  --help                      print this text
+
+In a terminal it asks for what the command line does not say. It uses the network for npm install alone.
+Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`;
+
+/** Runs `keelson init` and returns its exit code: 0, 1 where the project could not be made, 2 where it was used wrongly. */
+export function runInitCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  return runCommand(
+    { usage: initUsage, parse, run: (values, folder) => init(values, folder, context) },
+    args,
+    context,
+  );
+}
+
+async function init(
+  values: ReturnType<typeof parse>["values"],
+  argument: string | undefined,
+  { ask, env, print, complain }: CommandContext,
+): Promise<number> {
+  if (argument === "") throw new UsageError("the folder's name is empty");
+  const answer = async (question: string, byDefault: string) =>
+    (ask === undefined || values.yes ? "" : (await ask(`${question} (${byDefault}): `)).trim()) ||
+    byDefault;
+  const given = argument ?? (await answer("Folder", "keelson-app"));
+  const folder = resolve(given);
+  const obstacle = await obstacleIn(folder);
+  if (obstacle !== undefined) throw new Error(obstacle);
+  const name = values.name ?? (await answer("Name of the package", packageNameFor(folder)));
+  if (!isPackageName(name))
+    throw new UsageError(`${JSON.stringify(name)} is no name of a package: use a-z, 0-9, - and .`);
+  const install = values.install ?? isYes(await answer("Run npm install?", "yes"));
+
+  await writeProject(folder, name);
+  print(`keelson: ${name} is in ${folder}`);
+  const hasInstalled = install && (await npmInstall(folder, env));
+  if (install && !hasInstalled)
+    complain("keelson: npm install failed; the project is there, so run it again in the folder");
+  const path = relative(process.cwd(), folder) || ".";
+  const next = [
+    ...(path === "." ? [] : [`cd ${path}`]),
+    ...(hasInstalled ? [] : ["npm install"]),
+    "npm test",
+    "npm start",
+  ];
+  print(`Next:\n${next.map((line) => `  ${line}`).join("\n")}`);
+  return install && !hasInstalled ? 1 : 0;
+}
+
+function isYes(answer: string): boolean {
+  if (/^y(?:es)?$/i.test(answer)) return true;
+  if (/^no?$/i.test(answer)) return false;
+  throw new UsageError(`${JSON.stringify(answer)} is neither yes nor no`);
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    allowNegative: true,
+    options: {
+      name: { type: "string" },
+      install: { type: "boolean" },
+      yes: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+}

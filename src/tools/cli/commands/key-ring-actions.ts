@@ -1,0 +1,252 @@
+import { physicalTableName } from "../../../app/features/table.ts";
+import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
+import { openDatabase } from "../../../aws/clients/dynamodb.ts";
+import type { KeyRingParameter, StoredKeyRing } from "../../../aws/clients/key-ring-parameter.ts";
+import { dynamoConfigStore } from "../../../aws/stores/config-store.ts";
+import type { Clock } from "../../../base/process/clock.ts";
+import {
+  type KeyRingText,
+  newRingKey,
+  parseKeyRing,
+  parseKeyRingText,
+  pruned,
+  retiredKey,
+} from "../../../base/secrets/key-ring.ts";
+import { createSecrets } from "../../../base/secrets/secrets.ts";
+import type { ConfigStore } from "../../../parts/config/operate/config-store.ts";
+import { rotateRows } from "../../../parts/config/operate/rotation.ts";
+import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+
+/** One call of `keelson key-ring`. */
+export interface KeyRingCall {
+  readonly parameter: string;
+  readonly key: string | undefined;
+  readonly kmsKey: string | undefined;
+  /** `dynamodb.prefix` of each server that uses the ring. */
+  readonly prefixes: readonly string[];
+  /** `keyRing.bindVersion` of the servers. */
+  readonly bindVersion: boolean;
+}
+
+/** Does what is asked for; throws an Error that says why it cannot. */
+export type KeyRingAction = (
+  call: KeyRingCall,
+  stored: KeyRingParameter,
+  context: CommandContext,
+) => Promise<void>;
+
+/** Servers seal with a ring that is up to 10 s old; this much later all know of a change. */
+const knownMs = 15_000;
+/** Answers to writes are stored sealed for five minutes, where a write asks for it. */
+const answerRetentionMs = 310_000;
+
+/** What `keelson key-ring` can do, by name. */
+export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
+  Object.entries({
+    create: async (call, stored, { clock, print }) => {
+      if ((await stored.read()) !== undefined)
+        throw new Error(`the parameter ${call.parameter} exists already; use add`);
+      const name = call.key ?? today(clock.now());
+      await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
+      print(`${call.parameter}: created with the key ${name}`);
+    },
+    add: async (call, stored, { clock, print }) => {
+      const name = call.key ?? today(clock.now());
+      const { active } = await change(call, stored, clock, (ring) => {
+        if (Object.hasOwn(ring.keys, name))
+          throw new Error(`the ring has a key ${name}; give another name with --key`);
+        if (Object.hasOwn(ring.retired ?? {}, name)) {
+          throw new Error(
+            `the ring had a key ${name}, which still verifies messages; give another name with --key`,
+          );
+        }
+        return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
+      });
+      print(`${call.parameter}: added the key ${name}; ${active} still seals`);
+    },
+    activate: async (call, stored, context) => {
+      const name = ownKey((await readRing(call, stored)).ring, call);
+      await untilKnown(call, stored, context);
+      await change(call, stored, context.clock, (ring) => ({
+        ...ring,
+        active: ownKey(ring, call),
+      }));
+      context.print(`${call.parameter}: the key ${name} seals from now on`);
+    },
+    rotate: async (call, stored, context) => {
+      const { ring } = await readRing(call, stored);
+      await untilKnown(call, stored, context);
+      const load = async () => parseKeyRing(JSON.stringify((await readRing(call, stored)).ring));
+      const secrets = createSecrets({ clock: context.clock, load });
+      secrets.begin(parseKeyRing(checked(ring)), context.clock.now());
+      const left = { overtaken: 0, locked: 0 };
+      await inEachTable(call, context, async (store, table) => {
+        const { print, complain } = context;
+        const log = {
+          warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`),
+        };
+        const cipher = createRowCipher(secrets, () => table, call);
+        const { activeKey, resealed, overtaken, locked } = await rotateRows(
+          { store, cipher, log },
+          {
+            onProgress: ({ scanned, resealed }) =>
+              print(`${scanned} items of ${table}: ${resealed} sealed again`),
+          },
+        );
+        print(
+          `${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`,
+        );
+        left.overtaken += overtaken;
+        left.locked += locked;
+      });
+      const { locked, overtaken } = left;
+      if (locked + overtaken > 0) {
+        throw new Error(
+          `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
+        );
+      }
+    },
+    remove: async (call, stored, context) => {
+      const { ring, changedMs } = await readRing(call, stored);
+      assertRetired(ring, ownKey(ring, call));
+      const youngMs = changedMs + answerRetentionMs - context.clock.now();
+      if (youngMs > 0) {
+        throw new Error(
+          `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
+        );
+      }
+      await inEachTable(call, context, async (store, table) => {
+        const uses = await countUses(store, String(call.key));
+        if (uses > 0)
+          throw new Error(
+            `${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`,
+          );
+        context.print(`${table}: no secret is sealed with ${call.key}`);
+      });
+      const { retired } = await change(call, stored, context.clock, (now) => {
+        const name = ownKey(now, call);
+        assertRetired(now, name);
+        const { [name]: secret, ...keys } = now.keys;
+        // Safe: the ring has it, as was just asked. Messages that it has signed may lie in a queue for a while.
+        return {
+          ...now,
+          keys,
+          retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) },
+        };
+      });
+      const until = retired?.[String(call.key)]?.until;
+      context.print(
+        `${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`,
+      );
+    },
+    forget: async (call, stored, { clock, print }) => {
+      await change(call, stored, clock, (ring) => {
+        const name = String(call.key);
+        const { retired = {} } = ring;
+        if (!Object.hasOwn(retired, name)) throw new Error(`the ring has no removed key ${name}`);
+        const { [name]: _forgotten, ...left } = retired;
+        return { ...ring, retired: left };
+      });
+      print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
+    },
+    list: async (call, stored, { clock, print }) => {
+      const {
+        active,
+        keys,
+        retired = {},
+      } = pruned((await readRing(call, stored)).ring, clock.now());
+      for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
+      for (const [name, { until }] of Object.entries(retired))
+        print(`${name} (removed; verifies messages until ${until})`);
+    },
+  } satisfies Record<string, KeyRingAction>),
+);
+
+async function readRing(
+  { parameter }: KeyRingCall,
+  stored: KeyRingParameter,
+): Promise<Omit<StoredKeyRing, "text"> & { readonly ring: KeyRingText }> {
+  const found = await stored.read();
+  if (found === undefined) throw new Error(`there is no parameter ${parameter}; run create first`);
+  const { text, ...rest } = found;
+  return { ...rest, ring: parseKeyRingText(text) };
+}
+
+/** Changes the ring as it is now. SSM has no conditional write: that somebody else wrote in between is found out, and said. */
+async function change(
+  call: KeyRingCall,
+  stored: KeyRingParameter,
+  clock: Clock,
+  to: (ring: KeyRingText) => KeyRingText,
+): Promise<KeyRingText> {
+  const { ring, version } = await readRing(call, stored);
+  const changed = to(pruned(ring, clock.now()));
+  if ((await stored.replace(checked(changed))) === version + 1) return changed;
+  throw new Error(
+    `somebody else changed ${call.parameter} at the same moment and was overwritten: compare its last versions in SSM and repair it`,
+  );
+}
+
+/** Waits until every server knows of the last change. */
+async function untilKnown(
+  call: KeyRingCall,
+  stored: KeyRingParameter,
+  { clock, print, wait }: CommandContext,
+): Promise<void> {
+  const { changedMs } = await readRing(call, stored);
+  const leftMs = Math.min(knownMs, changedMs + knownMs - clock.now());
+  if (leftMs <= 0) return;
+  print(`waiting ${Math.ceil(leftMs / 1000)} s, until running servers know of the last change`);
+  await wait(leftMs);
+}
+
+/** The key that the call names. */
+function ownKey(ring: KeyRingText, { key }: KeyRingCall): string {
+  const name = String(key);
+  if (Object.hasOwn(ring.keys, name)) return name;
+  throw new Error(`the ring has no key ${name}; it has ${Object.keys(ring.keys).join(", ")}`);
+}
+
+function assertRetired({ active }: KeyRingText, name: string): void {
+  if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
+}
+
+/** The ring as text. Nothing is stored that a server would refuse. */
+function checked(ring: KeyRingText): string {
+  const text = JSON.stringify(ring);
+  parseKeyRingText(text);
+  return text;
+}
+
+async function inEachTable(
+  { prefixes }: KeyRingCall,
+  { env }: CommandContext,
+  work: (store: ConfigStore, table: string) => Promise<void>,
+): Promise<void> {
+  const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
+  try {
+    for (const table of new Set(
+      prefixes.map((prefix) => physicalTableName("config", prefix, env)),
+    )) {
+      await work(dynamoConfigStore(database, table), table);
+    }
+  } finally {
+    database.destroy();
+  }
+}
+
+async function countUses(store: ConfigStore, name: string): Promise<number> {
+  let uses = 0;
+  let from: string | undefined;
+  do {
+    const { rows, next } = await store.sealedRows(from);
+    uses += rows.filter(({ value }) => value.key === name).length;
+    from = next;
+  } while (from !== undefined);
+  return uses;
+}
+
+function today(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(0, 10);
+}

@@ -1,0 +1,192 @@
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../../../app/features/feature.ts";
+import { buildServer } from "../../../app/server/server.ts";
+import { asideItem } from "../../../aws/stores/aside-item.ts";
+import { startTestApp, type TestApp } from "../../testing/index.ts";
+import { runCommand } from "../command.ts";
+
+declare module "../../../base/types/names.ts" {
+  interface Events {
+    "acorn.fell": { name: string };
+  }
+}
+
+let heard: string[] = [];
+const acorns = defineFeature("acorns", (r) => {
+  r.event("acorn.fell", z.object({ name: z.string() }));
+  r.on("acorn.fell", "hear", async (_ctx, { payload }) => void heard.push(payload.name));
+});
+
+let app: TestApp;
+const table = "keelson-outbox";
+
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [acorns], log: { level: "error" } }));
+  await app.settled(); // makes bus and queues
+}, 60_000);
+afterAll(() => app.close());
+beforeEach(() => {
+  heard = [];
+});
+
+async function run(args: string, env: Readonly<Record<string, string | undefined>> = app.env) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await runCommand(["outbox", ...args.split(" ").filter(Boolean)], {
+    env,
+    clock: app.clock,
+    print: (line) => out.push(line),
+    complain: (line) => err.push(line),
+    wait: async () => undefined,
+    developmentSecret: () => Promise.reject(new Error("not to be asked for")),
+  });
+  return { code, out, err: err.join("\n") };
+}
+
+const idOf = (number: number) => `0000000${number}-0000-8000-8000-000000000000`;
+
+async function store(Item: Readonly<Record<string, unknown>>): Promise<void> {
+  const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
+  await db.send(new PutCommand({ TableName: table, Item }));
+}
+
+/** Sets an event aside, as a sweep does. */
+async function aside(number: number, name: string): Promise<void> {
+  const [eventId, type, requestId] = [idOf(number), "acorn.fell", "r1"];
+  const payload = { name, requestId };
+  const text = JSON.stringify({
+    kind: "shared",
+    type,
+    eventId,
+    payload,
+    causedBy: "r1",
+    origRequestId: "r1",
+  });
+  const row = {
+    shard: `shard#${number}`,
+    sort: `00000000000100${number}#${eventId}`,
+    eventId,
+    type,
+    text,
+  };
+  await store(asideItem(row, "MalformedDetail Detail is malformed.", 1_700_000_000_000));
+}
+
+describe("keelson outbox", () => {
+  test("says so where nothing is set aside", async () => {
+    const message = `keelson: no event is set aside in ${table}`;
+    expect(await run("list")).toEqual({ code: 0, out: [], err: message });
+    expect(await run("remove --event e1")).toEqual({
+      code: 1,
+      out: [],
+      err: `keelson: no event "e1" is set aside in ${table}`,
+    });
+  });
+
+  test("lists what is set aside, puts back what is dispatched then, and removes one", async () => {
+    for (const [number, name] of ["a", "b", "c"].entries()) await aside(number, name);
+    const { code, out } = await run("list");
+    expect([code, out.map((line) => JSON.parse(line))]).toEqual([
+      0,
+      [0, 1, 2].map((number) => ({
+        setAsideAt: "2023-11-14T22:13:20.000Z",
+        reason: "MalformedDetail Detail is malformed.",
+        type: "acorn.fell",
+        eventId: idOf(number),
+        key: `00000000000100${number}#${idOf(number)}#shard#${number}`,
+      })),
+    ]);
+    expect(await run(`remove --event ${idOf(1)}`)).toEqual({
+      code: 0,
+      out: [`"acorn.fell" "${idOf(1)}": removed`],
+      err: "",
+    });
+    expect((await run(`put-back --event ${idOf(2)}`)).out).toEqual([
+      `"acorn.fell" "${idOf(2)}": put back`,
+    ]);
+    expect((await run("put-back")).out).toEqual([`"acorn.fell" "${idOf(0)}": put back`]);
+    expect((await run("list")).out).toEqual([]);
+    await app.settled();
+    expect(heard.sort()).toEqual(["a", "c"]);
+  });
+
+  test("prints nothing of a row that acts on a terminal, and the same JSON", async () => {
+    const hostile = "a\u009b2J\u202e\u001b]0;x\u0007\nb\u2066";
+    const row = {
+      shard: "shard#4",
+      sort: "000000000001004#e",
+      eventId: `e${hostile}`,
+      type: hostile,
+      text: "",
+    };
+    await store(asideItem(row, hostile, 0));
+    const [listed = ""] = (await run("list")).out;
+    expect(JSON.parse(listed)).toMatchObject({
+      type: hostile,
+      eventId: `e${hostile}`,
+      reason: hostile,
+    });
+    const { out } = await run(`remove --event e${hostile}`);
+    const { err } = await run(`remove --event e${hostile}`);
+    for (const line of [listed, ...out, err]) {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+      expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e\u2066]/);
+    }
+    expect(out).toHaveLength(1);
+  });
+
+  test("knows what is no event by its key, and puts back nothing that was not set aside", async () => {
+    const row = {
+      shard: "shard#3",
+      sort: "000000000001003#odd",
+      eventId: "odd",
+      type: "unknown",
+      text: "",
+      unreadable: { x: 1 },
+    };
+    await store(asideItem(row, "no event", 0));
+    await store({ pk: "aside", sk: "of somebody else" });
+    expect((await run("put-back --event odd")).out).toEqual(['"unknown" "odd": put back']);
+    expect(await run("put-back")).toEqual({
+      code: 1,
+      out: [],
+      err: 'keelson: "of somebody else" does not say which shard it came from',
+    });
+    // It is set aside again; a test app says so.
+    await expect(app.settled()).rejects.toThrow("1 events were set aside");
+    expect((await run("remove --event odd")).code).toBe(0);
+  });
+
+  test("reads as many pages as there are", async () => {
+    for (let number = 0; number < 5; number += 1) {
+      await store({
+        pk: "aside",
+        sk: `big ${number}`,
+        eventId: "big",
+        envelope: "x".repeat(300_000),
+      });
+    }
+    expect((await run("list --event big")).out).toHaveLength(5);
+    expect((await run("remove --event big")).out).toHaveLength(5);
+  });
+
+  test.each([
+    ["", "no action is given"],
+    ["polish", 'there is no action "polish"'],
+    ["list more", 'unexpected argument "more"'],
+    ["remove", "--event is missing; use --event <id>"],
+    ["list --all", "Unknown option '--all'"],
+  ])("used as %j says what is wrong", async (args, why) => {
+    const { code, err } = await run(args);
+    expect(code).toBe(2);
+    expect(err).toContain(`keelson: ${why}`);
+    expect(err).toContain("Usage: keelson outbox");
+  });
+
+  test("prints its help, and says why it cannot read", async () => {
+    expect((await run("--help")).out[0]).toContain("Usage: keelson outbox");
+    const { code, err } = await run("list", { ...app.env, KEELSON_TABLE_OUTBOX: "nowhere" });
+    expect([code, err]).toEqual([1, expect.stringContaining("not found")]);
+  });
+});

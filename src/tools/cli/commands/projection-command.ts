@@ -1,0 +1,165 @@
+import { parseArgs } from "node:util";
+import { oldestUncounted } from "../../../app/run/projection-position.ts";
+import { rebuild, type UncountedEvent } from "../../../app/run/rebuild.ts";
+import type { Runtime } from "../../../app/runtime/runtime.ts";
+import { timeOf } from "../../../parts/messages/kept-events.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+import { onItsServer } from "../setup/its-server.ts";
+import { oneLine } from "../setup/one-line.ts";
+import { runCommand, UsageError } from "../setup/run-command.ts";
+
+/** What `keelson projection --help` prints. */
+export const projectionUsage = `Usage: keelson projection rebuild <module> <name> [options]
+       keelson projection status <module>
+
+rebuild replays kept events into the declared version of a projection, beside the one that is read, and makes it the active one.
+Stopped or cut, the next call goes on from there. Deploy the new version everywhere before.
+status prints one JSON line per projection.
+
+  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+  <name>                      the projection: files.usage
+
+Options of rebuild:
+  --tenant <id>               only this tenant, which then has a version of its own
+  --partial                   goes on without the events that have expired
+
+Options:
+  --help                      print this text
+
+Region, credentials, endpoints and names come from the environment: run it with the server's variables.
+Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`;
+
+type Values = ReturnType<typeof parse>["values"];
+
+/** Runs `keelson projection` and returns its exit code: 0, 1 where it failed or was stopped, 2 where it was used wrongly. */
+export function runProjectionCommand(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
+  const run = async (
+    values: Values,
+    action: string | undefined,
+    [module, name, unexpected]: readonly string[],
+  ) => {
+    if (action === undefined) throw new UsageError("no action is given");
+    if (action !== "rebuild" && action !== "status")
+      throw new UsageError(`there is no action ${JSON.stringify(action)}`);
+    if (module === undefined)
+      throw new UsageError(`no module is given; use keelson projection ${action} <module>`);
+    const more = action === "status" ? name : unexpected;
+    if (more !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(more)}`);
+    const { tenant, partial } = values;
+    if (action === "status" && (tenant !== undefined || partial)) {
+      throw new UsageError("--tenant and --partial are options of rebuild");
+    }
+    if (tenant === "") throw new UsageError("--tenant is empty; use --tenant <id>");
+    if (action === "rebuild" && name === undefined)
+      throw new UsageError("no projection is given; name one that the module declares");
+    return onItsServer(module, context, async (runtime, there) => {
+      if (name !== undefined) return make(runtime, name, values, there);
+      await tell(runtime, there);
+      return 0;
+    });
+  };
+  return runCommand({ usage: projectionUsage, parse, maxArguments: 3, run }, args, context);
+}
+
+/** How many events that cannot be counted are named. */
+const mostNamed = 20;
+
+/** Gives the exit code: 1 where events could not be counted. */
+async function make(
+  runtime: Runtime,
+  name: string,
+  values: Values,
+  context: CommandContext,
+): Promise<number> {
+  const { print, complain, stopping } = context;
+  const { projections } = runtime.server.registry;
+  const projection = projections.get(name);
+  if (projection === undefined) {
+    const known = [...projections.keys()].join(", ") || "none";
+    throw new UsageError(
+      `the module declares no projection ${JSON.stringify(name)}; it declares ${known}`,
+    );
+  }
+  const { tenant: tenantId, partial: isPartial } = values;
+  let uncounted = 0;
+  const tell = ({ tenantId, type, eventId, reason }: UncountedEvent) => {
+    uncounted += 1;
+    if (uncounted > mostNamed) return;
+    complain(
+      `keelson: ${oneLine(type)} ${JSON.stringify(eventId)} of ${tenantText(tenantId)} is not counted: ${oneLine(reason)}`,
+    );
+  };
+  const {
+    replayed,
+    hasSwitched,
+    lost = [],
+  } = await rebuild(runtime, { projection, tenantId, isPartial, signal: stopping?.(), tell });
+  const whose = tenantId === undefined ? "" : ` for ${JSON.stringify(tenantId)}`;
+  const state = hasSwitched
+    ? "is active now"
+    : lost.length === 0
+      ? "was active already"
+      : "was not switched to";
+  print(
+    `${name}: version ${projection.version} ${state}${whose}; ${replayed} events were replayed`,
+  );
+  if (lost.length === 0) return 0;
+  if (uncounted > mostNamed)
+    complain(`keelson: ${uncounted - mostNamed} more events are not counted`);
+  const shown = lost
+    .slice(0, mostNamed)
+    .map((tenant) => tenantText(tenant === "" ? undefined : tenant));
+  const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more` : "";
+  complain(
+    `keelson: not whole: ${shown.join(", ")}${more}; a tenant that is not keeps the version that it reads: fix the projection, or let the events expire, and rebuild again`,
+  );
+  return 1;
+}
+
+function tenantText(tenantId: string | undefined): string {
+  return tenantId === undefined ? "no tenant" : JSON.stringify(tenantId);
+}
+
+async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise<void> {
+  const adapters = await runtime.adapters();
+  const store = await adapters.projections.open();
+  const nowMs = clock.now();
+  const placeAt = (ms: number) => ({
+    position: new Date(ms).toISOString(),
+    lagSeconds: Math.max(0, Math.round((nowMs - ms) / 1_000)),
+  });
+  for (const projection of runtime.server.registry.projections.values()) {
+    const { name, version } = projection;
+    const { all } = await store.active(name, undefined);
+    const begun = await store.rebuild(name, undefined);
+    const { events } = await adapters.messaging.open();
+    const { visible, hidden } = await events.size();
+    const waiting = visible + hidden;
+    // What waits is looked for only where something does: it takes a walk through the table of kept events.
+    const oldestMs = waiting === 0 ? undefined : await oldestUncounted(adapters, projection, nowMs);
+    const rebuilding = begun && {
+      version: begun.version,
+      startedAt: new Date(begun.startedMs).toISOString(),
+      tenant: begun.tenant,
+      replayed: begun.replayed,
+      ...(begun.after === "" ? {} : placeAt(timeOf(begun.after))),
+    };
+    const facts = { projection: name, declared: version, active: all?.version ?? version, waiting };
+    print(JSON.stringify({ ...facts, ...placeAt(oldestMs ?? nowMs), rebuild: rebuilding }));
+  }
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      tenant: { type: "string" },
+      partial: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+}

@@ -1,0 +1,159 @@
+import { parseArgs } from "node:util";
+import { onceTable } from "../../../app/features/table.ts";
+import type { Adapters } from "../../../app/runtime/adapters.ts";
+import type { Runtime } from "../../../app/runtime/runtime.ts";
+import { answerCipher } from "../../../parts/once/answer-cipher.ts";
+import {
+  doneStep,
+  type StepStanding,
+  stepPlace,
+  stepStanding,
+  undoneStep,
+} from "../../../parts/once/step.ts";
+import type { ListedStep } from "../../../parts/once/step-store.ts";
+import { storeResult } from "../../../parts/once/steps.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+import { onItsServer } from "../setup/its-server.ts";
+import { oneLine } from "../setup/one-line.ts";
+import { runCommand, UsageError } from "../setup/run-command.ts";
+
+/** What `keelson steps --help` prints. */
+export const stepsUsage = `Usage: keelson steps list <module> [--unknown]
+       keelson steps resolve <module> <id> --result <json> | --retry
+
+Lists the steps of writes, consumers, jobs and schedules (ctx.step), one line of JSON each, and says how those ended of which
+nobody knows: ask whoever was called, by the step's ID, which is the key that it was called with.
+
+  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+  <id>                        the ID of a step
+
+Options of list, which reads the whole table of claims:
+  --unknown                   only those that were begun and neither go on nor have ended
+
+Options of resolve:
+  --result <json>             it was done, and this is its result; later runs get it without calling
+  --retry                     nothing was done; the next run calls again
+
+Options:
+  --help                      print this text
+
+Region, credentials, endpoints and names come from the environment: run it with the server's variables. Messages in a dead-letter
+queue are moved back afterwards; clients retry by themselves.`;
+
+type Values = ReturnType<typeof parse>["values"];
+
+/** Runs `keelson steps` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
+export function runStepsCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const run = async (
+    values: Values,
+    action: string | undefined,
+    [module, id, ...others]: readonly string[],
+  ) => {
+    if (action === undefined) throw new UsageError("no action is given");
+    if (action !== "list" && action !== "resolve")
+      throw new UsageError(`there is no action ${JSON.stringify(action)}`);
+    if (module === undefined)
+      throw new UsageError(`no module is given; use keelson steps ${action} <module>`);
+    const [unexpected] = action === "list" ? [id, ...others] : others;
+    if (unexpected !== undefined)
+      throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
+    const work = action === "list" ? listing(values) : resolving(values, id);
+    await onItsServer(module, context, async (runtime, there) =>
+      work(runtime, await runtime.adapters(), there),
+    );
+    return 0;
+  };
+  return runCommand({ usage: stepsUsage, parse, maxArguments: 4, run }, args, context);
+}
+
+type Work = (runtime: Runtime, adapters: Adapters, context: CommandContext) => Promise<void>;
+
+function listing({ unknown, result, retry }: Values): Work {
+  if (result !== undefined || retry)
+    throw new UsageError("--result and --retry are options of resolve");
+  return async (_runtime, adapters, { clock, print }) => {
+    const steps = await adapters.steps.open();
+    for await (const step of steps.list()) {
+      // The store deletes later what has expired.
+      if (step.record.expiresAt * 1000 <= clock.now()) continue;
+      const status = await standingOf(adapters, step, clock.now());
+      if (unknown && status !== "unknown") continue;
+      const { key: id, name, handler, tenantId, requestId, startedAt } = step;
+      print(JSON.stringify({ id, step: name, handler, tenantId, requestId, startedAt, status }));
+    }
+  };
+}
+
+async function standingOf(
+  { claims }: Adapters,
+  { record, claim }: ListedStep,
+  nowMs: number,
+): Promise<StepStanding> {
+  const isStarted = record.status === "STARTED";
+  return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
+}
+
+/** Who resolves a step: nobody's run has such an owner. */
+const operator = "operator";
+
+function resolving({ result, retry, unknown }: Values, id: string | undefined): Work {
+  if (unknown) throw new UsageError("--unknown is an option of list");
+  if (id === undefined)
+    throw new UsageError("no step is given; use keelson steps resolve <module> <id>");
+  if ((result === undefined) !== retry)
+    throw new UsageError("say either --result <json> or --retry");
+  const text = result === undefined ? undefined : checkedJson(result);
+  return async (runtime, adapters, { clock, print }) => {
+    const steps = await adapters.steps.open();
+    const step = await steps.find(id);
+    if (step === undefined) throw new Error(`there is no step ${JSON.stringify(id)}`);
+    const nowMs = clock.now();
+    const standing = await standingOf(adapters, step, nowMs);
+    if (standing !== "unknown")
+      throw new Error(`the step ${id} is ${standing}; only one that is unknown is resolved`);
+    const { keepMs, record } = step;
+    const place = stepPlace(id, step.tenantId);
+    const cipher = step.isSealed
+      ? answerCipher(runtime.secrets, [
+          runtime.tableName(onceTable.name),
+          place.partition,
+          place.sort,
+        ])
+      : undefined;
+    const { expiresAt } = undoneStep(operator, nowMs, keepMs);
+    const ended = retry
+      ? undoneStep(operator, nowMs, keepMs)
+      : doneStep(
+          operator,
+          nowMs,
+          keepMs,
+          await storeResult(adapters.claims, { text, place, owner: operator, expiresAt, cipher }),
+        );
+    if (!(await steps.end(place, ended, record.owner)))
+      throw new Error(`the step ${id} has changed meanwhile; look at it again`);
+    print(
+      `${oneLine(step.name)} of ${oneLine(step.handler)}: ${retry ? "not done; the next run calls again" : "done"}`,
+    );
+  };
+}
+
+function checkedJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    throw new UsageError(`--result is not JSON: ${text.slice(0, 200)}`);
+  }
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      unknown: { type: "boolean", default: false },
+      result: { type: "string" },
+      retry: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+}

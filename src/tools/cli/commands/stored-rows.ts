@@ -1,0 +1,127 @@
+import { configTable, physicalTableName } from "../../../app/features/table.ts";
+import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
+import type { ParameterReader } from "../../../app/runtime/adapters.ts";
+import { readKeyRing } from "../../../app/server/boot-parameters.ts";
+import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
+import { openDatabase } from "../../../aws/clients/dynamodb.ts";
+import { openParameters } from "../../../aws/clients/ssm.ts";
+import { allConfigRows } from "../../../aws/stores/all-config-rows.ts";
+import { dynamoConfigRows } from "../../../aws/stores/config-rows.ts";
+import { type Clock, systemClock } from "../../../base/process/clock.ts";
+import { developmentKeyRing, type KeyRing } from "../../../base/secrets/key-ring.ts";
+import { createSecrets } from "../../../base/secrets/secrets.ts";
+import type { AppOverrides } from "../../../parts/config/declare/app-overrides.ts";
+import { parameterOverrides } from "../../../parts/config/declare/parameter-overrides.ts";
+import { createRowCipher, type RowCipher } from "../../../parts/config/read/row-cipher.ts";
+import type { LockedKey } from "../../contract/locked-keys.ts";
+import { reportStored, type StoredReport } from "../../contract/stored-report.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+
+/** What is looked at, and how. */
+export interface StoredRowsOptions {
+  readonly server: DeclaredServer;
+  /** The keys of the lock. What is read instead of a value is not shown of one that was encrypted. */
+  readonly locked: readonly LockedKey[];
+  /** The server's variables: region, credentials, endpoints, names of tables. */
+  readonly env: CommandContext["env"];
+  readonly clock?: Clock;
+  /** Shows how far it is; `""` shows nothing. */
+  readonly progress?: CommandContext["progress"];
+  /** How many rows are listed; the others are only counted. Default 1,000. */
+  readonly limit?: number;
+}
+
+/**
+ * Reads the configuration rows of the environment, page by page, and says what becomes of those that do not fit. Writes nothing.
+ * Secrets are opened to be held against their declarations, where the key ring can be read, and are not shown.
+ *
+ * @throws Error where the table, or the parameters that the server names, cannot be read.
+ */
+export async function storedRows(options: StoredRowsOptions): Promise<StoredReport> {
+  const { server, locked, env, clock = systemClock, progress = () => {}, limit = 1_000 } = options;
+  const { dynamodb } = server.options;
+  const tableName = physicalTableName(configTable.name, dynamodb?.prefix ?? "keelson", env);
+  const database = await openDatabase({
+    endpoint: dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB"),
+    ...accountOf(env),
+  });
+  try {
+    const { overrides, keyRing } = await parametersOf(server, env);
+    return await reportStored({
+      registry: server.registry,
+      pages: allConfigRows(database, tableName),
+      reader: dynamoConfigRows(database, tableName),
+      overrides,
+      openRow: cipherOf(keyRing, tableName, clock).openRow,
+      wereEncrypted: new Set(locked.flatMap(({ id, encrypted }) => (encrypted ? [id] : []))),
+      nowMs: clock.now(),
+      limit,
+      onPage: (scanned) => progress(`${tableName}: ${scanned} rows read`),
+    });
+  } finally {
+    progress("");
+    database.destroy();
+  }
+}
+
+interface Parameters {
+  readonly overrides: AppOverrides;
+  readonly keyRing: KeyRing | undefined;
+}
+
+async function parametersOf(
+  server: DeclaredServer,
+  env: CommandContext["env"],
+): Promise<Parameters> {
+  const { config = {}, ssm, keyRing } = server.options;
+  // As for a server: in production nothing is opened with what is made for development.
+  const secret =
+    server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
+  if (ssm === undefined && keyRing === undefined) {
+    return {
+      overrides: config,
+      keyRing: secret === undefined ? undefined : developmentKeyRing(secret),
+    };
+  }
+  const reader = await openParameters({ endpoint: endpointOf(env, "SSM"), ...accountOf(env) });
+  try {
+    return {
+      overrides: {
+        ...config,
+        ...(ssm === undefined ? {} : await overridesBelow(reader, server, ssm.path)),
+      },
+      keyRing: keyRing === undefined ? undefined : await ringOf(reader, keyRing.parameter, secret),
+    };
+  } finally {
+    reader.close();
+  }
+}
+
+/** @throws Error where they cannot be read, or a server would not start with them. */
+async function overridesBelow(
+  reader: ParameterReader,
+  { registry }: DeclaredServer,
+  path: string,
+): Promise<AppOverrides> {
+  const { overrides, problems } = parameterOverrides(registry, path, await reader.read(path));
+  if (problems.length === 0) return overrides;
+  throw new Error(
+    `the parameters below ${path} are not valid: ${problems.map(({ key, message }) => `${key}: ${message}`).join("; ")}`,
+  );
+}
+
+/** Whoever runs the command may have no right to open secrets: they are counted then. */
+async function ringOf(
+  reader: ParameterReader,
+  parameter: string,
+  secret: string | undefined,
+): Promise<KeyRing | undefined> {
+  const read = await readKeyRing(reader, parameter, secret).catch(() => undefined);
+  return read !== undefined && "keyRing" in read ? read.keyRing : undefined;
+}
+
+function cipherOf(keyRing: KeyRing | undefined, tableName: string, clock: Clock): RowCipher {
+  const secrets = createSecrets({ clock });
+  secrets.begin(keyRing, clock.now());
+  return createRowCipher(secrets, () => tableName);
+}

@@ -1,0 +1,215 @@
+import { existsSync, statSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { usesMessages } from "../../../app/registry/registry.ts";
+import { idForm } from "../../../app/runtime/request-id.ts";
+import type { ServerInternals } from "../../../app/server/server.ts";
+import type { CommandContext } from "../setup/command-context.ts";
+import { loadServer } from "../setup/load-server.ts";
+import { runCommand, UsageError } from "../setup/run-command.ts";
+import type { TraceDocument } from "../trace/document.ts";
+import type { TableFacts } from "../trace/node.ts";
+
+/** What `keelson trace --help` prints. */
+export const traceUsage = `Usage: keelson trace <module> [<id>] [options]
+
+Prints what became of a request: its commit, its events, their consumers, jobs and deliveries, as one tree, and the one thing
+that is stuck. From logs; tables confirm, by keys alone. It changes nothing.
+
+  <module>                    exports the result of buildServer as \`server\`; it must not start anything
+  <id>                        of a request, an event, a job, a delivery or a trace (default: the logs' last request)
+
+Options:
+  --logs <file>               reads log lines, with whatever a collector puts around them; may be repeated; - is standard input
+                              (default: in development what the running server has logged)
+  --no-tables                 asks no tables
+  --timeout-seconds <n>       limit for the tables (default: 10)
+  --json                      prints one JSON document
+  --help                      print this text
+
+Region, credentials, endpoints and names come from the environment: run it with the server's variables.
+Exit codes: 0 nothing is stuck, 1 something is, or it failed, 2 wrong usage, or the ID is not found.`;
+
+type Values = ReturnType<typeof parse>["values"];
+
+/** Runs `keelson trace` and returns its exit code: 0, 1 where something is stuck, 2 where it was used wrongly or the ID is not found. */
+export function runTraceCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const run = (values: Values, module: string | undefined, [id]: readonly string[]) =>
+    trace(values, module, id, context);
+  return runCommand({ usage: traceUsage, parse, maxArguments: 2, run }, args, context);
+}
+
+async function trace(
+  { logs, json, "no-tables": isWithoutTables, "timeout-seconds": seconds }: Values,
+  module: string | undefined,
+  asked: string | undefined,
+  context: CommandContext,
+): Promise<number> {
+  if (module === undefined)
+    throw new UsageError("no module is given; use keelson trace <module> <id>");
+  if (asked !== undefined && !new RegExp(`^${idForm}$`).test(asked))
+    throw new UsageError("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
+  if (!/^[1-9]\d{0,2}$/.test(seconds)) {
+    throw new UsageError(
+      `--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`,
+    );
+  }
+  const missing = logs.find(
+    (path) => path !== "-" && !(existsSync(path) && statSync(path).isFile()),
+  );
+  if (missing !== undefined)
+    throw new UsageError(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
+  if (logs.filter((path) => path === "-").length > 1)
+    throw new UsageError("--logs - is given twice");
+  if (logs.includes("-") && context.input === undefined)
+    throw new UsageError("nothing comes in on standard input");
+  const server = await loadServer(module);
+  const { env } = context;
+  // Loaded here: what is used wrongly needs nothing of AWS.
+  const { developmentDirectory } = await import("../trace/open-tables.ts");
+  const { developmentLogFiles } = await import("../../../embedded/stack/development-log.ts");
+  const directory = developmentDirectory(server, env);
+  const kept =
+    directory === undefined
+      ? []
+      : developmentLogFiles(directory).filter((path) => existsSync(path));
+  const paths = logs.length > 0 ? logs : kept;
+  if (asked === undefined && paths.length === 0)
+    throw new UsageError("no ID is given, and no logs that have a last request");
+  const document = await found(
+    {
+      server,
+      module,
+      paths,
+      asked,
+      isLive: logs.length === 0,
+      tablesMs: isWithoutTables ? 0 : Number(seconds) * 1_000,
+    },
+    context,
+  );
+  if (document === undefined) {
+    context.complain(`keelson: no request is in ${paths.join(", ")}`);
+    return 2;
+  }
+  if (document.roots.length === 0) {
+    const where =
+      paths.length === 0
+        ? "no logs were read; give them by --logs <file>"
+        : `it is not in ${paths.join(", ")}`;
+    context.complain(
+      [`keelson: ${JSON.stringify(document.id)} is not found: ${where}`, ...document.notes].join(
+        "\n",
+      ),
+    );
+    return 2;
+  }
+  const { jsonOf } = await import("../trace/document.ts");
+  const { textOf } = await import("../trace/text.ts");
+  for (const line of json ? [jsonOf(document)] : textOf(document)) context.print(line);
+  return document.stuck === undefined ? 0 : 1;
+}
+
+interface Asked {
+  readonly server: ServerInternals;
+  readonly module: string;
+  readonly paths: readonly string[];
+  readonly asked: string | undefined;
+  /** Whether the logs are those of a server that runs. */
+  readonly isLive: boolean;
+  /** How long tables may take, in milliseconds; 0 asks none. */
+  readonly tablesMs: number;
+}
+
+/** `undefined` where no ID is given, and the logs have no request. */
+async function found(
+  { server, module, paths, asked, isLive, tablesMs }: Asked,
+  context: CommandContext,
+): Promise<TraceDocument | undefined> {
+  const { env, clock, progress } = context;
+  const { openLogs } = await import("../trace/read-logs.ts");
+  const { buildTrace } = await import("../trace/build-trace.ts");
+  const { noFacts } = await import("../trace/node.ts");
+  const { verdictOf } = await import("../trace/verdict.ts");
+  const logs = await openLogs(paths, paths.includes("-") ? context.input : undefined);
+  try {
+    const id = asked ?? (await logs.lastRequest());
+    if (id === undefined) return undefined;
+    const { lines, broken, leftOut, lastMs } = await logs.find(id, progress);
+    const notes: string[] = [];
+    if (broken > 0)
+      notes.push(
+        `${broken} ${broken === 1 ? "line mentions" : "lines mention"} it and cannot be read.`,
+      );
+    const consumers = new Map<string, string[]>();
+    for (const { name, type } of server.registry.consumers.values())
+      consumers.set(type, [...(consumers.get(type) ?? []), name]);
+    const tables: { facts: TableFacts | undefined } = { facts: undefined };
+    const build = (nowMs: number) =>
+      buildTrace({ id, lines, consumers, facts: tables.facts ?? noFacts, nowMs });
+    const nowMs = clock.now();
+    // What logs alone say holds for the time of their last line.
+    const asOfMs = isLive ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
+    if (tablesMs > 0 && usesMessages(server.registry)) {
+      try {
+        tables.facts = await inTime(
+          askAll(server, env, { id, roots: build(nowMs).roots, nowMs }),
+          tablesMs,
+        );
+      } catch (error) {
+        const { message } = error as Error; // safe: neither the SDK nor keelson throws anything else
+        notes.push(`The tables are out of reach, so this is what the logs say: ${message}`);
+      }
+    }
+    const atMs = tables.facts === undefined ? asOfMs : nowMs;
+    const built = build(atMs);
+    return {
+      ...{
+        id,
+        ...verdictOf(built.roots, { nowMs: atMs, module }),
+        roots: built.roots,
+        leftOut: built.leftOut + leftOut,
+        notes,
+      },
+      ...{ logs: { lines: lines.length, broken }, tables: tables.facts !== undefined },
+    };
+  } finally {
+    await logs.close();
+  }
+}
+
+async function askAll(
+  server: ServerInternals,
+  env: CommandContext["env"],
+  asked: { readonly id: string; readonly roots: TraceDocument["roots"]; readonly nowMs: number },
+): Promise<TableFacts> {
+  const { openTables } = await import("../trace/open-tables.ts");
+  const { askTables } = await import("../trace/tables.ts");
+  const tables = await openTables(server, env);
+  try {
+    return await askTables(tables.stores, asked);
+  } finally {
+    tables.close();
+  }
+}
+
+/** Credentials that are nowhere are looked for a long time. */
+async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs / 1_000} s`)), limitMs);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      logs: { type: "string", multiple: true, default: [] as string[] },
+      "timeout-seconds": { type: "string", default: "10" },
+      "no-tables": { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+}

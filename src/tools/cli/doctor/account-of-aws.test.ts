@@ -1,0 +1,694 @@
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
+import { SQSClient } from "@aws-sdk/client-sqs";
+import { afterEach, describe, expect, test } from "vitest";
+import { type StubAnswer, type StubAws, stubAws } from "../../../../test/support/stub-aws.ts";
+import { configTable, onceTable, outboxTable } from "../../../app/features/table.ts";
+import { eventRule } from "../../../aws/messaging/messaging.ts";
+import { neededQueue, neededTable } from "../../infra/needs.ts";
+import { busChecks } from "./bus.ts";
+import { CallError, outcomeOf } from "./call-error.ts";
+import { command } from "./command-line.ts";
+import type { Check } from "./outcome.ts";
+import { type Place, placeOf, type ServiceName } from "./place.ts";
+import { askedQueue, queueChecks } from "./queues.ts";
+import { tableChecks } from "./tables.ts";
+
+// What only AWS answers: a stub in its place, which nobody takes for an emulator.
+
+let made: StubAws | undefined;
+afterEach(() => made?.close());
+
+type Answers = Parameters<typeof stubAws>[0];
+
+async function at(service: ServiceName, answers: Answers, isEmulator = false): Promise<Place> {
+  made ??= await stubAws({});
+  made.close();
+  made = await stubAws(answers);
+  const account = {
+    AWS_REGION: "eu-west-1",
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+  };
+  const given = { signal: AbortSignal.timeout(10_000), timeoutMs: 10_000, endpoint: made.endpoint };
+  return {
+    ...placeOf(service, account, given),
+    isEmulator,
+    aws: (...words) => command("aws", service, ...words),
+  };
+}
+
+/** What the checks of a name come to. */
+async function came(checks: readonly Check[], name: string) {
+  const check = checks.find((one) => one.name === name);
+  if (check === undefined)
+    throw new Error(
+      `there is no check ${name}; there are ${checks.map((one) => one.name).join(", ")}`,
+    );
+  const { status, message, fix } = await check.run().catch(outcomeOf);
+  return [status, message, ...fix];
+}
+
+const attributes = (...names: string[]) =>
+  names.map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
+const keys = {
+  AttributeDefinitions: attributes("pk", "sk"),
+  KeySchema: [
+    { AttributeName: "pk", KeyType: "HASH" },
+    { AttributeName: "sk", KeyType: "RANGE" },
+  ],
+};
+
+describe("a table of AWS", () => {
+  const look = async (
+    table: typeof configTable,
+    Table: object | undefined,
+    others: Answers = {},
+    what = "",
+  ) => {
+    const place = await at("dynamodb", {
+      DescribeTable: Table === undefined ? {} : { Table },
+      ...others,
+    });
+    return came(
+      tableChecks(new DynamoDBClient(place.options), place, neededTable(table, "t")),
+      `table t${what}`,
+    );
+  };
+  const active = { ...keys, TableStatus: "ACTIVE" };
+
+  test("that is not ready yet is waited for, and one without keys is none of ours", async () => {
+    expect(await look(onceTable, { ...keys, TableStatus: "CREATING" })).toEqual([
+      "fail",
+      "it is CREATING",
+      "aws dynamodb wait table-exists --table-name t",
+    ]);
+    expect((await look(onceTable, {}))[1]).toContain("its keys are , not pk (S), sk (S)");
+    expect((await look(onceTable, undefined))[1]).toBe("it does not exist");
+  });
+
+  const withIndexes: typeof configTable = {
+    name: "files",
+    partitionKey: "pk",
+    sortKey: "sk",
+    indexes: [
+      { name: "byOwner", partitionKey: "owner", sortKey: "createdAt", project: undefined },
+      { name: "bySize", partitionKey: "size", sortKey: undefined, project: ["name"] },
+    ],
+  };
+  const definitions =
+    "--attribute-definitions AttributeName=pk,AttributeType=S AttributeName=sk,AttributeType=S";
+  const byOwnerSchema = [
+    { AttributeName: "owner", KeyType: "HASH" },
+    { AttributeName: "createdAt", KeyType: "RANGE" },
+  ];
+  const described = (index: object) => ({
+    ...active,
+    AttributeDefinitions: [...keys.AttributeDefinitions, ...attributes("owner", "createdAt")],
+    GlobalSecondaryIndexes: [
+      {
+        IndexName: "byOwner",
+        KeySchema: byOwnerSchema,
+        IndexStatus: "ACTIVE",
+        Projection: { ProjectionType: "ALL" },
+        ...index,
+      },
+    ],
+  });
+  const byOwner = JSON.stringify({
+    IndexName: "byOwner",
+    KeySchema: byOwnerSchema,
+    Projection: { ProjectionType: "ALL" },
+  });
+
+  test("that is missing is created with its indexes", async () => {
+    const place = await at("dynamodb", {
+      DescribeTable: { error: "ResourceNotFoundException", message: "" },
+    });
+    const checks = tableChecks(
+      new DynamoDBClient(place.options),
+      place,
+      neededTable(withIndexes, "t"),
+    );
+    const [, , fix] = await came(checks, "table t");
+    expect(fix).toContain(
+      `${definitions} AttributeName=owner,AttributeType=S AttributeName=createdAt,AttributeType=S`,
+    );
+    const bySize =
+      '{"IndexName":"bySize","KeySchema":[{"AttributeName":"size","KeyType":"HASH"}],"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["name"]}}';
+    expect(fix).toContain(`--global-secondary-indexes '[${byOwner},${bySize}]'`);
+    expect(await came(checks, "table t: index byOwner")).toEqual([
+      "skip",
+      "not checked: see table t",
+    ]);
+  });
+
+  test.each<[string, object, string, readonly string[]]>([
+    [
+      "is there",
+      described({}),
+      "byOwner",
+      ["ok", "active, with the keys owner (S), createdAt (S)"],
+    ],
+    [
+      "is missing",
+      active,
+      "byOwner",
+      [
+        "fail",
+        "it does not exist",
+        `aws dynamodb update-table --table-name t ${definitions} AttributeName=owner,AttributeType=S AttributeName=createdAt,AttributeType=S --global-secondary-index-updates '[{"Create":${byOwner}}]'`,
+      ],
+    ],
+    [
+      "is still being built",
+      described({ IndexStatus: "CREATING" }),
+      "byOwner",
+      [
+        "fail",
+        "it is CREATING, so it cannot be queried yet",
+        "aws dynamodb describe-table --table-name t --query 'Table.GlobalSecondaryIndexes[?IndexName=='\\''byOwner'\\''].[IndexStatus,Backfilling]'",
+      ],
+    ],
+    [
+      "has other keys",
+      described({ KeySchema: byOwnerSchema.slice(0, 1) }),
+      "byOwner",
+      [
+        "fail",
+        "its keys are owner (S), not owner (S), createdAt (S); an index cannot be changed, so declare it under another name",
+      ],
+    ],
+    [
+      "projects less",
+      described({ Projection: { ProjectionType: "KEYS_ONLY" } }),
+      "byOwner",
+      [
+        "fail",
+        "it projects its keys alone, not all attributes; an index cannot be changed, so declare it under another name",
+      ],
+    ],
+    [
+      "projects more",
+      {
+        ...described({
+          IndexName: "bySize",
+          KeySchema: [{ AttributeName: "size", KeyType: "HASH" }],
+        }),
+        AttributeDefinitions: attributes("pk", "sk", "size"),
+      },
+      "bySize",
+      [
+        "warn",
+        "it projects all attributes, more than is declared: that is paid for with every write",
+      ],
+    ],
+  ])("whose index %s says so", async (_, Table, name, outcome) => {
+    expect(await look(withIndexes, Table, {}, `: index ${name}`)).toEqual(outcome);
+  });
+
+  const ttl = (TimeToLiveDescription?: object) => ({
+    DescribeTimeToLive: { TimeToLiveDescription } as StubAnswer,
+  });
+  const set = (enabled: boolean, name: string) =>
+    `aws dynamodb update-time-to-live --table-name t --time-to-live-specification Enabled=${enabled},AttributeName=${name}`;
+
+  test.each<[object | undefined, readonly string[]]>([
+    [{ TimeToLiveStatus: "ENABLED", AttributeName: "expiration" }, ["ok", "by expiration"]],
+    [{ TimeToLiveStatus: "ENABLING", AttributeName: "expiration" }, ["ok", "by expiration"]],
+    [
+      { TimeToLiveStatus: "DISABLED" },
+      ["fail", "it is DISABLED, so expired items are never deleted", set(true, "expiration")],
+    ],
+    [
+      undefined,
+      ["fail", "it is DISABLED, so expired items are never deleted", set(true, "expiration")],
+    ],
+    [
+      { TimeToLiveStatus: "ENABLED", AttributeName: "ttl" },
+      [
+        "fail",
+        "it is by ttl, not expiration; AWS lets an hour pass between the two",
+        set(false, "ttl"),
+        set(true, "expiration"),
+      ],
+    ],
+  ])("whose time to live is %j", async (description, outcome) => {
+    expect(await look(onceTable, active, ttl(description), ": time to live")).toEqual(outcome);
+  });
+
+  test.each<[string | undefined, string]>([
+    ["ENABLED", "ok"],
+    ["DISABLED", "warn"],
+    [undefined, "warn"],
+  ])("whose point-in-time recovery is %s is %s", async (PointInTimeRecoveryStatus, status) => {
+    const PointInTimeRecoveryDescription = { PointInTimeRecoveryStatus };
+    const ContinuousBackupsDescription =
+      PointInTimeRecoveryStatus === undefined ? undefined : { PointInTimeRecoveryDescription };
+    const answers = { DescribeContinuousBackups: { ContinuousBackupsDescription } as StubAnswer };
+    const [found, , fix] = await look(configTable, active, answers, ": point-in-time recovery");
+    expect(found).toBe(status);
+    if (status === "warn")
+      expect(fix).toMatch(/^aws dynamodb update-continuous-backups --table-name t .*Enabled=true$/);
+  });
+
+  test.each<[boolean | undefined, string]>([
+    [true, "ok"],
+    [false, "warn"],
+    [undefined, "warn"],
+  ])("whose deletion protection is %s is %s", async (DeletionProtectionEnabled, status) => {
+    const [found, , fix] = await look(
+      configTable,
+      { ...active, DeletionProtectionEnabled },
+      {},
+      ": deletion protection",
+    );
+    expect([found, fix]).toEqual([
+      status,
+      status === "ok"
+        ? undefined
+        : "aws dynamodb update-table --table-name t --deletion-protection-enabled",
+    ]);
+  });
+
+  const stream = "aws dynamodb update-table --table-name t --stream-specification";
+  test.each<[object | undefined, readonly string[]]>([
+    [{ StreamEnabled: true, StreamViewType: "KEYS_ONLY" }, ["ok", "with the keys only"]],
+    [
+      { StreamEnabled: true, StreamViewType: "NEW_IMAGE" },
+      [
+        "warn",
+        "it carries NEW_IMAGE: its readers see all events, and keys are enough",
+        `${stream} StreamEnabled=false`,
+        `${stream} StreamEnabled=true,StreamViewType=KEYS_ONLY`,
+      ],
+    ],
+    [
+      undefined,
+      [
+        "warn",
+        "there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream",
+        `${stream} StreamEnabled=true,StreamViewType=KEYS_ONLY`,
+      ],
+    ],
+  ])("whose stream is %j", async (StreamSpecification, outcome) => {
+    expect(await look(outboxTable, { ...active, StreamSpecification }, {}, ": stream")).toEqual(
+      outcome,
+    );
+  });
+});
+
+const arn = (name: string) => `arn:aws:sqs:eu-west-1:123456789012:${name}`;
+const url = (name: string) => `https://sqs.eu-west-1.amazonaws.com/123456789012/${name}`;
+const setAttributes = (name: string, attributes: Record<string, string>) =>
+  `aws sqs set-queue-attributes --queue-url ${url(name)} --attributes '${JSON.stringify(attributes)}'`;
+
+/** A stub of queues by their names. */
+const queues = (attributes: Readonly<Record<string, Record<string, string>>>): Answers => ({
+  GetQueueUrl: ({ QueueName }) => {
+    const name = String(QueueName);
+    return name in attributes
+      ? { QueueUrl: url(name) }
+      : {
+          error: "com.amazonaws.sqs#QueueDoesNotExist",
+          message: "The specified queue does not exist.",
+        };
+  },
+  GetQueueAttributes: ({ QueueUrl }) => {
+    const name = String(QueueUrl).slice(String(QueueUrl).lastIndexOf("/") + 1);
+    return { Attributes: { QueueArn: arn(name), ...attributes[name] } };
+  },
+});
+
+describe("a queue of AWS", () => {
+  const look = async (
+    name: string,
+    attributes: Parameters<typeof queues>[0],
+    what = "",
+    isOrdered = true,
+  ) => {
+    const place = await at("sqs", queues(attributes));
+    const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
+    const queue = askedQueue(client, place, neededQueue(isOrdered ? "jobs" : "events", name));
+    return came(queueChecks(client, place, queue), `${queue.name}${what}`);
+  };
+  const usual = { FifoQueue: "true", VisibilityTimeout: "180" };
+  const redrive = (dead: string, maxReceiveCount: number | string) => ({
+    RedrivePolicy: JSON.stringify({ deadLetterTargetArn: arn(dead), maxReceiveCount }),
+  });
+
+  test("is known by its name and by its URL", async () => {
+    const outcome = [
+      "ok",
+      "FIFO, visibility timeout 180 s; a Lambda function needs six times its own",
+    ];
+    expect(await look("jobs.fifo", { "jobs.fifo": usual })).toEqual(outcome);
+    expect(await look(url("jobs.fifo"), { "jobs.fifo": usual })).toEqual(outcome);
+    expect((await look("jobs.fifo", {}))[1]).toBe("it does not exist");
+    const place = await at("sqs", {
+      GetQueueUrl: { QueueUrl: url("odd") },
+      GetQueueAttributes: {},
+    });
+    const wanted = neededQueue("jobs", "odd");
+    const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
+    const [status, message] = await came(
+      queueChecks(client, place, askedQueue(client, place, wanted)),
+      "queue odd",
+    );
+    expect([status, message]).toEqual([
+      "fail",
+      expect.stringMatching(/^it cannot be checked: TypeError/),
+    ]);
+  });
+
+  test("has to be FIFO for jobs, and to hide a message for as long as it is worked on", async () => {
+    expect(await look("jobs", { jobs: { VisibilityTimeout: "30" } })).toEqual([
+      "fail",
+      "it is not FIFO, and cannot be made so",
+      "aws sqs create-queue --queue-name jobs.fifo --attributes FifoQueue=true,VisibilityTimeout=30",
+      "export KEELSON_JOB_QUEUE=jobs.fifo",
+    ]);
+    expect(await look("events", { events: { VisibilityTimeout: "29" } }, "", false)).toEqual([
+      "fail",
+      "its visibility timeout is 29 s: a message is delivered again while it is being handled",
+      `aws sqs set-queue-attributes --queue-url ${url("events")} --attributes VisibilityTimeout=30`,
+    ]);
+  });
+
+  test.each<[string, string]>([
+    ["jobs.fifo", "jobs-dead.fifo"],
+    ["events", "events-dead"],
+  ])("%s without a dead-letter queue gets one", async (name, dead) => {
+    const ordered = name.endsWith(".fifo") ? " --attributes FifoQueue=true" : "";
+    const fixes = [
+      `aws sqs create-queue --queue-name ${dead}${ordered}`,
+      setAttributes(name, redrive(dead, 5)),
+    ];
+    for (const attributes of [usual, { ...usual, RedrivePolicy: "" }]) {
+      expect(await look(name, { [name]: attributes }, ": dead letters", ordered !== "")).toEqual([
+        "fail",
+        "there is no dead-letter queue: failing messages are retried until they expire",
+        ...fixes,
+      ]);
+    }
+  });
+
+  test("whose dead-letter queue is gone gets it again", async () => {
+    expect(
+      await look(
+        "jobs.fifo",
+        { "jobs.fifo": { ...usual, ...redrive("gone.fifo", 5) } },
+        ": dead letters",
+      ),
+    ).toEqual([
+      "fail",
+      "its dead-letter queue gone.fifo does not exist: failing messages are retried until they expire",
+      "aws sqs create-queue --queue-name gone.fifo --attributes FifoQueue=true",
+    ]);
+  });
+
+  test.each<[number | string, string]>([
+    [2, "warn"],
+    [3, "ok"],
+    ["6", "ok"],
+    [7, "warn"],
+  ])("that gives a message %s attempts is %s", async (count, status) => {
+    const attributes = {
+      "jobs.fifo": { ...usual, ...redrive("dead.fifo", count) },
+      "dead.fifo": { FifoQueue: "true" },
+    };
+    const [found, message, fix] = await look("jobs.fifo", attributes, ": dead letters");
+    expect([found, fix]).toEqual([
+      status,
+      status === "ok" ? undefined : setAttributes("jobs.fifo", redrive("dead.fifo", 5)),
+    ]);
+    expect(message).toContain(`${count} attempts`);
+  });
+});
+
+describe("a bus of AWS", () => {
+  interface RuleGiven {
+    readonly Name: string;
+    readonly State?: string;
+    readonly EventPattern?: string;
+    readonly targets?: readonly string[];
+  }
+  /** Rules come in two pages. */
+  const rulesOf = (rules: readonly RuleGiven[]): Answers => ({
+    DescribeEventBus: { Name: "b", Arn: "x" },
+    ListRules: ({ NextToken }) =>
+      NextToken === undefined
+        ? { Rules: rules.slice(0, 1), NextToken: "more" }
+        : { Rules: rules.slice(1) },
+    ListTargetsByRule: ({ Rule }) => ({
+      Targets: rules
+        .find(({ Name }) => Name === Rule)
+        ?.targets?.map((Arn, index) => ({ Id: String(index), Arn })),
+    }),
+  });
+  const look = async (
+    answers: Answers,
+    what: string,
+    attributes: Record<string, string> | "missing" = {},
+    isEmulator = false,
+    consumed: readonly string[] = ["cup.filled", "cup.emptied"],
+  ) => {
+    const events = attributes === "missing" ? queues({}) : queues({ events: attributes });
+    const place = await at("events", { ...answers, ...events }, isEmulator);
+    const sqsPlace = { ...place, aws: (...words: string[]) => command("aws", "sqs", ...words) };
+    const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
+    const queue =
+      consumed.length === 0
+        ? undefined
+        : askedQueue(client, place, neededQueue("events", "events"));
+    const bus = {
+      name: "b",
+      variable: "KEELSON_EVENT_BUS",
+      source: "my.app",
+      rule: eventRule("my.app"),
+      consumed,
+    };
+    return came(
+      busChecks(new EventBridgeClient(place.options), place, bus, { queue, place: sqsPlace }),
+      what,
+    );
+  };
+  const source = JSON.stringify({ source: ["my.app"] });
+  const targets = [arn("events")];
+
+  test.each<[string, readonly RuleGiven[], string]>([
+    [
+      "a rule for the source",
+      [{ Name: "all", State: "ENABLED", EventPattern: source, targets }],
+      "all",
+    ],
+    ["a rule for everything", [{ Name: "any", EventPattern: "{}", targets }], "any"],
+    [
+      "a rule a type",
+      [
+        { Name: "one", EventPattern: JSON.stringify({ "detail-type": ["cup.filled"] }), targets },
+        {
+          Name: "two",
+          EventPattern: JSON.stringify({ "detail-type": [{ prefix: "cup.e" }] }),
+          targets,
+        },
+      ],
+      "one, two",
+    ],
+  ])("that has %s brings the events into the queue", async (_, rules, names) => {
+    expect(await look(rulesOf(rules), "bus b: rules")).toEqual([
+      "ok",
+      `${names} to ${arn("events")}`,
+    ]);
+  });
+
+  const put = [
+    `aws events put-rule --event-bus-name b --name my-app-events --event-pattern '{"source":["my.app"]}'`,
+    `aws events put-targets --event-bus-name b --rule my-app-events --targets Id=events,Arn=${arn("events")}`,
+  ];
+  test.each<[string, readonly RuleGiven[], string, readonly string[]]>([
+    ["no rule", [], "cup.filled, cup.emptied", put],
+    ["a rule of a schedule", [{ Name: "cron", targets }], "cup.filled, cup.emptied", put],
+    [
+      "another source",
+      [{ Name: "x", EventPattern: '{"source":["other"]}', targets }],
+      "cup.filled, cup.emptied",
+      put,
+    ],
+    [
+      "another queue",
+      [{ Name: "x", EventPattern: source, targets: [arn("other")] }],
+      "cup.filled, cup.emptied",
+      put,
+    ],
+    ["no target", [{ Name: "x", EventPattern: source }], "cup.filled, cup.emptied", put],
+    [
+      "a rule for one type",
+      [{ Name: "x", EventPattern: JSON.stringify({ "detail-type": ["cup.filled"] }), targets }],
+      "cup.emptied",
+      put,
+    ],
+  ])(
+    "that has %s loses events, and is told the commands that mend it",
+    async (_, rules, lost, fixes) => {
+      const message = `nothing brings ${lost} to ${arn("events")}`;
+      expect(await look(rulesOf(rules), "bus b: rules")).toEqual(["fail", message, ...fixes]);
+    },
+  );
+
+  test("whose rule is disabled is told to enable it", async () => {
+    const rules = [{ Name: "off", State: "DISABLED", EventPattern: source, targets }];
+    expect(await look(rulesOf(rules), "bus b: rules")).toEqual([
+      "fail",
+      `nothing brings cup.filled, cup.emptied to ${arn("events")}: off is disabled`,
+      "aws events enable-rule --event-bus-name b --name off",
+    ]);
+  });
+
+  test("that cannot be looked at says so once", async () => {
+    const denied = { DescribeEventBus: { error: "AccessDeniedException" } };
+    expect((await look(denied, "bus b"))[1]).toBe(
+      "the credentials may not call events:DescribeEventBus on b",
+    );
+    expect((await look(denied, "bus b: rules"))[1]).toBe("not checked: see bus b");
+    expect((await look({}, "bus b: rules", "missing"))[1]).toBe("not checked: see bus b");
+    expect(
+      (await look({ DescribeEventBus: { error: "ResourceNotFoundException" } }, "bus b"))[1],
+    ).toBe("it does not exist");
+    const others = { ListRules: {}, ListTargetsByRule: {} };
+    expect((await look({ ...rulesOf([]), ...others }, "bus b: rules"))[0]).toBe("fail");
+    const without = { ...rulesOf([{ Name: "x", EventPattern: source }]), ListTargetsByRule: {} };
+    expect((await look(without, "bus b: rules"))[0]).toBe("fail");
+  });
+
+  const policy = (...Statement: object[]) => ({
+    Policy: JSON.stringify({ Version: "2012-10-17", Statement }),
+  });
+  const allow = {
+    Effect: "Allow",
+    Principal: { Service: "events.amazonaws.com" },
+    Action: "sqs:SendMessage",
+    Resource: "x",
+  };
+  const needed = {
+    ...allow,
+    Resource: arn("events"),
+  };
+  test.each<[string, Record<string, string>, boolean]>([
+    ["lets EventBridge send", policy(allow), true],
+    ["is one statement", { Policy: JSON.stringify({ Statement: allow }) }, true],
+    [
+      "lets everybody do everything",
+      policy({ Effect: "Allow", Principal: "*", Action: ["SQS:*"] }),
+      true,
+    ],
+    [
+      "lists those who may",
+      policy({ ...allow, Principal: { Service: ["x", "events.amazonaws.com"] } }),
+      true,
+    ],
+    ["denies", policy({ ...allow, Effect: "Deny" }), false],
+    ["is for others", policy({ ...allow, Principal: { Service: "sns.amazonaws.com" } }), false],
+    ["is for reading", policy({ ...allow, Action: "sqs:ReceiveMessage" }), false],
+    ["says nothing", policy({ Effect: "Allow" }), false],
+    ["has no statement", { Policy: "{}" }, false],
+    ["is empty", { Policy: "" }, false],
+    ["is not there", {}, false],
+  ])("whose queue has a policy that %s", async (_, attributes, isEnough) => {
+    expect(await look(rulesOf([]), "queue events: policy", attributes)).toEqual(
+      isEnough
+        ? ["ok", "EventBridge may send into it"]
+        : [
+            "fail",
+            "EventBridge may not send into it, so that events are lost",
+            setAttributes("events", policy(needed)),
+          ],
+    );
+  });
+
+  test("whose queue is sealed with a key that EventBridge cannot use is told of", async () => {
+    const [status, message, ...fixes] = await look(rulesOf([]), "queue events: policy", {
+      ...policy(allow),
+      KmsMasterKeyId: "alias/aws/sqs",
+    });
+    expect([status, message]).toEqual([
+      "fail",
+      "it is encrypted with alias/aws/sqs, which EventBridge may not use",
+    ]);
+    expect(fixes).toEqual([
+      setAttributes("events", { KmsMasterKeyId: "" }),
+      setAttributes("events", { SqsManagedSseEnabled: "true" }),
+    ]);
+    expect((await look(rulesOf([]), "queue events: policy", "missing"))[1]).toBe(
+      "not checked: see queue events",
+    );
+    expect((await look(rulesOf([]), "queue events: policy", {}, true))[0]).toBe("skip");
+  });
+});
+
+describe("AWS itself", () => {
+  const given = { signal: AbortSignal.timeout(1_000), timeoutMs: 1_000 };
+
+  test("is named where no endpoint is, and a command needs none then", () => {
+    const place = placeOf("sqs", {}, given);
+    expect([place.shown, place.isEmulator]).toEqual(["AWS's own endpoint of sqs", false]);
+    expect(place.aws("create-queue", "--queue-name", "it's")).toBe(
+      `aws sqs create-queue --queue-name 'it'\\''s'`,
+    );
+  });
+
+  const call = {
+    service: "sqs",
+    operation: "Op",
+    resource: "r",
+    shown: "AWS's own endpoint of sqs",
+    isEmulator: false,
+  };
+  const outcome = (cause: unknown) => outcomeOf(new CallError(call, cause));
+
+  test("that cannot be reached is told of, and what it does not know is wrong", () => {
+    const lost = Object.assign(new Error("getaddrinfo ENOTFOUND x"), { code: "ENOTFOUND" });
+    expect(outcome(lost)).toMatchObject({
+      message: "AWS's own endpoint of sqs does not answer (ENOTFOUND)",
+      fix: [],
+    });
+    const behind = new Error("it cannot be read", {
+      cause: Object.assign(lost, { cause: undefined }),
+    });
+    expect(outcome(behind).message).toContain("ENOTFOUND");
+    const unknown = Object.assign(new Error("what?"), {
+      name: "UnknownOperationException",
+      $metadata: {},
+      cause: lost,
+    });
+    expect(outcome(unknown)).toMatchObject({
+      status: "fail",
+      message: "sqs Op of r failed: UnknownOperationException: what?",
+    });
+    const missing = Object.assign(new Error("none"), { name: "CredentialsProviderError" });
+    expect(outcome(missing).message).toBe("the credentials are refused: CredentialsProviderError");
+    expect(outcome("odd").message).toBe("sqs Op of r failed: odd");
+    expect(outcomeOf("odd").message).toBe("it cannot be checked: odd");
+  });
+
+  test("is told from an emulator, whose lacks are nobody's fault", () => {
+    const lacking = (name: string, httpStatusCode = 400) =>
+      outcomeOf(
+        new CallError(
+          { ...call, isEmulator: true },
+          Object.assign(new Error("no"), { name, $metadata: { httpStatusCode } }),
+        ),
+      );
+    for (const finding of [
+      lacking("UnknownOperationException"),
+      lacking("InvalidAction"),
+      lacking("InternalFailure", 501),
+    ]) {
+      expect(finding).toMatchObject({
+        status: "skip",
+        message: "not checked: the emulator does not know Op",
+      });
+    }
+    expect(lacking("InternalFailure", 500).status).toBe("fail");
+  });
+});

@@ -1,0 +1,34 @@
+import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
+import { usesMessages } from "../../../app/registry/registry.ts";
+import { proofMode } from "../../../parts/messages/proof.ts";
+import { command } from "./command-line.ts";
+import { type Check, doubtful, fine, type Outcome } from "./outcome.ts";
+
+/** A check that needs no call: whether messages have to prove where they come from. */
+export function messageChecks(server: DeclaredServer): Check[] {
+  return usesMessages(server.registry)
+    ? [{ name: "proof of messages", run: async () => proofOutcome(server) }]
+    : [];
+}
+
+function proofOutcome({ options, environment }: DeclaredServer): Outcome {
+  // Outside of production a ring is made from the development secret.
+  const mode = proofMode(
+    options.messages?.proof,
+    options.keyRing !== undefined || environment !== "production",
+  );
+  if (mode === "require")
+    return fine("required: events and jobs not signed with the key ring are refused");
+  const danger = "anybody who can write to a queue can act as any tenant";
+  const wanted = 'set messages.proof of buildServer to "require"';
+  if (mode === "sign") {
+    return doubtful(
+      `signed, but not required: ${danger}; once message.proof_missing is no longer logged, ${wanted}`,
+    );
+  }
+  const create = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
+  return doubtful(
+    `off: ${danger}; sign first, then ${wanted}`,
+    ...(options.keyRing === undefined ? [create] : []),
+  );
+}

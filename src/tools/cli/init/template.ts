@@ -1,0 +1,80 @@
+import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Where this package is: from the sources as from `dist/`. */
+export const packageFolder = join(import.meta.dirname, "../../../..");
+/** A project that the repository tests as its own. Names that begin with `_` stand for dotfiles, some of which npm leaves out. */
+const templateFolder = join(packageFolder, "examples/starter");
+/** What the project's `package.json` is made of. */
+const manifestName = "manifest.json";
+/** Files that name the project. */
+const naming = ["README.md"];
+
+/** The parts of a `package.json` that versions are taken from. */
+export interface OwnManifest {
+  readonly version: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+}
+
+interface TemplateManifest {
+  readonly dependencies: readonly string[];
+  readonly devDependencies: readonly string[];
+}
+
+/** Writes the files of a new project into `folder`, which is made where it is not there. */
+export async function writeProject(folder: string, name: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const entry of await readdir(templateFolder)) {
+    if (entry === manifestName) continue;
+    await cp(join(templateFolder, entry), join(folder, entry.replace(/^_/, ".")), {
+      recursive: true,
+    });
+  }
+  for (const file of naming) {
+    const text = await readFile(join(folder, file), "utf8");
+    await writeFile(join(folder, file), text.replaceAll("{{name}}", name));
+  }
+  // Safe, both: files of this package.
+  const own = JSON.parse(
+    await readFile(join(packageFolder, "package.json"), "utf8"),
+  ) as OwnManifest;
+  const template = JSON.parse(
+    await readFile(join(templateFolder, manifestName), "utf8"),
+  ) as TemplateManifest;
+  await writeFile(
+    join(folder, "package.json"),
+    `${JSON.stringify(manifestOf(name, template, own), undefined, 2)}\n`,
+  );
+}
+
+/** The project's `package.json`: what it depends on has the versions that this version of keelson was tested with. */
+export function manifestOf(
+  name: string,
+  template: TemplateManifest,
+  own: OwnManifest,
+): Record<string, unknown> {
+  const versions: Readonly<Record<string, string>> = {
+    ...own.dependencies,
+    ...own.peerDependencies,
+    ...own.devDependencies, // last: these are exact
+    keelson: `^${own.version}`,
+  };
+  const versioned = (names: readonly string[]) =>
+    Object.fromEntries(
+      names.map((dependency) => {
+        const version = versions[dependency];
+        if (version === undefined)
+          throw new Error(`keelson's package.json has no version of ${dependency}`);
+        return [dependency, version];
+      }),
+    );
+  const { dependencies, devDependencies, ...rest } = template;
+  return {
+    name,
+    ...rest,
+    dependencies: versioned(dependencies),
+    devDependencies: versioned(devDependencies),
+  };
+}

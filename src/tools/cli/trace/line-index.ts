@@ -1,0 +1,226 @@
+import { deliveryJob } from "../../../parts/messages/delivery.ts";
+import { inOrder, type TraceLine } from "./line.ts";
+
+/** Where a tree begins: a request, a schedule that fires, or a run of the server. */
+export interface Origin {
+  readonly key: string;
+  readonly requestId: string;
+  readonly traceId: string | undefined;
+  readonly tenantId: string | undefined;
+  /** In the order of time; empty where nothing of it is seen. */
+  readonly lines: TraceLine[];
+}
+
+/** An event, a job or a delivery, with all that is seen of it. */
+export interface Subject {
+  readonly id: string;
+  /** `undefined` where it is only named as a cause. */
+  kind: "event" | "job" | "delivery" | undefined;
+  /** The type of an event, the name of a job, the channel of a delivery. */
+  name: string | undefined;
+  tenantId: string | undefined;
+  /** Who has published or enqueued it, in the order of time. */
+  readonly producers: Produced[];
+  /** What its own lines say of where it comes from. */
+  cause: Cause | undefined;
+  /** The lines of its runs, by their handler. */
+  readonly runs: Map<string, TraceLine[]>;
+  /** What queues, bus and outbox say of it. */
+  readonly way: TraceLine[];
+  /** When it is due, in milliseconds since the epoch. */
+  dueMs: number | undefined;
+  takenBackMs: number | undefined;
+}
+
+/** Who has published or enqueued something, and when. */
+export interface Produced {
+  readonly by: Producer;
+  readonly ms: number;
+  readonly tenantId: string | undefined;
+}
+
+/** An origin by its key, or a run of a subject. */
+export type Producer =
+  | { readonly origin: string }
+  | { readonly subject: string; readonly handler: string };
+
+interface Cause {
+  readonly causedBy: string;
+  readonly origin: Pick<Origin, "requestId" | "traceId" | "tenantId">;
+}
+
+/** What lines are about, by ID. */
+export interface TraceIndex {
+  readonly origins: ReadonlyMap<string, Origin>;
+  readonly subjects: ReadonlyMap<string, Subject>;
+}
+
+/** Sorts lines by what they are about. The order in which they come does not matter. */
+export function indexLines(given: readonly TraceLine[]): TraceIndex {
+  const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
+  const subjectOf = (id: string): Subject => {
+    let subject = subjects.get(id);
+    if (subject === undefined) {
+      subject = {
+        ...{
+          id,
+          kind: undefined,
+          name: undefined,
+          tenantId: undefined,
+          cause: undefined,
+          dueMs: undefined,
+          takenBackMs: undefined,
+        },
+        ...{ producers: [], runs: new Map(), way: [] },
+      };
+      subjects.set(id, subject);
+    }
+    return subject;
+  };
+  const ways: TraceLine[] = [];
+  for (const line of inOrder(given)) {
+    if (isOfTheWay(line)) {
+      ways.push(line);
+      continue;
+    }
+    const by = producerOf(line);
+    if (by === undefined) continue;
+    if ("origin" in by) originOf(origins, by.origin, line).lines.push(line);
+    else addRun(subjectOf(by.subject), by.handler, line);
+    addProduced(subjectOf, by, line);
+  }
+  for (const line of ways) addToWay(subjectOf, line);
+  return { origins, subjects };
+}
+
+/** Lines of queues, bus and outbox: no run writes them. */
+function isOfTheWay({ msg }: TraceLine): boolean {
+  return /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/.test(msg);
+}
+
+/** Whose run has written a line. */
+function producerOf(line: TraceLine): Producer | undefined {
+  const { requestId, trace_id, tenantId, handler, origRequestId, causedBy, eventId, jobId } = line;
+  const subject = eventId ?? jobId;
+  if (
+    origRequestId !== undefined &&
+    causedBy !== undefined &&
+    subject !== undefined &&
+    handler !== undefined
+  ) {
+    return { subject, handler };
+  }
+  return requestId === undefined
+    ? undefined
+    : { origin: originKey({ requestId, traceId: trace_id, tenantId }) };
+}
+
+/** Names an origin: the same request ID is another request in another trace, and for another tenant. */
+export function originKey({
+  requestId,
+  traceId,
+  tenantId,
+}: Pick<Origin, "requestId" | "traceId" | "tenantId">): string {
+  return JSON.stringify([requestId, traceId ?? null, tenantId ?? null]);
+}
+
+function originOf(
+  origins: Map<string, Origin>,
+  key: string,
+  { requestId, trace_id: traceId, tenantId }: TraceLine,
+): Origin {
+  let origin = origins.get(key);
+  if (origin === undefined) {
+    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] }; // safe: its key is made of it
+    origins.set(key, origin);
+  }
+  return origin;
+}
+
+function addRun(subject: Subject, handler: string, line: TraceLine): void {
+  const {
+    tenantId,
+    causedBy,
+    origRequestId,
+    trace_id: traceId,
+    eventId,
+    event,
+    channel,
+    msg,
+  } = line;
+  subject.tenantId ??= tenantId;
+  // Safe: a line without them is of no run.
+  subject.cause ??= {
+    causedBy: causedBy as string,
+    origin: { requestId: origRequestId as string, traceId, tenantId },
+  };
+  const isDelivery = handler === deliveryJob;
+  subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
+  if (msg === "event.completed") subject.name ??= event;
+  else if (eventId === undefined) subject.name ??= isDelivery ? channel : handler;
+  const lines = subject.runs.get(handler);
+  if (lines === undefined) subject.runs.set(handler, [line]);
+  else lines.push(line);
+}
+
+/** The lines that say what follows from a run, and where they say it. */
+const productions: ReadonlyMap<string, Production> = new Map<string, Production>([
+  ["event.published", { kind: "event", id: "publishedId", name: "event" }],
+  ["job.enqueued", { kind: "job", id: "enqueuedId", name: "job" }],
+  ["job.scheduled", { kind: "job", id: "scheduledId", name: "job" }],
+  ["delivery.enqueued", { kind: "delivery", id: "deliveryId", name: "channel" }],
+]);
+
+interface Production {
+  readonly kind: Subject["kind"];
+  readonly id: "publishedId" | "enqueuedId" | "scheduledId" | "deliveryId";
+  readonly name: "event" | "job" | "channel";
+}
+
+function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine): void {
+  const { msg, ms, tenantId, dueAt = "", unscheduledId } = line;
+  if (msg === "job.unscheduled" && unscheduledId !== undefined) {
+    const subject = subjectOf(unscheduledId);
+    subject.kind ??= "job";
+    subject.takenBackMs = ms;
+  }
+  const production = productions.get(msg);
+  const id = production && line[production.id];
+  if (production === undefined || id === undefined) return;
+  const subject = subjectOf(id);
+  subject.kind = production.kind;
+  subject.name = line[production.name] ?? subject.name;
+  const dueMs = Date.parse(dueAt);
+  if (msg === "job.scheduled" && Number.isFinite(dueMs)) subject.dueMs = dueMs;
+  subject.producers.push({ by, ms, tenantId });
+}
+
+function addToWay(subjectOf: (id: string) => Subject, line: TraceLine): void {
+  const {
+    eventId,
+    jobId,
+    left,
+    event,
+    type,
+    job,
+    causedBy,
+    origRequestId: requestId,
+    trace_id: traceId,
+    tenantId,
+  } = line;
+  for (const id of left ?? []) {
+    const subject = subjectOf(id);
+    subject.kind ??= line.msg === "job.dispatch_failed" ? "job" : "event";
+    subject.way.push(line);
+  }
+  const id = eventId ?? jobId;
+  if (id === undefined) return;
+  const subject = subjectOf(id);
+  const isDelivery = job === deliveryJob;
+  subject.kind ??= eventId !== undefined ? "event" : isDelivery ? "delivery" : "job";
+  subject.name ??= event ?? type ?? (isDelivery ? undefined : job);
+  subject.tenantId ??= tenantId;
+  if (causedBy !== undefined && requestId !== undefined)
+    subject.cause ??= { causedBy, origin: { requestId, traceId, tenantId } };
+  subject.way.push(line);
+}

@@ -1,0 +1,62 @@
+import { onceTable, outboxTable, physicalTableName } from "../../../app/features/table.ts";
+import type { ServerInternals } from "../../../app/server/server.ts";
+import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
+import { openDatabase } from "../../../aws/clients/dynamodb.ts";
+import { dynamoAsideStore } from "../../../aws/stores/aside-store.ts";
+import { dynamoClaimStore } from "../../../aws/stores/claim-store.ts";
+import { dynamoOutbox } from "../../../aws/stores/outbox-store.ts";
+import { dynamoSteps } from "../../../aws/stores/step-store.ts";
+import { embeddedDirectory, type Variables } from "../../../base/process/environment.ts";
+import { servedFrom } from "../../../embedded/service/data-directory.ts";
+import type { TraceStores } from "./tables.ts";
+
+/** Tables that can be asked. */
+export interface OpenedTables {
+  readonly stores: TraceStores;
+  close(): void;
+}
+
+/** The data directory of a server that is being developed; `undefined` for any other. */
+export function developmentDirectory(
+  { environment }: Pick<ServerInternals, "environment">,
+  env: Variables,
+): string | undefined {
+  return environment === "development" ? embeddedDirectory(env, environment) : undefined;
+}
+
+/**
+ * Opens the tables of a server: those of the endpoint that it or the environment names, in development those of the process that
+ * runs on the data directory, elsewhere AWS's. Nothing is created.
+ *
+ * @throws Error where no process runs on the data directory.
+ */
+export async function openTables(server: ServerInternals, env: Variables): Promise<OpenedTables> {
+  const { options } = server;
+  const endpoint = options.dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB");
+  const directory = endpoint === undefined ? developmentDirectory(server, env) : undefined;
+  const place = directory === undefined ? { endpoint, ...accountOf(env) } : placeOf(directory);
+  const database = await openDatabase(place);
+  const named = (table: typeof onceTable) =>
+    physicalTableName(table.name, options.dynamodb?.prefix ?? "keelson", env);
+  const [once, outbox] = [named(onceTable), named(outboxTable)];
+  return {
+    stores: {
+      outbox: dynamoOutbox(database, outbox),
+      aside: dynamoAsideStore(database, outbox),
+      claims: dynamoClaimStore(database, once),
+      steps: dynamoSteps(database, once),
+    },
+    close: () => database.destroy(),
+  };
+}
+
+function placeOf(directory: string) {
+  const served = servedFrom(directory);
+  if (served === undefined) throw new Error(`no process runs on ${directory}`);
+  const { port, region } = served;
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    region,
+    credentials: { accessKeyId: "embedded", secretAccessKey: "embedded" },
+  };
+}

@@ -1,0 +1,220 @@
+import { createWriteStream } from "node:fs";
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { idForm } from "../../../app/runtime/request-id.ts";
+import { type TraceLine, traceLine } from "./line.ts";
+import { recordsOf } from "./log-records.ts";
+
+/** What was found in logs. */
+export interface FoundLines {
+  /** Those that belong to the ID, in no order. */
+  readonly lines: readonly TraceLine[];
+  /** How many mention it, and cannot be read. */
+  readonly broken: number;
+  /** How many more belong to it than are kept. */
+  readonly leftOut: number;
+  /** When the last line was written, in milliseconds since the epoch. */
+  readonly lastMs: number | undefined;
+}
+
+/** Logs that are read several times, each as far as it was when it was opened. */
+export interface OpenedLogs {
+  /** @throws what reading a file throws. */
+  find(id: string, show?: (text: string) => void): Promise<FoundLines>;
+  /** The ID of the last request that is no business of keelson's own; `undefined` where there is none. */
+  lastRequest(): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+/** How much is kept: 200,000 lines take some 200 MB. A line of a collector's whole document may be long. */
+const [mostLines, mostRequests, longestLine] = [200_000, 10_000, 16_777_216];
+const chunkBytes = 1_048_576;
+/** Up to so many texts are looked for one by one. */
+const few = 16;
+
+/** Opens logs. @throws where a file cannot be opened. */
+export async function openLogs(
+  paths: readonly string[],
+  stdin?: Readable,
+  most: number = mostLines,
+): Promise<OpenedLogs> {
+  const files: { readonly file: FileHandle; readonly bytes: number }[] = [];
+  let spool: string | undefined;
+  const close = async () => {
+    for (const { file } of files) await file.close();
+    if (spool !== undefined) await rm(spool, { recursive: true, force: true });
+  };
+  try {
+    for (const path of paths) {
+      let from = path;
+      if (path === "-" && stdin !== undefined) {
+        // Read more than once, so that what is kept in memory is what belongs to the tree.
+        spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
+        from = join(spool, "stdin");
+        await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
+      }
+      const file = await open(from);
+      files.push({ file, bytes: (await file.stat()).size });
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+
+  async function each(
+    matches: (text: string) => boolean,
+    take: (line: string) => void,
+    show: (bytes: number) => void,
+  ) {
+    let done = 0;
+    for (const { file, bytes } of files) {
+      let rest = "";
+      const decoder = new TextDecoder();
+      for (let at = 0; at < bytes; ) {
+        const { bytesRead, buffer } = await file.read(
+          Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at)),
+          { position: at },
+        );
+        if (bytesRead === 0) break;
+        at += bytesRead;
+        const text = rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
+        const end = at >= bytes ? text.length : text.lastIndexOf("\n") + 1;
+        rest = text.slice(end);
+        if (rest.length > longestLine) rest = "";
+        const whole = text.slice(0, end);
+        if (matches(whole)) for (const line of whole.split("\n")) if (matches(line)) take(line);
+        show(done + at);
+      }
+      done += bytes;
+    }
+  }
+
+  return {
+    close,
+    find: async (id, show) => {
+      const found = new Map<string, TraceLine>();
+      let [broken, leftOut]: [number, number] = [0, 0];
+      const showing = (pass: number) => (bytes: number) =>
+        show?.(
+          `pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${Math.ceil(total / 1_000_000)} MB of logs`,
+        );
+      const pass = async (
+        number: number,
+        texts: ReadonlySet<string>,
+        belongs: (line: TraceLine) => boolean,
+      ) => {
+        if (texts.size === 0) return;
+        let missed = 0;
+        const take = (text: string) => {
+          const { records, isBroken } = recordsOf(text);
+          if (isBroken && number === 1) broken += 1;
+          for (const record of records) {
+            const line = traceLine(record);
+            if (line === undefined || !belongs(line)) continue;
+            const key = JSON.stringify(line);
+            if (found.size < most || found.has(key)) found.set(key, line);
+            else missed += 1;
+          }
+        };
+        await each(anyOf(texts), take, showing(number));
+        // Each pass meets those of the one before again.
+        leftOut = Math.max(leftOut, missed);
+      };
+      await pass(1, new Set([id]), (line) => idsOf(line).includes(id));
+      const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));
+      await pass(2, requests, (line) => requestsOf(line).some((request) => requests.has(request)));
+      // What queues, bus and outbox say has no request's ID, and what several requests have sent has the first one's.
+      const messages = new Set([...found.values()].flatMap(messagesOf));
+      await pass(3, messages, (line) =>
+        [line.eventId, line.jobId, ...(line.left ?? [])].some(
+          (one) => one !== undefined && messages.has(one),
+        ),
+      );
+      show?.("");
+      return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs() };
+    },
+    lastRequest: async () => {
+      let last: TraceLine | undefined;
+      const take = (text: string) => {
+        for (const record of recordsOf(text).records) {
+          const line = traceLine(record);
+          if (
+            line?.msg !== "request.completed" ||
+            line.requestId === undefined ||
+            line.handler?.startsWith("keelson.")
+          )
+            continue;
+          if (last === undefined || line.ms >= last.ms) last = line;
+        }
+      };
+      await each(
+        (text) => text.includes("request.completed"),
+        take,
+        () => undefined,
+      );
+      return last?.requestId;
+    },
+  };
+
+  /** From the ends of the files: what there is in between is earlier. */
+  async function lastMs(): Promise<number | undefined> {
+    let last: number | undefined;
+    for (const { file, bytes } of files) {
+      const length = Math.min(bytes, 65_536);
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), {
+        position: bytes - length,
+      });
+      for (const text of buffer.toString("utf8", 0, bytesRead).split("\n").slice(-100)) {
+        for (const record of recordsOf(text).records) {
+          const ms = traceLine(record)?.ms;
+          if (ms !== undefined && (last === undefined || ms > last)) last = ms;
+        }
+      }
+    }
+    return last;
+  }
+}
+
+/** Tells whether a text has one of those that are wanted; with many, whether it has any ID of their kind. */
+function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
+  const all = [...texts];
+  if (all.length <= few) return (text) => all.some((one) => text.includes(one));
+  return (text) => {
+    for (const [id] of text.matchAll(anyId)) if (texts.has(id)) return true;
+    return false;
+  };
+}
+
+const anyId = new RegExp(idForm, "g");
+
+function idsOf(line: TraceLine): readonly (string | undefined)[] {
+  return [
+    line.trace_id,
+    ...requestsOf(line),
+    line.causedBy,
+    ...messagesOf(line),
+    ...(line.left ?? []),
+  ];
+}
+
+function requestsOf({ requestId, origRequestId }: TraceLine): readonly string[] {
+  return [requestId, origRequestId].filter((id) => id !== undefined);
+}
+
+function messagesOf({
+  eventId,
+  jobId,
+  publishedId,
+  enqueuedId,
+  scheduledId,
+  unscheduledId,
+  deliveryId,
+}: TraceLine): readonly string[] {
+  return [eventId, jobId, publishedId, enqueuedId, scheduledId, unscheduledId, deliveryId].filter(
+    (id) => id !== undefined,
+  );
+}

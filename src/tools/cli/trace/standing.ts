@@ -1,0 +1,155 @@
+import { skewMs } from "../../../parts/once/claim.ts";
+import { isDone, type RunSummary, summarize } from "./attempts.ts";
+import type { TraceLine } from "./line.ts";
+import type { Subject } from "./line-index.ts";
+import type { ClaimFact, TableFacts, TraceNode } from "./node.ts";
+
+/** How something stands, and who says so. */
+export type Standing = Pick<TraceNode, "state" | "until" | "reason" | "queue" | "confirmed">;
+
+interface Now {
+  readonly facts: TableFacts;
+  readonly nowMs: number;
+}
+
+/** Whether an event has gone to the bus. */
+export function dispatchState(subject: Subject, now: Now): Standing {
+  const { id, runs, way } = subject;
+  const { facts } = now;
+  const row = facts.rows.get(id);
+  const left = way.findLast(({ msg }) => msg === "event.dispatch_failed");
+  const refused = way.findLast(({ msg }) => msg === "event.set_aside");
+  if (row?.aside !== undefined) return { state: "set-aside", reason: row.aside, confirmed: true };
+  if (row !== undefined) return { state: "in-outbox", reason: left?.reason, confirmed: true };
+  if (runs.size > 0) return { state: "dispatched" };
+  // A message that cannot be read is no consumer's.
+  const message = runState(subject, summarize([]), undefined, now);
+  if (message.state !== "not-seen") return message;
+  if (facts.asked.has(id)) return { state: "dispatched", confirmed: true };
+  if (refused !== undefined) return { state: "set-aside", reason: refused.reason };
+  if (left !== undefined) return { state: "in-outbox", reason: left.reason };
+  return { state: "dispatched" };
+}
+
+/** How a job or a delivery stands, which may be due later. */
+export function jobState(
+  subject: Subject,
+  summary: RunSummary,
+  claim: ClaimFact | undefined,
+  now: Now,
+): Standing {
+  const { id, dueMs, takenBackMs, way } = subject;
+  const { facts, nowMs } = now;
+  const standing = runState(subject, summary, claim, now);
+  if (standing.state !== "not-seen") return standing;
+  const row = facts.rows.get(id);
+  const aside = row?.aside ?? way.findLast(({ msg }) => msg === "job.set_aside")?.reason;
+  if (aside !== undefined)
+    return { state: "set-aside", reason: aside, confirmed: row === undefined ? undefined : true };
+  const left = way.findLast(({ msg }) => msg === "job.dispatch_failed");
+  const isDueLater = dueMs !== undefined && dueMs > nowMs;
+  const isThere =
+    row !== undefined ||
+    (!facts.asked.has(id) && takenBackMs === undefined && (isDueLater || left !== undefined));
+  if (isThere) {
+    const until = dueMs === undefined ? undefined : isoOf(dueMs);
+    return {
+      state: "waiting",
+      until,
+      reason: left?.reason,
+      confirmed: row === undefined ? undefined : true,
+    };
+  }
+  if (takenBackMs !== undefined) return { state: "taken-back" };
+  // Nobody has sent it before its time.
+  return isDueLater ? { state: "taken-back", confirmed: true } : standing;
+}
+
+function isoOf(ms: number): string {
+  return new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString();
+}
+
+/** How a run stands, by its attempts, what the queue says of its message, and its claim. */
+export function runState(
+  { way }: Subject,
+  { last }: RunSummary,
+  claim: ClaimFact | undefined,
+  { nowMs }: Now,
+): Standing {
+  if (isDone(last?.state)) return { state: last.state };
+  if (claim?.isDone === true) return { state: "done", confirmed: true };
+  const held =
+    claim === undefined
+      ? undefined
+      : { until: isoOf(claim.leaseUntilMs), confirmed: true as const };
+  const isHeld = claim !== undefined && claim.leaseUntilMs + skewMs >= nowMs;
+  if (held !== undefined && isHeld) return { state: "running", ...held };
+  // What came before the last attempt was about another.
+  const since = last?.state === "failed" ? last.endMs : Number.NEGATIVE_INFINITY;
+  const letter = way.findLast(({ msg, ms }) => msg === "queue.dead_lettered" && ms >= since);
+  const retry = way.findLast(({ msg, ms }) => msg === "queue.retry" && ms >= since);
+  if (letter !== undefined && letter.ms >= (retry?.ms ?? letter.ms)) {
+    return { state: "dead-lettered", queue: letter.queue, reason: letter.reason };
+  }
+  if (retry !== undefined && last?.state !== "unended") {
+    const until = isoOf(retry.ms + (retry.afterMs ?? 0));
+    return { state: "retrying", until, reason: retry.reason, queue: retry.queue };
+  }
+  if (held !== undefined) return { state: "interrupted", ...held };
+  if (last === undefined) return { state: "not-seen" };
+  return { state: last.state === "failed" ? "failed" : "unended" };
+}
+
+/** A claim, a commit or a step of a run, and when it was seen. */
+export type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
+
+/** What lines say of the claim, the commit and the steps of a run. */
+export function effectNodes(
+  lines: readonly TraceLine[],
+  isOver: boolean,
+  facts: TableFacts,
+): EffectNode[] {
+  const nodes: EffectNode[] = [];
+  const add = (node: Pick<EffectNode, "kind" | "name" | "state" | "ms"> & Partial<EffectNode>) =>
+    nodes.push({ ...node, children: [] });
+  const [claimed] = lines.flatMap(({ msg, ms }) => {
+    const state = claims.get(msg);
+    return state === undefined ? [] : [{ state, ms }];
+  });
+  if (claimed !== undefined) add({ kind: "claim", name: "", ...claimed });
+  const uncertain = lines.findLast(({ msg }) => msg === "once.commit_uncertain");
+  const committed = lines.find(({ msg }) => msg === "event.published" || msg === "job.scheduled");
+  if (committed !== undefined) add({ kind: "commit", name: "", state: "done", ms: committed.ms });
+  else if (uncertain !== undefined)
+    add({
+      kind: "commit",
+      name: "",
+      state: "unknown",
+      ms: uncertain.ms,
+      reason: uncertain.message,
+    });
+  const steps = new Map<string, TraceLine>();
+  for (const line of lines) if (line.stepKey !== undefined) steps.set(line.stepKey, line);
+  for (const [key, { step = "", msg, ms, reason }] of steps) {
+    const standing = facts.steps.get(key);
+    const isUnknown =
+      !isOver && msg !== "step.given" && (standing === undefined || standing === "unknown");
+    const confirmed = standing === undefined ? undefined : true;
+    const state = isUnknown
+      ? "unknown"
+      : standing === "not done"
+        ? "failed"
+        : standing === "running"
+          ? "running"
+          : "done";
+    add({ kind: "step", name: step, id: key, state, ms, reason, confirmed });
+  }
+  return nodes;
+}
+
+const claims: ReadonlyMap<string, TraceNode["state"]> = new Map([
+  ["once.taken", "taken"],
+  ["once.replayed", "replayed"],
+  ["once.shared", "replayed"],
+  ["once.conflicted", "running"],
+] as const);

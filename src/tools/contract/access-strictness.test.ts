@@ -1,0 +1,86 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type AccessRule, access, allows } from "../../base/identity/access.ts";
+import { anonymous, type User } from "../../base/identity/user.ts";
+import { isStricter, lockedAccess } from "./access-strictness.ts";
+
+const roles = ["admin", "systemAdmin", "editor", "owner", "a, b"];
+const simple = fc.oneof(
+  fc.constantFrom(
+    access.everyone,
+    access.authenticated,
+    access.tenant,
+    access.admin,
+    access.systemAdmin,
+  ),
+  fc
+    .uniqueArray(fc.constantFrom(...roles), { minLength: 1, maxLength: 3 })
+    .map((names) => access.roles(...names)),
+);
+const { rule } = fc.letrec<{ rule: AccessRule }>((tie) => ({
+  rule: fc.oneof(
+    { depthSize: "small" },
+    simple,
+    fc.array(tie("rule"), { minLength: 1, maxLength: 3 }).map((rules) => access.anyOf(...rules)),
+    fc.array(tie("rule"), { minLength: 1, maxLength: 3 }).map((rules) => access.allOf(...rules)),
+  ),
+}));
+
+/** Every caller whom a rule of these roles can tell from another. */
+const everybody: readonly User[] = [
+  anonymous,
+  ...Array.from({ length: 2 ** roles.length }, (_, bits) => ({
+    id: "ann",
+    tenantId: "acme",
+    roles: roles.filter((_role, index) => (bits >> index) % 2 === 1),
+  })),
+];
+
+/** As it comes out of the file. */
+const stored = (given: AccessRule): unknown => JSON.parse(JSON.stringify(lockedAccess(given)));
+
+test("a rule is stricter exactly where it refuses somebody whom the other let through", () => {
+  fc.assert(
+    fc.property(rule, rule, (before, after) => {
+      const refused = everybody.filter((user) => allows(before, user) && !allows(after, user));
+      expect(isStricter(stored(before), stored(after))).toBe(refused.length > 0);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("a rule in another order, or said twice, is the same rule", () => {
+  const before = access.anyOf(access.roles("editor", "owner"), access.admin);
+  const after = access.anyOf(access.admin, access.roles("owner", "editor", "owner"));
+
+  expect([
+    isStricter(stored(before), stored(after)),
+    isStricter(stored(after), stored(before)),
+  ]).toEqual([false, false]);
+  expect(lockedAccess(access.roles("b", "a", "b"))).toEqual({ roles: ["a", "b"] });
+});
+
+test.each([
+  "anybody",
+  null,
+  7,
+  {},
+  { roles: [] },
+  { roles: "editor" },
+  { roles: ["editor"], anyOf: ["admin"] },
+  { noneOf: ["admin"] },
+  { anyOf: [{ allOf: [] }] },
+])("what is no rule is stricter than every other, and the same as itself: %j", (strange) => {
+  expect(isStricter(strange, "everyone")).toBe(true);
+  expect(isStricter("systemAdmin", strange)).toBe(true);
+  expect(isStricter(strange, structuredClone(strange))).toBe(false);
+});
+
+test("a rule of too many cases is stricter in doubt, and is decided in no time", () => {
+  const choice = (index: number) =>
+    access.roles(`a${index}`, `b${index}`, `c${index}`, `d${index}`);
+  const before = access.allOf(...Array.from({ length: 30 }, (_, index) => choice(index)));
+
+  expect(isStricter(stored(before), "authenticated")).toBe(true);
+  expect(isStricter("authenticated", stored(before))).toBe(true);
+});

@@ -1,0 +1,123 @@
+import { type AccessRule, access, allows } from "../../base/identity/access.ts";
+import { anonymous, type User } from "../../base/identity/user.ts";
+
+/** An access rule as the lock stores it: its kind, or what it is made of. */
+export type LockedAccess =
+  | "everyone"
+  | "authenticated"
+  | "tenant"
+  | "admin"
+  | "systemAdmin"
+  | { readonly roles: readonly string[] }
+  | { readonly anyOf: readonly LockedAccess[] }
+  | { readonly allOf: readonly LockedAccess[] };
+
+/** A rule in the form that the lock stores. Sorted: the order of roles and rules says nothing. */
+export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
+  if (kind === "roles") return { roles: [...new Set(names)].sort() };
+  if (kind === "anyOf") return { anyOf: locked(rules) };
+  if (kind === "allOf") return { allOf: locked(rules) };
+  return kind;
+}
+
+function locked(rules: readonly AccessRule[]): readonly LockedAccess[] {
+  return rules
+    .map(lockedAccess)
+    .toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
+}
+
+/**
+ * Whether somebody whom `before` let through is not let through by `after`. Exact; where a rule of the lock is none that this
+ * version knows, or has too many cases to look at, the answer is `true` unless both are the same.
+ */
+export function isStricter(before: unknown, after: unknown): boolean {
+  if (JSON.stringify(before) === JSON.stringify(after)) return false;
+  const [was, is] = [ruleOf(before), ruleOf(after)];
+  if (was === undefined || is === undefined) return true;
+  if (allows(was, anonymous) && !allows(is, anonymous)) return true;
+  const callers = leastRoles(was);
+  return callers === undefined || callers.some((roles) => !allows(is, userWith([...roles])));
+}
+
+type Roles = ReadonlySet<string>;
+
+/** So many sets of roles are looked at. */
+const mostSets = 2_000;
+
+/**
+ * The sets of roles that a signed-in caller needs at least; `undefined` where there are too many. Whoever has more roles is let
+ * through as well, by every rule, so that no other caller has to be looked at.
+ */
+function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | undefined {
+  switch (kind) {
+    case "admin":
+      return [new Set(["admin"]), new Set(["systemAdmin"])];
+    case "systemAdmin":
+      return [new Set(["systemAdmin"])];
+    case "roles":
+      return least(names.map((name) => new Set([name])));
+    case "anyOf":
+      return combined(rules, [], (all, some) => [...all, ...some]);
+    case "allOf":
+      return combined(rules, [new Set()], (all, some) =>
+        all.flatMap((one) => some.map((other) => new Set([...one, ...other]))),
+      );
+    default:
+      return [new Set()];
+  }
+}
+
+function combined(
+  rules: readonly AccessRule[],
+  none: readonly Roles[],
+  combine: (all: readonly Roles[], some: readonly Roles[]) => readonly Roles[],
+): readonly Roles[] | undefined {
+  let all: readonly Roles[] | undefined = none;
+  for (const rule of rules) {
+    const some = leastRoles(rule);
+    if (all === undefined || some === undefined || all.length * some.length > mostSets)
+      return undefined;
+    all = least(combine(all, some));
+  }
+  return all;
+}
+
+/** The sets that contain no other: those who need more are let through anyway. */
+function least(sets: readonly Roles[]): readonly Roles[] {
+  const found: Roles[] = [];
+  for (const set of sets.toSorted((one, other) => one.size - other.size)) {
+    if (!found.some((smaller) => [...smaller].every((role) => set.has(role)))) found.push(set);
+  }
+  return found;
+}
+
+function userWith(roles: readonly string[]): User {
+  return { id: "u", tenantId: "t", roles };
+}
+
+/** The rule that was stored; `undefined` where it is none. */
+function ruleOf(stored: unknown): AccessRule | undefined {
+  try {
+    return parsed(stored);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws TypeError for what is no rule. */
+function parsed(stored: unknown): AccessRule {
+  switch (stored) {
+    case "everyone":
+    case "authenticated":
+    case "tenant":
+    case "admin":
+    case "systemAdmin":
+      return access[stored];
+  }
+  const [[kind, parts] = [], ...others] = Object.entries(Object(stored));
+  if (others.length > 0 || !Array.isArray(parts)) throw new TypeError("not a rule");
+  if (kind === "roles") return access.roles(...parts);
+  if (kind === "anyOf") return access.anyOf(...parts.map(parsed));
+  if (kind === "allOf") return access.allOf(...parts.map(parsed));
+  throw new TypeError("not a rule");
+}

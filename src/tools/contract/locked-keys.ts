@@ -1,0 +1,186 @@
+import type {
+  Bounds,
+  ConfigScope,
+  ConfigType,
+  RegisteredConfigKey,
+} from "../../parts/config/declare/key.ts";
+import { isStricter, type LockedAccess, lockedAccess } from "./access-strictness.ts";
+
+/** A configuration key as the lock stores it: plain JSON, the same for the same declaration. */
+export interface LockedKey {
+  /** `files:config:max-upload-size-mb`. */
+  readonly id: string;
+  readonly scope: ConfigScope;
+  readonly type: ConfigType;
+  readonly bounds?: Bounds;
+  /** Sorted. */
+  readonly options?: readonly string[];
+  /** Never of an encrypted key. */
+  readonly default?: unknown;
+  readonly computed?: true;
+  readonly encrypted: boolean;
+  readonly allowPerRequest: boolean;
+  readonly read: LockedAccess;
+  readonly write: LockedAccess;
+  readonly formerly?: readonly string[];
+}
+
+/** One change of a key. */
+export interface KeyChange {
+  /** Whom it breaks: stored rows, or clients of the operators' API. Absent where nobody. */
+  readonly breaks?: "row" | "client";
+  /** The key's identifier. */
+  readonly where: string;
+  readonly rule: KeyRule;
+}
+
+/** What changed. */
+export type KeyRule = keyof typeof breaking;
+
+/** Whom each change breaks. */
+const breaking = {
+  "key-added": undefined,
+  "key-removed": "row",
+  "key-renamed": undefined,
+  "former-key-added": undefined,
+  "former-key-removed": "row",
+  "type-changed": "row",
+  "scope-changed": "row",
+  "encryption-changed": "row",
+  "bounds-narrowed": "row",
+  "bounds-widened": undefined,
+  "option-removed": "row",
+  "option-added": undefined,
+  "default-changed": undefined,
+  "computed-added": undefined,
+  "computed-removed": undefined,
+  "per-request-allowed": undefined,
+  "per-request-refused": "client",
+  "read-access-stricter": "client",
+  "read-access-widened": undefined,
+  "write-access-stricter": "client",
+  "write-access-widened": undefined,
+} as const satisfies Readonly<Record<string, KeyChange["breaks"]>>;
+
+/** A key in the form that the lock stores. */
+export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
+  const {
+    scope,
+    type,
+    bounds,
+    options,
+    computed,
+    encrypted,
+    allowPerRequest,
+    read,
+    write,
+    formerly,
+  } = definition;
+  return {
+    id,
+    scope,
+    type,
+    ...(bounds === undefined ? {} : { bounds: { min: bounds.min, max: bounds.max } }),
+    ...(options === undefined ? {} : { options: [...options].sort() }),
+    ...(encrypted || definition.default === undefined ? {} : { default: definition.default }),
+    ...(computed === undefined ? {} : { computed: true }),
+    encrypted,
+    allowPerRequest,
+    read: lockedAccess(read),
+    write: lockedAccess(write),
+    ...(formerly === undefined ? {} : { formerly: [...formerly] }),
+  };
+}
+
+/** Says what has changed between two sets of keys, in the order of their identifiers. */
+export function compareKeys(
+  before: readonly LockedKey[],
+  after: readonly LockedKey[],
+): KeyChange[] {
+  const had = new Map(before.map((key) => [key.id, key]));
+  const has = new Map(after.map((key) => [key.id, key]));
+  const successors = new Map(
+    after.flatMap((key) => (key.formerly ?? []).map((id) => [id, key] as const)),
+  );
+  const changes = [
+    ...before.flatMap(({ id }) =>
+      has.has(id) || successors.has(id) ? [] : [change(id, "key-removed")],
+    ),
+    ...after.flatMap((key) => {
+      const [first, ...others] = [key.id, ...(key.formerly ?? [])].flatMap(
+        (id) => had.get(id) ?? [],
+      );
+      if (first === undefined) return [change(key.id, "key-added")];
+      const rules = new Set(rulesOf(first, key, successors));
+      // Rows of what it was too come beside those that it has: only what becomes of them counts.
+      for (const other of others) {
+        for (const rule of rulesOf(other, key, successors))
+          if (breaking[rule] === "row") rules.add(rule);
+      }
+      return [...rules].map((rule) => change(key.id, rule));
+    }),
+  ];
+  return changes.sort((one, other) =>
+    one.where < other.where ? -1 : Number(one.where > other.where),
+  );
+}
+
+function change(where: string, rule: KeyRule): KeyChange {
+  const breaks = breaking[rule];
+  return { ...(breaks === undefined ? {} : { breaks }), where, rule };
+}
+
+function rulesOf(
+  before: LockedKey,
+  after: LockedKey,
+  successors: ReadonlyMap<string, LockedKey>,
+): KeyRule[] {
+  const { formerly: names = [] } = before;
+  const known = [before.id, ...names];
+  const isSameType = before.type === after.type;
+  const isSameSecrecy = before.encrypted === after.encrypted;
+  const facts: readonly (readonly [KeyRule, boolean])[] = [
+    ["key-renamed", before.id !== after.id],
+    ["former-key-added", (after.formerly ?? []).some((id) => !known.includes(id))],
+    ["former-key-removed", names.some((id) => id !== after.id && !successors.has(id))],
+    ["type-changed", !isSameType],
+    ["scope-changed", before.scope !== after.scope],
+    ["encryption-changed", !isSameSecrecy],
+    ...(isSameType ? rangeFacts(before, after) : []),
+    ["default-changed", isSameSecrecy && before.default !== after.default],
+    ["computed-added", before.computed === undefined && after.computed !== undefined],
+    ["computed-removed", before.computed !== undefined && after.computed === undefined],
+    ["per-request-allowed", !before.allowPerRequest && after.allowPerRequest],
+    ["per-request-refused", before.allowPerRequest && !after.allowPerRequest],
+    ...accessFacts("read", before.read, after.read),
+    ...accessFacts("write", before.write, after.write),
+  ];
+  return facts.flatMap(([rule, holds]) => (holds ? [rule] : []));
+}
+
+/** What a value may be. A range of which one end moves in and the other out is narrower. */
+function rangeFacts(before: LockedKey, after: LockedKey): (readonly [KeyRule, boolean])[] {
+  const [was, is] = [before.bounds ?? unbounded, after.bounds ?? unbounded];
+  const isNarrowed = is.min > was.min || is.max < was.max;
+  const [had, has] = [before.options ?? [], after.options ?? []];
+  return [
+    ["bounds-narrowed", isNarrowed],
+    ["bounds-widened", !isNarrowed && (is.min < was.min || is.max > was.max)],
+    ["option-removed", had.some((option) => !has.includes(option))],
+    ["option-added", has.some((option) => !had.includes(option))],
+  ];
+}
+
+const unbounded: Bounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+
+function accessFacts(
+  of: "read" | "write",
+  before: LockedAccess,
+  after: LockedAccess,
+): (readonly [KeyRule, boolean])[] {
+  const isRefused = isStricter(before, after);
+  return [
+    [`${of}-access-stricter`, isRefused],
+    [`${of}-access-widened`, !isRefused && isStricter(after, before)],
+  ];
+}

@@ -1,0 +1,362 @@
+import { canonical } from "../../app/openapi/canonical.ts";
+import { accepts, isApart, shapesOf, TooComplexError } from "./schema-shapes.ts";
+import {
+  type ArrayShape,
+  isHigher,
+  isLower,
+  isRefusal,
+  itemOf,
+  type Limit,
+  type ObjectShape,
+  propertyOf,
+  type Schema,
+  type SchemaNode,
+  type Shape,
+  type Tag,
+  textOf,
+  typeOf,
+  unsureKeyword,
+  type ValueShape,
+} from "./shape.ts";
+import { matches } from "./shape-value.ts";
+
+/** What keeps values of one schema out of another. */
+export type DifferenceKind =
+  | "type"
+  | "changed-type"
+  | "value"
+  | "values"
+  | "least"
+  | "most"
+  | "multiple-of"
+  | "pattern"
+  | "format"
+  | "unique-items"
+  | "required"
+  | "named"
+  | "unnamed"
+  | "only-from"
+  | "only-to"
+  | "names"
+  | "cannot-tell";
+
+/** A place where `from` may have values that `to` refuses. */
+export interface Difference {
+  /** `items[].name`; empty for the whole. */
+  readonly path: string;
+  readonly kind: DifferenceKind;
+  /** The type of what differs there: of a range, what it is a range of. */
+  readonly type: string;
+  /** For people: what of `from`, what of `to`. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** How they are compared. */
+export interface Comparison {
+  /** Whether `to` lets properties through that it refuses by name alone: its reader skips what it does not know. */
+  readonly isOpen?: boolean;
+}
+
+/** Whether values may be refused: no value is, where one side names a property of which the other says nothing. */
+export function isRefusing({ kind }: Difference): boolean {
+  return kind !== "only-from" && kind !== "only-to";
+}
+
+/**
+ * Where a value that `from` accepts may be refused by `to`, and which properties one of them alone names. Nothing is refusing
+ * only where every such value is accepted; properties count that `from` names, or says a rule of: of others nobody was told
+ * anything.
+ */
+export function differences(
+  from: SchemaNode,
+  to: SchemaNode,
+  comparison: Comparison = {},
+): readonly Difference[] {
+  const walk = new Walk(comparison);
+  const found = walk.schemas([{ node: from, root: from }], [{ node: to, root: to }], "");
+  return [...new Map(found.map((difference) => [canonical(difference), difference])).values()];
+}
+
+const mostSteps = 10_000;
+
+class Walk {
+  readonly #comparison: Comparison;
+  /** Pairs above the current one: what repeats them is only as different as they are. */
+  readonly #above = new Set<string>();
+  #steps = 0;
+
+  constructor(comparison: Comparison) {
+    this.#comparison = comparison;
+  }
+
+  schemas(from: Schema, to: Schema, path: string): readonly Difference[] {
+    const [fromTexts, toTexts] = [from, to].map((schema) => schema.map(textOf)) as [
+      string[],
+      string[],
+    ]; // safe: of two
+    if (toTexts.every((text) => fromTexts.includes(text) || text === "true")) return [];
+    const pair = canonical([fromTexts, toTexts]);
+    if (this.#above.has(pair)) return [];
+    this.#steps += 1;
+    this.#above.add(pair);
+    try {
+      if (this.#steps > mostSteps) throw new TooComplexError();
+      return this.#shapes(shapesOf(from), shapesOf(to), path);
+    } catch (error) {
+      if (!(error instanceof TooComplexError)) throw error;
+      return [difference(path, "cannot-tell", "", "", "too complex")];
+    } finally {
+      this.#above.delete(pair);
+    }
+  }
+
+  #shapes(from: readonly Shape[], to: readonly Shape[], path: string): readonly Difference[] {
+    const types = new Set(to.map(typeOf));
+    const hasCommon = from.some((shape) => types.has(typeOf(shape)));
+    return from.flatMap((shape) => {
+      const type = typeOf(shape);
+      const [all, wanted] = [from, to].map((shapes) =>
+        [...new Set(shapes.map(typeOf))].join(" or "),
+      ) as [string, string]; // safe: of two
+      if (!types.has(type))
+        return [difference(path, hasCommon ? "type" : "changed-type", type, all, wanted)];
+      const same = to.filter((other) => typeOf(other) === type);
+      if (shape.kind === "value") return valueDifferences(shape, same, path);
+      const isOneOfMany =
+        same.length > 1 || from.filter((other) => typeOf(other) === type).length > 1;
+      return this.#nearest(shape, same, path, isOneOfMany);
+    });
+  }
+
+  /** Against each alternative; what is different from the one that it is most like. */
+  #nearest(
+    shape: Exclude<Shape, ValueShape>,
+    alternatives: readonly Shape[],
+    path: string,
+    isOneOfMany: boolean,
+  ): readonly Difference[] {
+    const type = shape.kind;
+    let nearest: readonly Difference[] | undefined;
+    for (const other of alternatives) {
+      if (other.kind === "value") continue;
+      const all = this.#shape(shape, other, path);
+      const apart = isOneOfMany ? all.filter(({ kind }) => kind in apartWeights) : [];
+      // Another alternative is meant: it has lost no property that this one has not.
+      const found = apart.length > 0 && isApart(shape, other) ? apart : all;
+      if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
+    }
+    return (
+      nearest ?? [
+        difference(path, "values", type, `any ${type}`, alternatives.map(shown).join(", ")),
+      ]
+    );
+  }
+
+  #shape(
+    from: Exclude<Shape, ValueShape>,
+    to: Exclude<Shape, ValueShape>,
+    path: string,
+  ): readonly Difference[] {
+    return [
+      ...rangeDifferences(from, to, path),
+      ...tagDifferences(from, to, path),
+      ...(from.kind === "array" ? this.#items(from, to as ArrayShape, path) : []), // safe, both: they have one type
+      ...(from.kind === "object" ? this.#members(from, to as ObjectShape, path) : []),
+    ];
+  }
+
+  #items(from: ArrayShape, to: ArrayShape, path: string): readonly Difference[] {
+    const length = Math.min(Math.max(from.prefix.length, to.prefix.length), from.most.at);
+    const found = Array.from({ length }, (_, index) =>
+      this.#item(from, to, index, `${path}[${index}]`),
+    ).flat();
+    return from.most.at > length ? [...found, ...this.#item(from, to, length, `${path}[]`)] : found;
+  }
+
+  #item(from: ArrayShape, to: ArrayShape, index: number, path: string): readonly Difference[] {
+    return this.schemas(itemOf(from, index), itemOf(to, index), path);
+  }
+
+  #members(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+    const at = (name: string) => (path === "" ? name : `${path}.${name}`);
+    const names = [...new Set([...from.properties.keys(), ...to.properties.keys()])];
+    const missing = [...to.required].filter((name) => !from.required.has(name));
+    return [
+      ...missing.map((name) =>
+        difference(
+          at(name),
+          "required",
+          from.properties.has(name) ? "named" : "unnamed",
+          "",
+          "required",
+        ),
+      ),
+      ...names.flatMap((name) => this.#property(from, to, name, at(name))),
+      ...this.#unnamed(from, to, at("*")),
+      ...this.#names(from, to, path),
+    ];
+  }
+
+  #property(from: ObjectShape, to: ObjectShape, name: string, path: string): readonly Difference[] {
+    if (
+      !from.properties.has(name) &&
+      (from.additional === undefined || isRefusal(from.additional))
+    ) {
+      return to.required.has(name) ? [] : [difference(path, "only-to", "", "", "there")];
+    }
+    if (to.properties.has(name))
+      return this.schemas(propertyOf(from, name), propertyOf(to, name), path);
+    if (to.additional !== undefined && !isRefusal(to.additional))
+      return this.schemas(propertyOf(from, name), to.additional, path);
+    if (!this.#mayBe(propertyOf(from, name))) return [];
+    const isSkipped = to.additional === undefined || this.#comparison.isOpen === true;
+    return [difference(path, isSkipped ? "only-from" : "named", "", "there", "")];
+  }
+
+  #mayBe(schema: Schema): boolean {
+    return shapesOf(schema).length > 0;
+  }
+
+  #unnamed(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+    const { isOpen = false } = this.#comparison;
+    if (to.additional === undefined || isRefusal(from.additional)) return [];
+    if (!isRefusal(to.additional)) return this.schemas(from.additional ?? [], to.additional, path);
+    return isOpen ? [] : [difference(path, "unnamed", "", "allowed", "refused")];
+  }
+
+  #names(from: ObjectShape, to: ObjectShape, path: string): readonly Difference[] {
+    const named = [...from.properties.keys()].filter((name) => accepts(to.names, name) !== true);
+    const unnamed = isRefusal(from.additional)
+      ? []
+      : this.schemas(allNames(from), allNames(to), path);
+    return named.length + unnamed.length > 0
+      ? [difference(path, "names", "", "", named.join(", "))]
+      : [];
+  }
+}
+
+const text: SchemaNode = { type: "string" };
+
+/** Names are texts, whatever else their schema says. */
+function allNames({ names }: ObjectShape): Schema {
+  return [{ node: text, root: text }, ...names];
+}
+
+function valueDifferences(
+  shape: ValueShape,
+  alternatives: readonly Shape[],
+  path: string,
+): readonly Difference[] {
+  const answers = alternatives.map((other) => matches(other, shape.value, accepts));
+  if (answers.includes(true) || alternatives.some((other) => isSame(shape, other))) return [];
+  const kind = answers.includes(undefined) ? "cannot-tell" : "value";
+  return [difference(path, kind, typeOf(shape), shown(shape), alternatives.map(shown).join(", "))];
+}
+
+/** Whether a value is under the same rules on both sides. */
+function isSame(from: ValueShape, to: Shape): boolean {
+  const rules = [...to.tags].every(
+    ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),
+  );
+  return rules && to.kind === "value" && canonical(to.value) === canonical(from.value);
+}
+
+function rangeDifferences(
+  from: Exclude<Shape, ValueShape>,
+  to: Exclude<Shape, ValueShape>,
+  path: string,
+): readonly Difference[] {
+  const { least, most } = from.kind === "object" ? countsOf(from) : from;
+  return [
+    ...(isHigher(to.least, least)
+      ? [difference(path, "least", from.kind, limitText(from.least), limitText(to.least))]
+      : []),
+    ...(isLower(to.most, most)
+      ? [difference(path, "most", from.kind, limitText(from.most), limitText(to.most))]
+      : []),
+  ];
+}
+
+/** How many properties there are at least, and at most. */
+function countsOf({ least, most, required, additional, properties }: ObjectShape): {
+  readonly least: Limit;
+  readonly most: Limit;
+} {
+  const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
+  return {
+    least: { ...least, at: Math.max(least.at, required.size) },
+    most: { ...most, at: Math.min(most.at, named) },
+  };
+}
+
+function tagDifferences(
+  from: Exclude<Shape, ValueShape>,
+  to: Exclude<Shape, ValueShape>,
+  path: string,
+): readonly Difference[] {
+  return [...to.tags].flatMap(([text, tag]) => {
+    if (from.tags.has(text) || isImplied(tag, from)) return [];
+    const before = [...from.tags.values()].filter(({ keyword }) => keyword === tag.keyword);
+    const kind =
+      tag.keyword === "multipleOf" && tag.value === 1
+        ? "type"
+        : (tagKinds[tag.keyword] ?? "cannot-tell");
+    const type = kind === "type" ? "number" : before.length === 0 ? "none" : "other";
+    return [
+      difference(
+        path,
+        kind,
+        type,
+        before.map(({ value }) => String(value)).join(", "),
+        kind === "cannot-tell" ? tag.keyword : String(tag.value),
+      ),
+    ];
+  });
+}
+
+const tagKinds: Readonly<Record<string, DifferenceKind>> = {
+  multipleOf: "multiple-of",
+  pattern: "pattern",
+  format: "format",
+  uniqueItems: "unique-items",
+  "x-keelson-takes-text": "changed-type",
+};
+
+/** Multiples of whole numbers are sure; a list of one has no repeats. */
+function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): boolean {
+  if (keyword === "uniqueItems") return from.most.at <= 1;
+  const isMultiple = (tag: Tag) =>
+    tag.keyword === "multipleOf" && Number(tag.value) % Number(value) === 0;
+  return (
+    keyword === "multipleOf" && Number.isInteger(value) && [...from.tags.values()].some(isMultiple)
+  );
+}
+
+/** What refuses nothing weighs least. A value that does not fit says that another alternative is meant, another type that it may be. */
+function weightOf(found: readonly Difference[]): number {
+  return found.reduce(
+    (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),
+    0,
+  );
+}
+
+const apartWeights: Readonly<Record<string, number>> = { value: 1e9, "changed-type": 1e6 };
+
+function difference(
+  path: string,
+  kind: DifferenceKind,
+  type: string,
+  from: string,
+  to: string,
+): Difference {
+  return { path, kind, type, from, to };
+}
+
+function shown(shape: Shape): string {
+  return shape.kind === "value" ? canonical(shape.value) : `any ${shape.kind}`;
+}
+
+function limitText({ at, isOpen }: Limit): string {
+  return Number.isFinite(at) ? `${at}${isOpen ? " (exclusive)" : ""}` : "none";
+}

@@ -1,0 +1,299 @@
+import { canonical } from "../../app/openapi/canonical.ts";
+import { noTextMark, unsaidMark } from "../../app/openapi/schema.ts";
+import { allTypes, partOf, shapesOfTypes, valueShape } from "./keyword-shapes.ts";
+import {
+  allOf,
+  isHigher,
+  isLower,
+  isRefusal,
+  itemOf,
+  type Located,
+  noTags,
+  type ObjectShape,
+  propertyOf,
+  type Schema,
+  type SchemaNode,
+  type Shape,
+  tagged,
+  tagOf,
+  textOf,
+  typeOf,
+  unsureKeyword,
+  type ValueShape,
+} from "./shape.ts";
+import { type Answer, matches } from "./shape-value.ts";
+
+/** The schema is too deep, or has too many alternatives. */
+export class TooComplexError extends Error {}
+
+const mostShapes = 300;
+const mostLevels = 40;
+/** A property that says which branch an object is may have such a one itself. */
+const mostDiscriminators = 2;
+
+/**
+ * What a schema accepts, as alternatives. A rule that a shape cannot say it has as a tag.
+ *
+ * @param isLoose - whether more may be accepted: `oneOf` is read as `anyOf`
+ * @throws TooComplexError
+ */
+export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
+  if (level > mostLevels) throw new TooComplexError();
+  return schema.reduce(
+    (shapes, located) => intersections(shapes, shapesOfOne(located, level, isLoose), level),
+    anything,
+  );
+}
+
+/** Whether a schema accepts a value. @throws TooComplexError */
+export function accepts(schema: Schema, value: unknown, level = 0): Answer {
+  return some(shapesOf(schema, level).map((shape) => matchesAt(shape, value, level)));
+}
+
+const anything = shapesOfTypes(allTypes, {}, {});
+
+function matchesAt(shape: Shape, value: unknown, level: number): Answer {
+  return matches(shape, value, (schema, part) => accepts(schema, part, level + 1));
+}
+
+function some(answers: readonly Answer[]): Answer {
+  if (answers.includes(true)) return true;
+  return answers.includes(undefined) ? undefined : false;
+}
+
+function shapesOfOne(
+  { node, root: document }: Located,
+  level: number,
+  isLoose: boolean,
+): readonly Shape[] {
+  if (typeof node === "boolean") return node ? anything : [];
+  if (["{}", "true"].includes(canonical(node["not"] ?? false))) return []; // as a schema of `undefined` is said
+  const root = "$id" in node ? node : document; // what it refers to is within it
+  const shapesOfPart = (part: unknown) => shapesOf(partOf(part, root), level + 1, isLoose);
+  const and = (some: readonly Shape[], others: readonly Shape[]) =>
+    intersections(some, others, level);
+  const { type, enum: listed, $ref, allOf: all = [], anyOf, oneOf } = node;
+  let shapes = shapesOfTypes(type === undefined ? allTypes : [type].flat().map(String), node, root);
+  // Safe, here and below: what is no list there is no JSON Schema.
+  for (const values of [listed, "const" in node ? [node["const"]] : undefined]) {
+    if (values !== undefined) shapes = and(shapes, (values as readonly unknown[]).map(valueShape));
+  }
+  for (const keyword of Object.keys(node).filter((name) => !known.has(name))) {
+    shapes = tagged(shapes, keyword, textOf({ node: ruleOf(keyword, node), root }));
+  }
+  if ($ref !== undefined) {
+    const target = targetOf(String($ref), root);
+    shapes =
+      target === undefined
+        ? tagged(shapes, "$ref", textOf({ node, root }))
+        : and(shapes, shapesOfPart(target));
+  }
+  for (const part of all as readonly unknown[]) shapes = and(shapes, shapesOfPart(part));
+  if (anyOf !== undefined)
+    shapes = and(shapes, (anyOf as readonly unknown[]).flatMap(shapesOfPart));
+  if (oneOf !== undefined) {
+    const branches = (oneOf as readonly unknown[]).map(shapesOfPart);
+    shapes = and(
+      isLoose || areApart(branches, level)
+        ? shapes
+        : tagged(shapes, "oneOf", textOf({ node: { oneOf }, root })),
+      branches.flat(),
+    );
+  }
+  const { unevaluatedProperties: others = true } = node;
+  if (others === true) return shapes;
+  return (
+    closed(shapes, partOf(others, root)) ??
+    tagged(shapes, "unevaluatedProperties", textOf({ node, root }))
+  );
+}
+
+/** With no property that nothing within the schema names. `undefined` where it may be named by another alternative, or by a rule. */
+function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
+  const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
+  if (one === undefined) return shapes;
+  if (!isRefusal(others) || one.kind !== "object" || more.length > 0 || one.tags.size > 0)
+    return undefined;
+  const { additional = others } = one;
+  return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
+}
+
+/** What a JSON pointer within the document leads to; `undefined` where there is nothing, or it leads elsewhere. */
+function targetOf(reference: string, root: SchemaNode): unknown {
+  if (reference === "#") return root;
+  if (!reference.startsWith("#/")) return undefined;
+  return reference
+    .slice(2)
+    .split("/")
+    .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce<unknown>(
+      // Safe: only what has the member is asked for it.
+      (node, name) =>
+        Object.hasOwn(Object(node), name)
+          ? (node as Readonly<Record<string, unknown>>)[name]
+          : undefined,
+      root,
+    );
+}
+
+/** Whether no value is of two branches, as far as can be told. */
+function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
+  return branches.every((branch, index) =>
+    branches
+      .slice(index + 1)
+      .every((later) => branch.every((one) => later.every((other) => isApart(one, other, level)))),
+  );
+}
+
+/** Whether no value is of both. Objects by a property that both have to have: the one that says which branch it is. */
+export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
+  if (typeOf(one) !== typeOf(other)) return true;
+  if (one.kind === "value") return matchesAt(other, one.value, level) === false;
+  if (other.kind === "value") return matchesAt(one, other.value, level) === false;
+  if (one.least.at > other.most.at || other.least.at > one.most.at) return true;
+  if (one.kind === "object" && other.kind === "object" && depth <= mostDiscriminators) {
+    return [...one.required].some(
+      (name) => other.required.has(name) && arePropertiesApart(one, other, name, depth + 1),
+    );
+  }
+  return false;
+}
+
+function arePropertiesApart(
+  one: ObjectShape,
+  other: ObjectShape,
+  name: string,
+  depth: number,
+): boolean {
+  const others = shapesOf(propertyOf(other, name), depth, true);
+  return shapesOf(propertyOf(one, name), depth, true).every((first) =>
+    others.every((second) => isApart(first, second, depth, depth)),
+  );
+}
+
+function intersections(
+  some: readonly Shape[],
+  others: readonly Shape[],
+  level: number,
+): readonly Shape[] {
+  const shapes = some.flatMap((one) =>
+    others.flatMap((other) => intersection(one, other, level) ?? []),
+  );
+  if (shapes.length > mostShapes) throw new TooComplexError();
+  return shapes;
+}
+
+/** What both accept. */
+function intersection(one: Shape, other: Shape, level: number): Shape | undefined {
+  if (one.kind === "value") return valueWithin(one, other, level);
+  if (other.kind === "value") return valueWithin(other, one, level);
+  const ranged = {
+    least: isHigher(one.least, other.least) ? one.least : other.least,
+    most: isLower(one.most, other.most) ? one.most : other.most,
+    tags: new Map([...one.tags, ...other.tags]),
+  };
+  if (one.kind === "array" && other.kind === "array") {
+    const length = Math.max(one.prefix.length, other.prefix.length);
+    const prefix = Array.from({ length }, (_, index) =>
+      allOf(itemOf(one, index), itemOf(other, index)),
+    );
+    return { kind: "array", ...ranged, prefix, rest: allOf(one.rest, other.rest) };
+  }
+  if (one.kind === "object" && other.kind === "object")
+    return { kind: "object", ...ranged, ...bothObjects(one, other) };
+  return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined; // safe: both are numbers, or texts
+}
+
+function bothObjects(
+  one: ObjectShape,
+  other: ObjectShape,
+): Pick<ObjectShape, "properties" | "required" | "additional" | "names"> {
+  const names = new Set([...one.properties.keys(), ...other.properties.keys()]);
+  const isSilent = one.additional === undefined && other.additional === undefined;
+  return {
+    properties: new Map(
+      [...names].map((name) => [name, allOf(propertyOf(one, name), propertyOf(other, name))]),
+    ),
+    required: new Set([...one.required, ...other.required]),
+    additional: isSilent ? undefined : allOf(one.additional ?? [], other.additional ?? []),
+    names: allOf(one.names, other.names),
+  };
+}
+
+/** The value, where the shape accepts it. Where nobody can tell, under the rules of the shape; `unsure` where its parts have some. */
+function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
+  const isMatch = matchesAt(other, one.value, level);
+  if (isMatch === false) return undefined;
+  const isByRules = matchesAt({ ...other, tags: noTags }, one.value, level) === true;
+  return { ...one, tags: new Map([...one.tags, ...other.tags, ...(isByRules ? [] : [unsure])]) };
+}
+
+/** That nobody can tell whether a value is accepted, nor say by which rule. */
+const unsure = tagOf(unsureKeyword, null);
+
+/** Keywords that shapes are made of, and those that restrict nothing. Of any other the shape has a tag. */
+const known: ReadonlySet<string> = new Set([
+  ...["type", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"],
+  ...[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "format",
+    "minLength",
+    "maxLength",
+    "pattern",
+  ],
+  ...[
+    "contentEncoding",
+    "contentMediaType",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "prefixItems",
+    "items",
+  ],
+  ...[
+    "minProperties",
+    "maxProperties",
+    "properties",
+    "required",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+  ],
+  ...[
+    "$schema",
+    "$id",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+  ],
+]);
+
+/** A rule that shapes do not say, with what stands beside it and is part of it. */
+function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): SchemaNode {
+  const { properties = {}, additionalProperties } = node;
+  if (keyword === "patternProperties")
+    return {
+      patterns: node[keyword],
+      additionalProperties,
+      named: Object.keys(properties as object).sort(),
+    }; // safe: an object in JSON Schema
+  if (keyword === unsaidMark) return {}; // whatever the reason says
+  return alone.has(keyword) ? { [keyword]: node[keyword] } : node;
+}
+
+/** Keywords that mean the same wherever they stand; others say something together with what stands beside them. */
+const alone: ReadonlySet<string> = new Set([
+  "not",
+  "dependentRequired",
+  "dependentSchemas",
+  ...Object.keys(noTextMark),
+]);

@@ -1,0 +1,91 @@
+import { canonical } from "../../app/openapi/canonical.ts";
+import {
+  itemOf,
+  type ObjectShape,
+  propertyOf,
+  type Schema,
+  type Shape,
+  type Tag,
+  typeOf,
+  typeOfValue,
+} from "./shape.ts";
+
+/** Whether something holds; `undefined` where nobody can tell. */
+export type Answer = boolean | undefined;
+
+/** Whether a shape accepts a value, where `accepts` says it of schemas. */
+export function matches(
+  shape: Shape,
+  value: unknown,
+  accepts: (schema: Schema, value: unknown) => Answer,
+): Answer {
+  if (typeOf(shape) !== typeOfValue(value)) return false;
+  const tags = [...shape.tags.values()].map((tag) => isKept(tag, value));
+  if (shape.kind === "value") return every([canonical(shape.value) === canonical(value), ...tags]);
+  const size = sizeOf(value);
+  const isWithin =
+    (shape.least.isOpen ? size > shape.least.at : size >= shape.least.at) &&
+    (shape.most.isOpen ? size < shape.most.at : size <= shape.most.at);
+  return every([isWithin, ...tags, ...parts(shape, value, accepts)]);
+}
+
+/** What holds if everything does. */
+export function every(answers: readonly Answer[]): Answer {
+  if (answers.includes(false)) return false;
+  return answers.includes(undefined) ? undefined : true;
+}
+
+function parts(
+  shape: Shape,
+  value: unknown,
+  accepts: (schema: Schema, value: unknown) => Answer,
+): readonly Answer[] {
+  // Safe, both: a shape of lists has met a list, one of objects an object.
+  if (shape.kind === "array")
+    return (value as readonly unknown[]).map((item, index) => accepts(itemOf(shape, index), item));
+  return shape.kind === "object"
+    ? members(shape, value as Readonly<Record<string, unknown>>, accepts)
+    : noParts;
+}
+
+const noParts: readonly Answer[] = [];
+
+function members(
+  shape: ObjectShape,
+  value: Readonly<Record<string, unknown>>,
+  accepts: (schema: Schema, value: unknown) => Answer,
+): readonly Answer[] {
+  return [
+    ...[...shape.required].map((name) => Object.hasOwn(value, name)),
+    ...Object.keys(value).flatMap((name) => [
+      accepts(shape.names, name),
+      accepts(propertyOf(shape, name), value[name]),
+    ]),
+  ];
+}
+
+/** A number itself; of anything else how much there is of it. */
+function sizeOf(value: unknown): number {
+  if (typeof value === "number") return value;
+  return typeof value === "string" ? [...value].length : Object.keys(value as object).length; // safe: a list or an object
+}
+
+function isKept({ keyword, value: rule }: Tag, value: unknown): Answer {
+  if (keyword === "multipleOf") return Number.isInteger(Number(value) / Number(rule));
+  if (keyword === "uniqueItems") {
+    const texts = (value as readonly unknown[]).map(canonical); // safe: lists alone have this rule
+    return new Set(texts).size === texts.length;
+  }
+  if (keyword !== "pattern") return undefined;
+  return patternOf(rule)?.test(String(value));
+}
+
+function patternOf(text: unknown): RegExp | undefined {
+  let pattern: RegExp | undefined;
+  try {
+    pattern = new RegExp(String(text), "u");
+  } catch {
+    // Nobody can tell what it means.
+  }
+  return pattern;
+}

@@ -1,0 +1,245 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../../app/features/feature.ts";
+import { buildServer, serverInternals } from "../../app/server/server.ts";
+import { access } from "../../base/identity/access.ts";
+import { lambdaQueue } from "../../hosts/lambda/queue.ts";
+import { lambdaStream } from "../../hosts/lambda/stream.ts";
+import { lambdaSweep } from "../../hosts/lambda/sweep.ts";
+import { lambdaHandler, lambdaHttp } from "../../hosts/lambda-http/http-handler.ts";
+import { mistakes } from "./check.ts";
+import type { ComparedTemplate } from "./difference.ts";
+import { dataTemplate } from "./server-template.ts";
+
+declare module "../../base/types/names.ts" {
+  interface Events {
+    "kite.torn": Record<string, never>;
+  }
+}
+
+type Change = (properties: Record<string, unknown>) => void;
+
+const indexes = {
+  byOwner: { partitionKey: "owner" },
+  byColour: { partitionKey: "colour", project: ["size"] },
+};
+const kites = defineFeature("kites", (r) => {
+  r.table("kites", { partitionKey: "pk", sortKey: "sk", indexes });
+  r.event("kite.torn", z.object({}));
+  r.on("kite.torn", "mend", async () => undefined);
+  const options = { access: access.everyone, handler: async () => undefined };
+  r.query("kite.show", { ...options, route: "GET /kites/:id" });
+  r.write("kite.cut-loose", { ...options, route: "DELETE /kites/:id" });
+  r.query("kite.count", { handler: async () => undefined });
+});
+const declared = buildServer({ features: [kites] });
+const server = serverInternals(declared);
+const data = (): ComparedTemplate => structuredClone(dataTemplate(server, { stage: "dev" }));
+const own = {
+  http: lambdaHttp(declared),
+  queue: lambdaQueue(declared),
+  stream: lambdaStream(declared),
+  sweep: lambdaSweep(declared),
+};
+const each = {
+  ...own,
+  kitesKiteShow: lambdaHandler(declared, "kites.kite.show"),
+  kitesKiteCutLoose: lambdaHandler(declared, "kites.kite.cut-loose"),
+};
+
+/** Functions with these handlers, in a template without data. */
+function functions(...handlers: readonly unknown[]): ComparedTemplate {
+  const Environment = {
+    Variables: Object.fromEntries(
+      ["CONFIG", "ONCE", "OUTBOX", "KITES"].map((name) => [`KEELSON_TABLE_${name}`, name]),
+    ),
+  };
+  const entries = handlers.map((Handler, at) => [
+    `Function${at}`,
+    { Type: "AWS::Lambda::Function", Properties: { Handler, Environment } },
+  ]);
+  const CodeEntry = { Type: "String", Default: "out/lambda", Description: "" } as const;
+  return { Parameters: { CodeEntry }, Resources: Object.fromEntries(entries) };
+}
+const handlersOf = (exports: object) =>
+  Object.keys(exports).map((name) => ({ "Fn::Sub": `\${CodeEntry}.${name}` }));
+const entry = (exports: Readonly<Record<string, unknown>>) => ({ name: "lambda", exports });
+
+describe("a template of data", () => {
+  test("of the same server has no mistakes", () => {
+    expect(mistakes(server, data())).toEqual([]);
+  });
+
+  test("that lacks a table, its queue or the bus is told so", () => {
+    const {
+      KitesTable: _table,
+      EventBus: _bus,
+      EventQueue: _events,
+      JobQueue: _jobs,
+      ...Resources
+    } = data().Resources;
+    expect(mistakes(server, { Resources })).toEqual([
+      "the table kites is declared, and the template has no KitesTable",
+      "the server needs EventBus, and the template has none",
+      "the server needs EventQueue, and the template has none",
+      "the server needs JobQueue, and the template has none",
+    ]);
+    const KitesTable = { Type: "AWS::SQS::Queue" };
+    expect(mistakes(server, { Resources: { ...data().Resources, KitesTable } })).toEqual([
+      expect.stringContaining("no KitesTable"),
+    ]);
+    const empty = { ConfigTable: { Type: "AWS::DynamoDB::Table" } };
+    expect(mistakes(server, { Resources: { ...data().Resources, ...empty } })).toEqual([
+      "the table config: the KeySchema of ConfigTable is not what is declared",
+    ]);
+  });
+
+  test.each<[string, string, Change, readonly string[]]>([
+    [
+      "other keys",
+      "KitesTable",
+      (table) => Object.assign(table, { KeySchema: [] }),
+      ["the table kites: the KeySchema of KitesTable is not what is declared"],
+    ],
+    [
+      "no time to live",
+      "OnceTable",
+      (table) => delete table["TimeToLiveSpecification"],
+      ["the table once: the TimeToLiveSpecification of OnceTable is not what is declared"],
+    ],
+    [
+      "no stream",
+      "OutboxTable",
+      (table) => delete table["StreamSpecification"],
+      ["the table outbox: the StreamSpecification of OutboxTable is not what is declared"],
+    ],
+    [
+      "no index",
+      "KitesTable",
+      (table) => delete table["GlobalSecondaryIndexes"],
+      ["byOwner", "byColour"].map(
+        (index) => `the index ${index} of the table kites: in KitesTable it does not exist`,
+      ),
+    ],
+    [
+      "indexes that are no list",
+      "KitesTable",
+      (table) => Object.assign(table, { GlobalSecondaryIndexes: { "Fn::If": [] } }),
+      [expect.stringContaining("byOwner"), expect.stringContaining("byColour")],
+    ],
+    [
+      "an index that projects more",
+      "KitesTable",
+      (table) =>
+        Object.assign(table, {
+          GlobalSecondaryIndexes: (table["GlobalSecondaryIndexes"] as object[]).map((index) => ({
+            ...index,
+            Projection: { ProjectionType: "ALL" },
+          })),
+        }),
+      [],
+    ],
+    [
+      "a table without recovery",
+      "KitesTable",
+      (table) => delete table["PointInTimeRecoverySpecification"],
+      [],
+    ],
+  ])("with %s", (_name, id, change, found) => {
+    const template = data();
+    change(template.Resources[id]?.Properties as Record<string, unknown>);
+    expect(mistakes(server, template)).toEqual(found);
+  });
+});
+
+describe("a template of functions", () => {
+  test.each([
+    ["one for all routes", own],
+    ["one for each handler", each],
+  ])("with %s fits an entry that exports them, and more", (_name, exports) => {
+    const template = functions(...handlersOf(exports));
+    expect(mistakes(server, template, entry({ ...each, config: {} }))).toEqual([]);
+    expect(mistakes(server, template)).toEqual([]);
+    expect(
+      mistakes(server, { ...template, Resources: { ...template.Resources, ...data().Resources } }),
+    ).toEqual([]);
+  });
+
+  test("that lacks what the server needs is told its name", () => {
+    expect(mistakes(server, functions("lambda.http", "lambda.kitesKiteShow"))).toEqual(
+      ["kitesKiteCutLoose", "queue", "stream", "sweep"].map(
+        (name) => `the server needs a function ${name}, and the template has none`,
+      ),
+    );
+    const plain = serverInternals(buildServer({ features: [] }));
+    expect(mistakes(plain, functions("lambda.http"))).toEqual([]);
+    expect(mistakes(plain, functions("lambda.other"))).toEqual([
+      "the server needs a function http, and the template has none",
+    ]);
+  });
+
+  test("whose functions are told no name of a table is told so", () => {
+    const Resources = {
+      Http: { Type: "AWS::Lambda::Function", Properties: { Handler: "lambda.http" } },
+    };
+    expect(mistakes(serverInternals(buildServer({ features: [] })), { Resources })).toEqual([
+      "the table config is declared, and no function is told KEELSON_TABLE_CONFIG",
+      "the table once is declared, and no function is told KEELSON_TABLE_ONCE",
+    ]);
+  });
+
+  test("whose function the entry does not export, or exports as something else, is told both names", () => {
+    const { http: _, ...without } = each;
+    const template = functions(...handlersOf(each));
+    expect(mistakes(server, template, entry({ ...without, _a: () => 1 }))).toEqual([
+      "Function0 calls lambda.http, and lambda exports no such function; keelson's there are queue, stream, sweep, kitesKiteShow, kitesKiteCutLoose",
+    ]);
+    expect(
+      mistakes(
+        server,
+        functions("lambda.http", "lambda.queue", "lambda.stream", "lambda.sweep"),
+        entry({ queue: () => 1 }),
+      ),
+    ).toContain(
+      "Function0 calls lambda.http, and lambda exports no such function; keelson's there are none",
+    );
+    const wrong = {
+      ...each,
+      http: each.kitesKiteShow,
+      kitesKiteShow: each.kitesKiteCutLoose,
+      queue: each.sweep,
+      stream: "no function",
+    };
+    expect(mistakes(server, template, entry(wrong))).toEqual([
+      'Function0 calls lambda.http, which has to be lambdaHttp(server) and is lambdaHandler(server, "kites.kite.show")',
+      "Function1 calls lambda.queue, which has to be lambdaQueue(server) and is lambdaSweep(server)",
+      expect.stringContaining("Function2 calls lambda.stream, and lambda exports no such function"),
+      'Function4 calls lambda.kitesKiteShow, which has to be lambdaHandler(server, "kites.kite.show") and is lambdaHandler(server, "kites.kite.cut-loose")',
+    ]);
+  });
+
+  test("may have functions of the application's own: wrapped, from elsewhere, or as an image", () => {
+    const wrapped = { ...own, http: () => own.http, report: own.sweep };
+    const template = functions(
+      ...handlersOf(wrapped),
+      "other/report.http",
+      undefined,
+      null,
+      { "Fn::If": [] },
+      "",
+    );
+    expect(mistakes(server, template, entry(wrapped))).toEqual([]);
+  });
+
+  test("with no function of the entry is another's", () => {
+    expect(
+      mistakes(server, functions(...handlersOf(own)), { ...entry(own), name: "index" }),
+    ).toEqual(["the template has no function whose handler is in index"]);
+  });
+});
+
+test("a template with neither tables nor functions has nothing to be checked", () => {
+  expect(mistakes(server, { Resources: {} })).toEqual([
+    "the template has neither tables nor functions",
+  ]);
+});

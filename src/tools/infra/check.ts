@@ -1,0 +1,200 @@
+import { isDeepStrictEqual } from "node:util";
+import type { GlobalSecondaryIndexDescription } from "@aws-sdk/client-dynamodb";
+import type { DeclaredServer } from "../../app/registry/declared-server.ts";
+import { routed } from "../../app/registry/routes.ts";
+import { indexFault } from "../../aws/tables/table-indexes.ts";
+import { type FunctionMark, markOf } from "../../hosts/lambda-http/function-mark.ts";
+import type { ComparedTemplate } from "./difference.ts";
+import { exportName, functionsOf } from "./functions.ts";
+import { messageIds } from "./message-parts.ts";
+import { type NeededTable, type Needs, needsOf } from "./needs.ts";
+import { namePrefix } from "./parameters.ts";
+import { tableId, tablePart } from "./table-part.ts";
+
+/** The module that the functions of a template are in. */
+export interface Entry {
+  /** Its name without folder and ending: `lambda`. */
+  readonly name: string;
+  readonly exports: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Holds a template, and the module that its functions are in, against the server.
+ *
+ * @returns what would fail once it is deployed, each with its name.
+ */
+export function mistakes(
+  server: DeclaredServer,
+  template: ComparedTemplate,
+  entry?: Entry,
+): string[] {
+  const needs = needsOf(server, { prefix: namePrefix });
+  const functions = functionsIn(template);
+  const hasTables = Object.values(template.Resources).some(({ Type }) => Type === tableType);
+  if (!hasTables && functions.length === 0)
+    return ["the template has neither tables nor functions"];
+  return [
+    ...(hasTables ? dataMistakes(needs, template) : []),
+    ...(functions.length > 0 ? functionMistakes(server, needs, functions) : []),
+    ...(entry === undefined ? [] : entryMistakes(expectedMarks(server, needs), functions, entry)),
+  ];
+}
+
+const tableType = "AWS::DynamoDB::Table";
+
+function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
+  const ids = [
+    needs.bus && messageIds.bus,
+    needs.events && messageIds.events.queue,
+    needs.jobs && messageIds.jobs.queue,
+  ];
+  const missing = ids.flatMap((id) =>
+    id === undefined || resourceOf(template, id) !== undefined ? [] : [id],
+  );
+  return [
+    ...needs.tables.flatMap((table) => tableMistakes(table, template)),
+    ...missing.map((id) => `the server needs ${id}, and the template has none`),
+  ];
+}
+
+/** What a server relies on; protection and recovery are what `keelson doctor` looks at. */
+const relied = ["KeySchema", "TimeToLiveSpecification", "StreamSpecification"] as const;
+
+function tableMistakes(table: NeededTable, template: ComparedTemplate): string[] {
+  const [name, id] = [`the table ${table.name}`, tableId(table.name)];
+  const found = resourceOf(template, id);
+  if (found?.Type !== tableType) return [`${name} is declared, and the template has no ${id}`];
+  const { Properties: has = {} } = found;
+  const members = Object.values({ ...tablePart(table).Resources }).flatMap(
+    ({ Properties: wanted }) =>
+      relied.filter((member) => !isDeepStrictEqual(has[member], wanted[member])),
+  );
+  // Safe: CloudFormation has the members of DynamoDB's own description, and what is another is a fault.
+  const described = {
+    AttributeDefinitions: listOf(has["AttributeDefinitions"]) as {
+      AttributeName: string;
+      AttributeType: "S";
+    }[],
+    GlobalSecondaryIndexes: listOf(
+      has["GlobalSecondaryIndexes"],
+    ) as GlobalSecondaryIndexDescription[],
+  };
+  const indexes = table.indexes.flatMap((index) => {
+    const fault = indexFault(index, table, described);
+    return fault === undefined || fault.kind === "extra"
+      ? []
+      : [`the index ${index.name} of ${name}: in ${id} ${fault.message}`];
+  });
+  return [
+    ...members.map((member) => `${name}: the ${member} of ${id} is not what is declared`),
+    ...indexes,
+  ];
+}
+
+/** A function of a template whose code is a module's export. */
+interface TemplateFunction {
+  readonly id: string;
+  /** The module's name without folder. */
+  readonly module: string;
+  readonly name: string;
+  /** The names of the variables that it is told. */
+  readonly variables: readonly string[];
+}
+
+function functionsIn(template: ComparedTemplate): TemplateFunction[] {
+  return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
+    const [, module = "", name = ""] =
+      /([^/]*)\.([^./]+)$/.exec(textOf(Properties["Handler"], template)) ?? [];
+    const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: object }; // safe: any object or text
+    return Type === "AWS::Lambda::Function" && name !== ""
+      ? [{ id, module, name, variables: Object.keys(Variables) }]
+      : [];
+  });
+}
+
+/** A text, or one in which parameters stand for their defaults. */
+function textOf(value: unknown, { Parameters = {} }: ComparedTemplate): string {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null || !("Fn::Sub" in value)) return "";
+  const defaultOf = (_whole: string, name: string) => String(Parameters[name]?.Default);
+  return String(value["Fn::Sub"]).replaceAll(/\$\{(\w+)\}/g, defaultOf);
+}
+
+function functionMistakes(
+  server: DeclaredServer,
+  needs: Needs,
+  functions: readonly TemplateFunction[],
+): string[] {
+  const names = new Set(functions.map(({ name }) => name));
+  const shape = handlerMarks(server).some(([name]) => names.has(name)) ? "each" : "one";
+  const missing = functionsOf(server, needs, shape).filter(({ name }) => !names.has(name));
+  const told = new Set(functions.flatMap(({ variables }) => variables));
+  const untold = needs.tables.filter(({ variable }) => !told.has(variable));
+  return [
+    ...missing.map(({ name }) => `the server needs a function ${name}, and the template has none`),
+    ...untold.map(
+      ({ name, variable }) => `the table ${name} is declared, and no function is told ${variable}`,
+    ),
+  ];
+}
+
+/** Exports by what they have to be. */
+type Marks = ReadonlyMap<string, FunctionMark>;
+
+function expectedMarks(server: DeclaredServer, needs: Needs): Marks {
+  const kinds = functionsOf(server, needs, "one").map(({ name: kind }): [string, FunctionMark] => [
+    kind,
+    { kind },
+  ]);
+  return new Map([...kinds, ...handlerMarks(server)]);
+}
+
+function handlerMarks({ registry }: DeclaredServer): [name: string, mark: FunctionMark][] {
+  const handlers = routed(registry.handlers.values()).map(({ target }) => target.name);
+  return handlers.map((handler) => [exportName(handler), { kind: "handler", handler }]);
+}
+
+function entryMistakes(
+  expected: Marks,
+  functions: readonly TemplateFunction[],
+  { name: module, exports }: Entry,
+): string[] {
+  const own = functions.filter((one) => one.module === module);
+  if (own.length === 0) return [`the template has no function whose handler is in ${module}`];
+  return own.flatMap(({ id, name }) => {
+    const exported = Object.hasOwn(exports, name) ? exports[name] : undefined;
+    if (typeof exported !== "function") {
+      return [
+        `${id} calls ${module}.${name}, and ${module} exports no such function; keelson's there are ${markedIn(exports)}`,
+      ];
+    }
+    const [is, wanted] = [markOf(exported), expected.get(name)];
+    // What says nothing wraps one that does, or is the application's own.
+    if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
+    return [
+      `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`,
+    ];
+  });
+}
+
+/** The exports that say what they are: a bundle may export all that its parts share. */
+function markedIn(exports: Entry["exports"]): string {
+  const marked = Object.entries(exports).flatMap(([name, exported]) =>
+    typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],
+  );
+  return marked.join(", ") || "none";
+}
+
+/** How a function is written. */
+function written({ kind, handler }: FunctionMark): string {
+  const name = `lambda${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
+  return handler === undefined ? `${name}(server)` : `${name}(server, ${JSON.stringify(handler)})`;
+}
+
+function resourceOf({ Resources }: ComparedTemplate, id: string) {
+  return Object.hasOwn(Resources, id) ? Resources[id] : undefined;
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}

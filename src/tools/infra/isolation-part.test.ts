@@ -1,0 +1,151 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: IAM's and CloudFormation's own placeholders
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  arn,
+  everyone,
+  idsOf,
+  properties,
+  sheds,
+  sids,
+  spades,
+  statement,
+  statementsOf,
+  sub,
+  templateOf,
+} from "../../../test/support/server-templates.ts";
+import { defineFeature } from "../../app/features/feature.ts";
+
+const rakes = defineFeature(
+  "rakes",
+  (r) => {
+    r.table("rakes", {
+      partitionKey: "pk",
+      tenant: true,
+      indexes: { byOwner: { partitionKey: "owner" } },
+    });
+    r.table("counts", { partitionKey: "pk" });
+    r.query("rake.list", { route: "GET /rakes", ...everyone });
+    r.write("rake.lend", { route: "POST /rakes", ...everyone });
+  },
+  { uses: { hoses: "read" } },
+);
+const hoses = defineFeature("hoses", (r) => {
+  r.table("hoses", { partitionKey: "pk" });
+  r.write("hose.roll", { route: "POST /hoses", ...everyone });
+});
+const isolated = templateOf([rakes, hoses], { shape: "each" }, { isolation: {} });
+const open = templateOf([rakes, hoses], { shape: "each" }, {});
+const roles = (template: typeof isolated) => idsOf(template, "AWS::IAM::Role");
+
+// What the statements allow, and what they do not, is tried out in a simulator of IAM: test/deploy/tenant-role.deploy.ts.
+describe("a server that is isolated", () => {
+  test("has a role for tenants beside that of each function that reaches their rows, and no other has one", () => {
+    expect(roles(isolated).filter((id) => !roles(open).includes(id))).toEqual([
+      "RakesRakeListTenantRole",
+      "RakesRakeLendTenantRole",
+    ]);
+    const told = (id: string) =>
+      (properties(isolated, `${id}LambdaFunction`)["Environment"] as { readonly Variables: object })
+        .Variables; // safe: each has one
+    expect(told("RakesRakeLend")).toMatchObject({
+      KEELSON_ISOLATION_ROLE: arn("RakesRakeLendTenantRole"),
+    });
+    expect(told("HosesHoseRoll")).not.toHaveProperty("KEELSON_ISOLATION_ROLE");
+  });
+
+  test("takes the rows away from the functions' own roles, and nothing else", () => {
+    expect(statement(open, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([
+      arn("RakesTable"),
+      arn("CountsTable"),
+    ]);
+    expect(statement(isolated, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([
+      arn("CountsTable"),
+    ]);
+    expect(sids(isolated, "RakesRakeLendRole")).not.toContain("QueryIndexes");
+    expect(statementsOf(isolated, "HosesHoseRollRole")).toEqual(
+      statementsOf(open, "HosesHoseRollRole"),
+    );
+  });
+});
+
+describe("the role for tenants", () => {
+  test("is assumed by its function's role alone, with a tag", () => {
+    expect(properties(isolated, "RakesRakeLendTenantRole")["AssumeRolePolicyDocument"]).toEqual({
+      Version: "2012-10-17",
+      Statement: [
+        {
+          Effect: "Allow",
+          Principal: { AWS: arn("RakesRakeLendRole") },
+          Action: ["sts:AssumeRole", "sts:TagSession"],
+          Condition: {
+            "ForAllValues:StringEquals": { "aws:TagKeys": ["tenant", "across"] },
+            Null: { "aws:TagKeys": "false" },
+          },
+        },
+      ],
+    });
+  });
+
+  test("of a query reads rows of the tag's tenant, and scans those of every tenant in a session for that", () => {
+    const role = "RakesRakeListTenantRole";
+    expect(sids(isolated, role)).toEqual([
+      ...["TenantReadTables", "TenantQueryIndexes", "AcrossReadTables", "AcrossQueryIndexes"],
+      ...["ReadTogether", "UseCustomerKey"],
+    ]);
+    expect(statement(isolated, role, "TenantReadTables")).toEqual({
+      Sid: "TenantReadTables",
+      Effect: "Allow",
+      Action: ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"],
+      Resource: [arn("RakesTable")],
+      Condition: {
+        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["${aws:PrincipalTag/tenant}/*"] },
+        Null: { "dynamodb:LeadingKeys": "false" },
+      },
+    });
+    expect(statement(isolated, role, "TenantQueryIndexes")).toMatchObject({
+      Action: ["dynamodb:Query"],
+      Resource: [sub("${RakesTable.Arn}/index/byOwner")],
+    });
+    expect(statement(isolated, role, "AcrossReadTables")).toMatchObject({
+      Action: ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"],
+      Condition: { StringEquals: { "aws:PrincipalTag/across": "true" } },
+    });
+  });
+
+  test("of a write has claims and tables without tenants inside of transactions", () => {
+    const role = "RakesRakeLendTenantRole";
+    const found = ["ReadTogether", "CheckTogether", "WriteTogether", "Commit"].map(
+      (sid) => statement(isolated, role, sid)?.Resource,
+    );
+    expect(found).toEqual([
+      [arn("CountsTable"), arn("HosesTable")],
+      [arn("CountsTable"), arn("HosesTable"), arn("OnceTable")], // an answer with cookies checks its claim
+      [arn("CountsTable")],
+      [arn("OnceTable")],
+    ]);
+    expect(sids(isolated, role)).toContain("TenantWriteTables");
+    const publishing = templateOf(
+      [rakes, hoses, spades, sheds],
+      { shape: "each" },
+      { isolation: {} },
+    );
+    expect(statement(publishing, role, "Commit")).toEqual({
+      Sid: "Commit",
+      Effect: "Allow",
+      Action: ["dynamodb:PutItem"],
+      Resource: [arn("OnceTable"), arn("OutboxTable")],
+      Condition: { StringEquals: { "dynamodb:EnclosingOperation": "TransactWriteItems" } },
+    });
+    const kept = defineFeature(
+      "kept",
+      (r) => void r.event("leek.kept" as never, z.object({}) as never, { keep: true }),
+    );
+    const keeping = templateOf([rakes, hoses, kept], { shape: "each" }, { isolation: {} });
+    expect(statement(keeping, role, "Commit")?.Resource).toEqual([
+      arn("OnceTable"),
+      arn("OutboxTable"),
+      arn("KeptEventsTable"),
+    ]);
+  });
+});

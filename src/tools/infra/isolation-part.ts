@@ -1,0 +1,177 @@
+import { keptEventsTable, onceTable, outboxTable } from "../../app/features/table.ts";
+import { isolationVariable } from "../../app/registry/isolation.ts";
+import { separator } from "../../parts/wall/tenant-prefix.ts";
+import type { DataPlace } from "./data-place.ts";
+import type { NeededFunction } from "./functions.ts";
+import type { Needs } from "./needs.ts";
+import { reachActions, useCustomerKey } from "./statements.ts";
+import { attributeOf, type TemplatePart, type Value } from "./template.ts";
+
+type Reached = NeededFunction["tables"];
+type TablePlace = Pick<DataPlace, "tableArn" | "indexArn">;
+
+/** Whether a function reaches rows of tenants, and has a role of its own for them. */
+export function reachesTenants({ tables }: NeededFunction, { isIsolated }: Needs): boolean {
+  return isIsolated && tables.some(({ table }) => table.tenant === true);
+}
+
+/** What a function is told of its role for tenants. */
+export function isolationVariables(tenantRole: string): Readonly<Record<string, Value>> {
+  return { [isolationVariable]: attributeOf(tenantRole, "Arn") };
+}
+
+/** The logical IDs of a function's roles. */
+export interface RoleIds {
+  readonly role: string;
+  readonly tenantRole: string;
+}
+
+/**
+ * The role that a function assumes for each tenant: the function's own role alone may, and has to tag the session. Of the tables with
+ * tenants it has the rows of the tag's tenant, by what the function does with the table, and what a commit has besides them in one
+ * transaction.
+ */
+export function tenantRolePart(
+  needed: NeededFunction,
+  place: TablePlace,
+  ids: RoleIds,
+): TemplatePart {
+  const walled = needed.tables.filter(({ table }) => table.tenant === true);
+  const open = needed.tables.filter(({ table }) => table.tenant !== true);
+  return {
+    Resources: {
+      [ids.tenantRole]: {
+        Type: "AWS::IAM::Role",
+        Properties: {
+          AssumeRolePolicyDocument: {
+            Version: "2012-10-17",
+            Statement: [
+              {
+                Effect: "Allow",
+                Principal: { AWS: attributeOf(ids.role, "Arn") },
+                Action: ["sts:AssumeRole", "sts:TagSession"],
+                Condition: {
+                  "ForAllValues:StringEquals": { "aws:TagKeys": ["tenant", "across"] },
+                  Null: { "aws:TagKeys": "false" },
+                },
+              },
+            ],
+          },
+          Policies: [
+            {
+              PolicyName: "tenants",
+              PolicyDocument: {
+                Version: "2012-10-17",
+                Statement: [
+                  ...rowStatements(walled, place, "Tenant", ofTenant),
+                  ...rowStatements(walled, place, "Across", ofEveryTenant),
+                  ...commitStatements(needed, open, place),
+                  useCustomerKey,
+                ],
+              },
+            },
+          ],
+        },
+      },
+    },
+  };
+}
+
+/** A condition of a statement: operators, keys, values. */
+type Condition = Readonly<Record<string, Readonly<Record<string, Value>>>>;
+
+/**
+ * Every key of a command begins with the tag's tenant. `ForAllValues` holds where a command has no keys at all, as a scan, so there has to be
+ * one. Where a session has no such tag, nothing matches.
+ */
+const ofTenant: Condition = {
+  "ForAllValues:StringLike": {
+    "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}${separator}*`],
+  },
+  Null: { "dynamodb:LeadingKeys": "false" },
+};
+const ofEveryTenant: Condition = { StringEquals: { "aws:PrincipalTag/across": "true" } };
+
+/** The rows of tables with tenants. Only a session for every tenant scans. */
+function rowStatements(
+  walled: Reached,
+  place: TablePlace,
+  name: string,
+  condition: Condition,
+): Value[] {
+  const scan = condition === ofEveryTenant ? ["dynamodb:Scan"] : [];
+  const indexes = walled.flatMap(({ table }) =>
+    table.indexes.map((index) => place.indexArn(table, index.name)),
+  );
+  return [
+    ...(["query", "check", "write"] as const).flatMap((reach) => {
+      const { Sid, Action } = reachActions[reach];
+      const tables = walled
+        .filter((one) => one.reach === reach)
+        .map(({ table }) => place.tableArn(table));
+      return statement(`${name}${Sid}`, [...Action, ...scan], tables, condition);
+    }),
+    ...statement(`${name}QueryIndexes`, ["dynamodb:Query", ...scan], indexes, condition),
+  ];
+}
+
+/**
+ * What a transaction has besides rows of tenants, which takes the same credentials: claims and events, and tables without tenants. Only
+ * a transaction checks conditions of items, so that action knows no enclosing operation.
+ */
+function commitStatements({ duties }: NeededFunction, open: Reached, place: TablePlace): Value[] {
+  const committed = [
+    ...(duties.has("claim") ? [onceTable] : []),
+    ...(duties.has("publish") || duties.has("later") ? [outboxTable] : []),
+    ...(duties.has("keep-events") ? [keptEventsTable] : []),
+  ];
+  const inside = (operation: string): Condition => ({
+    StringEquals: { "dynamodb:EnclosingOperation": operation },
+  });
+  const arnsOf = (...reaches: readonly string[]) =>
+    open.filter(({ reach }) => reaches.includes(reach)).map(({ table }) => place.tableArn(table));
+  return [
+    ...statement(
+      "ReadTogether",
+      ["dynamodb:GetItem"],
+      arnsOf("query", "check", "write"),
+      inside("TransactGetItems"),
+    ),
+    ...statement(
+      "CheckTogether",
+      ["dynamodb:ConditionCheckItem"],
+      [...arnsOf("check", "write"), ...(duties.has("claim") ? [place.tableArn(onceTable)] : [])],
+    ),
+    ...statement(
+      "WriteTogether",
+      ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+      arnsOf("write"),
+      inside("TransactWriteItems"),
+    ),
+    ...statement(
+      "Commit",
+      ["dynamodb:PutItem"],
+      committed.map(place.tableArn),
+      inside("TransactWriteItems"),
+    ),
+  ];
+}
+
+function statement(
+  Sid: string,
+  Action: readonly string[],
+  Resource: readonly Value[],
+  Condition?: Condition,
+): Value[] {
+  return Resource.length === 0
+    ? []
+    : [
+        {
+          Sid,
+          Effect: "Allow",
+          Action,
+          Resource,
+          ...(Condition === undefined ? {} : { Condition }),
+        },
+      ];
+}

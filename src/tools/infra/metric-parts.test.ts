@@ -1,0 +1,120 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { quiet, sheds, spades, templateOf } from "../../../test/support/server-templates.ts";
+import { defineFeature } from "../../app/features/feature.ts";
+import { metricAlarms } from "../../base/metrics/metric-alarms.ts";
+import { type MetricDeclaration, metricList, otherOf } from "../../base/metrics/metric-list.ts";
+
+const everything = defineFeature("everything", (r) => {
+  r.table("everything", { partitionKey: "pk", tenant: true });
+  r.job("thing.work", { input: z.object({}), handler: async () => 1 });
+  r.metric("thing.made", { labels: { color: ["red"] } });
+});
+const measured = templateOf(
+  [spades, sheds, everything],
+  { stage: "dev" },
+  { metrics: {}, dynamodb: { prefix: "garden" } },
+);
+
+/** The resources of a type. */
+const of = (template: typeof measured, type: string) =>
+  Object.values(template.Resources).filter(({ Type }) => Type === type);
+const alarmsOf = (template: typeof measured) =>
+  of(template, "AWS::CloudWatch::Alarm").map(
+    ({ Properties }) => Properties as Readonly<Record<string, unknown>>,
+  );
+
+test("functions that measure have an alarm for each thing that somebody has to look at, on the metrics themselves", () => {
+  const alarms = alarmsOf(measured);
+
+  for (const { name, metric, labels, statistic, threshold } of metricAlarms) {
+    const dimensions = [["service", "garden"], ...Object.entries(labels)].map(([Name, Value]) => ({
+      Name,
+      Value,
+    }));
+    expect(alarms).toContainEqual(
+      expect.objectContaining({
+        AlarmName: { "Fn::Sub": `\${NamePrefix}-${name}` },
+        Namespace: { "Fn::Sub": "${NamePrefix}" },
+        MetricName: metric,
+        Dimensions: dimensions,
+        Statistic: statistic,
+        Threshold: threshold,
+        AlarmActions: [{ Ref: "AlarmTopic" }],
+      }),
+    );
+  }
+  expect(of(measured, "AWS::Logs::MetricFilter")).toEqual([]);
+});
+
+test("an alarm looks at dimensions that its metric has, all of them, with values that they may have", () => {
+  for (const { metric, labels } of metricAlarms) {
+    const declared = metricList.find(({ name }) => name === metric) as MetricDeclaration;
+    expect(Object.keys(labels), metric).toEqual(declared.dimensions ?? []);
+    for (const [label, value] of Object.entries(labels)) {
+      expect(declared.labels[label]).toContain(value);
+      expect(value).not.toBe(otherOf(label));
+    }
+  }
+});
+
+test("every function is told where alarms look", () => {
+  const variables = of(measured, "AWS::Lambda::Function").map(
+    ({ Properties }) => Object(Properties["Environment"]).Variables,
+  );
+
+  for (const known of variables)
+    expect(known["POWERTOOLS_METRICS_NAMESPACE"]).toEqual({ "Fn::Sub": "${NamePrefix}" });
+});
+
+test("a server without tables, messages, schedules and keys has no alarms on them", () => {
+  const names = alarmsOf(templateOf([quiet], {}, { metrics: { service: "quiet" } })).map(
+    ({ MetricName }) => MetricName,
+  );
+
+  expect(names).toEqual(["5xx", "Throttles", "keelson.claims", "keelson.steps", "keelson.drains"]);
+  const services = (metrics: object) =>
+    alarmsOf(templateOf([quiet], {}, { metrics })).at(-1)?.["Dimensions"];
+  expect(services({ service: "quiet" })).toContainEqual({ Name: "service", Value: "quiet" });
+  expect(services({})).toContainEqual({ Name: "service", Value: "keelson" });
+});
+
+test("the dashboard has what functions measure, the application's own among it, by the dimensions that CloudWatch has", () => {
+  const [dashboard] = of(measured, "AWS::CloudWatch::Dashboard");
+  const text = String(Object(dashboard?.Properties["DashboardBody"])["Fn::Sub"]);
+  const { widgets } = JSON.parse(text) as {
+    widgets: {
+      x: number;
+      y: number;
+      width: number;
+      properties: { title: string; metrics: { expression: string }[][] };
+    }[];
+  };
+  const shown: readonly MetricDeclaration[] = metricList;
+
+  expect(widgets.map(({ properties }) => properties.title)).toEqual([
+    ...shown.filter(({ host }) => host !== "container").map(({ name }) => name),
+    "everything.thing.made",
+  ]);
+  const expressions = widgets.flatMap(({ properties }) =>
+    properties.metrics.flat().map(({ expression }) => expression),
+  );
+  expect(expressions).toContain(
+    `SEARCH('{"\${NamePrefix}","service","keelson.outcome"} MetricName="keelson.steps" service="garden"', 'Sum', 60)`,
+  );
+  expect(expressions).toContain(
+    `SEARCH('{"\${NamePrefix}","service","http.route"} MetricName="http.server.request.duration" service="garden"', 'p99', 60)`,
+  );
+  expect(new Set(widgets.map(({ x, y }) => `${x} ${y}`)).size).toBe(widgets.length);
+  for (const { x, width } of widgets) expect(x + width).toBeLessThanOrEqual(24);
+  // What is substituted is CloudFormation's.
+  expect([...new Set(text.match(/\$\{[^}]*\}/g))]).toEqual(["${AWS::Region}", "${NamePrefix}"]);
+});
+
+test("functions that do not measure have no dashboard, and are told nothing", () => {
+  const silent = templateOf([spades, sheds]);
+
+  expect(of(silent, "AWS::CloudWatch::Dashboard")).toEqual([]);
+  expect(JSON.stringify(silent)).not.toContain("POWERTOOLS_METRICS_NAMESPACE");
+});

@@ -1,0 +1,116 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../../app/features/feature.ts";
+import { buildServer, serverInternals } from "../../app/server/server.ts";
+import { needsOf } from "./needs.ts";
+
+declare module "../../base/types/names.ts" {
+  interface Events {
+    "spoon.bent": Record<string, never>;
+  }
+}
+
+const spoons = defineFeature("spoons", (r) => {
+  r.table("spoons", { partitionKey: "id" });
+  r.event("spoon.bent", z.object({}));
+  r.on("spoon.bent", "straighten", async () => undefined);
+  r.on("spoon.bent", "replace", async () => undefined);
+});
+const server = serverInternals(buildServer({ features: [spoons], dynamodb: { prefix: "my.app" } }));
+
+test("what a server needs has the names that it looks for itself, and each consumed type once", () => {
+  const { tables, events, jobs, bus } = needsOf(server);
+  expect(tables.map(({ tableName }) => tableName)).toEqual(
+    ["config", "once", "outbox", "spoons"].map((name) => `my.app-${name}`),
+  );
+  expect([events?.name, events?.deadName, events?.isOrdered]).toEqual([
+    "my-app-events",
+    "my-app-events-dead",
+    false,
+  ]);
+  expect([jobs?.name, jobs?.deadName, jobs?.isOrdered]).toEqual([
+    "my-app-jobs.fifo",
+    "my-app-jobs-dead.fifo",
+    true,
+  ]);
+  expect(bus).toEqual({
+    name: "my.app",
+    variable: "KEELSON_EVENT_BUS",
+    source: "my.app",
+    rule: { name: "my-app-events", pattern: { source: ["my.app"] }, targetId: "events" },
+    consumed: ["spoon.bent"],
+  });
+});
+
+test("what is read of SSM is named, and nothing where the server reads nothing", () => {
+  const { options } = server;
+  expect(needsOf(server).parameters).toEqual({ overrides: undefined, keyRing: undefined });
+  const reading = {
+    ...server,
+    options: { ...options, ssm: { path: "/app" }, keyRing: { parameter: "/ring" } },
+  };
+  expect(needsOf(reading).parameters).toEqual({ overrides: "/app", keyRing: "/ring" });
+});
+
+test("tokens are verified with a secret of the environment, where the server does not say with what", () => {
+  expect(needsOf(server).hasAuthSecret).toBe(true);
+  const auth = { jwks: "https://id.example.com/keys", audience: "spoons" };
+  expect(needsOf(serverInternals(buildServer({ features: [spoons], auth }))).hasAuthSecret).toBe(
+    false,
+  );
+});
+
+test("a server is isolated where it asks for it and has rows of tenants", () => {
+  const forks = defineFeature("forks", (r) => {
+    r.table("forks", { partitionKey: "id", tenant: true });
+  });
+  const isIsolated = (feature: typeof forks, more: object) =>
+    needsOf(serverInternals(buildServer({ features: [feature], ...more }))).isIsolated;
+  expect([
+    isIsolated(forks, {}),
+    isIsolated(spoons, { isolation: {} }),
+    isIsolated(forks, { isolation: {} }),
+  ]).toEqual([false, false, true]);
+});
+
+test("variables name others, a queue by its URL as well", () => {
+  const env = {
+    KEELSON_TABLE_SPOONS: "cutlery",
+    KEELSON_EVENT_QUEUE: "https://sqs.eu-west-1.amazonaws.com/1/all-events",
+    KEELSON_EVENT_BUS: "shared",
+  };
+  const { tables, events, bus } = needsOf(server, { env });
+  expect(tables.at(-1)).toMatchObject({ tableName: "cutlery", variable: "KEELSON_TABLE_SPOONS" });
+  expect([events?.name, events?.deadName]).toEqual([env.KEELSON_EVENT_QUEUE, "all-events-dead"]);
+  expect([bus?.name, bus?.source]).toEqual(["shared", "my.app"]);
+});
+
+test("another prefix changes names alone", () => {
+  const { tables, bus } = needsOf(server, { prefix: "stage" });
+  expect([tables[0].tableName, bus?.name, bus?.source, bus?.rule.name]).toEqual([
+    "stage-config",
+    "stage",
+    "my.app",
+    "my-app-events",
+  ]);
+});
+
+test("a table of kept events is needed where one is kept, and its rows belong to tenants and expire", () => {
+  const needed = (options: { keepDays: number } | undefined) => {
+    const feature = defineFeature(
+      "spoons",
+      (r) => void r.event("spoon.bent", z.object({}), options),
+    );
+    return needsOf(serverInternals(buildServer({ features: [feature] }))).tables.find(
+      ({ name }) => name === "kept-events",
+    );
+  };
+  expect(needed(undefined)).toBeUndefined();
+  expect(needed({ keepDays: 30 })).toMatchObject({
+    tableName: "keelson-kept-events",
+    variable: "KEELSON_TABLE_KEPT_EVENTS",
+    tenant: true,
+    timeToLive: "expiration",
+    isLasting: true,
+  });
+});

@@ -1,0 +1,235 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  account,
+  arn,
+  quiet,
+  sheds,
+  sids,
+  spades,
+  statement,
+  statementsOf,
+  sub,
+  templateOf,
+} from "../../../test/support/server-templates.ts";
+import { defineFeature } from "../../app/features/feature.ts";
+import { access } from "../../base/identity/access.ts";
+import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
+
+const all = templateOf([spades, sheds]);
+const each = templateOf([spades, sheds], { shape: "each" });
+const functions = templateOf([spades, sheds], { part: "functions" });
+
+describe("a role", () => {
+  test("has what its function does, each statement by its name", () => {
+    const every = ["ReadParameters", "ReadKeyRing"];
+    const effects = ["Claim", "Step", "Publish", "PutEvents", "Enqueue"];
+    const tables = ["CheckTables", "WriteTables", "QueryIndexes"];
+    const last = ["Log", "UseCustomerKey"];
+    const http = [
+      ...every,
+      "ReadConfig",
+      "OperateConfig",
+      "Claim",
+      "Step",
+      "Publish",
+      "PutEvents",
+      "Enqueue",
+    ];
+    expect(sids(all, "HttpRole")).toEqual([...http, ...tables, ...last]);
+    expect(sids(all, "QueueRole")).toEqual([
+      ...[...every, "ReadConfig", ...effects, "Consume", "DeadLetter"],
+      ...[...tables, ...last],
+    ]);
+    expect(sids(all, "StreamRole")).toEqual([
+      ...every,
+      "Claim",
+      "SweepOutbox",
+      "PutEvents",
+      "ReadStream",
+      ...last,
+    ]);
+    expect(sids(all, "SweepRole")).toEqual([
+      ...every,
+      "Claim",
+      "SweepOutbox",
+      "PutEvents",
+      "MarkDue",
+      "Enqueue",
+      ...last,
+    ]);
+    expect(sids(all, "ScheduleRole")).toEqual([
+      ...every,
+      "ReadConfig",
+      ...effects,
+      ...tables,
+      ...last,
+    ]);
+    expect(sids(each, "SpadesSpadeListRole")).toEqual([
+      ...every,
+      "ReadConfig",
+      "ReadTables",
+      "QueryIndexes",
+      ...last,
+    ]);
+    expect(sids(each, "HttpRole")).toEqual([
+      ...every,
+      "ReadConfig",
+      "OperateConfig",
+      "Claim",
+      ...last,
+    ]);
+    expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
+  });
+
+  test("may supersede configuration rows of former keys only where a key has one", () => {
+    const renaming = defineFeature("renaming", (r) => {
+      r.config({ keys: { limit: createTenantConfig("number", { formerly: "sheds:config:max" }) } });
+    });
+    expect(statement(templateOf([renaming]), "HttpRole", "RenameConfig")).toMatchObject({
+      Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
+      Resource: [arn("ConfigTable")],
+    });
+    expect(sids(all, "HttpRole")).not.toContain("RenameConfig");
+  });
+
+  test("keeps events where one is kept, and reads them wherever a handler runs", () => {
+    const keeping = defineFeature("keeping", (r) => {
+      r.event("leek.pulled" as never, z.object({}) as never, { keepDays: 30 });
+      r.query("leek.list", {
+        route: "GET /leeks",
+        access: access.everyone,
+        handler: async () => ({}),
+      });
+      r.write("leek.pull", {
+        route: "POST /leeks",
+        access: access.everyone,
+        handler: async () => ({}),
+      });
+    });
+    const own = (template: typeof all, role: string) =>
+      sids(template, role).filter((sid) => /KeepEvents|ReadEvents/.test(sid));
+    const apart = templateOf([keeping], { shape: "each" });
+    expect(own(apart, "KeepingLeekListRole")).toEqual(["ReadEvents"]);
+    expect(own(apart, "KeepingLeekPullRole")).toEqual(["KeepEvents", "ReadEvents"]);
+    expect(own(apart, "HttpRole")).toEqual([]);
+    const together = templateOf([keeping]);
+    expect(own(together, "HttpRole").sort()).toEqual(["KeepEvents", "ReadEvents"]);
+    expect(statement(together, "HttpRole", "KeepEvents")).toMatchObject({
+      Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"],
+      Resource: [arn("KeptEventsTable")],
+    });
+    expect(statement(together, "HttpRole", "ReadEvents")).toMatchObject({
+      Action: ["dynamodb:GetItem", "dynamodb:Query"],
+      Resource: [arn("KeptEventsTable")],
+    });
+  });
+
+  test("sends the jobs that are due, where there are jobs", () => {
+    const jobs = defineFeature(
+      "jobs",
+      (r) => void r.job("spade.clean", { input: z.object({}), handler: async () => 1 }),
+    );
+    const template = templateOf([jobs], {}, {});
+    const [claim, sweep, mark, enqueue] = statementsOf(template, "SweepRole");
+    expect(claim?.Sid).toBe("Claim");
+    expect(sweep).toMatchObject({ Sid: "SweepOutbox", Resource: [arn("OutboxTable")] });
+    expect(mark).toMatchObject({
+      Sid: "MarkDue",
+      Action: ["dynamodb:UpdateItem"],
+      Resource: [arn("OutboxTable")],
+    });
+    expect(enqueue).toMatchObject({
+      Sid: "Enqueue",
+      Action: ["sqs:SendMessage"],
+      Resource: [arn("JobQueue")],
+    });
+    expect(sids(template, "SweepRole")).not.toContain("PutEvents");
+    expect(statement(template, "QueueRole", "Publish")).toMatchObject({
+      Resource: [arn("OutboxTable")],
+    });
+  });
+
+  test("reads the tables of queries, and writes those of others", () => {
+    expect(statement(each, "SpadesSpadeListRole", "ReadTables")).toEqual({
+      Sid: "ReadTables",
+      Effect: "Allow",
+      Action: ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"],
+      Resource: [arn("SpadesTable"), arn("ShedsTable")],
+    });
+    expect(statement(each, "SpadesSpadeDigRole", "WriteTables")).toMatchObject({
+      Action: [
+        ...["BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem", "ConditionCheckItem"],
+        ...["BatchGetItem", "GetItem", "Query"],
+      ].map((action) => `dynamodb:${action}`),
+      Resource: [arn("SpadesTable")],
+    });
+    expect(statement(each, "SpadesSpadeDigRole", "CheckTables")).toMatchObject({
+      Action: expect.not.arrayContaining(["dynamodb:PutItem"]),
+      Resource: [arn("ShedsTable")],
+    });
+  });
+
+  test("queries each index by its name, and does nothing else with it", () => {
+    expect(statement(all, "HttpRole", "QueryIndexes")).toMatchObject({
+      Action: ["dynamodb:Query"],
+      Resource: [sub("${SpadesTable.Arn}/index/byOwner"), sub("${SpadesTable.Arn}/index/byAge")],
+    });
+  });
+
+  test("reads the parameters of the server, with a slash that a name may lack", () => {
+    const parameter = (name: string) =>
+      sub(`arn:\${AWS::Partition}:ssm:${account}:parameter/${name}`);
+    expect(statement(all, "SweepRole", "ReadParameters")?.Resource).toEqual([
+      parameter("garden/config"),
+      parameter("garden/config/*"),
+    ]);
+    expect(statement(all, "SweepRole", "ReadKeyRing")?.Resource).toEqual([
+      parameter("garden-ring"),
+    ]);
+    const [named] = statementsOf(
+      templateOf([quiet], {}, { keyRing: { parameter: "/garden/ring" } }),
+      "HttpRole",
+    );
+    expect(named?.Resource).toEqual([parameter("garden/ring")]);
+  });
+
+  test("uses a customer's key where there is one", () => {
+    expect(statement(all, "HttpRole", "UseCustomerKey")).toEqual({
+      Sid: "UseCustomerKey",
+      Effect: "Allow",
+      Action: ["kms:Decrypt", "kms:GenerateDataKey"],
+      Resource: [{ Ref: "CustomerKeyArn" }],
+    });
+  });
+
+  test("writes log lines into the group of its function, and into no other", () => {
+    expect(statement(all, "QueueRole", "Log")?.Resource).toEqual([arn("QueueLogGroup")]);
+  });
+
+  test("finds data of another stack by its name", () => {
+    const of = (service: string, name: string) =>
+      sub(`arn:\${AWS::Partition}:${service}:${account}:${name}`);
+    const named = (sid: string, role = "QueueRole") => statement(functions, role, sid)?.Resource;
+    expect(named("WriteTables")).toEqual([of("dynamodb", "table/${NamePrefix}-spades")]);
+    expect(named("QueryIndexes")?.[0]).toEqual(
+      of("dynamodb", "table/${NamePrefix}-spades/index/byOwner"),
+    );
+    expect(named("PutEvents")).toEqual([of("events", "event-bus/${NamePrefix}")]);
+    expect(named("Consume")).toEqual([
+      of("sqs", "${NamePrefix}-events"),
+      of("sqs", "${NamePrefix}-jobs.fifo"),
+    ]);
+    expect(named("DeadLetter")).toEqual([
+      of("sqs", "${NamePrefix}-events-dead"),
+      of("sqs", "${NamePrefix}-jobs-dead.fifo"),
+    ]);
+    expect(named("ReadStream", "StreamRole")).toEqual([{ Ref: "OutboxTableStreamArn" }]);
+    expect(Object.keys(functions.Parameters)).toContain("OutboxTableStreamArn");
+    expect(Object.keys(functions.Parameters)).not.toContain("DeletionProtection");
+    expect(Object.keys(templateOf([quiet], { part: "functions" }).Parameters)).not.toContain(
+      "OutboxTableStreamArn",
+    );
+  });
+});

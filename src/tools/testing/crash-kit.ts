@@ -1,0 +1,119 @@
+import type { Server } from "../../app/server/server.ts";
+import { leaseMs, skewMs } from "../../parts/once/claim.ts";
+import { CrashError } from "./crash-error.ts";
+import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
+
+/** A scenario that {@link crashEverywhere} cuts at each of its calls. */
+export interface CrashScenario<Result> extends TestAppOptions {
+  /** Prepares an app; it is not cut. Default: none. */
+  readonly arrange?: (app: TestApp) => Promise<void>;
+  /**
+   * What a client does. It is retried, with the same `Idempotency-Key`, if it throws a {@link CrashError}, or returns or
+   * throws 409 or 5xx.
+   */
+  readonly act: (app: TestApp) => Promise<Result>;
+  /** Throws if a promise of the scenario is broken. */
+  readonly check: (app: TestApp, result: Result) => Promise<void>;
+}
+
+/** Where a scenario was cut. */
+export interface Cut {
+  readonly moment: "before" | "after";
+  /** The operation, as DynamoDB and SSM name it: `TransactWriteItems`. */
+  readonly operation: string;
+  /** Which call of that operation, the first being 1. */
+  readonly call: number;
+}
+
+/** How often a client tries again. */
+const attempts = 5;
+
+/**
+ * Runs a scenario once unharmed, then twice for each store call that it made: once crashing the process before the call,
+ * once after. After a crash the client retries once the dead process's lease has expired, and `check` decides whether the
+ * promise held. Each run has its own stack.
+ *
+ * @returns the cuts.
+ * @throws what `check` throws, naming the cut; Error if the scenario makes no call, or fails five times.
+ * @example
+ * const cuts = await crashEverywhere(server, {
+ *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),
+ *   check: async (app) => expect(await namesOf(app)).toEqual(["a.txt"]),
+ * });
+ */
+export async function crashEverywhere<Result>(
+  server: Server,
+  scenario: CrashScenario<Result>,
+): Promise<readonly Cut[]> {
+  const calls = await runWith(server, scenario, undefined);
+  if (calls.length === 0)
+    throw new Error("crashEverywhere: the scenario makes no call, so there is nowhere to cut it");
+  const cuts = calls.flatMap((operation, index): Cut[] => {
+    const call = calls.slice(0, index + 1).filter((other) => other === operation).length;
+    return [
+      { moment: "before", operation, call },
+      { moment: "after", operation, call },
+    ];
+  });
+  for (const cut of cuts) await runWith(server, scenario, cut);
+  return cuts;
+}
+
+/** Runs the scenario on a stack of its own, and gives the calls of the first attempt. */
+async function runWith<Result>(
+  server: Server,
+  scenario: CrashScenario<Result>,
+  cut: Cut | undefined,
+): Promise<string[]> {
+  const { arrange, act, check, ...options } = scenario;
+  const { app, sequence } = await startWatchedApp(server, options);
+  try {
+    await arrange?.(app);
+    const before = sequence.length;
+    if (cut !== undefined) app.faults[cut.moment](cut.operation, cut.call).crash();
+    const result = await retried(app, act);
+    const calls = sequence.slice(before);
+    await check(app, result);
+    return calls;
+  } catch (error) {
+    const where =
+      cut === undefined
+        ? "without a cut"
+        : `cut ${cut.moment} call ${cut.call} of ${cut.operation}`;
+    throw new Error(
+      `crashEverywhere, ${where}: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
+  } finally {
+    await app.close();
+  }
+}
+
+async function retried<Result>(
+  app: TestApp,
+  act: (app: TestApp) => Promise<Result>,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const result = await act(app);
+      if (!(result instanceof Response && isForAnotherTry(result.status)) || attempt === attempts)
+        return result;
+    } catch (error) {
+      if (
+        attempt === attempts ||
+        !(error instanceof CrashError || isForAnotherTry(statusOf(error)))
+      )
+        throw error;
+    }
+    app.clock.advance(leaseMs + skewMs + 1_000);
+  }
+}
+
+function isForAnotherTry(status: number): boolean {
+  return status === 409 || status >= 500;
+}
+
+function statusOf(error: unknown): number {
+  const { status } = (error ?? {}) as { readonly status?: unknown };
+  return typeof status === "number" ? status : 0;
+}

@@ -1,0 +1,102 @@
+import type { DynamoDBStreamEvent, ScheduledEvent, SQSEvent } from "aws-lambda";
+import type { SharedEvent } from "../../parts/messages/envelope.ts";
+import type { JobMessage } from "../../parts/messages/job-message.ts";
+
+const region = "us-east-1";
+const account = "123456789012";
+
+/** Messages of one queue. */
+export interface LambdaMessages {
+  /** Such as `app.events` or `app.jobs` of a test app; a text is a body as it is. */
+  readonly messages: readonly (SharedEvent | JobMessage | string)[];
+  /** Default `keelson-jobs.fifo` for jobs, `keelson-events` for events. */
+  readonly queue?: string;
+}
+
+/** Rows that were inserted into a table. */
+export interface LambdaRows {
+  readonly rows: readonly { readonly pk: string; readonly sk: string }[];
+  /** Default `keelson-outbox`. */
+  readonly table?: string;
+}
+
+/** The event of a queue's event source mapping. */
+export function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessages): SQSEvent {
+  const sentMs = Date.now();
+  return {
+    Records: messages.map((message) => ({
+      messageId: crypto.randomUUID(),
+      receiptHandle: crypto.randomUUID(),
+      body: bodyOf(message, sentMs),
+      attributes: {
+        ApproximateReceiveCount: "1",
+        SentTimestamp: String(sentMs),
+        SenderId: account,
+        ApproximateFirstReceiveTimestamp: String(sentMs),
+        ...(queue.endsWith(".fifo") ? { MessageGroupId: groupOf(message) } : {}),
+      },
+      messageAttributes: {},
+      md5OfBody: "",
+      eventSource: "aws:sqs",
+      eventSourceARN: `arn:aws:sqs:${region}:${account}:${queue}`,
+      awsRegion: region,
+    })),
+  };
+}
+
+/** The event of a table's stream, keys only. */
+export function streamEvent({ rows, table = "keelson-outbox" }: LambdaRows): DynamoDBStreamEvent {
+  return {
+    Records: rows.map(({ pk, sk }, index) => ({
+      eventID: crypto.randomUUID(),
+      eventName: "INSERT",
+      eventVersion: "1.1",
+      eventSource: "aws:dynamodb",
+      eventSourceARN: `arn:aws:dynamodb:${region}:${account}:table/${table}/stream/2026-01-01T00:00:00.000`,
+      awsRegion: region,
+      dynamodb: {
+        Keys: { pk: { S: pk }, sk: { S: sk } },
+        SequenceNumber: String(100_000_000_000 + index),
+        StreamViewType: "KEYS_ONLY",
+      },
+    })),
+  };
+}
+
+/** The event of a schedule. */
+export function scheduleEvent(): ScheduledEvent {
+  return {
+    ...envelopeOf("Scheduled Event", "aws.events", Date.now()),
+    resources: [`arn:aws:events:${region}:${account}:rule/test`],
+    detail: {},
+  };
+}
+
+function queueOf(message: LambdaMessages["messages"][number] | undefined): string {
+  return typeof message === "object" && "jobId" in message ? "keelson-jobs.fifo" : "keelson-events";
+}
+
+function groupOf(message: LambdaMessages["messages"][number]): string {
+  return typeof message === "object" && "jobId" in message ? message.jobId : "test";
+}
+
+/** An event comes over the bus, whose rule puts all of it into the queue. */
+function bodyOf(message: LambdaMessages["messages"][number], sentMs: number): string {
+  if (typeof message === "string") return message;
+  if ("jobId" in message) return JSON.stringify(message);
+  return JSON.stringify({ ...envelopeOf(message.type, "keelson", sentMs), detail: message });
+}
+
+function envelopeOf<Type extends string>(type: Type, source: string, sentMs: number) {
+  const time = new Date(sentMs).toISOString();
+  return {
+    version: "0",
+    id: crypto.randomUUID(),
+    "detail-type": type,
+    source,
+    account,
+    time,
+    region,
+    resources: [] as string[],
+  };
+}

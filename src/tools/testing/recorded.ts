@@ -1,0 +1,119 @@
+import type { ChannelDeclaration } from "../../app/features/message-handlers.ts";
+import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { lazy } from "../../base/process/lazy.ts";
+import { deliveryJob } from "../../parts/messages/delivery.ts";
+import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
+import { type JobMessage, readJob } from "../../parts/messages/job-message.ts";
+import type { CallWatch } from "./faults.ts";
+
+/** A message that a channel has sent. */
+export interface SentDelivery {
+  /** The delivery's ID; a delivery that was sent more than once is listed once. */
+  readonly id: string;
+  readonly channel: string;
+  readonly message: unknown;
+  readonly tenantId: string | undefined;
+  readonly userId: string | undefined;
+  readonly origRequestId: string;
+}
+
+/** What went over the bus, into the queue of jobs, and through the channels, each once. */
+export interface Recorded {
+  readonly events: SharedEvent[];
+  readonly jobs: JobMessage[];
+  readonly deliveries: SentDelivery[];
+}
+
+/** What the messaging of a process is recorded with. */
+interface Recording {
+  readonly recorded: Recorded;
+  readonly watch: CallWatch["watch"];
+  readonly clock: Clock;
+  readonly life: AbortSignal;
+}
+
+/** The messaging of a process: its calls are watched, carry the test's clock, and what they have put is recorded. */
+export function recordMessaging(
+  given: Adapters["messaging"],
+  { recorded, watch, clock, life }: Recording,
+): Adapters["messaging"] {
+  const messageIds = new Set<string>();
+  return lazy(async (): Promise<Messaging> => {
+    const messaging = await given.open();
+    for (const client of messaging.clients) {
+      watch(client, life);
+      sendClock(client, clock);
+    }
+    return {
+      ...messaging,
+      bus: {
+        ...messaging.bus,
+        put: async (events) => {
+          const reasons = await messaging.bus.put(events);
+          for (const [index, { text }] of events.entries()) {
+            const { payload, ...rest } = readEnvelope(text);
+            // Safe: a payload is an object. On the wire it has the request ID.
+            const event = {
+              ...rest,
+              payload: { ...(payload as object), requestId: rest.origRequestId },
+            };
+            const isNew = !recorded.events.some(({ eventId }) => eventId === event.eventId);
+            if (reasons[index] === undefined && isNew) recorded.events.push(event);
+          }
+          return reasons;
+        },
+      },
+      jobs: {
+        ...messaging.jobs,
+        send: async (body, options) => {
+          const messageId = await messaging.jobs.send(body, options);
+          const job = readJob(body);
+          // One that the queue has dropped has the ID of the one before.
+          const isNew =
+            !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
+          messageIds.add(messageId);
+          if (isNew && job.name !== deliveryJob) recorded.jobs.push(job);
+          return messageId;
+        },
+      },
+    };
+  });
+}
+
+/** Tells the embedded stack how far the test's clock is ahead. */
+function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
+  middlewareStack.add(
+    (next) => (parameters) => {
+      const request = parameters.request as { readonly headers: Record<string, string> }; // safe: a request of HTTP, at this step
+      request.headers["x-keelson-clock-offset"] = String(Math.max(0, clock.now() - Date.now()));
+      return next(parameters);
+    },
+    { step: "build", name: "keelsonTestClock" },
+  );
+}
+
+/** Records what the channels of a process send. */
+export function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
+  // Safe: the runtime's own map, which only a test changes.
+  const own = channels as Map<string, ChannelDeclaration>;
+  for (const [name, declaration] of channels) {
+    own.set(name, {
+      ...declaration,
+      send: async (ctx, message, delivery) => {
+        await declaration.send(ctx, message, delivery);
+        if (deliveries.some(({ id }) => id === delivery.id)) return;
+        const { tenantId, id: userId } = ctx.user;
+        deliveries.push({
+          id: delivery.id,
+          channel: name,
+          message,
+          tenantId,
+          userId,
+          origRequestId: ctx.requestId,
+        });
+      },
+    });
+  }
+}

@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { usesMessages } from "../../app/registry/registry.ts";
+import { consumeEvent, runJob } from "../../app/run/consume.ts";
+import { processMessage } from "../../app/run/process-message.ts";
+import type { createSchedules, Schedule } from "../../app/run/schedules.ts";
+import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
+import type { JobMessage } from "../../parts/messages/job-message.ts";
+import {
+  isOrdered,
+  type MessageQueue,
+  type QueueMessage,
+} from "../../parts/messages/message-queue.ts";
+import type { TestClock } from "./test-clock.ts";
+import type { TestProcess } from "./test-process.ts";
+
+/** How far the clock is moved where messages are hidden, in milliseconds. */
+const stepMs = 5_000;
+
+/** What settling needs. */
+interface Settling {
+  /** From when on schedules are due, in milliseconds since the epoch. */
+  readonly sinceMs: number;
+  readonly clock: TestClock;
+  /** How long to wait for hidden messages beside moving the clock, in milliseconds: an emulator has a clock of its own. */
+  readonly waitMs: number;
+  /** How far the clock is moved at the most, in milliseconds. */
+  readonly mostMs: number;
+  /** How often it is moved at the most. Default 120. */
+  readonly maxSteps?: number | undefined;
+}
+
+/**
+ * Lets schedules fire, dispatches and consumes until nothing is left: what waits for its next attempt is waited for by moving the
+ * clock, what is due later is not.
+ *
+ * @throws Error naming each message that is stuck, was set aside or went to a dead-letter queue, with the reason of its failure.
+ */
+export async function settle(
+  { runtime, adapters }: TestProcess,
+  { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,
+): Promise<void> {
+  const { registry } = runtime.server;
+  const queues = usesMessages(registry) ? await adapters.messaging.open() : undefined;
+  const schedules = registry.schedules.size === 0 ? [] : await schedulesOf(runtime, adapters);
+  const deadLettered: string[] = [];
+  const gaveUp: string[] = [];
+  const stuck = new Map<string, string>();
+  let refused = 0;
+  const sweep = async () =>
+    usesMessages(registry)
+      ? (await runtime.runs()).outbox.sweep({ graceMs: 0 })
+      : { dispatched: 0, left: 0, setAside: 0 };
+
+  /** Works on what a queue has now; gives how many messages were there. */
+  const work = async (queue: MessageQueue): Promise<number> => {
+    const messages = await queue.receive();
+    const behind = new Map<string, number>();
+    for (const message of messages) {
+      const group = (isOrdered(queue.name) ? message.group : undefined) ?? message.id;
+      const afterMs = behind.get(group);
+      if (afterMs !== undefined) {
+        await queue.changeVisibility(message.receipt, afterMs);
+        continue;
+      }
+      const outcome = await processMessage(runtime, adapters, queue, message);
+      if (outcome.kind === "done") await queue.remove(message.receipt);
+      if (outcome.kind === "dead-lettered")
+        deadLettered.push(`${shown(message)} (${outcome.reason})`);
+      stuck.delete(message.id);
+      if (outcome.kind === "later") {
+        behind.set(group, outcome.afterMs);
+        stuck.set(
+          message.id,
+          shown(message) + (outcome.reason === undefined ? "" : ` (${outcome.reason})`),
+        );
+      }
+    }
+    return messages.length;
+  };
+
+  /** Lets what is due fire; gives how many did, and how many are still due. */
+  const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
+    let [fired, due] = [0, 0];
+    for (const schedule of schedules) {
+      const { kind, reason } = await schedule.look({ sinceMs });
+      if (kind === "gave-up") gaveUp.push(`${schedule.name} (${reason})`);
+      if (kind === "fired" || kind === "gave-up") fired += 1;
+      stuck.delete(schedule.name);
+      if (kind === "fired" || kind === "gave-up" || kind === "idle") continue;
+      due += 1;
+      stuck.set(schedule.name, schedule.name);
+    }
+    return { fired, due };
+  };
+
+  let restMs = mostMs;
+  for (let steps = 0; ; ) {
+    const { fired, due } = await fire();
+    if (fired > 0) continue;
+    if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0)
+      continue;
+    // Only now: what was committed is dispatched already, mostly.
+    const { dispatched, left, setAside } = await sweep();
+    refused += setAside;
+    if (dispatched > 0) continue;
+    const sizes =
+      queues === undefined ? [] : await Promise.all([queues.events.size(), queues.jobs.size()]);
+    const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left + due);
+    if (waiting === 0) break;
+    steps += 1;
+    if (steps > maxSteps) {
+      const names = [...stuck.values()].join("; ") || "nothing that came to this process";
+      throw new Error(`app.settled: ${waiting} are left in schedules, outbox and queues: ${names}`);
+    }
+    const moveMs = Math.min(stepMs, restMs);
+    restMs -= moveMs;
+    clock.advance(moveMs);
+    await sleep(waitMs);
+  }
+  if (refused > 0)
+    throw new Error(
+      `app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`,
+    );
+  if (deadLettered.length > 0)
+    throw new Error(`app.settled: in the dead-letter queue: ${deadLettered.join("; ")}`);
+  if (gaveUp.length > 0)
+    throw new Error(
+      `app.settled: schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
+    );
+}
+
+/** Loaded by who has schedules. */
+async function schedulesOf(
+  ...process: Parameters<typeof createSchedules>
+): Promise<readonly Schedule[]> {
+  const { createSchedules } = await import("../../app/run/schedules.ts");
+  return createSchedules(...process);
+}
+
+/** Consumes an event or runs a job once more, as if its message had come again. */
+export async function deliverAgain(
+  { runtime, adapters }: TestProcess,
+  message: SharedEvent | JobMessage,
+): Promise<"processed" | "skipped" | "handed-back"> {
+  const work =
+    "jobId" in message
+      ? runJob(runtime, adapters, message)
+      : consumeEvent(runtime, adapters, readEnvelope(JSON.stringify(message)));
+  const outcome = await work;
+  if (outcome.kind === "failed") throw outcome.error;
+  return outcome.kind;
+}
+
+function shown({ body }: QueueMessage): string {
+  return body.slice(0, 200);
+}

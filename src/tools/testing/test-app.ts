@@ -1,0 +1,271 @@
+import { randomBytes } from "node:crypto";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import type { PipelineContext } from "../../app/features/pipeline-context.ts";
+import { configTable } from "../../app/features/table.ts";
+import type { WebhookOptions } from "../../app/registry/delivery-options.ts";
+import { runInScope } from "../../app/runtime/scope.ts";
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import { openDatabase } from "../../aws/clients/dynamodb.ts";
+import { signToken } from "../../base/identity/token.ts";
+import type { Environment } from "../../base/process/environment.ts";
+import { successorOf } from "../../parts/config/declare/former-keys.ts";
+import type { SharedEvent } from "../../parts/messages/envelope.ts";
+import type { JobMessage } from "../../parts/messages/job-message.ts";
+import { callHandler, headersOf } from "./call-handler.ts";
+import { type Caller, tokenOf, userOf } from "./caller.ts";
+import { createCallWatch, type Faults } from "./faults.ts";
+import type { Recorded, SentDelivery } from "./recorded.ts";
+import { deliverAgain, settle } from "./settle.ts";
+import { createTestClock, type TestClock } from "./test-clock.ts";
+import { testContext } from "./test-context.ts";
+import { putParameters } from "./test-parameters.ts";
+import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
+import { itemOf, type TestRow } from "./test-row.ts";
+import { startTestStack, type TestStack } from "./test-stack.ts";
+import type { TestTokenOptions } from "./test-token.ts";
+
+/** Options of `app.fetch`. */
+export interface TestFetchOptions {
+  readonly method?: string;
+  /** Objects go as JSON, strings and bytes unchanged. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Signs the request in. */
+  readonly as?: Caller;
+}
+
+/** Options of `app.call`. */
+export interface TestCallOptions {
+  /** Who calls. Default: nobody, who is anonymous. */
+  readonly as?: Caller;
+  /** The correlation ID, as of `X-Request-ID`. */
+  readonly requestId?: string;
+  /** The `Idempotency-Key` of a write. */
+  readonly idempotencyKey?: string;
+}
+
+/** A server on its own embedded stack, for tests. */
+export interface TestApp {
+  /** Sends a request to the server's container over HTTP. */
+  fetch(path: string, options?: TestFetchOptions): Promise<Response>;
+  /** Signs a token that this app takes, by its clock. */
+  token(caller: Caller, options?: TestTokenOptions): Promise<string>;
+  /** Calls a handler without HTTP; returns its body or throws its typed error. */
+  call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
+  /** The `ctx` that a write's handler would get. Nothing ends it: what it publishes or commits is stored with the call. */
+  ctx(
+    caller: Caller,
+    options?: { readonly requestId?: string; readonly handler?: string },
+  ): Promise<PipelineContext>;
+  readonly rows: {
+    /** Writes a configuration row unchecked; this app's next read sees it. */
+    put(row: TestRow): Promise<void>;
+  };
+  /** The log records so far, parsed. */
+  readonly logs: readonly Readonly<Record<string, unknown>>[];
+  /** The events put on the bus so far, each once, as sent: the payload has the `requestId` (specification 6.3). */
+  readonly events: readonly SharedEvent[];
+  /** The jobs enqueued so far, each once, without those that the queue dropped. */
+  readonly jobs: readonly JobMessage[];
+  /** The messages that channels have sent so far, each once. */
+  readonly deliveries: readonly SentDelivery[];
+  /**
+   * Delivers an event or job again, like a repeated message.
+   *
+   * @returns `processed` if any consumer ran, `handed-back` if another worker is running it, `skipped` if all is done.
+   * @throws what a consumer or the job throws.
+   */
+  deliver(message: SharedEvent | JobMessage): Promise<"processed" | "skipped" | "handed-back">;
+  /**
+   * Lets schedules fire that are due, and consumes until no event, job, outbox row or delivery is left; nothing is consumed before.
+   * It advances the clock to the next retry, and does not wait for what is due later.
+   *
+   * @throws Error naming what is stuck, failed too often or went to a dead-letter queue; CrashError if a fault crashes the app.
+   */
+  settled(): Promise<void>;
+  /**
+   * The calls that were sent to store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`. Creating tables does not
+   * count.
+   */
+  readonly calls: Readonly<Record<string, number>>;
+  readonly clock: TestClock;
+  readonly faults: Faults;
+  /** Variables that point another host, in this process or another, at this stack. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Closes what `onClose` registered, stops everything and discards the data. */
+  close(): Promise<void>;
+}
+
+/** Options of {@link startTestApp}. */
+export interface TestAppOptions {
+  /** SSM parameters by name, set before the server reads them. Default none. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** The same as SecureStrings, such as a key ring. Default none. */
+  readonly secureParameters?: Readonly<Record<string, string>>;
+  /** Default: the server's own `environment`, otherwise `test`, whatever `NODE_ENV` says. */
+  readonly environment?: Environment;
+  /** Where webhooks may go in place of the server's own `delivery.webhook`, such as to a server of the test. */
+  readonly webhooks?: Pick<WebhookOptions, "allowHttp" | "allowPrivate">;
+}
+
+/**
+ * Starts a server on an embedded stack of its own, in memory and on free ports; on the emulator that
+ * `KEELSON_TEST_ENDPOINT` names, if it is set.
+ *
+ * @example
+ * const app = await startTestApp(server);
+ * const response = await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } });
+ */
+export async function startTestApp(server: Server, options: TestAppOptions = {}): Promise<TestApp> {
+  return (await startWatchedApp(server, options)).app;
+}
+
+/** A test app, and its calls in their order. */
+export interface WatchedApp {
+  readonly app: TestApp;
+  readonly sequence: readonly string[];
+}
+
+/** Options of {@link startWatchedApp}. */
+export interface WatchedAppOptions extends TestAppOptions {
+  /** How often settling moves the clock before it gives up. Default 120. */
+  readonly maxSteps?: number;
+}
+
+/** The same, for the crash kit. */
+export async function startWatchedApp(
+  server: Server,
+  { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
+): Promise<WatchedApp> {
+  const stack = await startTestStack(server);
+  try {
+    await putParameters(stack, parameters, "String");
+    await putParameters(stack, secureParameters, "SecureString");
+    return await startOn(stack, server, options);
+  } catch (error) {
+    await stack.close();
+    throw error;
+  }
+}
+
+async function startOn(
+  stack: TestStack,
+  server: Server,
+  { environment, webhooks, maxSteps }: WatchedAppOptions,
+): Promise<WatchedApp> {
+  const { clock, timers } = createTestClock();
+  const sinceMs = clock.now();
+  const logs: Record<string, unknown>[] = [];
+  const recorded: Recorded = { events: [], jobs: [], deliveries: [] };
+  const { options } = serverInternals(server);
+  const secret = options.auth?.secret ?? randomBytes(32).toString("base64url");
+  const { jwks: _replaced, ...auth } = { ...options.auth, secret };
+  const { calls, sequence, faults, watch } = createCallWatch(() => crash());
+  const variables = { LOG_LEVEL: "debug", ...stack.env };
+  const process = {
+    ...{ variables, clock, timers, auth, developmentSecret: secret, logs, recorded, watch },
+    environment: environment ?? options.environment ?? "test",
+    ...(webhooks === undefined ? {} : { webhook: { ...options.delivery?.webhook, ...webhooks } }),
+  };
+  const start = () => startTestProcess(server, process);
+  let current = await start();
+  let next: Promise<TestProcess> | undefined;
+  const crash = () => {
+    current.crash();
+    next = undefined;
+  };
+  /** The process that runs; after a crash another one. */
+  const running = async () => {
+    if (!current.signal.aborted) return current;
+    next ??= start();
+    current = await next;
+    return current;
+  };
+  const rowsDatabase = await openDatabase({
+    endpoint: stack.endpoint,
+    region: stack.env["AWS_REGION"],
+    credentials: credentialsOf(stack.env),
+  });
+
+  const app: TestApp = {
+    fetch: async (path, { as, body, headers = {}, method, signal } = {}) => {
+      const { port, signal: life } = await running();
+      const token = as === undefined ? undefined : await app.token(as);
+      const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
+      return fetch(`http://127.0.0.1:${port}${path}`, {
+        method: method ?? (body === undefined ? "GET" : "POST"),
+        headers: {
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(isRaw ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        redirect: "manual",
+        ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
+        signal: signal === undefined ? life : AbortSignal.any([signal, life]),
+      });
+    },
+    token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
+    call: async (name, input, options = {}) => {
+      const process = await running();
+      return untilCrash(process, callHandler(process.runtime, name, input, options));
+    },
+    ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
+      const { runtime, adapters } = await running();
+      return runInScope(
+        runtime,
+        { headers: headersOf(requestId), signal: undefined },
+        async (scope) => {
+          scope.handler = handler;
+          scope.user = userOf(caller);
+          return testContext(scope, adapters);
+        },
+      );
+    },
+    rows: {
+      put: async (row) => {
+        const { runtime } = await running();
+        const { pk, sk, ...stored } = itemOf(row, clock);
+        await rowsDatabase.send(
+          new PutCommand({
+            TableName: runtime.tableName(configTable.name),
+            Item: { pk, sk, ...stored },
+          }),
+        );
+        const renamed = successorOf(sk, runtime.server.registry);
+        if (renamed === undefined) runtime.configRows.notePut(pk, sk, stored);
+        else runtime.configRows.invalidate(pk, renamed.id);
+      },
+    },
+    logs,
+    ...recorded,
+    deliver: async (message) => {
+      const process = await running();
+      return untilCrash(process, deliverAgain(process, message));
+    },
+    settled: async () => {
+      const process = await running();
+      return untilCrash(
+        process,
+        settle(process, { clock, sinceMs, waitMs: stack.waitMs, mostMs: stack.mostMs, maxSteps }),
+      );
+    },
+    calls,
+    clock,
+    faults,
+    env: { ...stack.env, KEELSON_AUTH_SECRET: secret },
+    close: async () => {
+      if (!current.signal.aborted) await current.close();
+      rowsDatabase.destroy();
+      await stack.close();
+    },
+  };
+  return { app, sequence };
+}
+
+function credentialsOf({
+  AWS_ACCESS_KEY_ID = "",
+  AWS_SECRET_ACCESS_KEY = "",
+}: Readonly<Record<string, string>>) {
+  return { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
+}

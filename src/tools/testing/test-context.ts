@@ -1,0 +1,45 @@
+import { type ContextParts, createContexts } from "../../app/ctx/context.ts";
+import type { Effects } from "../../app/features/effects.ts";
+import type { PipelineContext } from "../../app/features/pipeline-context.ts";
+import { run } from "../../app/run/run.ts";
+import { causeOf } from "../../app/run/write.ts";
+import type { Adapters } from "../../app/runtime/adapters.ts";
+import type { RequestScope } from "../../app/runtime/scope.ts";
+
+/**
+ * The `ctx` of a handler that a test is: nothing ends it, so that each call that has effects is a run of its own, which ends at
+ * once.
+ */
+export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
+  const runAlone = async <Result>(
+    handle: (ctx: PipelineContext) => Promise<Result>,
+  ): Promise<Result> => {
+    const answer = { status: 204, headers: {}, cookies: [], body: undefined };
+    let result: Result | undefined;
+    await run<unknown>(scope, adapters, {
+      logPrefix: "once",
+      claim: undefined,
+      cause: causeOf(scope),
+      handle: async (ctx) => {
+        result = await handle(ctx);
+      },
+      answerOf: () => answer,
+      committedAnswer: () => answer,
+    });
+    return result as Result; // safe: a run that does not throw has come to the handler's end
+  };
+  const effects: Effects = {
+    // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
+    publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
+    enqueue: (name, payload, options) =>
+      runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
+    unschedule: (jobId) => runAlone((ctx) => ctx.unschedule(jobId)),
+    step: (name, options, call) => runAlone((ctx) => ctx.step(name, options, call)),
+    deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
+  };
+  const commits: ContextParts["commits"] = {
+    start: (_caller, work) => work(effects),
+    commit: (_caller, items, result) => runAlone((ctx) => ctx.commit(items, result)),
+  };
+  return createContexts(scope, adapters, { commits }).of("handler");
+}

@@ -1,0 +1,112 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { openContainerMetrics } from "../../app/metrics/metrics.ts";
+import type { Adapters } from "../../app/runtime/adapters.ts";
+import { warnOfLooseOutputs } from "../../app/runtime/loose-outputs.ts";
+import type { Runtime } from "../../app/runtime/runtime.ts";
+import { closeResources } from "../../app/server/close-resources.ts";
+import { createRuntime, type RuntimeOptions } from "../../app/server/create-runtime.ts";
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import { openChecked } from "../../hosts/container/adapters.ts";
+import { createHttpServer } from "../../hosts/container-http/http-server.ts";
+import { processSchedule } from "../../parts/once/claims.ts";
+import { CrashError } from "./crash-error.ts";
+import type { CallWatch } from "./faults.ts";
+import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
+import type { TestTimers } from "./test-clock.ts";
+
+/** A process of a test app, in so far as keelson is one: a runtime and what it holds in memory, and its HTTP server. */
+export interface TestProcess {
+  readonly runtime: Runtime;
+  readonly adapters: Adapters;
+  readonly port: number;
+  /** Aborts with a CrashError when it crashes. */
+  readonly signal: AbortSignal;
+  /** Ends it at once: what is under way fails with a CrashError, and nothing of it reaches a store or the log any more. */
+  crash(): void;
+  /** Ends it in good order. */
+  close(): Promise<void>;
+}
+
+/** What a test process runs on. */
+export interface TestProcessOptions
+  extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
+  readonly clock: Clock;
+  readonly timers: TestTimers;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly logs: Record<string, unknown>[];
+  readonly recorded: Recorded;
+  readonly watch: CallWatch["watch"];
+}
+
+/** How long the resources of a process get to close, in milliseconds. */
+const closeMs = 10_000;
+
+/** Starts a process. */
+export async function startTestProcess(
+  server: Server,
+  options: TestProcessOptions,
+): Promise<TestProcess> {
+  const { variables, logs, watch, recorded, timers, ...rest } = options;
+  const life = new AbortController();
+  const runtime = createRuntime(server, {
+    ...rest,
+    measuring: await openContainerMetrics(serverInternals(server)),
+    schedule: { ...processSchedule, repeat: timers.repeat },
+    variables,
+    write: (line) => {
+      if (!life.signal.aborted) logs.push(JSON.parse(line) as Record<string, unknown>);
+    },
+    openAdapters: async () => {
+      const opened = await openChecked(runtime, variables, "create");
+      watch(opened.database, life.signal);
+      if (opened.parameters !== undefined) watch(opened.parameters, life.signal);
+      return {
+        ...opened,
+        messaging: recordMessaging(opened.messaging, { ...options, life: life.signal }),
+      };
+    },
+  });
+  recordDeliveries(runtime, recorded);
+  serverInternals(server).started = true;
+  await server.ready();
+  const adapters = await runtime.adapters();
+  warnOfLooseOutputs(runtime);
+  const { http } = createHttpServer(runtime, {});
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
+  const stop = () => {
+    const closed = new Promise((resolve) => http.close(resolve));
+    http.closeAllConnections();
+    return closed;
+  };
+  return {
+    runtime,
+    adapters,
+    port,
+    signal: life.signal,
+    crash: () => {
+      life.abort(new CrashError());
+      void stop();
+      void runtime.close();
+    },
+    close: async () => {
+      await stop();
+      await closeResources(runtime, closeMs);
+    },
+  };
+}
+
+/** What `work` comes to; a CrashError as soon as its process crashed. */
+export function untilCrash<Result>(
+  { signal }: TestProcess,
+  work: Promise<Result>,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const crashed = () => reject(signal.reason);
+    signal.addEventListener("abort", crashed);
+    work.finally(() => signal.removeEventListener("abort", crashed)).then(resolve, reject);
+  });
+}

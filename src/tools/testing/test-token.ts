@@ -1,0 +1,37 @@
+import { type Server, serverInternals } from "../../app/server/server.ts";
+import { signToken } from "../../base/identity/token.ts";
+import { systemClock } from "../../base/process/clock.ts";
+import { type Caller, tokenOf } from "./caller.ts";
+
+/** Options of a token for tests. */
+export interface TestTokenOptions {
+  /** How long it is valid, in whole seconds. Default 86,400, a day. */
+  readonly expiresInSeconds?: number;
+}
+
+/**
+ * Signs a token that a server takes, by its `auth` or by `KEELSON_AUTH_SECRET`. A test app's own is `app.token`.
+ *
+ * @throws Error where the server verifies with a key set, or knows no secret.
+ * @example
+ * const authorization = `Bearer ${await testToken(server, { id: "ann", tenantId: "acme" })}`;
+ */
+export async function testToken(
+  server: Server,
+  caller: Caller,
+  options: TestTokenOptions = {},
+): Promise<string> {
+  const { auth = {} } = serverInternals(server).options;
+  const secret =
+    auth.jwks === undefined ? (auth.secret ?? process.env["KEELSON_AUTH_SECRET"]) : undefined;
+  if (!secret) {
+    const why =
+      auth.jwks === undefined
+        ? "the server has no `auth.secret`"
+        : "only its issuer signs for `auth.jwks`";
+    throw new Error(
+      `testToken: ${why}; set KEELSON_AUTH_SECRET instead, or take the token of a test app, app.token(caller)`,
+    );
+  }
+  return signToken({ ...tokenOf(caller, { ...auth, secret }), ...options }, systemClock);
+}
