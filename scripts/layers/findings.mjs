@@ -11,6 +11,7 @@ const mostFiles = 25;
 export function findings(files, imports, plan) {
   return [
     ...strangers(files, plan),
+    ...crowded(files),
     ...circles(imports),
     ...twoWays(imports),
     ...upwards(imports, plan),

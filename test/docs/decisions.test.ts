@@ -2,22 +2,27 @@ import { expect, test } from "vitest";
 import { textOf } from "./markdown.ts";
 
 const text = textOf("docs/decisions.md");
-const [introduction = "", ...entries] = text.split(/^(?=#{2,} )/m);
+const [, ...topics] = text.split(/^(?=## )/m);
 
-test("every decision has a date, a topic of the list, a title of its own, and a text", () => {
-  const topics = [...introduction.replace(/^[\s\S]*Topics:/, "").matchAll(/`([a-z-]+)`/g)].map(
-    ([, topic]) => topic,
-  );
-  const read = entries.map((entry) =>
-    /^## \d{4}-\d{2}-\d{2} ([a-z-]+): (.+)\n(?!\n)[\s\S]+\n$/.exec(entry),
-  );
-  const titles = read.map((match) => match?.[2]);
+/** The decisions of a topic, each with its continuation lines. */
+function decisionsOf(topic: string): readonly string[] {
+  return topic.split(/^(?=- )/m).slice(1);
+}
 
-  expect(entries.filter((_entry, index) => !topics.includes(read[index]?.[1]))).toEqual([]);
-  expect(titles.filter((title, index) => titles.indexOf(title) !== index)).toEqual([]);
+test("every topic has a title of its own and decisions", () => {
+  const titles = topics.map((topic) => topic.split("\n")[0]);
+
+  expect(new Set(titles).size).toBe(titles.length);
   expect(topics.length).toBeGreaterThan(10);
+  expect(topics.filter((topic) => decisionsOf(topic).length === 0)).toEqual([]);
 });
 
-test("no decision is written as a bullet of another", () => {
-  expect(text.split("\n").filter((line) => /^- /.test(line))).toEqual([]);
+test("every decision takes one or two lines, and the page at most 200", () => {
+  const long = topics
+    .flatMap(decisionsOf)
+    .filter((decision) => decision.trimEnd().split("\n").length > 2);
+
+  expect(long).toEqual([]);
+  expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(200);
+  expect(text.split("\n").filter((line) => line.length > 160)).toEqual([]);
 });
