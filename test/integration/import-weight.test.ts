@@ -19,21 +19,21 @@ async function loadedBy(entry: string): Promise<string[]> {
   return JSON.parse(stdout) as string[];
 }
 
-test.each(["index.ts", "lambda/index.ts", "container/index.ts", "operators/index.ts"])(
-  "importing %s loads no AWS client, no jose, no zod, no embedded stack",
-  async (entry) => {
-    const loaded = await loadedBy(entry);
+test.each([
+  "index.ts",
+  "hosts/lambda/index.ts",
+  "hosts/container/index.ts",
+  "app/operators/index.ts",
+])("importing %s loads no AWS client, no jose, no zod, no embedded stack", async (entry) => {
+  const loaded = await loadedBy(entry);
 
-    expect(loaded.length).toBeGreaterThan(10);
-    expect(
-      loaded.filter((url) =>
-        /node_modules\/(@aws-sdk|@smithy|jose|zod|dynalite)\/|src\/(embedded|testing|cli)\//.test(
-          url,
-        ),
-      ),
-    ).toEqual([]);
-  },
-);
+  expect(loaded.length).toBeGreaterThan(10);
+  expect(
+    loaded.filter((url) =>
+      /node_modules\/(@aws-sdk|@smithy|jose|zod|dynalite)\/|src\/(embedded|tools)\//.test(url),
+    ),
+  ).toEqual([]);
+});
 
 test("importing keelson loads no Middy either", async () => {
   expect((await loadedBy("index.ts")).filter((url) => url.includes("@middy"))).toEqual([]);
@@ -41,16 +41,16 @@ test("importing keelson loads no Middy either", async () => {
 
 test("importing keelson/lambda loads nothing that only invocations run on", async () => {
   const lazy =
-    /@aws-lambda-powertools|src\/(server\/runtime|run\/(context|pipeline)|config\/(read\/resolver|cache\/cached-rows)|log\/server-logger|lambda\/(http-events|adopted-handler|consume-batch|dispatch-records))\.ts$/;
+    /@aws-lambda-powertools|src\/(app\/(server\/create-runtime|ctx\/context|run\/pipeline)|parts\/config\/(read\/resolver|cache\/cached-rows)|base\/log\/server-logger|hosts\/(lambda-http\/http-events|middy\/adopted-handler|lambda\/(consume-batch|dispatch-records)))\.ts$/;
 
-  expect((await loadedBy("lambda/index.ts")).filter((url) => lazy.test(url))).toEqual([]);
+  expect((await loadedBy("hosts/lambda/index.ts")).filter((url) => lazy.test(url))).toEqual([]);
 });
 
-test.each(["index.ts", "lambda/index.ts"])(
+test.each(["index.ts", "hosts/lambda/index.ts"])(
   "importing %s loads nothing of writes, messages and what operators do",
   async (entry) => {
     const lazy =
-      /src\/(once\/(once|claims|claimed-run|run-commit)|run\/(perform-write|effects|consume|process-message)|config\/operate\/(?!set-config\.).+|operators\/(?!config-handlers\.).+)\.ts$/;
+      /src\/(parts\/(once\/(once|claims|run-once|run-commit)|config\/operate\/(?!set-config\.).+)|app\/(run\/(write|consume|process-message)|ctx\/effects|operators\/(?!config-handlers\.).+))\.ts$/;
 
     expect((await loadedBy(entry)).filter((url) => lazy.test(url))).toEqual([]);
   },

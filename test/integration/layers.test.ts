@@ -152,12 +152,11 @@ test("a folder that the plan lacks, and one that it has for nothing or twice, ar
   ]);
 });
 
-test("tests and contract suites may import what they like", () => {
+test("tests may import what they like", () => {
   const files = {
     "up/a.ts": "export const a = 1;",
     "down/b.ts": "export const b = 1;",
     "down/b.test.ts": 'import { a } from "../up/a.ts";',
-    "down/b-contract.ts": 'import { a } from "../up/a.ts";',
   };
 
   expect(check(files, ["up", "down"]).lines).toEqual(["layers: clean"]);

@@ -4,7 +4,7 @@ import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 import { checkHttpOptions, type HttpServerOptions, httpSettings } from "./http-options.ts";
 
 const pem = (name: string) =>
-  readFileSync(new URL(`../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url));
+  readFileSync(new URL(`../../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url));
 const [key, cert] = [pem("key"), pem("cert")];
 
 function problemsOf(options: unknown): readonly BootProblem[] {

@@ -23,7 +23,10 @@ import type { HttpServerOptions } from "./http-options.ts";
 import { type ContainerServer, createHttpServer } from "./http-server.ts";
 
 const pem = (name: string) =>
-  readFileSync(new URL(`../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url), "utf8");
+  readFileSync(
+    new URL(`../../../test/fixtures/tls/localhost-${name}.pem`, import.meta.url),
+    "utf8",
+  );
 const [key, cert] = [pem("key"), pem("cert")];
 
 const closers: (() => void)[] = [];

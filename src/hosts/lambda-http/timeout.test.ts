@@ -142,7 +142,7 @@ test("a process in which nothing else happens lives until the time is over, and 
   const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
   const script = `
     import { access, buildServer, defineFeature } from ${source("../../index.ts")};
-    import { lambdaHttp } from ${source("index.ts")};
+    import { lambdaHttp } from ${source("../lambda/index.ts")};
     const slow = defineFeature("slow", (r) => {
       r.query("thing.wait", { route: "GET /wait", access: access.everyone, handler: () => new Promise(() => {}) });
     });

@@ -53,22 +53,22 @@ import { sep } from "node:path/posix";
 export const shared = (text: string) => named(\`shared\${sep}\${text}\`);
 `,
   "src/hosts/lambda-http/http-events.ts": `
-import { shared } from "../../shared.ts";
+import { shared } from "../../../shared.ts";
 export const answer = async () => \`\${shared("answer")} \${(await import("../../aws/clients/dynamodb-sdk.ts")).client()}\`;
 `,
-  "src/aws/dynamodb-sdk.ts": 'export { client } from "./sdk.ts";\n',
-  "src/aws/sdk.ts": `
-import { shared } from "../../shared.ts";
+  "src/aws/clients/dynamodb-sdk.ts": 'export { client } from "./sdk.ts";\n',
+  "src/aws/clients/sdk.ts": `
+import { shared } from "../../../shared.ts";
 import { legacy } from "./legacy.cjs";
 export const client = () => \`\${shared("client")} \${legacy()}\`;
 `,
-  "src/aws/legacy.cjs":
+  "src/aws/clients/legacy.cjs":
     'const { isIP } = require("net");\nexports.legacy = () => `legacy ${isIP("::1")}`;\n',
   "outside.ts": `
 import { outside } from "outside";
 import { required } from "./outside.cjs";
 import { small } from "small";
-export const handler = async () => \`\${outside} \${required} \${small} \${(await import("./src/aws/dynamodb-sdk.ts")).client()}\`;
+export const handler = async () => \`\${outside} \${required} \${small} \${(await import("./src/aws/clients/dynamodb-sdk.ts")).client()}\`;
 `,
   "outside.cjs": 'exports.required = require("outside").outside;\n',
   "node_modules/outside/index.js": 'exports.outside = "outside";\n',

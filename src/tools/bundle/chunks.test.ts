@@ -68,9 +68,9 @@ test("a module of the first request that one entry imports and another does not 
 
 test("what an application calls like a module of keelson's is known by its folder", () => {
   const chunks = divided({
-    A: [[], ["/app/lambda/http-events.ts"]],
-    "/app/lambda/http-events.ts": [[], []],
+    A: [[], ["/app/hosts/lambda-http/http-events.ts"]],
+    "/app/hosts/lambda-http/http-events.ts": [[], []],
   });
 
-  expect(chunks["/app/lambda/http-events.ts"]).toBeUndefined();
+  expect(chunks["/app/hosts/lambda-http/http-events.ts"]).toBeUndefined();
 });

@@ -23,11 +23,11 @@ export interface Chunks {
 
 /** The module with what keelson uses of the SDK for DynamoDB. */
 export function isSdk(id: string): boolean {
-  return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]dynamodb-sdk\.[jt]s$/.test(id);
+  return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
 
 function isHttp(id: string): boolean {
-  return /(?:^|[\\/])(?:src|dist)[\\/]lambda[\\/]http-events\.[jt]s$/.test(id);
+  return /(?:^|[\\/])(?:src|dist)[\\/]hosts[\\/]lambda-http[\\/]http-events\.[jt]s$/.test(id);
 }
 
 /**

@@ -335,7 +335,11 @@ describe("keelson tenant erase", () => {
 });
 
 test("the program, where nobody sits at a terminal, prints the receipt and nothing of its progress", async () => {
-  const program = [join(import.meta.dirname, "main.ts"), "tenant", ...eraseOf("acme", "--dry-run")];
+  const program = [
+    join(import.meta.dirname, "../main.ts"),
+    "tenant",
+    ...eraseOf("acme", "--dry-run"),
+  ];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, program, { env: app.env });
   expect([stdout.split("\n")[4], stderr]).toEqual(['tenant "acme": 7 rows found', ""]);
   await expect(

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openDynamoDb } from "../dynamodb/dynamodb.ts";
 import { openDynalite } from "../service/dynalite.ts";
+import { openDynamoDb } from "./dynamodb.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -32,7 +32,7 @@ const transaction = {
 // A process of its own that runs the transaction and is killed at the n-th call to the store.
 const script = `
 const [path, cut, moment, module] = process.argv.slice(1);
-const { openDynalite } = await import(new URL("dynalite.ts", module));
+const { openDynalite } = await import(new URL("../service/dynalite.ts", module));
 const { transactWrite } = await import(new URL("transact-write.ts", module));
 const { createReadWriteLock } = await import(new URL("read-write-lock.ts", module));
 const dynalite = await openDynalite(path);
