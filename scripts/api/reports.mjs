@@ -29,6 +29,8 @@ export function reportsOf(text, entries) {
   if (code === undefined)
     throw new Error("the report of API Extractor has another form than expected");
   const parts = withoutComments(code)
+    // The printer keeps the line breaks of the sources, which are those of a formatter.
+    .replace(/\[\n\s*([^\n]*?),?\n\s*\]/g, "[$1]")
     .split(/\n{2,}(?=\S)/)
     .map((part) => part.trim())
     .filter((part) => part !== "");
