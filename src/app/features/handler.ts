@@ -95,7 +95,7 @@ interface HandlerOptions<
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**
    * Codes of the handler's errors, with the status of each: `{ out_of_stock: 409 }`. Outside
-   * production, an error that is missing here and in the OpenAPI document is logged once, as
+   * production, an error that neither this list nor the OpenAPI document has is logged once, as
    * `error.undeclared`. Default: none.
    */
   readonly errors?: Readonly<Record<string, number>>;
