@@ -27,8 +27,8 @@ const fields: readonly Field[] = [
 
 /**
  * Describes the problem with a cron expression of five fields. Returns `undefined` for a valid one.
- * croner accepts every expression that passes. croner computes the fire times, but a function that
- * only answers requests does not load it.
+ * croner accepts every valid expression. croner also computes the fire times, but functions that
+ * only answer requests do not load it.
  */
 export function cronProblem(expression: unknown): string | undefined {
   if (typeof expression !== "string" || expression.length > 200)

@@ -13,7 +13,6 @@ import type {
 /** Channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
-/** Registers an event. */
 export function event(
   feature: string,
   type: string,

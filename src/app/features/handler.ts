@@ -30,7 +30,8 @@ type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
 type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
 
 /**
- * A schema, or an uncompilable type if the entry of `Queries` or `Writes` contradicts the schema.
+ * The schema, or an error message as a type if the entry of `Queries` or `Writes` contradicts the
+ * schema.
  */
 type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
   ? [Queries[Name]["input"]] extends [StandardSchemaV1.InferInput<Input>]

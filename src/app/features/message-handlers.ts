@@ -19,7 +19,8 @@ export type EventOptions =
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
 
 /**
- * A schema, or an uncompilable type if the schema rejects the payload of the entry in {@link Jobs}.
+ * The schema, or an error message as a type if the schema rejects the payload of the entry in
+ * {@link Jobs}.
  */
 type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Jobs
   ? [Jobs[Name]] extends [StandardSchemaV1.InferInput<Input>]
@@ -28,7 +29,7 @@ type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extend
   : Input;
 
 /**
- * A schema, or an uncompilable type if the schema rejects the message of the entry in
+ * The schema, or an error message as a type if the schema rejects the message of the entry in
  * {@link Channels}.
  */
 type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Channels

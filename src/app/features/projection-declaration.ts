@@ -7,7 +7,7 @@ export type ProjectionContext = Omit<
   "commit" | "publish" | "enqueue" | "delivery" | "request"
 >;
 
-/** Version that a projection is written for. */
+/** Run of a projection for one of its versions. */
 export interface ProjectionRun {
   /** Declared version, or another version that is still active. */
   readonly version: number;
