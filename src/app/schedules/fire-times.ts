@@ -27,7 +27,7 @@ export function fireTimes(cron: string, timeZone: string): FireTimes {
     fixedTimeRule: "no-wildcard",
   });
   return {
-    // croner excludes a time equal to the reference, but includes one in the same second.
+    // `previousRuns` excludes times equal to the reference, but includes others in the same second.
     last: (atMs) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
     next: (atMs) => times.nextRun(new Date(atMs))?.getTime(),
   };
