@@ -2,10 +2,9 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 
 /**
  * Returns the dotted path of the first place where a schema passes undeclared members through.
- * Returns `result` for the whole schema, and `undefined` without such a place. `any`,
- * `unknown`, records and transforms do not count, because their author chose them. Reads only
- * static definitions, and skips parts that it would have to call, such as lazy schemas. Never
- * throws.
+ * Returns `result` for the whole schema, and `undefined` without such a place. `any`, `unknown`,
+ * records and transforms do not count, because their author chose them. Reads only static
+ * definitions, and skips parts that it would have to call, such as lazy schemas. Never throws.
  */
 export function looseAt(schema: StandardSchemaV1): string | undefined {
   try {
@@ -130,7 +129,7 @@ function valibotParts(schema: unknown): Parts {
       .slice(last)
       .some((item) => /transform$/.test(String(own(item, "type"))));
     if (isMadeAnew) return {};
-    // The first item of a pipe is the schema itself, together with the pipe.
+    // A later schema of the pipe determines the output. The first one is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
