@@ -63,7 +63,7 @@ export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   route: "POST /log",
   access: access.authenticated,
   body: "json",
-  // Claiming each record would cost more than an occasional duplicate line.
+  // A duplicate only writes a second line. Claiming every record would cost more.
   once: false,
 };
 

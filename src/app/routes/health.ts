@@ -103,7 +103,7 @@ function failure(message: string): Failure {
   return { level: "error", data: { message } };
 }
 
-/** Logs a check only if its outcome has changed, not on every poll. */
+/** Creates a function that logs a check only when its outcome changes, not on every poll. */
 function createReport(): (log: Logger, name: string, failure: Failure | undefined) => void {
   const known = new Map<string, string>();
   return (log, name, failure) => {
