@@ -109,8 +109,8 @@ const longestMethod = 32;
 export const polled = /^keelson\.(?:health|metrics)\./;
 
 /**
- * Reports whether a request is a poll with an expected answer: a scrape, or the readiness of a
- * service that is ready or unavailable.
+ * Reports whether a request is a routine poll: a scrape, or a health check that answers ready or
+ * unavailable.
  */
 function isPoll({ handler = "" }: ObservedRun, status: number): boolean {
   return polled.test(handler) && (status < 300 || status === 503);

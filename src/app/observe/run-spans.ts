@@ -217,8 +217,8 @@ class SpansOfRun implements RunSpans {
   }
 
   /**
-   * Tells requests from tasks. An adopted handler can receive events that are not HTTP requests. A
-   * request rejected before its head was read still counts as a request.
+   * Distinguishes requests from tasks. An adopted handler can receive events that are not HTTP
+   * requests. A request rejected before its head was read still counts as a request.
    */
   #isRequest(): boolean {
     const { headers, asked, handler } = this.#scope;
