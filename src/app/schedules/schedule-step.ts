@@ -9,7 +9,6 @@ export interface ScheduleRecord {
   readonly begun?: BegunFire | undefined;
 }
 
-/** A fire that has started. */
 export interface BegunFire {
   readonly atMs: number;
   /** Number of attempts started. */
@@ -18,7 +17,6 @@ export interface BegunFire {
   readonly retryMs: number;
 }
 
-/** Next action for a schedule. */
 export type ScheduleStep =
   /** No fire is due. */
   | { readonly kind: "none" }
@@ -39,7 +37,6 @@ export const graceMs = 120_000;
  * abandoned.
  */
 const retriesMs = [1_000, 5_000, 20_000, 60_000];
-/** Maximum number of attempts per fire. */
 export const maxAttempts = retriesMs.length + 1;
 
 /**
