@@ -16,7 +16,6 @@ export interface Runner {
 
 const reaches: readonly Reach[] = ["query", "check", "write"];
 
-/** Reports whether a reach includes everything that another one allows. */
 export function covers(reach: Reach | undefined, needed: Reach): boolean {
   return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
 }
