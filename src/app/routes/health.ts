@@ -62,7 +62,6 @@ export const healthRoutes = [
 /** Reason of a failed check, for the log. */
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
 
-/** Receives the outcome of each check. */
 type Told = (name: string, failure: Failure | undefined) => void;
 
 async function runChecks(

@@ -19,7 +19,6 @@ export function ownQuery(
   };
 }
 
-/** Declares the route of the OpenAPI document. */
 export function openApiRoute(access: AccessRule): Omit<HandlerDeclaration, "run"> {
   return ownQuery("openapi.show", "GET /openapi.json", access);
 }
