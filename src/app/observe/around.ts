@@ -1,6 +1,5 @@
 import type { SpanOptions, Tracer, TracerContext, TracerSpan } from "./tracer.ts";
 
-/** Options of a span around work. */
 export interface AroundOptions extends SpanOptions {
   readonly name: string;
 }

@@ -3,7 +3,6 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./run-observer.ts";
 
-/** Settings that determine which lines are written. */
 interface RunLinesOptions {
   readonly requests: RequestLines | undefined;
   readonly clock: Clock;

@@ -44,10 +44,8 @@ export interface ObservedRun {
   readonly log: Logger;
 }
 
-/** Outcome of a run. */
 export type RunEnd = RequestEnd | TaskEnd;
 
-/** Outcome of a request. */
 export interface RequestEnd {
   readonly kind: "request";
   /** Method as received. `undefined` if the parser failed before it was known. */
@@ -72,13 +70,10 @@ export interface TaskEnd {
    * queue or the schedule was due.
    */
   readonly sinceMs?: number | undefined;
-  /** Type of an event. */
   readonly event?: string | undefined;
-  /** Channel of a delivery. */
   readonly channel?: string | undefined;
   /** Delay before a run that was handed back is retried, in milliseconds. */
   readonly afterMs?: number | undefined;
-  /** Error of a failed run. */
   readonly error?: unknown;
 }
 

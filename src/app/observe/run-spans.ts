@@ -68,7 +68,6 @@ class TracerSpans implements Tracing {
   }
 }
 
-/** Spans of one run and of its parts. */
 class SpansOfRun implements RunSpans {
   readonly #tracer: Tracer;
   readonly #scope: TracedRun;

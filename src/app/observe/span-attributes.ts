@@ -91,7 +91,6 @@ export function rootAttributes(
     : {};
 }
 
-/** Ways to produce a message. */
 export type Verb = "publish" | "enqueue" | "deliver";
 
 /**

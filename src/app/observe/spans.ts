@@ -11,7 +11,6 @@ import type { RunEnd, TaskEnd } from "./run-observer.ts";
 
 /** Creates the spans of runs if an SDK is registered. */
 export interface Tracing {
-  /** Returns the spans of one run. */
   spansOf(run: TracedRun, origin: () => Origin, subject: RunSubject | undefined): RunSpans;
   /** Runs work in a span, for any run. */
   around<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
@@ -58,7 +57,6 @@ export interface RunSubject {
   readonly id: string;
 }
 
-/** Origin of a run. */
 export interface Origin {
   /** Span that the run is a child of. */
   readonly parent?: SpanContext | undefined;

@@ -20,13 +20,11 @@ export interface TracerSpanContext {
   readonly isRemote?: boolean;
 }
 
-/** Value of an attribute. */
 export type AttributeValue = string | number | boolean | readonly string[];
 
 /** Attributes of a span. Undefined values are omitted. */
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
-/** A span. */
 export interface TracerSpan {
   spanContext(): TracerSpanContext;
   setAttribute(key: string, value: unknown): this;
@@ -41,7 +39,6 @@ export interface TracerSpan {
   recordException(exception: unknown, time?: unknown): void;
 }
 
-/** Options of a span. */
 export interface SpanOptions {
   readonly kind: number;
   readonly attributes?: Attributes;
@@ -58,7 +55,6 @@ export const spanKinds = Object.freeze({
   producer: 3,
   consumer: 4,
 });
-/** Status of a failed span. */
 export const failed = Object.freeze({ code: 2 });
 /** Lowest HTTP status that is a failure of the server. */
 export const serverErrors = 500;
@@ -102,7 +98,6 @@ export class Tracer {
     return span !== undefined && isValid(span.spanContext()) ? span : undefined;
   }
 
-  /** Returns a context with another span. */
   withSpan(
     context: TracerContext,
     span: TracerSpan | { spanContext(): TracerSpanContext },
@@ -142,7 +137,6 @@ export class Tracer {
   }
 }
 
-/** Omits undefined attributes. */
 export function present(attributes: Attributes): Record<string, AttributeValue> {
   const found: Record<string, AttributeValue> = {};
   for (const name of Object.keys(attributes)) {
@@ -168,7 +162,6 @@ export function remoteSpan(
   return { spanContext: () => context };
 }
 
-/** Returns the trace headers of a span. */
 export function headersOf({
   traceId,
   spanId,
