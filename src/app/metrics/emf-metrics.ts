@@ -11,7 +11,6 @@ import { declaredLabels } from "./declared-labels.ts";
 import type { Measuring } from "./measuring.ts";
 import { createRunMetrics } from "./run-metrics.ts";
 
-/** Package that writes the metrics. */
 const wanted = "@aws-lambda-powertools/metrics";
 
 /**

@@ -2,7 +2,6 @@ import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { RunObserver } from "../observe/run-observer.ts";
 
-/** Metrics of a host. */
 export interface Measuring {
   /** `undefined` if no exporter is configured. */
   readonly metrics: Metrics | undefined;

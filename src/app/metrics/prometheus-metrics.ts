@@ -3,7 +3,6 @@ import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 import type { MetricsPage } from "../../base/metrics/metrics.ts";
 import { prometheusLabel, prometheusName } from "../../base/metrics/prometheus-name.ts";
 
-/** Sink that keeps values for a scrape. */
 export interface PrometheusSink extends MetricSink {
   page(): Promise<MetricsPage>;
 }

@@ -5,7 +5,6 @@ import { schemeOf } from "../observe/request-scheme.ts";
 import { polled } from "../observe/run-lines.ts";
 import type { ObservedRun, RequestEnd, RunObserver, TaskEnd } from "../observe/run-observer.ts";
 
-/** Dependencies of the measurement. */
 interface Measure {
   readonly metrics: Metrics;
   readonly clock: Clock;
