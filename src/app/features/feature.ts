@@ -45,7 +45,6 @@ import type { TableDeclaration, TableOptions } from "./table.ts";
 import { type DeclaredTable, tableHandle } from "./table-handle.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
-/** All declarations of one feature. */
 export interface FeatureDeclarations {
   readonly name: string;
   readonly configKeys: readonly RegisteredConfigKey[];

@@ -186,7 +186,6 @@ export interface HandlerDeclaration {
   readonly name: string;
   readonly input: StandardSchemaV1 | undefined;
   readonly output: StandardSchemaV1 | undefined;
-  /** Statuses of the handler's error codes. */
   readonly errors?: Readonly<Record<string, number>>;
   /**
    * Statuses of the answers, with the status of a plain result first. `undefined` means 200, or 204

@@ -60,7 +60,6 @@ type ChangedInput<Input, Accepted> = {
 
 /** Hook in the registry. Its types are checked in its declaration. */
 export interface HookDeclaration {
-  /** Feature that declares the hook. */
   readonly feature: string;
   /** Full name of the hooked write. */
   readonly write: string;

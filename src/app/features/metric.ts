@@ -22,7 +22,6 @@ export interface MetricOptions {
   readonly text?: string;
 }
 
-/** Metric that a feature declares. */
 export interface OwnMetricDeclaration extends MetricDeclaration {
   readonly feature: string;
 }

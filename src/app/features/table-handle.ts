@@ -4,7 +4,6 @@ import { ambientStore } from "../../base/request/ambient.ts";
 import { physicalTableName, type TableDeclaration, type TableHandle } from "./table.ts";
 import { type TenantTable, tenantKeys } from "./tenant-table.ts";
 
-/** Handle that `r.table` returns. */
 export type DeclaredTable<
   Index extends string,
   Partition extends string,
