@@ -17,7 +17,6 @@ type Keys = ReadonlyMap<string, TargetKey>;
 const target = ["scope", "tenantId", "userId"] as const;
 const change = [...target, "reason", "expectedVersion"] as const;
 
-/** Actions of the operators' API routes. */
 export const configActions = Object.freeze({
   list: async (keys: Keys, ctx: PipelineContext, given: unknown) => ({
     items: await listConfig(ctx, [...keys.values()], configInput(target, given)),
