@@ -1,4 +1,4 @@
-/** A field of a cron expression: its bounds, and what may stand for a number. */
+/** Field of a cron expression: its bounds and the names that can replace numbers. */
 interface Field {
   readonly name: string;
   readonly least: number;
@@ -16,7 +16,7 @@ const fields: readonly Field[] = [
     most: 12,
     names: ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
   },
-  // Sunday is 0, and 7 at the end of a range: FRI-SUN.
+  // Sunday is 0, or 7 at the end of a range: FRI-SUN.
   {
     name: "day of the week",
     least: 0,
@@ -26,8 +26,9 @@ const fields: readonly Field[] = [
 ];
 
 /**
- * What is wrong with a cron expression of five fields; `undefined` if nothing is. Everything that it takes, croner takes too:
- * croner decides when a schedule runs, and is not loaded by a function that only answers requests.
+ * Describes the problem with a cron expression of five fields. Returns `undefined` for a valid one.
+ * croner accepts every valid expression. croner also computes the fire times, but functions that
+ * only answer requests do not load it.
  */
 export function cronProblem(expression: unknown): string | undefined {
   if (typeof expression !== "string" || expression.length > 200)
@@ -47,7 +48,10 @@ export function cronProblem(expression: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether a text is one of a field's alternatives: `*`, `5`, `MON`, `1-5`, or one of `*` and `1-5` with a step of `/2`. */
+/**
+ * Checks one alternative of a field: `*`, `5`, `MON`, `1-5`, or `*` and `1-5` with a step such as
+ * `/2`.
+ */
 function isPart(part: string, field: Field): boolean {
   const [, from = "", to, step] = /^(\*|\w{1,3})(?:-(\w{1,3}))?(?:\/(\d{1,2}))?$/.exec(part) ?? [];
   if (step !== undefined && (Number(step) < 1 || Number(step) > field.most)) return false;

@@ -4,7 +4,7 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { HookDeclaration } from "./hooks.ts";
 
-/** What hooks are held against: those of a server, by their writes, and its handlers, by their names. */
+/** Hooks of a server by the write they hook, and its handlers by full name. */
 interface Hooked {
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   readonly handlers: ReadonlyMap<string, { readonly name: string; readonly kind: string }>;
@@ -12,7 +12,7 @@ interface Hooked {
 
 const moments = ["before", "commit", "after"] as const;
 
-/** Registers a hook; whether there is such a write is known at boot. */
+/** Registers a hook. Boot checks that the write exists. */
 export function hook(
   feature: string,
   write: unknown,
@@ -37,7 +37,7 @@ export function hook(
       fix: "pass async (ctx, input) => ...",
     });
   }
-  // Safe: what does not have its type was reported, and such a server is never built.
+  // Safe: wrong types are already reported, and a server with problems is never built.
   const { before, commit, after } = given as unknown as Pick<
     HookDeclaration,
     (typeof moments)[number]
@@ -45,7 +45,7 @@ export function hook(
   return { feature, write: name, before, commit, after };
 }
 
-/** Hooks on what is no write of this server. */
+/** Reports hooks on names that are not writes of this server. */
 export function hookProblems({ hooks, handlers }: Hooked): BootProblem[] {
   const writes = [...handlers.values()]
     .filter(({ kind }) => kind === "write")

@@ -10,10 +10,9 @@ import type {
   JobDeclaration,
 } from "./message-handlers.ts";
 
-/** Names of the channels that every server has. */
+/** Channels that every server has. */
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
-/** Registers an event. */
 export function event(
   feature: string,
   type: string,
@@ -33,8 +32,8 @@ export function event(
   }
   requireSchema(key, "the second argument", schema, report);
   const keptDays =
-    options === undefined ? undefined : keptDaysOf(key, options as RawOptions, report); // safe: nothing is known of it
-  // Safe: what is no schema was reported.
+    options === undefined ? undefined : keptDaysOf(key, options as RawOptions, report); // safe: `RawOptions` assumes nothing
+  // Safe: a value that is not a schema is already reported.
   return {
     feature,
     type: named(type),
@@ -43,7 +42,7 @@ export function event(
   };
 }
 
-/** How long an event may be kept, in days; longer is for ever. */
+/** Longest retention of an event, in days. `keep: true` keeps events longer. */
 const mostKeptDays = 3_650;
 
 function keptDaysOf(key: string, options: RawOptions, report: Report): number | undefined {
@@ -68,7 +67,7 @@ function keptDaysOf(key: string, options: RawOptions, report: Report): number | 
   return undefined;
 }
 
-/** Registers a consumer; whether its event is declared is known at boot. */
+/** Registers a consumer. Boot checks that its event is declared. */
 export function consumer(
   feature: string,
   type: string,
@@ -87,10 +86,9 @@ export function consumer(
     });
   }
   requireFunction(fullName, "the third argument", run, report);
-  return { feature, name: fullName, type: named(type), run: run as ConsumerDeclaration["run"] }; // safe: as above
+  return { feature, name: fullName, type: named(type), run: run as ConsumerDeclaration["run"] }; // safe: another type is already reported
 }
 
-/** Registers a job. */
 export function job(
   feature: string,
   name: string,
@@ -123,7 +121,8 @@ export function job(
   return {
     feature,
     name: fullName,
-    // Safe from here on: what does not have its type was reported, and such a server is never built.
+    // Safe from here on: wrong types are already reported, and a server with problems is never
+    // built.
     input: given["input"] as StandardSchemaV1,
     run: given["handler"] as JobDeclaration["run"],
     dedupKey: given["dedupKey"] as JobDeclaration["dedupKey"],
@@ -132,7 +131,6 @@ export function job(
   };
 }
 
-/** Registers a channel. */
 export function channel(
   feature: string,
   name: string,
@@ -160,7 +158,7 @@ export function channel(
   return {
     feature,
     name: named(name),
-    input: given["input"] as StandardSchemaV1, // safe, here and below: what is none was reported
+    input: given["input"] as StandardSchemaV1, // safe, here and below: other types are already reported
     send: given["send"] as ChannelDeclaration["send"],
   };
 }
@@ -169,7 +167,7 @@ function isNamed(name: unknown, isName: (text: string) => boolean): boolean {
   return typeof name === "string" && isName(name);
 }
 
-/** A name as a text, whatever was given for it. */
+/** Returns a name as a string, even if the caller passed another type. */
 function named(name: unknown): string {
   return typeof name === "string" ? name : quoted(name);
 }

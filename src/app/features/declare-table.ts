@@ -2,10 +2,12 @@ import { quoted } from "../../base/errors/quoted.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import { type IndexDeclaration, reservedTables, type TableDeclaration } from "./table.ts";
 
-/** What DynamoDB allows a table: global indexes, and attributes that `project` names, in one of them and in all together. */
+/**
+ * DynamoDB's limits: global indexes per table, projected attributes per index, and projected
+ * attributes per table.
+ */
 const [mostIndexes, mostProjected, mostProjectedInAll] = [20, 20, 100];
 
-/** Registers a table. */
 export function table(name: string, options: RawOptions, report: Report): TableDeclaration {
   const key = `table ${name}`;
   unknownOptions(key, options, ["partitionKey", "sortKey", "tenant", "indexes"], report);
@@ -91,7 +93,7 @@ function index(
   report: Report,
 ): IndexDeclaration {
   const key = `${tableKey} index ${name}`;
-  const options = given as RawOptions; // safe: as everywhere, nothing is known of its members, nor that it has any
+  const options = given as RawOptions; // safe: every member is `unknown`, and each access allows `undefined`
   unknownOptions(key, options, ["partitionKey", "sortKey", "project"], report);
   const { partitionKey, sortKey, project } = options ?? {};
   const problem = (rule: string, message: string, fix: string) =>
@@ -141,7 +143,7 @@ function keysOf(partitionKey: unknown, sortKey: unknown): Keys {
   };
 }
 
-/** Whether a value may name an attribute that is a key or is projected. */
+/** Checks a name for a key attribute or a projected attribute. */
 function isAttributeName(value: unknown): value is string {
   return typeof value === "string" && value !== "" && Buffer.byteLength(value) <= 255;
 }

@@ -10,13 +10,13 @@ import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { isWriteOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 
-/** Options as plain JavaScript may hand them over: nothing about them is known. */
+/** Options before validation. Callers in plain JavaScript can pass anything. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
-/** Takes a problem of a declaration. */
+/** Records a problem of a declaration. */
 export type Report = (problem: Omit<BootProblem, "feature">) => void;
 
-/** Registers the keys of one `r.config` call; each key's own rules are checked at boot. */
+/** Registers the keys of one `r.config` call. Boot checks the rules of each key. */
 export function configKeys(
   feature: string,
   options: RawOptions,
@@ -50,7 +50,6 @@ const bodyKinds: readonly unknown[] = [
   "bytes",
 ] satisfies readonly BodyKind[];
 
-/** Registers a handler. */
 export function handler(
   kind: "query" | "write",
   feature: string,
@@ -111,7 +110,8 @@ export function handler(
     kind,
     feature,
     name: fullName,
-    // Safe from here on: what does not have its type was reported, and such a server is never built.
+    // Safe from here on: wrong types are already reported, and a server with problems is never
+    // built.
     input: given["input"] as StandardSchemaV1 | undefined,
     output: given["output"] as StandardSchemaV1 | undefined,
     errors: Object.freeze({ ...(given["errors"] as HandlerDeclaration["errors"]) }),
@@ -136,7 +136,7 @@ function errorProblems(
     return;
   }
   for (const [code, status] of Object.entries(errors)) {
-    const own = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : status; // safe: it is one of them
+    const own = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : status; // safe: `hasOwn` checked it
     const isError = Number.isInteger(status) && status >= 400 && status <= 599;
     if (isError && own === status && /^(?=.{1,100}$)[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(code))
       continue;
@@ -236,7 +236,6 @@ function routeProblems(
   }
 }
 
-/** Reports options that nobody knows. */
 export function unknownOptions(
   key: string,
   options: RawOptions,
@@ -255,7 +254,6 @@ export function unknownOptions(
   }
 }
 
-/** Whether a value is a Standard Schema. */
 export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
   return (

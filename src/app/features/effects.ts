@@ -1,6 +1,8 @@
 import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "./pipeline-context.ts";
 
-/** What a run sets off: the events that it publishes, the jobs that it enqueues, the messages that it delivers, its steps. */
+/**
+ * Side effects that a run can cause: published events, enqueued jobs, delivered messages and steps.
+ */
 export interface Effects {
   publish(type: string, payload: unknown): Promise<void>;
   enqueue(

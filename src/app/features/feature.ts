@@ -45,7 +45,6 @@ import type { TableDeclaration, TableOptions } from "./table.ts";
 import { type DeclaredTable, tableHandle } from "./table-handle.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
-/** What the declarations of one feature come to. */
 export interface FeatureDeclarations {
   readonly name: string;
   readonly configKeys: readonly RegisteredConfigKey[];
@@ -57,11 +56,11 @@ export interface FeatureDeclarations {
   readonly channels: readonly ChannelDeclaration[];
   readonly projections: readonly ProjectionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
-  /** Whose tables its handlers reach beside its own, by the feature's name. */
+  /** Features whose tables its handlers use in addition to its own, by name. */
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
   readonly metrics: readonly OwnMetricDeclaration[];
-  /** What is wrong with the declarations: `buildServer` reports them all at once. */
+  /** Problems of the declarations. `buildServer` reports all problems together. */
   readonly problems: readonly BootProblem[];
 }
 
@@ -73,25 +72,25 @@ export type ConfigHandles<Keys> = {
 };
 
 /**
- * The `r` that a feature declares its parts with. Where the name of the feature is known, entries of `Queries`, `Writes` and
- * `Jobs` are held to the schemas that are declared under their names.
+ * The `r` of a feature's declaration. If the feature's name is known, the compiler checks each
+ * entry of `Queries`, `Writes` and `Jobs` against the schema declared under that name.
  */
 export interface FeatureBuilder<Name extends string = string> {
   /**
-   * Declares configuration keys (specification 2.1) and returns their handles. You may call it
-   * several times: a computed key reads keys of an earlier call.
+   * Declares configuration keys (specification 2.1) and returns their handles. Can be called
+   * several times, for example to declare a computed key that reads keys from an earlier call.
    */
   config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
     readonly keys: Keys;
-    // Written out, not as `ConfigHandles<Keys>`: so a hover shows the handles.
+    // Expanded instead of `ConfigHandles<Keys>`, so that editors show the handles on hover.
   }): {
     readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value>
       ? ConfigKeyHandle<Value>
       : never;
   };
   /**
-   * Declares a DynamoDB table whose keys are strings, and its indexes. With `tenant: true` its rows begin with their tenant, and
-   * handlers reach those of their own.
+   * Declares a DynamoDB table with string keys, and its indexes. With `tenant: true`, each key
+   * starts with its tenant, and handlers reach only the rows of the caller's tenant.
    */
   table<
     const Index extends string = never,
@@ -102,19 +101,19 @@ export interface FeatureBuilder<Name extends string = string> {
     name: string,
     options: TableOptions<Index, Partition, Sort, Tenant>,
   ): DeclaredTable<Index, Partition, Sort, Tenant>;
-  /** Declares a handler that reads, called `<entity>.<operation>`. */
+  /** Declares a handler that only reads, named `<entity>.<operation>`. */
   query<
     const Operation extends string,
     Input extends StandardSchemaV1,
     Output = DeclaredOutput<`${Name}.${Operation}`>,
-    const Result = Awaitable<Output>, // what an editor completes
+    const Result = Awaitable<Output>, // for completion in editors
     Rule extends AccessRule = AccessRule,
     Sent = Output,
   >(
     name: Operation,
     options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
   ): void;
-  /** Declares a handler that changes something, called `<entity>.<operation>`. */
+  /** Declares a handler that changes something, named `<entity>.<operation>`. */
   write<
     const Operation extends string,
     Input extends StandardSchemaV1,
@@ -127,19 +126,21 @@ export interface FeatureBuilder<Name extends string = string> {
     options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
   ): void;
   /**
-   * Hooks into a write of any feature of the server, by its full name. All hooks of a write run under its claim, in the order of
-   * the features; a replay runs none.
+   * Hooks into a write of any feature of the server, by its full name. All hooks of a write run
+   * under its claim, in the order of the features. A replay runs no hooks.
    *
    * @example
    * r.hook("files.file.create", { before: async (ctx, file) => refuseWhereFull(ctx, file) });
    */
   hook<Write extends keyof Writes>(write: Write, options: HookOptions<Write>): void;
   /**
-   * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload is an object without
-   * a `requestId`, checked when it is published and when it is consumed.
+   * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload
+   * is an object without a `requestId`. keelson checks it when it is published and when it is
+   * consumed.
    *
-   * @param options - `{ keepDays: 30 }` or `{ keep: true }` notes each one with the commit that publishes it, for
-   * `ctx.events` and projections; it takes two of the commit's 100 items. Default: it is forgotten once it is dispatched.
+   * @param options - `{ keepDays: 30 }` or `{ keep: true }` stores each event in the commit that
+   * publishes it, for `ctx.events` and projections. A kept event takes two of the commit's 100
+   * items. Default: deleted after it is dispatched.
    */
   event<const Type extends string>(
     type: Type,
@@ -147,8 +148,9 @@ export interface FeatureBuilder<Name extends string = string> {
     options?: EventOptions,
   ): void;
   /**
-   * Declares a consumer of an event, called `<feature>.<entity>.<name>`. Each consumer handles an event once
-   * (specification 6.4), although events may be delivered several times and in any order.
+   * Declares a consumer of an event, named `<feature>.<entity>.<name>`. Each consumer handles an
+   * event once (specification 6.4), although events can be delivered several times and in any
+   * order.
    */
   on<Type extends keyof Events>(
     type: Type,
@@ -160,14 +162,19 @@ export interface FeatureBuilder<Name extends string = string> {
     name: Operation,
     options: JobOptions<Input, `${Name}.${Operation}`>,
   ): void;
-  /** Declares what runs at certain times, once for all processes, called `<entity>.<operation>`. */
+  /**
+   * Declares a scheduled handler, `<entity>.<operation>`. Each fire runs once across all processes.
+   */
   schedule(name: string, options: ScheduleOptions): void;
   /**
-   * Declares a projection, `<entity>.<name>`: rows of the application's own tables that are made of kept events, each of which counts
-   * once. What it returns makes the keys of these rows.
+   * Declares a projection, `<entity>.<name>`: rows in the application's tables, computed from kept
+   * events. Each event counts once. Returns a handle that makes the keys of these rows.
    */
   projection(name: string, options: ProjectionOptions): Projection;
-  /** Declares a metric, `<entity>.<name>`, for `ctx.metrics.add` under its full name: `<feature>.<entity>.<name>`. */
+  /**
+   * Declares a metric, `<entity>.<name>`. `ctx.metrics.add` takes its full name:
+   * `<feature>.<entity>.<name>`.
+   */
   metric(name: string, options?: MetricOptions): void;
   /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(
@@ -184,14 +191,17 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
-/** The name counts with what a feature exports; those that export nothing are of one type, so that a list of one takes others. */
+/**
+ * Name in the type of a feature with exports. All features without exports share one type, so an
+ * array inferred from one of them accepts the others.
+ */
 type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
 
 /**
- * Defines a feature. `declare` runs at once; what it returns becomes properties of the feature.
- * `buildServer` reports all invalid declarations together.
+ * Defines a feature. `declare` runs immediately, and the properties of its result become properties
+ * of the feature. `buildServer` reports all invalid declarations together.
  *
- * @throws TypeError if `declare` returns a property called `name`.
+ * @throws TypeError if `declare` returns a property named `name`.
  * @example
  * const hello = defineFeature("hello", (r) => {
  *   r.query("greeting.show", {
@@ -232,16 +242,17 @@ export function defineFeature<
       const handles: Record<string, ConfigKeyHandle<unknown>> = {};
       for (const { id, name: keyName, definition } of registered)
         handles[keyName] = Object.freeze({ id, definition });
-      // Safe: one handle a declared key, under its name; the value's type is a phantom.
+      // Safe: each declared key has one handle under its name. The value type is a phantom.
       return Object.freeze(handles) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
       const declared = table(tableName, options as unknown as RawOptions, report);
       tables.push(declared);
-      // Safe: a table with tenants has their keys, any other has none.
+      // Safe: only a table with tenants has tenant keys.
       return tableHandle(declared) as never;
     },
-    // From here on options are read as plain JavaScript might give them; what is wrong is reported.
+    // Callers in plain JavaScript can pass anything, so the functions below read raw options and
+    // report problems.
     query: (handlerName, options) => {
       handlers.push(handler("query", name, handlerName, options as unknown as RawOptions, report));
     },
@@ -315,7 +326,10 @@ export function defineFeature<
   >;
 }
 
-/** What a feature declares; `undefined` for something that `defineFeature` did not make. */
+/**
+ * Returns the declarations of a feature, or `undefined` for a value that `defineFeature` did not
+ * create.
+ */
 export function featureDeclarations(feature: unknown): FeatureDeclarations | undefined {
   if (typeof feature !== "object" || feature === null) return undefined;
   return (feature as Partial<Feature>)[declarationsOf];

@@ -7,15 +7,18 @@ import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
 import type { Misfits, Unwritten } from "./misfits.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
-/** A value, or a promise of it. */
+/** A value, or a promise that resolves to one. */
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** What a handler may return: its output, a `reply` with it, or a web `Response`. */
+/**
+ * Values that a handler can return: its output, a `reply` with that output, or a web `Response`.
+ */
 export type Answer<Output> = Output | Reply<Output> | Response;
 
 /**
- * What a handler returns: `Given` as it was inferred, a promise or not, where it fits `Output`. Otherwise a text, which nothing
- * is: the compiler's message is that line, rather than seven about an `Awaitable<Answer<Output>>`.
+ * Return type of a handler: `Given` as inferred, a promise or not, if it fits `Output`. Otherwise a
+ * string literal type that no result matches: the compiler then prints that one line instead of
+ * seven about an `Awaitable<Answer<Output>>`.
  */
 type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   ? Given
@@ -23,10 +26,13 @@ type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
     ? Given
     : `the result does not match \`output\`: ${Misfits<Exclude<Settled<Given>, Response>, Unwritten<Output>>}`;
 
-/** `Awaited`, of promises alone: that costs a fifth of the instantiations. */
+/** Like `Awaited`, but for promises only, which takes a fifth of the type instantiations. */
 type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
 
-/** A schema, or nothing that compiles where the entry of `Queries` or `Writes` contradicts it. */
+/**
+ * The schema, or an error message as a type if the entry of `Queries` or `Writes` contradicts the
+ * schema.
+ */
 type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
   ? [Queries[Name]["input"]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
@@ -35,7 +41,10 @@ type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name e
     ? WriteInput<Input, Name>
     : Input;
 
-/** Hooks get what the schema gives, and what they change it takes again. */
+/**
+ * Input of a write. Hooks receive the output of the schema, and the schema accepts their changed
+ * input.
+ */
 type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & string> = [
   Writes[Name]["input"],
   StandardSchemaV1.InferOutput<Input>,
@@ -43,7 +52,10 @@ type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & stri
   ? Input
   : `${Name} has another input in Writes`;
 
-/** A schema that takes what the handler returns and gives what is sent, which is what an entry of `Queries` or `Writes` has. */
+/**
+ * Schema whose input is the handler's result and whose output is sent. An entry of `Queries` or
+ * `Writes` declares the sent type.
+ */
 type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Queries
   ? [Sent] extends [Queries[Name]["output"]]
     ? StandardSchemaV1<Output, Sent>
@@ -54,7 +66,7 @@ type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Querie
       : `${Name} has another output in Writes`
     : StandardSchemaV1<Output, Sent>;
 
-/** What the result of a handler is where its options have no `output`. */
+/** Result type of a handler whose options have no `output`. */
 export type DeclaredOutput<Name extends string> = Name extends keyof Queries
   ? Queries[Name]["output"]
   : Name extends keyof Writes
@@ -69,25 +81,35 @@ interface HandlerOptions<
   Name extends string,
   Sent,
 > {
-  /** Any Standard Schema; the handler gets its output. Without one it gets the raw input, as `unknown`. */
+  /**
+   * Any Standard Schema. The handler receives its output. Without a schema, the handler receives
+   * the raw input as `unknown`.
+   */
   readonly input?: DeclaredInput<Input, Name>;
   /**
-   * Any Standard Schema. It checks the result before anything is committed or stored, and what it gives is what is sent: without
-   * what it removes, with its defaults and transforms. The handler returns what it takes. A result that does not fit is a 500
-   * `response_mismatch`. Of a `Response` it checks a JSON body of a 2xx; streams, bytes, redirects and errors it does not.
+   * Any Standard Schema. It validates the result before keelson commits or stores anything. keelson
+   * sends the output of the schema: removed members are missing, and defaults and transforms are
+   * applied. The handler returns the input of the schema. A result that does not fit is a 500
+   * `response_mismatch`. For a `Response`, the schema checks only the JSON body of a 2xx, not
+   * streams, bytes, redirects or errors.
    */
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**
-   * The errors of its own that the handler may answer with, by code, and the status of each: `{ out_of_stock: 409 }`. Outside
-   * production any other that the OpenAPI document does not have is logged once, as `error.undeclared`. Default: none.
+   * Codes of the handler's errors, with the status of each: `{ out_of_stock: 409 }`. Outside
+   * production, an error that neither this list nor the OpenAPI document has is logged once, as
+   * `error.undeclared`. Default: none.
    */
   readonly errors?: Readonly<Record<string, number>>;
   /**
-   * The status of a result that is no `reply`, and of all others that the handler answers with: `201`, or `[200, 304]`, of which
-   * the first is that of a result. From 200 to 399. Default: 200, and 204 for `undefined`.
+   * Status of a plain result, from 200 to 399. In a list such as `[200, 304]`, the first status is
+   * for a plain result and the others are those that the handler sets in a `reply`. Default: 200,
+   * and 204 for `undefined`.
    */
   readonly status?: number | readonly number[];
-  /** `ctx.user` follows `access`: behind every rule but `access.everyone` its IDs are strings. */
+  /**
+   * Handles the call. The type of `ctx.user` follows `access`: under every rule except
+   * `access.everyone`, its IDs are strings.
+   */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
     input: StandardSchemaV1.InferOutput<Input>,
@@ -97,7 +119,7 @@ interface HandlerOptions<
 interface Routed<Rule extends AccessRule> {
   /** Method and pattern: `GET /files/:id`. */
   readonly route: string;
-  /** Who may call the route, and the query by `ctx.query`. */
+  /** Callers that may use the route, or the query through `ctx.query`. */
   readonly access: Rule;
 }
 
@@ -107,8 +129,9 @@ interface Unrouted {
 }
 
 /**
- * Options of a query. A query reads, and its route is a GET. `Output` is what its `output` takes and `Sent` what that gives,
- * `Result` what its handler returns, a promise or not, and `Name` the full name, of which {@link Queries} may have an entry.
+ * Options of a query. A query only reads, and its route is a GET. `Output` is the input type of the
+ * `output` schema and `Sent` its output type. `Result` is the return type of the handler, a promise
+ * or not. `Name` is the full name, which {@link Queries} can have an entry for.
  */
 export type QueryOptions<
   Input extends StandardSchemaV1,
@@ -120,8 +143,8 @@ export type QueryOptions<
 > = HandlerOptions<Input, Output, Result, Rule, Name, Sent> & (Routed<Rule> | Unrouted);
 
 /**
- * Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. Its types are as those of a
- * query, `Name` with {@link Writes}.
+ * Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. The
+ * type parameters match {@link QueryOptions}, except that `Name` refers to {@link Writes}.
  */
 export type WriteOptions<
   Input extends StandardSchemaV1,
@@ -134,45 +157,52 @@ export type WriteOptions<
   Repeats &
   (
     | (Routed<Rule> & {
-        /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind;
+        /** Kind of body that the route accepts. Default `json`. */ readonly body?: BodyKind;
       })
     | (Unrouted & { readonly body?: never })
   );
 
-/** How retries of a write are deduplicated (specification 6.6). */
+/** Deduplication of a write's retries (specification 6.6). */
 interface Repeats {
   /**
-   * Which header of the client deduplicates, or that the client has to send a key, and for how long a retry gets the first
-   * answer. Default: the server's `once.key`, for five minutes.
+   * Deduplication by a client header, or by a key that the client must send, and the time for which
+   * a retry receives the first answer. Default: the server's `once.key`, for five minutes.
    */
   readonly once?: OnceBy | RequiredKey;
-  /** `encrypted` encrypts the stored answer with the key ring. Default: stored as plain data. */
+  /** Encrypts the stored answer with the key ring. Default: stores it as plain data. */
   readonly replay?: "encrypted";
-  /** More headers that a retry gets, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
+  /**
+   * Further headers that a retry receives, in addition to `content-type`, `location`, `etag`,
+   * `link` and `cache-control`.
+   */
   readonly replayHeaders?: readonly string[];
 }
 
-/** A handler as the registry keeps it: its types are checked where it is declared. */
+/** Handler in the registry. Its types are checked in its declaration. */
 export interface HandlerDeclaration {
   readonly kind: "query" | "write";
   readonly feature: string;
-  /** The full name: `<feature>.<entity>.<operation>`. */
+  /** Full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly input: StandardSchemaV1 | undefined;
   readonly output: StandardSchemaV1 | undefined;
-  /** The status of each code of its own. */
   readonly errors?: Readonly<Record<string, number>>;
-  /** The statuses of its answers, that of a plain result first; `undefined` is 200, and 204 for nothing. */
+  /**
+   * Statuses of the answers, with the status of a plain result first. `undefined` means 200, or 204
+   * for an `undefined` result.
+   */
   readonly status?: readonly number[] | undefined;
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
-  /** How its repeats are known; `undefined` where the server says. */
+  /** Deduplication of retries. `undefined`: the server's setting applies. */
   readonly once?: OnceBy | RequiredKey | undefined;
   readonly replay?: "encrypted" | undefined;
   /** In lower case. */
   readonly replayHeaders?: readonly string[];
-  /** Whether an input is one whose fingerprint may be stored; default: every one is. */
+  /**
+   * Reports whether the fingerprint of an input may be stored. Default: every fingerprint may be.
+   */
   readonly isClaimable?: (input: unknown) => boolean;
   readonly run: (ctx: PipelineContext, input: unknown) => unknown;
 }

@@ -3,17 +3,24 @@ import type { Writes } from "../../base/types/names.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
-/** The `ctx` of `before` and `commit`: the handler's own, except that items are returned and not committed. */
+/**
+ * The `ctx` of `before` and `commit`: the handler's `ctx` without `commit`, because a hook returns
+ * its items.
+ */
 export type HookContext = Omit<PipelineContext, "commit">;
 
-/** The `ctx` of `after`. The run has committed, so nothing can join its commit any more. */
+/** The `ctx` of `after`. The run has committed, so no effect can join its commit. */
 export type AfterHookContext = Omit<PipelineContext, "commit" | "publish" | "delivery" | "step">;
 
-/** What a feature adds to a write, its own or another's. At least one of the three. */
+/**
+ * Extensions that a feature adds to a write of any feature. At least one of the three is required.
+ */
 export interface HookOptions<Name extends keyof Writes> {
   /**
-   * Runs before the handler, with its input. Returns nothing, or a changed input, such as `{ ...input, title }`. The
-   * write's `input` schema checks that again: transforms get the members that changed, of all others what the client sent.
+   * Runs before the handler, with its input. Returns nothing, or a changed input such as
+   * `{ ...input, title }`. The `input` schema of the write checks the changed input again: it
+   * receives the new value of each changed member, and the client's original value of every other
+   * member.
    *
    * @throws a typed error to refuse the write.
    */
@@ -25,8 +32,9 @@ export interface HookOptions<Name extends keyof Writes> {
     Writes[Name]["input"] | ChangedInput<Writes[Name]["input"], Writes[Name]["accepted"]> | void
   >;
   /**
-   * Returns items that the write's own transaction takes along: that of `ctx.commit`, otherwise the one that completes its
-   * claim. `result` is the body that this transaction stores. It may be asked again, for another attempt.
+   * Returns items to write in the write's transaction: the transaction of `ctx.commit`, or
+   * otherwise the one that completes its claim. `result` is the body that this transaction stores.
+   * May be called again for another attempt.
    */
   readonly commit?: (
     ctx: HookContext,
@@ -34,8 +42,9 @@ export interface HookOptions<Name extends keyof Writes> {
     result: Writes[Name]["output"],
   ) => Awaitable<readonly CommitItem[]>;
   /**
-   * Runs once the result is noted, at most once. The answer waits for it for a moment, at most 2 seconds, and never changes: a
-   * failure is logged as `hook.after_failed`. What has to happen belongs in an event or a job.
+   * Runs at most once, after the result is recorded. The answer waits up to 2 seconds for it and
+   * never changes. A failure is logged as `hook.after_failed`. Use an event or a job for anything
+   * that must happen.
    */
   readonly after?: (
     ctx: AfterHookContext,
@@ -44,16 +53,15 @@ export interface HookOptions<Name extends keyof Writes> {
   ) => Awaitable<unknown>;
 }
 
-/** An input in which each member is a new value for the schema, or as the schema gave it. */
+/** Input whose members are new values for the schema or values that the schema returned. */
 type ChangedInput<Input, Accepted> = {
   readonly [Key in keyof Input]: Input[Key] | (Key extends keyof Accepted ? Accepted[Key] : never);
 };
 
-/** A hook as the registry keeps it: its types are checked where it is declared. */
+/** Hook in the registry. Its types are checked in its declaration. */
 export interface HookDeclaration {
-  /** The feature that hooks. */
   readonly feature: string;
-  /** The full name of the write. */
+  /** Full name of the hooked write. */
   readonly write: string;
   readonly before: ((ctx: PipelineContext, input: unknown) => unknown) | undefined;
   readonly commit: ((ctx: PipelineContext, input: unknown, result: unknown) => unknown) | undefined;

@@ -5,56 +5,77 @@ import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 import type { ProjectionDeclaration } from "./projection-declaration.ts";
 
-/** The schema of an event; for a type of {@link Events}, its output is that payload. */
+/** Schema of an event. For a type in {@link Events}, its output is that payload. */
 export type EventSchema<Type extends string> = Type extends keyof Events
   ? StandardSchemaV1<unknown, Events[Type]>
   : StandardSchemaV1;
 
-/** How long an event is kept: for some days, or for ever. */
+/** Retention of an event: a number of days, or forever. */
 export type EventOptions =
   | { readonly keepDays: number; readonly keep?: never }
   | { readonly keep: true; readonly keepDays?: never };
 
-/** An event as its consumers get it. */
+/** Event that a consumer receives. */
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
 
-/** A schema, or nothing that compiles where the entry of {@link Jobs} has a payload that it does not take. */
+/**
+ * The schema, or an error message as a type if the schema rejects the payload of the entry in
+ * {@link Jobs}.
+ */
 type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Jobs
   ? [Jobs[Name]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
     : `${Name} has another payload in Jobs`
   : Input;
 
-/** A schema, or nothing that compiles where the entry of {@link Channels} has a message that it does not take. */
+/**
+ * The schema, or an error message as a type if the schema rejects the message of the entry in
+ * {@link Channels}.
+ */
 type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Channels
   ? [Channels[Name]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
     : `${Name} has another message in Channels`
   : Input;
 
-/** Options of a job. `Name` is its full name, of which {@link Jobs} may have an entry. */
+/** Options of a job. `Name` is its full name, which {@link Jobs} can have an entry for. */
 export interface JobOptions<Input extends StandardSchemaV1, Name extends string = string> {
-  /** Any Standard Schema, checked when the job is enqueued and when it runs. The handler gets its output. */
+  /**
+   * Any Standard Schema. It checks the payload when the job is enqueued and when the job runs. The
+   * handler receives its output.
+   */
   readonly input: JobInput<Input, Name>;
   readonly handler: (
     ctx: PipelineContext,
     payload: StandardSchemaV1.InferOutput<Input>,
   ) => Awaitable<unknown>;
-  /** Jobs of a tenant with the same key are duplicates. Default: the whole payload. */
+  /**
+   * Returns the deduplication key: jobs of a tenant with equal keys are duplicates. Default: the
+   * whole payload.
+   */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
-  /** `tenant`, the default: equal jobs of two users of a tenant are duplicates. `user`: they are not. */
+  /**
+   * Scope of deduplication. `tenant`, the default: equal jobs of two users in a tenant are
+   * duplicates. `user`: they are not.
+   */
   readonly dedupScope?: "tenant" | "user";
-  /** Jobs with the same result run one after the other, in the order they were enqueued. Default: no order. */
+  /**
+   * Returns the order key: jobs with equal keys run one after another, in the order they were
+   * enqueued. Default: no order.
+   */
   readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
 }
 
-/** Options of a channel of deliveries. */
+/** Options of a delivery channel. */
 export interface ChannelOptions<Input extends StandardSchemaV1, Name extends string = string> {
-  /** Any Standard Schema, checked when a message is enqueued and when it is sent. `send` gets its output. */
+  /**
+   * Any Standard Schema. It checks the message when it is enqueued and when it is sent. `send`
+   * receives its output.
+   */
   readonly input: ChannelInput<Input, Name>;
   /**
-   * Sends one message. If it throws, the message is retried, except after a `PermanentError`. The delivery's ID is the
-   * same in each attempt, so that a receiver can recognise a retry.
+   * Sends one message. If it throws, keelson retries the message, except after a `PermanentError`.
+   * The ID of the delivery is the same in each attempt, so a receiver can recognize a retry.
    */
   readonly send: (
     ctx: PipelineContext,
@@ -63,30 +84,27 @@ export interface ChannelOptions<Input extends StandardSchemaV1, Name extends str
   ) => Awaitable<unknown>;
 }
 
-/** A declared event. */
 export interface EventDeclaration {
   readonly feature: string;
   readonly type: string;
   readonly schema: StandardSchemaV1;
-  /** For how many days it is kept, `Infinity` for ever; absent where it is not. */
+  /** Retention in days, or `Infinity`. Absent if the event is not kept. */
   readonly keptDays?: number;
 }
 
-/** A declared consumer of an event. */
 export interface ConsumerDeclaration {
   readonly feature: string;
-  /** The full name: `<feature>.<entity>.<operation>`. */
+  /** Full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly type: string;
-  /** The projection that the event goes into, in the place of `run`. */
+  /** Projection that handles the event instead of `run`. */
   readonly projection?: ProjectionDeclaration;
   readonly run: (ctx: PipelineContext, event: SharedEvent) => unknown;
 }
 
-/** A declared job. */
 export interface JobDeclaration {
   readonly feature: string;
-  /** The full name: `<feature>.<entity>.<operation>`. */
+  /** Full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly input: StandardSchemaV1;
   readonly run: (
@@ -99,7 +117,6 @@ export interface JobDeclaration {
   readonly order?: ((payload: unknown) => string) | undefined;
 }
 
-/** A declared channel. */
 export interface ChannelDeclaration {
   readonly feature: string;
   readonly name: string;

@@ -4,27 +4,32 @@ import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 
 /** Options of a metric. */
 export interface MetricOptions {
-  /** `counter` adds up what it is given, `histogram` counts the values themselves. Default `counter`. */
+  /**
+   * Kind of metric: a `counter` sums values, a `histogram` counts them per bucket. Default
+   * `counter`.
+   */
   readonly kind?: "counter" | "histogram";
-  /** As UCUM has it: `s`, `ms`, `By`, `%`, or what is counted, such as `{order}`. Default `1`. */
+  /** UCUM unit: `s`, `ms`, `By`, `%`, or the counted thing, such as `{order}`. Default `1`. */
   readonly unit?: string;
   /**
-   * Up to four labels, of letters, digits and `_`, with up to 50 values that each may have: any other becomes `other`. Values are
-   * of ASCII, as CloudWatch has it. Default none.
+   * Up to four labels, named with letters, digits and `_`, each with up to 50 allowed values. Any
+   * other value becomes `other`. CloudWatch requires ASCII values. Default: none.
    */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
-  /** The upper bounds of a histogram's buckets. Default from 5 ms to 10 s. */
+  /** Upper bounds of a histogram's buckets. Default: from 5 ms to 10 s. */
   readonly buckets?: readonly number[];
-  /** What it says, in one sentence. */
+  /** Description, in one sentence. */
   readonly text?: string;
 }
 
-/** A metric that a feature declares. */
 export interface OwnMetricDeclaration extends MetricDeclaration {
   readonly feature: string;
 }
 
-/** Registers a metric. One problem for all that can be wrong with it, since every start of a function reads this. */
+/**
+ * Registers a metric. All faults share one problem to keep this code small: every cold start loads
+ * it.
+ */
 export function metric(
   feature: string,
   name: string,
@@ -37,12 +42,12 @@ export function metric(
   const entries = Object.entries(Object(labels));
   const isSound =
     isEventType(name) &&
-    // Those are OpenTelemetry's own.
+    // OpenTelemetry reserves these names.
     !/^(http|db|messaging|nodejs)$/.test(feature) &&
     /^(counter|histogram)$/.test(String(kind)) &&
     isTexts([unit, text]) &&
     entries.length <= 4 &&
-    // What CloudWatch and Prometheus take for names and values; three names are their own.
+    // CloudWatch and Prometheus accept these names and values. Three names are reserved.
     entries.every(
       ([label, values]) =>
         /^(?!(?:le|quantile|service)$)[a-z]\w{0,62}$/i.test(label) &&
@@ -57,7 +62,7 @@ export function metric(
       'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels, each a word with up to 50 texts of ASCII and none of le, quantile or service, and ascending buckets';
     report({ key, rule: "metric", message: "it cannot be taken", fix });
   }
-  // Safe: what does not have its type was reported, and such a server is never built.
+  // Safe: wrong types are already reported, and a server with problems is never built.
   const given = { kind, unit, labels, text, ...(buckets === undefined ? {} : { buckets }) } as Omit<
     MetricDeclaration,
     "name"

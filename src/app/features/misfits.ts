@@ -1,13 +1,15 @@
 import type { Reply } from "../../parts/http/reply.ts";
 
-/** A type that is only read: literal lists are `readonly`, and a result is never written to. */
+/**
+ * Recursively read-only type: literal arrays are `readonly`, and keelson never changes a result.
+ */
 export type Unwritten<Value> = Value extends (...given: never) => unknown
   ? Value
   : Value extends object
     ? { readonly [Name in keyof Value]: Unwritten<Value[Name]> }
     : Value;
 
-/** The names of what does not fit, of each result that does not. */
+/** Names of the members that do not fit, for each result type that does not. */
 export type Misfits<Result, Output> = Known<
   MisfitsOf<Result extends Reply<infer Body> ? Body : Result, Output>
 >;

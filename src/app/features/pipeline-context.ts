@@ -11,13 +11,15 @@ import type { IfUnknown } from "../../parts/once/step.ts";
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
   /**
-   * Sends a message through a channel, at least once. It joins the commit of the run, as an event does: it is stored with what is
-   * committed, or when the handler returns, and dropped if the handler throws, answers 400 or above, or the commit fails.
+   * Sends a message through a channel, at least once. The message joins the run's commit like an
+   * event: it is stored by `commit`, or otherwise when the handler returns. It is dropped if the
+   * handler throws or answers 400 or above, or if the commit fails.
    *
-   * @param options.key - a message with the same channel, tenant and key within a day is a duplicate and dropped.
-   * Default: every call is a message of its own; if the run is retried, its messages are recognised as duplicates.
-   * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared channel, once `commit` has
-   * begun, and in a query.
+   * @param options.key - a message with the same channel, tenant and key within a day is a
+   * duplicate and is dropped. Default: every call is a separate message, and a retried run's
+   * messages are recognized as duplicates.
+   * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared
+   * channel, after `commit` has started, and in a query.
    */
   readonly send: <Name extends keyof Channels>(
     channel: Name,
@@ -26,15 +28,16 @@ export interface DeliveryAccessor {
   ) => Promise<void>;
 }
 
-/** Measures what the application's own metrics tell. */
+/** Records values of the application's metrics. */
 export interface MetricsAccessor {
   /**
-   * Adds to a metric that a feature has declared with `r.metric`, or has a histogram count a value. It goes where keelson's own
-   * metrics go; where nobody listens it does nothing. Never throws: what cannot be taken is logged once as `metrics.ignored`.
+   * Adds to a counter declared with `r.metric`, or records a value in a histogram. The value is
+   * exported along with keelson's metrics, or discarded if no exporter is configured. Never throws:
+   * invalid calls are logged once as `metrics.ignored`.
    *
    * @param name - the full name: `<feature>.<entity>.<name>`.
    * @param value - a number from 0 to 2^360.
-   * @param labels - a value that was not declared becomes `other`, a label that was not is left out.
+   * @param labels - an undeclared value becomes `other`, and an undeclared label is dropped.
    */
   readonly add: (
     name: string,
@@ -45,24 +48,28 @@ export interface MetricsAccessor {
 
 /** Options of `ctx.enqueue`. */
 export interface EnqueueOptions {
-  /** Due in so many seconds, up to a year (31,536,000). Default: at once. */
+  /** Delay until the job is due, in seconds, up to a year (31,536,000). Default: no delay. */
   readonly delaySeconds?: number;
-  /** Due at this time, up to a year ahead; one that has passed is now. */
+  /** Time at which the job is due, up to a year ahead. A time in the past means now. */
   readonly at?: Date;
-  /** The tenant that the job, and what follows from it, belongs to. In runs of the system alone; default: nobody's. */
+  /**
+   * Tenant of the job and of everything that follows from the job. Allowed only in system runs.
+   * Default: no tenant.
+   */
   readonly tenantId?: string;
 }
 
 /** Options of `ctx.step`. */
 export interface StepOptions {
   /**
-   * What a run does where nobody knows how the step ended. `refuse`, the default: it throws an `UnknownOutcomeError`, until
-   * `keelson steps resolve` says how. `retry`: it calls again, with the same key; for what deduplicates by it.
+   * Behavior of a later run if the outcome of the step is unknown. `refuse`, the default, throws an
+   * `UnknownOutcomeError` until `keelson steps resolve` records the outcome. `retry` calls again
+   * with the same key, for providers that deduplicate by key.
    */
   readonly ifUnknown?: IfUnknown;
 }
 
-/** What a step gives: its result as JSON has it, a date as a text, without functions. */
+/** Result of a step after a JSON round trip: dates are strings, and functions are dropped. */
 export type StepResult<Result> = Result extends string | number | boolean | null | undefined
   ? Result
   : Result extends { toJSON(): infer Text }
@@ -74,78 +81,90 @@ export type StepResult<Result> = Result extends string | number | boolean | null
         : { readonly [Name in keyof Result]: StepResult<Result[Name]> };
 
 /**
- * The `ctx` that every handler gets as its first argument (specification 2.6). `Caller` follows the access rule: behind
- * `access.authenticated` and every stricter rule it is `AuthenticatedUser`; without a route, in consumers and in jobs, `User`.
+ * The `ctx` that every handler receives as its first argument (specification 2.6). `Caller` follows
+ * the access rule: `AuthenticatedUser` for `access.authenticated` and every stricter rule, and
+ * `User` without a route, in consumers and in jobs.
  */
 export interface PipelineContext<Caller extends User = User> {
-  /** A DynamoDB document client for this request. Of tables with tenants it reaches the rows of the caller's tenant alone. */
+  /**
+   * DynamoDB document client for this request. In tables with tenants, it reaches only the rows of
+   * the caller's tenant.
+   */
   readonly db: Database;
   /**
-   * Gives a database that reaches the rows of every tenant, for callers with `systemAdmin`, and for runs of the system: those of no
-   * tenant that no request has led to. Logs `tenant.crossed` with the reason.
+   * Returns a database that reaches the rows of every tenant. Allowed for callers with
+   * `systemAdmin` and for system runs, which have no tenant and do not originate from a request.
+   * Logs `tenant.crossed` with the reason.
    *
-   * @throws AccessDeniedError (403) for anybody else; TypeError without a reason.
+   * @throws AccessDeniedError (403) for any other caller; TypeError without a reason.
    * @example
    * const db = ctx.acrossTenants("monthly report");
    */
   readonly acrossTenants: (reason: string) => Database;
-  /** The caller. */
+  /** Caller of the run. */
   readonly user: Caller;
   /** Logs with `requestId`, `tenantId`, `userId` and `handler`. */
   readonly log: Logger;
-  /** The correlation ID: adopted from `X-Request-ID`, or generated. */
+  /** Correlation ID: adopted from `X-Request-ID`, or generated. */
   readonly requestId: string;
-  /** The trace that the run belongs to, with the headers for outgoing calls. */
+  /** Trace of the run, with the headers for outgoing calls. */
   readonly trace: Trace;
   /**
    * Reads a configuration value through the cascade (specification 4.1).
    *
-   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read and no earlier value is known.
+   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read and no earlier
+   * value is known.
    */
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
   /**
-   * Runs a query as the same caller. Its access rule is checked and its input validated, as on its route.
+   * Runs a query as the same caller. Checks its access rule and validates its input, like its
+   * route.
    *
-   * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if its access rule refuses the caller.
+   * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if its access rule
+   * refuses the caller.
    */
   readonly query: <Name extends keyof Queries>(
     name: Name,
     input: Queries[Name]["input"],
   ) => Promise<Queries[Name]["output"]>;
   /**
-   * Writes items and the answer of this write in one transaction: the effect happens exactly once, whatever crashes.
-   * Returns `result`, which is the answer even if the handler throws later. Takes at most 99 items (100 without a claim)
-   * and 4 MB.
+   * Writes items and the answer of this write in one transaction: the effect happens exactly once,
+   * even across crashes. Returns `result`, which remains the answer even if the handler throws
+   * later. Takes up to 99 items (100 without a claim) and 4 MB.
    *
-   * @param result - what the handler would return: a value, a `reply`, or a `Response`.
-   * @throws CommitConditionError (409) if a condition failed; nothing is written then. RangeError beyond the limits and
-   * TypeError for an invalid item, before anything is sent; Error for a second commit in a run, and in queries; the error of an
-   * effect that was started before and fails.
+   * @param result - the handler's result: a value, a `reply`, or a `Response`.
+   * @throws CommitConditionError (409) if a condition failed, in which case nothing is written.
+   * RangeError beyond the limits and TypeError for an invalid item, both before anything is sent.
+   * Error for a second commit in a run, and in queries. The error of an effect that the run started
+   * earlier, if the effect fails.
    * @example
    * return ctx.commit([{ Put: { TableName: table.name, Item: row } }], reply(file, { status: 201 }));
    */
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
   /**
-   * Publishes an event (specification 2.8). The event is held until `commit`, or else until the handler returns, stored
-   * with what is committed, and then sent to the bus. It is dropped if the commit fails, and if the handler throws or answers 400 or
-   * above.
+   * Publishes an event (specification 2.8). keelson holds the event until `commit`, or otherwise
+   * until the handler returns, stores it in the commit, and then sends it to the bus. The event is
+   * dropped if the commit fails, and if the handler throws or answers 400 or above.
    *
-   * @throws TypeError for a payload that does not match its schema; Error for an undeclared type, once `commit` has begun, and in
-   * a query; RangeError if it is larger than the bus takes.
+   * @throws TypeError for a payload that does not match its schema; Error for an undeclared type,
+   * after `commit` has started, and in a query; RangeError if the event exceeds the limit of the
+   * bus.
    */
   readonly publish: <Type extends keyof Events>(type: Type, payload: Events[Type]) => Promise<void>;
   /**
-   * Enqueues a job at once (specification 6.5). It runs at least once, even if the handler throws later. The queue drops
-   * a job with the same name, tenant and payload as one of the last 5 minutes.
+   * Enqueues a job immediately (specification 6.5). The job runs at least once, even if the handler
+   * throws later. The queue drops a job with the same name, tenant and payload as another job of
+   * the last 5 minutes.
    *
-   * With `delaySeconds` or `at` it is due later, up to a year. Then it is stored with what is committed, as an event is:
-   * dropped if the commit fails, and if the handler throws or answers 400 or above. It is a job of its own, whatever equals it. It is sent when it is
-   * due, or within a minute after.
+   * With `delaySeconds` or `at`, the job is due later, up to a year. It is then stored with the
+   * commit, like an event, and dropped if the commit fails, or if the handler throws or answers 400
+   * or above. A delayed job is not deduplicated. keelson sends it within a minute after it is due.
    *
-   * @returns the job's ID; of one that is due later for {@link PipelineContext.unschedule}.
-   * @throws TypeError if the payload does not match the job's `input`, and for a time that is none; Error for an undeclared
-   * job, for one that is due later once `commit` has begun, and in a query; RangeError if it is larger than the queue takes, or due in
-   * more than a year; AccessDeniedError for a `tenantId` in a run that is not the system's.
+   * @returns the job's ID, which cancels a delayed job with {@link PipelineContext.unschedule}.
+   * @throws TypeError if the payload does not match the job's `input`, and for an invalid time;
+   * Error for an undeclared job, for a delayed job after `commit` has started, and in a query;
+   * RangeError if the job exceeds the limit of the queue, or is due in more than a year;
+   * AccessDeniedError for a `tenantId` outside a system run.
    * @example
    * const { jobId } = await ctx.enqueue("orders.invoice.remind", { id }, { delaySeconds: 3 * 86_400 });
    */
@@ -155,19 +174,19 @@ export interface PipelineContext<Caller extends User = User> {
     options?: EnqueueOptions,
   ) => Promise<{ readonly jobId: string }>;
   /**
-   * Takes a job back that is due later, at once: also if the handler throws later.
+   * Cancels a delayed job immediately, even if the handler throws later.
    *
-   * @returns `true` if it will never run. `false` if it is being sent or was sent, was taken back, belongs to another tenant, or
-   * was not enqueued for later.
+   * @returns `true` if the job will never run. `false` if it is being sent, was sent, was canceled
+   * before, belongs to another tenant, or was not delayed.
    * @throws Error in a query.
    */
   readonly unschedule: (jobId: string) => Promise<boolean>;
   /**
-   * Reads the kept events of the caller's tenant, the oldest first, in pages; it stops at `signal`. Events of a commit that
-   * has not ended yet may come later with an earlier time.
+   * Reads the kept events of the caller's tenant, oldest first, in pages. Stops at `signal`. Events
+   * of a commit that is still in flight can appear later with an earlier time.
    *
-   * @throws Error, with the first event that is asked for, where the type is not declared as kept or the run has no tenant;
-   * TypeError for a range that is none.
+   * @throws Error on the first read if the type is not declared as kept or the run has no tenant;
+   * TypeError for an invalid range.
    * @example
    * for await (const { keptAt, payload } of ctx.events("file.created", { since: yesterday })) count(payload);
    */
@@ -176,18 +195,21 @@ export interface PipelineContext<Caller extends User = User> {
     range?: EventRange,
   ) => AsyncIterable<KeptEvent<Events[Type]>>;
   /**
-   * Does what must not happen twice and is not in the transaction of `commit`, such as a charge at a payment provider, and keeps its
-   * result: every later run of the same write, event or job gets it without calling again. `call` gets a key that is the same in
-   * all of them, for a provider that deduplicates by one.
+   * Runs a call that must not happen twice and is outside the transaction of `commit`, such as a
+   * charge at a payment provider, and stores its result. Every later run of the same write, event
+   * or job receives the stored result without calling again. `call` receives a key that is the same
+   * in all these runs, for providers that deduplicate by key.
    *
-   * If `call` throws a typed error, nothing was done, and the next run calls again. If it ends in any other way (another error,
-   * a timeout, a crash), nobody knows: `options.ifUnknown` says what a later run does.
+   * If `call` throws a typed error, nothing was done, and the next run calls again. If it ends in
+   * any other way (another error, a timeout, a crash), its outcome is unknown: `options.ifUnknown`
+   * determines the behavior of a later run.
    *
-   * @param name - one of 1 to 64 letters, digits, `.`, `_`, `:` and `-`, of its own within the handler.
-   * @returns the result as JSON gives it, up to 1 MB.
-   * @throws UnknownOutcomeError (409) if it is not known how the step ended, with `ifUnknown: "refuse"`; what `call` throws;
-   * TypeError for a result that JSON cannot hold, or is too large: then the step is done, and every run gets this error; Error
-   * without a claim, for a name that the run has had, and in a query.
+   * @param name - 1 to 64 letters, digits, `.`, `_`, `:` and `-`, unique within the handler.
+   * @returns the result after a JSON round trip, up to 1 MB.
+   * @throws UnknownOutcomeError (409) if the outcome of the step is unknown, with
+   * `ifUnknown: "refuse"`; any error that `call` throws; TypeError for a result that is too large
+   * or that JSON cannot represent, in which case the step is done and every run throws this error;
+   * Error without a claim, for a name that the run already used, and in a query.
    * @example
    * const charge = await ctx.step("charge", { ifUnknown: "retry" }, (idempotencyKey) =>
    *   stripe.charges.create({ amount, currency: "eur" }, { idempotencyKey }),
@@ -201,14 +223,17 @@ export interface PipelineContext<Caller extends User = User> {
   /** Sends messages through channels. */
   readonly delivery: DeliveryAccessor;
   /**
-   * Measures.
+   * Records metrics.
    *
    * @example
    * ctx.metrics.add("shop.order.placed", 1, { plan: "pro" });
    */
   readonly metrics: MetricsAccessor;
-  /** Aborts when the caller disconnects or its time is over; absent if the request has no signal (specification 4.5). */
+  /**
+   * Aborts when the caller disconnects or the deadline of the run passes. Absent if the request has
+   * no signal (specification 4.5).
+   */
   readonly signal?: AbortSignal;
-  /** The HTTP request; absent outside of HTTP. */
+  /** HTTP request. Absent outside of HTTP. */
   readonly request?: RequestView;
 }

@@ -1,24 +1,23 @@
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
-/** The `ctx` of a projection: what it does is the items that it returns. */
+/** The `ctx` of a projection, whose only effects are the items it returns. */
 export type ProjectionContext = Omit<
   PipelineContext,
   "commit" | "publish" | "enqueue" | "delivery" | "request"
 >;
 
-/** What a projection is being written for. */
+/** Run of a projection for one of its versions. */
 export interface ProjectionRun {
-  /** The version: the declared one, or another that is still active. */
+  /** Declared version, or another version that is still active. */
   readonly version: number;
 }
 
-/** A declared projection. */
 export interface ProjectionDeclaration {
   readonly feature: string;
   readonly name: string;
   readonly version: number;
-  /** By the type of the event. */
+  /** By event type. */
   readonly on: ReadonlyMap<
     string,
     (ctx: ProjectionContext, event: SharedEvent, projection: ProjectionRun) => unknown

@@ -15,11 +15,15 @@ import type { TenantOf } from "./tenant-table.ts";
 
 /** Options of a projection. */
 export interface ProjectionOptions {
-  /** A whole number from 1. With another the projection is made anew, by `keelson projection rebuild`, beside the one that is read. */
+  /**
+   * Whole number from 1. For a new version, `keelson projection rebuild` builds the projection
+   * again while readers keep using the active version.
+   */
   readonly version: number;
   /**
-   * What becomes of each event, by its type: the items that are written, in one transaction with the note that the event is counted.
-   * Events come in any order, and each counts once. It is called for the active version as well while another is declared.
+   * Handlers by event type. A handler returns items, which keelson writes in the same transaction
+   * that marks the event as counted. Events arrive in any order, and each counts once. While
+   * another version is declared, keelson also calls the handler for the active version.
    */
   readonly on: {
     readonly [Type in keyof Events]?: (
@@ -30,20 +34,22 @@ export interface ProjectionOptions {
   };
 }
 
-/** A declared projection as handlers use it. */
+/** A declared projection, as handlers use it. */
 export interface Projection {
   /**
-   * Makes a text for the keys of the projection's rows: its name and version, and the parts behind them. Inside the projection the
-   * version is the one that is written, elsewhere the active one, as it was five seconds ago at the most.
+   * Makes a string for the keys of the projection's rows from its name, its version and the given
+   * parts. Inside the projection, the version is the one being written. Elsewhere, the version is
+   * the active one, up to five seconds stale.
    *
-   * @throws Error outside of a request, because the version depends on the server; TypeError for parts that are no texts.
+   * @throws Error outside of a request, because the version depends on the server; TypeError for
+   * parts that are not strings.
    * @example
    * const Key = await table.key(ctx, await usage.key(ctx, "total")); // { pk: "acme/files.usage@1/total" }
    */
   readonly key: (ctx: TenantOf, ...parts: readonly string[]) => Promise<string>;
 }
 
-/** Registers a projection; whether its events are kept is known at boot. */
+/** Registers a projection. Boot checks that its events are kept. */
 export function projection(
   feature: string,
   name: string,
@@ -82,7 +88,8 @@ export function projection(
       "pass async (ctx, event) => [...]",
     );
   }
-  // Safe: what is none was reported, and such a server is never built.
+  // Safe: a value that is not a function is already reported, and a server with problems is never
+  // built.
   return {
     feature,
     name: shown,
@@ -91,7 +98,7 @@ export function projection(
   };
 }
 
-/** The consumers of a projection: one for each type. */
+/** Creates the consumers of a projection, one per event type. */
 export function projectionConsumers(declared: ProjectionDeclaration): ConsumerDeclaration[] {
   const { feature, name, on } = declared;
   return [...on.keys()].map((type) => ({
@@ -122,7 +129,9 @@ export function projectionHandle({ name }: ProjectionDeclaration): Projection {
   });
 }
 
-/** As in a JSON pointer (RFC 6901), so that no two lists of parts make the same key. */
+/**
+ * Escapes like a JSON pointer (RFC 6901), so that different lists of parts never make the same key.
+ */
 function escaped(name: string, part: unknown): string {
   if (typeof part === "string") return part.replaceAll("~", "~0").replaceAll("/", "~1");
   throw new TypeError(`projection "${name}": part ${quoted(part)} of a key is not a text`);

@@ -9,31 +9,35 @@ import type { PipelineContext } from "./pipeline-context.ts";
 /** Options of a schedule. */
 export interface ScheduleOptions {
   /**
-   * When it runs, in five fields: minute, hour, day of the month, month, day of the week, such as `0 3 * * MON-FRI`. Each is a
-   * number, a range, `*` or a list of these; `*` and ranges take a step.
+   * Fire times as five fields: minute, hour, day of the month, month, day of the week, such as
+   * `0 3 * * MON-FRI`. Each field is a number, a range, `*` or a list of these. `*` and ranges can
+   * have a step.
    */
   readonly cron: string;
-  /** The time zone of `cron`, by its IANA name. Default `UTC`. */
+  /** IANA time zone of `cron`. Default `UTC`. */
   readonly timeZone?: string;
   /**
-   * What becomes of a time at which nothing ran, such as during an outage: `once` runs once as soon as it can, however many times
-   * were missed; `skip` waits for the next time, where two minutes have gone. Default `once`.
+   * Handling of missed fire times, for example after an outage. `once` runs once as soon as
+   * possible, regardless of how many times were missed. `skip` waits for the next time if the fire
+   * is more than two minutes late. Default `once`.
    */
   readonly missed?: "once" | "skip";
-  /** Runs as the system, without a tenant. What it commits happens once; what else it does may happen again after a crash. */
+  /**
+   * Runs as the system, without a tenant. Its commit happens once. Other effects can happen again
+   * after a crash.
+   */
   readonly handler: (ctx: PipelineContext, fire: ScheduleFire) => Awaitable<unknown>;
 }
 
-/** What a schedule runs for. */
+/** One fire of a schedule. */
 export interface ScheduleFire {
-  /** When it was due: the same in each attempt. */
+  /** Time at which the schedule was due. The same in each attempt. */
   readonly at: Date;
 }
 
-/** A declared schedule. */
 export interface ScheduleDeclaration {
   readonly feature: string;
-  /** The full name: `<feature>.<entity>.<operation>`. */
+  /** Full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly cron: string;
   readonly timeZone: string;
@@ -41,7 +45,6 @@ export interface ScheduleDeclaration {
   readonly run: (ctx: PipelineContext, fire: ScheduleFire) => unknown;
 }
 
-/** Registers a schedule. */
 export function schedule(
   feature: string,
   name: string,
@@ -64,7 +67,7 @@ export function schedule(
       `\`cron\` is ${quoted(cron)}: ${wrong}`,
       'for example "0 3 * * MON-FRI"',
     );
-  // An offset such as +02:00 has no summer time.
+  // An offset such as +02:00 ignores daylight saving time.
   if (typeof timeZone !== "string" || !/^[A-Za-z][A-Za-z0-9_+/-]{0,99}$/.test(timeZone)) {
     const fix = 'use an IANA name, for example "Europe/Berlin"';
     problem(
@@ -88,11 +91,14 @@ export function schedule(
     cron: String(cron),
     timeZone: String(timeZone),
     missed: missed === "skip" ? "skip" : "once",
-    run: handler as ScheduleDeclaration["run"], // safe: what is none was reported, and such a server is never built
+    run: handler as ScheduleDeclaration["run"], // safe: another type is already reported, and a server with problems is never built
   };
 }
 
-/** Schedules in time zones that Node does not know. Not for the start of a function: `Intl` takes it tens of milliseconds. */
+/**
+ * Reports schedules in time zones that Node does not know. Too slow for a cold start: `Intl` takes
+ * tens of milliseconds.
+ */
 export function timeZoneProblems(schedules: Iterable<ScheduleDeclaration>): BootProblem[] {
   return [...schedules]
     .filter(({ timeZone }) => timeZone !== "UTC" && !isTimeZone(timeZone))

@@ -4,7 +4,6 @@ import { ambientStore } from "../../base/request/ambient.ts";
 import { physicalTableName, type TableDeclaration, type TableHandle } from "./table.ts";
 import { type TenantTable, tenantKeys } from "./tenant-table.ts";
 
-/** What `r.table` returns. */
 export type DeclaredTable<
   Index extends string,
   Partition extends string,
@@ -34,7 +33,7 @@ export function tableHandle(declared: TableDeclaration): TableHandle<string> {
   return Object.freeze(tenant === undefined ? handle : Object.assign(handle, tenantKeys(declared)));
 }
 
-/** Creates what knows the physical names of a server's tables, for its requests. */
+/** Creates a function that returns, and caches, the physical names of a server's tables. */
 export function tableNames(prefix: string, variables: Variables): (name: string) => string {
   const known = new Map<string, string>();
   return (name) => {

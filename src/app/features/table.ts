@@ -1,91 +1,99 @@
 import type { Variables } from "../../base/process/environment.ts";
 
-/** What a table is declared with. */
+/** Options of a table. */
 export interface TableOptions<
   Index extends string = string,
   Partition extends string = string,
   Sort extends string = string,
   Tenant extends boolean = boolean,
 > {
-  /** The attribute of the partition key, a string. */
+  /** Attribute of the partition key, a string. */
   readonly partitionKey: Partition;
-  /** The attribute of the sort key, a string. Default: none. */
+  /** Attribute of the sort key, a string. Default: none. */
   readonly sortKey?: Sort;
   /**
-   * Whether each row begins with its tenant: `table.key` makes the keys, and no command of `ctx.db` and `ctx.commit` reaches
-   * another tenant's rows. Default `false`.
+   * Starts each key with its tenant: `table.key` makes the keys, and no command of `ctx.db` and
+   * `ctx.commit` reaches another tenant's rows. Default `false`.
    */
   readonly tenant?: Tenant;
-  /** The table's global secondary indexes, by name. Default: none. */
+  /** Global secondary indexes of the table, by name. Default: none. */
   readonly indexes?: Readonly<Record<Index, IndexOptions>>;
 }
 
-/** What a global secondary index is declared with. Items without one of its keys are not in it. */
+/** Options of a global secondary index, which omits items that lack one of its keys. */
 export interface IndexOptions {
-  /** The attribute of the index's partition key, a string. */
+  /** Attribute of the index's partition key, a string. */
   readonly partitionKey: string;
-  /** The attribute of the index's sort key, a string. Default: none. */
+  /** Attribute of the index's sort key, a string. Default: none. */
   readonly sortKey?: string;
-  /** The attributes that the index has beside all keys. `[]`: the keys alone. Default: all of the item. */
+  /**
+   * Attributes in the index in addition to all keys. `[]` projects only the keys. Default: all
+   * attributes of the item.
+   */
   readonly project?: readonly string[];
 }
 
-/** A DynamoDB table that a feature declares. Its key attributes are strings, and so are those of its indexes. */
+/**
+ * DynamoDB table that a feature declares. The key attributes of the table and its indexes are
+ * strings.
+ */
 export interface TableDeclaration {
-  /** The logical name: `files`. */
+  /** Logical name: `files`. */
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;
-  /** The attribute by which DynamoDB deletes items, in seconds since the epoch. */
+  /** Attribute with the expiry time for DynamoDB's time to live, in seconds since the epoch. */
   readonly timeToLive?: string;
-  /** Whether rows begin with their tenant. */
+  /** Set if keys start with their tenant. */
   readonly tenant?: true;
-  /** In the order of their declaration. */
+  /** In declaration order. */
   readonly indexes: readonly IndexDeclaration[];
 }
 
-/** A global secondary index of a declared table. */
 export interface IndexDeclaration {
-  /** The name in DynamoDB as well: `byOwner`. */
+  /** Logical and physical name: `byOwner`. */
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;
-  /** The attributes it has beside the keys of the table and its own, each once; `undefined`: all. */
+  /**
+   * Projected attributes without the keys of the table and the index, each once. `undefined`: all
+   * attributes.
+   */
   readonly project: readonly string[] | undefined;
 }
 
-/** A declared table as a handler uses it. */
+/** A declared table, as a handler uses it. */
 export interface TableHandle<Index extends string = never> {
   /**
-   * The physical name: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`.
+   * Physical name: `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that variable.
    *
    * @throws Error outside of a request, because the name depends on the server.
    */
   readonly name: string;
   /**
-   * The name of one of the table's indexes, for `IndexName`.
+   * Returns the name of one of the table's indexes, for `IndexName`.
    *
    * @throws Error if the table declares no such index.
    */
   readonly index: (name: Index) => string;
 }
 
-/** keelson's own table of configuration rows. */
+/** keelson's table of configuration rows. */
 export const configTable: TableDeclaration = ownTable("config");
 
-/** keelson's own table of claims; DynamoDB's time to live deletes what has expired. */
+/** keelson's table of claims. DynamoDB's time to live deletes expired claims. */
 export const onceTable: TableDeclaration = ownTable("once", "expiration");
 
-/** keelson's own table of events that wait to be dispatched. */
+/** keelson's table of events that wait for dispatch. */
 export const outboxTable: TableDeclaration = ownTable("outbox");
 
-/** keelson's own table of kept events, and of what is known of projections: rows of a tenant begin with it. */
+/** keelson's table of kept events and of the state of projections. Keys start with their tenant. */
 export const keptEventsTable: TableDeclaration = Object.freeze({
   ...ownTable("kept-events", "expiration"),
   tenant: true,
 });
 
-/** Names that a feature cannot declare: its handlers would reach into keelson's own tables. */
+/** Names that a feature cannot declare, because its handlers would reach keelson's tables. */
 export const reservedTables: readonly string[] = Object.freeze([
   "config",
   "once",
@@ -93,12 +101,15 @@ export const reservedTables: readonly string[] = Object.freeze([
   "kept-events",
 ]);
 
-/** The physical name of a table: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`. */
+/**
+ * Returns the physical name of a table: `KEELSON_TABLE_<NAME>`, or `<prefix>-<name>` without that
+ * variable.
+ */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {
   return variables[tableVariable(name)] || `${prefix}-${name}`;
 }
 
-/** The environment variable that names a table's physical table. */
+/** Returns the environment variable that overrides the physical name of a table. */
 export function tableVariable(name: string): string {
   return `KEELSON_TABLE_${name.toUpperCase().replaceAll("-", "_")}`;
 }

@@ -2,22 +2,26 @@ import type { User } from "../../base/identity/user.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import type { TableDeclaration, TableHandle } from "./table.ts";
 
-/** Whose rows a key is of: a `ctx`, or what names a tenant for `ctx.acrossTenants`. */
+/**
+ * Tenant that a key belongs to: a `ctx`, or an object that names a tenant for `ctx.acrossTenants`.
+ */
 export interface TenantOf {
   readonly user: Pick<User, "tenantId">;
 }
 
-/** A table that is declared with `tenant: true`: each row begins with its tenant. */
+/** A table declared with `tenant: true`: each key starts with its tenant. */
 export interface TenantTable<
   Index extends string = never,
   Partition extends string = string,
   Sort extends string = never,
 > extends TableHandle<Index> {
   /**
-   * Makes the key of a row of the caller's tenant. Without `sort` it has the partition key alone, for queries.
+   * Makes the key of a row of the caller's tenant. Without `sort`, the key has only the partition
+   * key, for queries.
    *
-   * @throws TypeError for keys that are no texts, a sort key that the table lacks, and in a run without tenant; RangeError
-   * beyond DynamoDB's 2,048 bytes of a partition key and 1,024 of a sort key.
+   * @throws TypeError for keys that are not strings, a sort key that the table lacks, and in a run
+   * without a tenant; RangeError beyond DynamoDB's limits of 2,048 bytes for a partition key and
+   * 1,024 for a sort key.
    * @example
    * const Key = await table.key(ctx, "files", input.id); // { pk: "acme/files", sk: "7" }
    */
@@ -29,19 +33,19 @@ export interface TenantTable<
     readonly [Attribute in Partition | (Given extends string ? Sort : never)]: string;
   }>;
   /**
-   * Makes the value of an index's partition key: the text behind the caller's tenant.
+   * Makes the value of an index's partition key: the caller's tenant, followed by the given string.
    *
-   * @throws as `key`.
+   * @throws the same errors as `key`.
    * @example
    * const owner = await table.value(ctx, ctx.user.id); // "acme/ann"
    */
   readonly value: (ctx: TenantOf, text: string) => Promise<string>;
 }
 
-/** Loaded with the first key, so that it stays out of the entry of a function. */
+/** Loaded with the first key, to keep the module out of a function's entry bundle. */
 const keys = lazy(() => import("../../parts/wall/tenant-keys.ts"));
 
-/** Makes what the handle of a table with tenants has beside the others'. */
+/** Creates the methods that only the handle of a table with tenants has. */
 export function tenantKeys(table: TableDeclaration): {
   readonly key: (
     ctx: TenantOf,

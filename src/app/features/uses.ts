@@ -3,21 +3,22 @@ import { nearest } from "../../base/errors/nearest.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 
-/** What a feature does with another's tables: `write` reads them too. */
+/** Access of a feature to another feature's tables. `write` includes reading. */
 export type TableUse = "read" | "write";
 
 /** Options of a feature. */
 export interface FeatureOptions {
   /**
-   * Whose tables its handlers reach beside its own, by the feature's name: `{ orders: "read" }`. Generated roles allow no
-   * other. A query that is run by `ctx.query` counts. Default: none.
+   * Features whose tables this feature's handlers use, in addition to its own:
+   * `{ orders: "read" }`. Generated roles allow no other tables. Queries run by `ctx.query` count.
+   * Default: none.
    */
   readonly uses?: Readonly<Record<string, TableUse>>;
 }
 
 const tableUses: readonly unknown[] = ["read", "write"] satisfies readonly TableUse[];
 
-/** Registers what a feature uses; whether such features are there is known at boot. */
+/** Registers the features that a feature uses. Boot checks that they exist. */
 export function featureUses(
   options: RawOptions | undefined,
   report: Report,
@@ -48,10 +49,10 @@ export function featureUses(
       fix: 'use "read" or "write"',
     });
   }
-  return new Map(Object.entries(uses) as [string, TableUse][]); // safe: what is neither was reported, and such a server is never built
+  return new Map(Object.entries(uses) as [string, TableUse][]); // safe: other values are already reported, and a server with problems is never built
 }
 
-/** Features that use themselves, or one that the server does not have. */
+/** Reports features that use themselves or a feature that the server does not have. */
 export function useProblems(
   features: readonly { readonly name: string; readonly uses: ReadonlyMap<string, TableUse> }[],
 ): BootProblem[] {

@@ -5,10 +5,10 @@ import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { routeLabel } from "./run-metrics.ts";
 
-/** The routes of keelson's own that every server has beside those of its configuration. */
+/** keelson's built-in routes, without the routes for configuration. */
 const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;
 
-/** What labels of a server's metrics may be. */
+/** Returns the label values that the metrics of a server can have. */
 export function declaredLabels({ registry, options }: DeclaredServer): DeclaredLabels {
   const { handlers, consumers, jobs, schedules, channels } = registry;
   const routes = [...handlers.values(), ...configHandlers(registry)].flatMap(

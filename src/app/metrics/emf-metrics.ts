@@ -11,10 +11,12 @@ import { declaredLabels } from "./declared-labels.ts";
 import type { Measuring } from "./measuring.ts";
 import { createRunMetrics } from "./run-metrics.ts";
 
-/** The package that writes them. */
 const wanted = "@aws-lambda-powertools/metrics";
 
-/** Opens the metrics of a function: lines in CloudWatch's Embedded Metric Format, written when an invocation ends. */
+/**
+ * Opens the metrics of a Lambda function: lines in CloudWatch's Embedded Metric Format, written at
+ * the end of each invocation.
+ */
 export async function openLambdaMetrics(
   server: DeclaredServer,
   variables: Variables,
@@ -41,9 +43,9 @@ export async function openLambdaMetrics(
   };
 }
 
-/** Loads Powertools; `undefined` where it is not installed. */
+/** Loads Powertools. Returns `undefined` if it is not installed. */
 async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metrics") | undefined> {
-  // In a `try`, bundlers leave out what is not installed.
+  // Inside a `try`, bundlers omit packages that are not installed.
   try {
     return await import("@aws-lambda-powertools/metrics");
   } catch {
@@ -51,29 +53,35 @@ async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metr
   }
 }
 
-/** Collects values until they are written. */
+/** Collects values until `flush` writes them. */
 export interface EmfSink extends MetricSink {
   flush(): void;
 }
 
-/** A line has dimensions and properties of its own, so that there is a Metrics for each set of labels. */
+/**
+ * One EMF line. Each line has its own dimensions and properties, so each set of labels needs a
+ * separate `Metrics`.
+ */
 interface Line {
   readonly metrics: Powertools;
   readonly properties: SeriesLabels;
 }
 
-/** How many sets of labels are kept from one invocation to the next. */
+/** Maximum number of label sets to keep between invocations. */
 const maxLines = 200;
 
-/** Writes values with Powertools: labels that cost nothing are properties of the line, the others dimensions. */
+/**
+ * Creates a sink that writes values with Powertools. Labels in a metric's `dimensions` become
+ * dimensions, which CloudWatch bills, and all others become properties, which are free.
+ */
 export function emfSink(
   { Metrics }: Pick<typeof import("@aws-lambda-powertools/metrics"), "Metrics">,
   place: { readonly namespace: string; readonly serviceName: string },
 ): EmfSink {
   const lines = new Map<string, Line>();
-  /** By the labels of a series, which are one object. */
+  /** By the labels of a series, which always share one object. */
   let known = new WeakMap<SeriesLabels, Line>();
-  /** What has values. */
+  /** Lines that have values. */
   const filled = new Set<Line>();
   const lineOf = (dimensions: readonly string[], labels: SeriesLabels): Line => {
     const entries = Object.entries(labels);
@@ -94,7 +102,8 @@ export function emfSink(
       const line = known.get(labels) ?? lineOf(dimensions, labels);
       filled.add(line);
       const { metrics, properties } = line;
-      // With the first value of a line: Powertools writes one by itself where a metric has 100 values, and forgets its properties.
+      // Properties are set with the first value of a line. Powertools publishes a line when a
+      // metric reaches 100 values, and then drops its properties.
       if (!metrics.hasStoredMetrics())
         for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
       metrics.addMetric(name, unitOf(unit), value);
@@ -109,17 +118,17 @@ export function emfSink(
   };
 }
 
-/** An invocation does not fail because of what was measured. */
+/** Publishes a line. An error does not fail the invocation. */
 function writeLine(metrics: Powertools): void {
   try {
     if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
   } catch {
-    // It is cleared all the same.
+    // Powertools clears the line anyway.
   }
 }
 
 const units = { s: "Seconds", ms: "Milliseconds", By: "Bytes", "%": "Percent" } as const;
 
 function unitOf(unit: string) {
-  return Object.hasOwn(units, unit) ? units[unit as keyof typeof units] : "Count"; // safe: it is one of them
+  return Object.hasOwn(units, unit) ? units[unit as keyof typeof units] : "Count"; // safe: `hasOwn` checked it
 }

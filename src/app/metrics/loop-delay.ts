@@ -1,13 +1,13 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 
-/** How often the delay is taken, and over how long, in milliseconds. */
+/** Interval between two measurements, and the period each one covers, in milliseconds. */
 const everyMs = 10_000;
 
 /**
- * Measures how late the event loop runs.
+ * Measures the delay of the event loop.
  *
- * @returns what ends it.
+ * @returns a function that stops the measurement.
  */
 export function measureLoopDelay({ record }: Pick<Metrics, "record">, ms = everyMs): () => void {
   const delay = monitorEventLoopDelay({ resolution: 20 });

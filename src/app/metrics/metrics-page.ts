@@ -2,7 +2,7 @@ import { reply } from "../../parts/http/reply.ts";
 import type { HandlerDeclaration } from "../features/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** The route `GET /metrics`, for Prometheus; none where nobody may read it. */
+/** Creates the route `GET /metrics` for Prometheus, or no route if `metrics.access` is not set. */
 export function metricsPage({ metrics, server }: Runtime): HandlerDeclaration[] {
   const page = metrics?.page;
   const access = server.options.metrics?.access;

@@ -1,7 +1,10 @@
 import type { MetricSink, SeriesLabels } from "../../base/metrics/bounded-metrics.ts";
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 
-/** The parts of OpenTelemetry's meter that are used; its package is not: what an SDK has registered is found without it. */
+/**
+ * The subset of OpenTelemetry's meter that keelson uses. keelson does not import the package,
+ * because a registered SDK can be found without it.
+ */
 export interface Meter {
   createCounter(
     name: string,
@@ -14,7 +17,7 @@ export interface Meter {
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
 
-/** Labels as OpenTelemetry has them: some of its conventions are numbers. */
+/** Labels for OpenTelemetry. Its conventions define some of them as numbers. */
 type Attributes = Readonly<Record<string, string | number>>;
 
 interface ObservableGauge {
@@ -30,25 +33,28 @@ interface InstrumentOptions {
   readonly advice?: { readonly explicitBucketBoundaries: number[] };
 }
 
-/** Where OpenTelemetry's API keeps what SDKs register. */
+/** Global key under which OpenTelemetry's API keeps registered SDKs. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
-/** The meter of the SDK that has registered itself in this process; `undefined` where none has. */
+/** Returns the meter of the SDK that is registered in this process, or `undefined` without one. */
 export function registeredMeter(): Meter | undefined {
-  // Safe: what lies there is what the API of this major version puts there.
+  // Safe: the symbol names the API's major version, so the value has that API's shape.
   const { [registered]: api } = globalThis as {
     readonly [registered]?: { readonly metrics?: { getMeter(name: string): Meter } };
   };
   return api?.metrics?.getMeter("keelson");
 }
 
-/** Values that a meter takes, and that it asks for. */
+/** Sink that also answers a meter's callbacks. */
 export interface OtelSink extends MetricSink {
-  /** Shows nothing of the moment any more: a process may go on with other servers. */
+  /** Removes the gauge callbacks, because the process can outlive this server. */
   close(): void;
 }
 
-/** Hands values to a meter. Instruments are made with the first value. */
+/**
+ * Creates a sink that forwards values to a meter. The first value of a metric creates its
+ * instrument.
+ */
 export function otelSink(meter: Meter): OtelSink {
   const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, (value: number, labels: SeriesLabels) => void>();
@@ -88,7 +94,7 @@ function takerOf(
       return (value, labels) => histogram.record(value, attributesOf(labels));
     }
     case "gauge": {
-      // Observed, since older SDKs have no other gauge.
+      // An observable gauge, because older SDKs do not have a synchronous one.
       const last = new Map<SeriesLabels, number>();
       const gauge = meter.createObservableGauge(name, options);
       const observe: Observe = (result) => {
@@ -101,7 +107,10 @@ function takerOf(
   }
 }
 
-/** Makes attributes of labels, numbers of those that are. The same series has the same object, so that it is made once. */
+/**
+ * Returns a function that converts labels to attributes, with `integers` as numbers. A series
+ * always passes the same labels object, so its attributes are cached.
+ */
 function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
   if (integers.length === 0) return (labels) => labels;
   const made = new WeakMap<SeriesLabels, Attributes>();

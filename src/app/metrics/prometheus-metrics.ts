@@ -3,14 +3,13 @@ import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 import type { MetricsPage } from "../../base/metrics/metrics.ts";
 import { prometheusLabel, prometheusName } from "../../base/metrics/prometheus-name.ts";
 
-/** Keeps values for a scrape. */
 export interface PrometheusSink extends MetricSink {
   page(): Promise<MetricsPage>;
 }
 
-/** Loads prom-client; `undefined` where it is not installed. */
+/** Loads prom-client. Returns `undefined` if it is not installed. */
 export async function loadPrometheus(): Promise<typeof import("prom-client") | undefined> {
-  // In a `try`, bundlers leave out what is not installed.
+  // Inside a `try`, bundlers omit packages that are not installed.
   try {
     return await import("prom-client");
   } catch {
@@ -18,7 +17,10 @@ export async function loadPrometheus(): Promise<typeof import("prom-client") | u
   }
 }
 
-/** Keeps metrics in a registry of their own: an application's, and those of another server, are none of them. */
+/**
+ * Creates a sink with a separate registry, which excludes the metrics of the application and of
+ * other servers.
+ */
 export function prometheusSink(
   { Registry, Counter, Gauge, Histogram }: typeof import("prom-client"),
   metrics: Iterable<MetricDeclaration>,
@@ -27,14 +29,14 @@ export function prometheusSink(
   const names = new Set<string>();
   const takerOf = (metric: MetricDeclaration) => {
     let name = prometheusName(metric);
-    while (names.has(name)) name += "_2"; // `a.b-c` and `a-b.c` are one there
+    while (names.has(name)) name += "_2"; // `a.b-c` and `a-b.c` get the same Prometheus name
     names.add(name);
     const labelNames = Object.keys(metric.labels).map(prometheusLabel);
     const options = { name, help: metric.text || name, labelNames, registers: [registry] };
     switch (metric.kind) {
       case "counter": {
         const counter = new Counter(options);
-        // From 0, or the first of something would be no increase.
+        // Series start at 0. Otherwise the first count of a series would not show as an increase.
         for (const labels of seriesOf(metric)) counter.inc(labels, 0);
         return (value: number, labels: Record<string, string>) => counter.inc(labels, value);
       }
@@ -69,10 +71,13 @@ export function prometheusSink(
   };
 }
 
-/** Of how many series a counter shows that there was nothing. */
+/** Maximum number of series that a counter initializes with 0. */
 const maxZeros = 50;
 
-/** The series of a metric whose labels have values that are known, with those labels alone; none where there are too many. */
+/**
+ * Returns every label combination of a metric whose label values are all known. Returns an empty
+ * list if any label is open or if the combinations exceed `maxZeros`.
+ */
 function seriesOf({ labels }: MetricDeclaration): readonly Record<string, string>[] {
   let series: Record<string, string>[] = [{}];
   for (const [name, values] of Object.entries(labels)) {

@@ -5,15 +5,13 @@ import { schemeOf } from "../observe/request-scheme.ts";
 import { polled } from "../observe/run-lines.ts";
 import type { ObservedRun, RequestEnd, RunObserver, TaskEnd } from "../observe/run-observer.ts";
 
-/** What each run is measured with. */
 interface Measure {
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** The prefix of every path of the server. */
   readonly basePath: string | undefined;
 }
 
-/** Measures each run at its end. */
+/** Creates an observer that measures each run at its end. */
 export function createRunMetrics(measure: Measure): RunObserver {
   return {
     began: () => undefined,
@@ -31,7 +29,7 @@ function measureRequest(
   { method = "", status }: RequestEnd,
 ): void {
   const { route, handler } = run;
-  if (handler !== undefined && polled.test(handler)) return; // a poll says nothing of the service
+  if (handler !== undefined && polled.test(handler)) return; // polls do not represent real traffic
   metrics.record("http.server.request.duration", secondsOf(clock, run), {
     "http.request.method": method,
     "url.scheme": schemeOf(run),
@@ -48,7 +46,7 @@ function measureMessage(
   kind: "event" | "job" | "delivery",
 ): void {
   const { startMs, handler, isReplayed } = run;
-  if (isReplayed) return; // nothing was run: it was done before
+  if (isReplayed) return; // the work was already done earlier
   const labels = { "keelson.kind": kind };
   metrics.record("messaging.process.duration", secondsOf(clock, run), {
     "messaging.system.name": "aws.sqs",
@@ -72,7 +70,7 @@ function measureSchedule(
   run: ObservedRun,
   { outcome }: TaskEnd,
 ): void {
-  // Every process tries, and one of them runs it.
+  // Every process tries each fire, and only one of them runs it.
   if (run.isReplayed || outcome === "handed-back") return;
   metrics.record("keelson.schedule.duration", secondsOf(clock, run), {
     "keelson.handler": run.handler,
@@ -80,7 +78,10 @@ function measureSchedule(
   });
 }
 
-/** A route without its method, as clients see it: `GET /files/:id` is `/api/files/:id` below `/api`. */
+/**
+ * Returns the path of a route without its method, as clients see it: `GET /files/:id` becomes
+ * `/api/files/:id` below `/api`.
+ */
 export function routeLabel(route: string, basePath = ""): string {
   return basePath + route.slice(route.indexOf(" ") + 1);
 }

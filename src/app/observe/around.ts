@@ -1,11 +1,10 @@
 import type { SpanOptions, Tracer, TracerContext, TracerSpan } from "./tracer.ts";
 
-/** A span that is started around work. */
 export interface AroundOptions extends SpanOptions {
   readonly name: string;
 }
 
-/** Runs work with a span of its own; `fail` is told what it throws. */
+/** Runs work in a new span. `fail` receives the error that the work throws. */
 export async function around<Result>(
   tracer: Tracer,
   context: TracerContext,

@@ -14,14 +14,15 @@ import {
   type TracerSpan,
 } from "./tracer.ts";
 
-/** How long a URL may become. */
+/** Maximum length of a URL attribute, in characters. */
 const longestUrl = 1_024;
-/** From which status on a request has failed, as a client sees it. */
+/** Lowest status that is a failure for a client. */
 const clientErrors = 400;
 
 /**
- * Posts with a span, which `send` is told the `traceparent` of. An instrumentation of Node's HTTP makes none beside it, nor does it add
- * headers: what tracing systems and the application have noted for callees is not for third parties.
+ * Runs a POST in a span and passes its `traceparent` to `send`. Suppresses an instrumentation of
+ * Node's HTTP, which would add a second span and further headers: baggage from tracing systems and
+ * from the application is not for third parties.
  */
 export function post(
   tracer: Tracer,
@@ -44,7 +45,7 @@ export function post(
   );
 }
 
-/** Query and credentials are left out: they may be secrets. */
+/** Returns the attributes of a POST, without query and credentials, which may be secrets. */
 function postAttributes({ protocol, origin, pathname, hostname, port }: URL): Attributes {
   return {
     "http.request.method": "POST",
@@ -54,9 +55,9 @@ function postAttributes({ protocol, origin, pathname, hostname, port }: URL): At
   };
 }
 
-/** A bus with a span for each time that events are put on it, which links to the spans that have published them. */
+/** Wraps a bus so that each `put` has a span with links to the spans that published the events. */
 export function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
-  // An instrumentation of the AWS SDK has spans of its own.
+  // An instrumentation of the AWS SDK already creates spans.
   if (bus.isTraced === true) return bus;
   return {
     name: bus.name,
@@ -78,7 +79,10 @@ export function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
   };
 }
 
-/** The queue of jobs that are due, with a span for each that is sent, which links to the span that has enqueued it. */
+/**
+ * Wraps the queue of due jobs so that each send has a span with a link to the span that enqueued
+ * the job.
+ */
 export function tracedQueue(
   tracer: Tracer,
   queue: MessageQueue,
@@ -97,7 +101,10 @@ export function tracedQueue(
   };
 }
 
-/** What a span says of messages that are sent. They have contexts of their own, so that it is a client's (conventions of messaging). */
+/**
+ * Returns the options of a span that sends messages. Each message carries the context of its
+ * creation, so this span has the kind `client` (OpenTelemetry's messaging conventions).
+ */
 function sending(
   system: string,
   destination: string,
@@ -122,17 +129,17 @@ function sending(
   };
 }
 
-/** The span that a message was created in, as it carries it. */
+/** Returns the context of the span that created a message, as stored in the message. */
 function creationOf(text: string) {
   try {
-    const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: any member of an object may be read
+    const { trace } = Object(JSON.parse(text)) as { readonly trace?: unknown }; // safe: `Object()` allows any member access
     return w3cSpan(trace);
   } catch {
     return undefined;
   }
 }
 
-/** An error is recorded where it ends up: on the span of what has called. */
+/** Marks a span as failed. Does not record the error, which the caller's span records. */
 function failedWith(span: TracerSpan, error: unknown): void {
   failing(span, error instanceof Error && error.name === "AbortError" ? "timeout" : typeOf(error));
 }

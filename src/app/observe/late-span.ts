@@ -1,8 +1,8 @@
 import type { TracerSpan } from "./tracer.ts";
 
-/** A span that stands for another, whose end is not its own to say. */
+/** Span that delegates to another span and ignores `end`, because the run ends the real span. */
 abstract class StandIn implements TracerSpan {
-  /** The span itself. */
+  /** Returns the real span. */
   abstract started(): TracerSpan;
 
   spanContext() {
@@ -56,8 +56,8 @@ abstract class StandIn implements TracerSpan {
 }
 
 /**
- * A span that is started when something is asked of it. Nobody but its run ends it. Once it is started it lets go of what it was
- * made of: a context outlives its run in whatever was opened there, such as a connection that stays open.
+ * Span that starts on first use. Only its run ends it. After the start it drops its start function:
+ * contexts can outlive the run in resources opened there, such as keep-alive connections.
  */
 export class LateSpan extends StandIn {
   #start: (() => TracerSpan) | undefined;
@@ -73,12 +73,15 @@ export class LateSpan extends StandIn {
       this.#started = this.#start();
       this.#start = undefined;
     }
-    // Safe: one of both is there.
+    // Safe: either the start function or the span is set.
     return this.#started as TracerSpan;
   }
 }
 
-/** A span that stands for one, and for another once it is told so: contexts that have it have that one then. */
+/**
+ * Span that delegates to one span, and to another after `turnTo`. Contexts that hold it then use
+ * the new span.
+ */
 export class TurningSpan extends StandIn {
   #span: TracerSpan;
 

@@ -1,10 +1,12 @@
-/** What tells how a request was sent. */
+/** Parts of a request that reveal its scheme. */
 interface SentRequest {
   readonly headers: Readonly<Record<string, string>> | undefined;
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
 }
 
-/** The scheme that the client used, as far as a proxy says it, else that of the connection. */
+/**
+ * Returns the scheme that the client used: the one a proxy reports, or otherwise the connection's.
+ */
 export function schemeOf({ headers, asked }: SentRequest): "http" | "https" {
   const forwarded = headers?.["x-forwarded-proto"];
   if (forwarded === "http" || forwarded === "https") return forwarded;

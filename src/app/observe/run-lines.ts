@@ -3,14 +3,16 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import type { ObservedRun, RequestEnd, RunEnd, RunObserver, TaskEnd } from "./run-observer.ts";
 
-/** What decides which lines are written. */
 interface RunLinesOptions {
   readonly requests: RequestLines | undefined;
   readonly clock: Clock;
   readonly variables: Variables;
 }
 
-/** Writes one line for each run, at its end; `undefined` where none is wanted. */
+/**
+ * Creates an observer that writes one line per run, at its end. Returns `undefined` if `requests`
+ * is `false`.
+ */
 export function createRunLines({
   requests = true,
   ...options
@@ -21,7 +23,10 @@ export function createRunLines({
 class RunLines implements RunObserver {
   readonly #requests: Exclude<RequestLines, false>;
   readonly #clock: Clock;
-  /** Whether the next request is the first; as in Powertools, none is where the environment was initialized before it was asked. */
+  /**
+   * Whether the next request is the first. As in Powertools, `false` if Lambda initialized the
+   * environment before the first request, for example with provisioned concurrency.
+   */
   #isCold: boolean;
 
   constructor(
@@ -71,7 +76,8 @@ class RunLines implements RunObserver {
     const { startMs, isReplayed } = run;
     const durationMs = this.#since(startMs);
     if (!this.#isWanted(durationMs, outcome === "failed")) return;
-    // Where nothing was run, since another process does it or did: each of these would say so, at every fire of a schedule.
+    // These runs did nothing, because another process does or did the work. At level info, every
+    // fire of a schedule would write such a line in each of the other processes.
     const level = kind !== "run" && (isReplayed || outcome === "handed-back") ? "debug" : "info";
     run.log[level](`${kind}.completed`, {
       event,
@@ -95,13 +101,16 @@ class RunLines implements RunObserver {
   }
 }
 
-/** A client may call a method as it likes. */
+/** Maximum length of a logged method. Clients can send any string. */
 const longestMethod = 32;
 
-/** Handlers that are asked every few seconds, whatever the service does. */
+/** Handlers that are polled every few seconds, regardless of traffic. */
 export const polled = /^keelson\.(?:health|metrics)\./;
 
-/** A poll that went as it should: a scrape, or a service that is ready, or not. */
+/**
+ * Reports whether a request is a routine poll: a scrape, or a health check that answers ready or
+ * unavailable.
+ */
 function isPoll({ handler = "" }: ObservedRun, status: number): boolean {
   return polled.test(handler) && (status < 300 || status === 503);
 }

@@ -2,80 +2,82 @@ import type { User } from "../../base/identity/user.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * Is told when each run of a process begins and how it ended: requests, consumers of events, jobs, deliveries, schedules and
- * `server.run`. A runtime without one does nothing for it.
+ * Observes the start and end of every run of a process: requests, event consumers, jobs,
+ * deliveries, schedules and `server.run`. Without an observer, the runtime does no work for this.
  */
 export interface RunObserver {
   /**
-   * Nothing is known yet but what came with it. A connection that is upgraded, and a handler that a test calls without HTTP,
-   * begin too and have no end.
+   * Called at the start, when only the incoming request or message is known. Upgraded connections,
+   * and handlers that a test calls without HTTP, start but never end.
    */
   began(run: ObservedRun): void;
-  /** Once, after its answer is sent, or its message done. */
+  /** Called once, after the answer is sent or the message is done. */
   ended(run: ObservedRun, end: RunEnd): void;
 }
 
-/** What an observer knows of a run: a part of its scope, the same object at its beginning and at its end. */
+/**
+ * An observer's view of a run: a part of its scope. The same object is passed at the start and at
+ * the end.
+ */
 export interface ObservedRun {
   readonly requestId: string;
-  /** Those of a request, as they were received; `undefined` for a run without one. */
+  /** Request headers as received, or `undefined` for a run without a request. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** What the host says of the request's connection; absent for a run without one. */
+  /**
+   * Connection of the request, as reported by the host. `undefined` for a run without a request.
+   */
   readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
-  /** The full name of the handler, once it is known. */
+  /** Full name, once the handler is known. */
   readonly handler: string | undefined;
-  /** Its route, as it was declared: `GET /files/:id`. Absent for what has none. */
+  /** Declared route: `GET /files/:id`. `undefined` for a run without a route. */
   readonly route: string | undefined;
-  /** Anonymous, as long as it is not known whose the request is. */
+  /** Anonymous until the request is authenticated. */
   readonly user: User;
-  /** When it began, in milliseconds since the epoch; 0 where nobody observes runs. */
+  /** Start time, in milliseconds since the epoch. 0 without an observer. */
   readonly startMs: number;
-  /** Whether it is the first request of its process, as far as somebody observes runs. */
+  /** Whether this is the first request of the process that was observed. */
   isColdStart: boolean;
-  /** Whether it was done before, so that what is stored answers. */
+  /** Whether the work was already done, so that the stored result answers. */
   readonly isReplayed: boolean;
-  /** Its spans; absent where no tracer has registered itself. */
+  /** Spans of the run. `undefined` without a registered tracer. */
   readonly spans: { ended(end: RunEnd): void } | undefined;
-  /** Writes its lines. */
   readonly log: Logger;
 }
 
-/** How a run ended. */
 export type RunEnd = RequestEnd | TaskEnd;
 
-/** How a request ended. */
 export interface RequestEnd {
   readonly kind: "request";
-  /** As received; `undefined` where the parser gave up before it was known. */
+  /** Method as received. `undefined` if the parser failed before it was known. */
   readonly method: string | undefined;
-  /** Of the answer that was made, also where nobody was there to read it. */
+  /** Status of the prepared answer, even if the client disconnected before reading it. */
   readonly status: number;
-  /** The body's, as far as it was sent. */
+  /** Number of body bytes sent. */
   readonly bytes: number;
-  /** The connection or stream closed before the answer was out. */
+  /** Whether the connection or stream closed before the answer was sent. */
   readonly isAborted: boolean;
 }
 
-/** How a run without an answer ended. */
+/** Outcome of a run without an answer. */
 export interface TaskEnd {
   readonly kind: "event" | "job" | "delivery" | "schedule" | "run";
-  /** `handed-back`: another worker is running it. */
+  /** A `handed-back` run is already in progress in another worker. */
   readonly outcome: "processed" | "failed" | "handed-back";
-  /** Which attempt it was, from 1; `undefined` where nobody counts. */
+  /** Attempt number, from 1. `undefined` if attempts are not counted. */
   readonly attempt?: number | undefined;
-  /** Since when it waited, in milliseconds since the epoch: its message lay in the queue, its schedule was due. */
+  /**
+   * Start of the wait, in milliseconds since the epoch: the time at which the message entered the
+   * queue or the schedule was due.
+   */
   readonly sinceMs?: number | undefined;
-  /** The type of an event. */
   readonly event?: string | undefined;
-  /** The channel of a delivery. */
   readonly channel?: string | undefined;
-  /** For how long it is handed back, in milliseconds. */
+  /** Delay before a run that was handed back is retried, in milliseconds. */
   readonly afterMs?: number | undefined;
-  /** Why it failed. */
   readonly error?: unknown;
 }
 
-/** Tells both, where there are two. */
+/** Combines two observers. Returns the only one if the other is `undefined`. */
 export function observers(
   one: RunObserver | undefined,
   other: RunObserver | undefined,

@@ -33,7 +33,7 @@ import {
   type TracerSpan,
 } from "./tracer.ts";
 
-/** Creates {@link Tracing} with what has registered itself. */
+/** Creates {@link Tracing} with the registered SDK. */
 export function createTracing(): Tracing {
   return new TracerSpans();
 }
@@ -41,12 +41,10 @@ export function createTracing(): Tracing {
 class TracerSpans implements Tracing {
   readonly #tracer = new Tracer();
 
-  /** Those of one run. */
   spansOf(scope: TracedRun, origin: () => Origin, subject: RunSubject | undefined): RunSpans {
     return new SpansOfRun(this.#tracer, scope, origin, subject);
   }
 
-  /** A span around work, of whichever run asks for it. */
   around<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
     return around(
       this.#tracer,
@@ -57,35 +55,31 @@ class TracerSpans implements Tracing {
     );
   }
 
-  /** A span around a POST. */
   posting(url: URL, send: Parameters<Tracing["posting"]>[1]): Promise<number> {
     return post(this.#tracer, url, send);
   }
 
-  /** The bus with spans. */
   bus(bus: EventBus): EventBus {
     return tracedBus(this.#tracer, bus);
   }
 
-  /** A queue with spans. */
   queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
     return tracedQueue(this.#tracer, queue);
   }
 }
 
-/** The spans of one run: its own, and those of its parts. */
 class SpansOfRun implements RunSpans {
   readonly #tracer: Tracer;
   readonly #scope: TracedRun;
   readonly #origin: () => Origin;
   readonly #subject: RunSubject | undefined;
-  /** What was active when it began. */
+  /** Context that was active at the start of the run. */
   readonly #outer: TracerContext;
-  /** Whether an instrumentation of Node's HTTP has the span of this request. */
+  /** Whether an instrumentation of Node's HTTP owns the span of this request. */
   readonly #isForeign: boolean;
-  /** Started when it is first asked for: who calls decides which trace it is part of. */
+  /** Starts on first use, because the caller determines the trace that the span joins. */
   readonly #late: LateSpan;
-  /** What has been recorded, once something is. */
+  /** Errors that are already recorded. Created with the first error. */
   #recorded: WeakSet<object> | undefined = undefined;
 
   constructor(
@@ -103,13 +97,11 @@ class SpansOfRun implements RunSpans {
     this.#isForeign = tracer.isHttp(this.#outer) && tracer.spanOf(this.#outer) !== undefined;
   }
 
-  /** Runs the run, with its span as the active one. */
   within<Result>(work: () => Result): Result {
     if (this.#isForeign) return work();
     return this.#tracer.within(this.#tracer.withSpan(this.#outer, this.#late), work);
   }
 
-  /** `undefined` where no span is one. */
   trace(): (Trace & { readonly spanId: string }) | undefined {
     const context = this.#own().spanContext();
     if (!isValid(context)) return undefined;
@@ -119,17 +111,14 @@ class SpansOfRun implements RunSpans {
     return { traceId, spanId, sampled: (traceFlags & 1) === 1, headers };
   }
 
-  /** Its route is known. */
   routed(): void {
     if (this.#isForeign) this.#tracer.isHttp(this.#outer, routeOf(this.#scope));
   }
 
-  /** A span around a part of the run. */
   part<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
     return this.#around({ name, kind: spanKinds.internal }, work);
   }
 
-  /** Taking its claim has a span, which ends when its work begins, or it is known that there is none to do. */
   async claimed<Result>(
     run: Run<Result>,
     start: (run: Run<Result>) => Promise<RunOutcome<Result>>,
@@ -138,7 +127,8 @@ class SpansOfRun implements RunSpans {
     const outer = this.#inner();
     const span = this.#tracer.start("claim", { kind: spanKinds.internal }, outer);
     let isSettled = false;
-    // What is called for the claim is below it, and what is called from then on is not, though it runs in the same context.
+    // Calls for the claim are children of the claim span. Later calls run in the same context, but
+    // are not.
     const within = new TurningSpan(span);
     const settle = (outcome: string) => {
       if (isSettled) return;
@@ -163,7 +153,6 @@ class SpansOfRun implements RunSpans {
     }
   }
 
-  /** Its commit has a span. */
   committing(parts: RunParts): RunParts {
     return {
       signal: parts.signal,
@@ -175,7 +164,6 @@ class SpansOfRun implements RunSpans {
     };
   }
 
-  /** What it publishes, enqueues and delivers has a span each, and so have its steps. */
   producing(effects: Effects): Effects {
     return {
       publish: (type, payload) =>
@@ -192,17 +180,14 @@ class SpansOfRun implements RunSpans {
     };
   }
 
-  /** The message that is being sent has its ID. */
   named(id: string): void {
     this.#tracer.spanOf(this.#tracer.active())?.setAttribute("messaging.message.id", id);
   }
 
-  /** What a request has failed with. */
   thrown(error: unknown, status: number): void {
     if (status >= serverErrors && this.#isNew(error)) record(this.#own(), error);
   }
 
-  /** The run is over. */
   ended(end: RunEnd): void {
     const span = this.#own();
     if (this.#isForeign) return;
@@ -225,18 +210,24 @@ class SpansOfRun implements RunSpans {
 
   #start(): TracerSpan {
     const outer = this.#tracer.spanOf(this.#outer);
-    // Safe: that is why it counts as one.
+    // Safe: `#isForeign` is set only if this span exists.
     if (this.#isForeign) return outer as TracerSpan;
     return this.#isRequest() ? this.#startRequest(outer) : this.#startTask(outer);
   }
 
-  /** An adopted handler has events that are none; what was turned away before its head was read is one. */
+  /**
+   * Distinguishes requests from tasks. An adopted handler can receive events that are not HTTP
+   * requests. A request rejected before its head was read still counts as a request.
+   */
   #isRequest(): boolean {
     const { headers, asked, handler } = this.#scope;
     return headers !== undefined && (asked !== undefined || handler === undefined);
   }
 
-  /** Inside a span of the process, such as that of an invocation, it is a part of that, and not a second server. */
+  /**
+   * Starts the span of a request. Inside another span of the process, such as an invocation's, it
+   * is internal instead of a second server span.
+   */
   #startRequest(outer: TracerSpan | undefined): TracerSpan {
     const scope = this.#scope;
     const options = { attributes: requestAttributes(scope), startTime: scope.startMs };
@@ -252,7 +243,10 @@ class SpansOfRun implements RunSpans {
     );
   }
 
-  /** A child of what has asked for it, to which it is linked as well; what has received it is only linked. */
+  /**
+   * Starts the span of a task as a child of the span that requested it, with a link to that span
+   * and to the span that received it.
+   */
   #startTask(outer: TracerSpan | undefined): TracerSpan {
     const { startMs: startTime } = this.#scope;
     const handler = String(this.#scope.handler);
@@ -300,7 +294,7 @@ class SpansOfRun implements RunSpans {
     fail(span, error, this.#isNew(error));
   }
 
-  /** What is active, or else its own span. */
+  /** Returns the active context, or a context with the run's span if no span is active. */
   #inner(): TracerContext {
     const active = this.#tracer.active();
     return this.#tracer.spanOf(active) === undefined
@@ -308,7 +302,9 @@ class SpansOfRun implements RunSpans {
       : active;
   }
 
-  /** Each error is recorded once: on the span where it happened. */
+  /**
+   * Reports whether an error is new. Each error is recorded once, on the span in which it occurred.
+   */
   #isNew(error: unknown): boolean {
     if (typeof error !== "object" || error === null) return true;
     this.#recorded ??= new WeakSet();
@@ -318,7 +314,7 @@ class SpansOfRun implements RunSpans {
   }
 }
 
-/** It is stored, and sent when it is due. */
+/** Reports whether a job is delayed: it is stored now, and sent when it is due. */
 function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
   return delaySeconds !== undefined || at !== undefined;
 }

@@ -3,7 +3,7 @@ import { schemeOf } from "./request-scheme.ts";
 import type { TracedRun } from "./spans.ts";
 import type { Attributes } from "./tracer.ts";
 
-/** How long texts of callers may become. */
+/** Maximum lengths of strings from callers, in characters. */
 const longest = Object.freeze({ method: 32, path: 1_024, agent: 256, host: 255, trace: 512 });
 const methods: readonly unknown[] = [
   "GET",
@@ -21,20 +21,26 @@ function knownMethod(method: string | undefined): string {
   return method !== undefined && methods.includes(method) ? method : "_OTHER";
 }
 
-/** As the conventions of HTTP have it: where the method says nothing, `HTTP` does. */
+/**
+ * Returns a span name that follows OpenTelemetry's HTTP conventions: `HTTP` replaces an unknown
+ * method.
+ */
 export function requestName(method: string | undefined, route: string | undefined): string {
   const known = knownMethod(method);
   const verb = known === "_OTHER" ? "HTTP" : known;
   return route === undefined ? verb : `${verb} ${route}`;
 }
 
-/** The pattern of a request's path, as clients see it. */
+/** Returns the path pattern of a request, as clients see it. */
 export function routeOf({ route, runtime }: TracedRun): string | undefined {
   if (route === undefined) return undefined;
   return `${runtime.server.options.basePath ?? ""}${route.slice(route.indexOf(" ") + 1)}`;
 }
 
-/** What a request's span says when it begins, by the conventions of HTTP. The query is left out: it may hold secrets. */
+/**
+ * Returns the initial attributes of a request's span, following OpenTelemetry's HTTP conventions.
+ * Omits the query, which may hold secrets.
+ */
 export function requestAttributes(scope: TracedRun): Attributes {
   const { asked, headers = {} } = scope;
   const method = asked?.method;
@@ -53,10 +59,10 @@ export function requestAttributes(scope: TracedRun): Attributes {
   };
 }
 
-/** What comes before an address of IPv4 on a socket that listens to both. */
+/** Prefix of an IPv4 address on a dual-stack socket. */
 const mappedAddress = /^::ffff:(?=\d+\.)/i;
 
-/** The host that was asked, as far as it is one. */
+/** Returns the requested host and port if the header is well-formed. */
 function serverAttributes(host: string | undefined, scheme: "http" | "https"): Attributes {
   const [, name, port] =
     (host !== undefined && host.length <= longest.host && hostForm.exec(host)) || [];
@@ -71,8 +77,8 @@ const hostForm = /^\[?([\w.-]+|[\da-f:.]+(?=\]))\]?(?::(\d{1,5}))?$/i;
 const defaultPorts = Object.freeze({ http: 80, https: 443 });
 
 /**
- * What a trace began with whose span is not known, as load balancers and gateways send it: a tracer begins another, and this finds
- * the request in their logs.
+ * Returns the header of a trace without a known span, which load balancers and gateways send. The
+ * tracer starts a new trace, and this attribute finds the request in their logs.
  */
 export function rootAttributes(
   { headers = {} }: TracedRun,
@@ -85,10 +91,12 @@ export function rootAttributes(
     : {};
 }
 
-/** How a message is made. */
 export type Verb = "publish" | "enqueue" | "deliver";
 
-/** What the span says that makes a message. One that is stored, and sent later, is only created. */
+/**
+ * Returns the attributes of a span that produces a message. A message that is stored and sent later
+ * has the operation type `create`.
+ */
 export function producerAttributes(
   { requestId }: TracedRun,
   verb: Verb,
@@ -104,7 +112,10 @@ export function producerAttributes(
   };
 }
 
-/** What the span of a message's work says, by the conventions of messaging. */
+/**
+ * Returns the attributes of a span that processes a message, following OpenTelemetry's messaging
+ * conventions.
+ */
 export function messageAttributes(scope: TracedRun, about: string, id: string): Attributes {
   return {
     "messaging.system.name": "aws.sqs",
@@ -118,7 +129,7 @@ export function messageAttributes(scope: TracedRun, about: string, id: string): 
   };
 }
 
-/** What has called a function of Lambda. */
+/** Returns the trigger of a Lambda function. Empty outside of Lambda. */
 export function triggerAttributes(
   { runtime }: TracedRun,
   trigger: "http" | "pubsub" | "timer" | "other",

@@ -9,21 +9,26 @@ import type { Effects } from "../features/effects.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { RunEnd, TaskEnd } from "./run-observer.ts";
 
-/** Makes the spans of runs, where an SDK has registered itself. */
+/** Creates the spans of runs if an SDK is registered. */
 export interface Tracing {
-  /** Those of one run. */
   spansOf(run: TracedRun, origin: () => Origin, subject: RunSubject | undefined): RunSpans;
-  /** A span around work, of whichever run asks for it. */
+  /** Runs work in a span, for any run. */
   around<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
-  /** A span around a POST to somebody else's server; `send` gets its `traceparent`, and gives the status of the answer. */
+  /**
+   * Runs a POST to an external server in a span. `send` receives the `traceparent` and returns the
+   * status of the answer.
+   */
   posting(url: URL, send: (traceparent: string | undefined) => Promise<number>): Promise<number>;
-  /** The bus with spans, where an instrumentation of its client makes none. */
+  /** Returns the bus with spans, unless an instrumentation of its client already creates them. */
   bus(bus: EventBus): EventBus;
-  /** The queue of jobs that are due, likewise. */
+  /**
+   * Returns the queue of due jobs with spans, unless an instrumentation of its client already
+   * creates them.
+   */
   queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal">;
 }
 
-/** What a tracer looks at of a run. */
+/** A tracer's view of a run. */
 export interface TracedRun {
   readonly requestId: string;
   readonly headers: Readonly<Record<string, string>> | undefined;
@@ -38,49 +43,50 @@ export interface TracedRun {
   };
 }
 
-/** A request as its host has received it, as far as it was read. */
+/** Parts of a request that the host has read. */
 export type AskedRequest = {
   readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined;
 };
 
-/** What a run is about that no request asks for. */
+/** Subject of a run that no request started. */
 export interface RunSubject {
   readonly kind: TaskEnd["kind"];
-  /** The type of an event, the name of a job or a schedule, the channel of a delivery. */
+  /** Event type, job name, schedule name or delivery channel. */
   readonly about: string;
-  /** The ID of the event, the job or the fire. */
+  /** ID of the event, the job or the fire. */
   readonly id: string;
 }
 
-/** Where a run comes from. */
 export interface Origin {
-  /** What it is a part of. */
+  /** Span that the run is a child of. */
   readonly parent?: SpanContext | undefined;
-  /** What it has to do with. */
+  /** Related span that the run links to. */
   readonly link?: SpanContext | undefined;
 }
 
-/** The spans of one run: its own, and those of its parts. */
+/** Spans of one run and of its parts. */
 export interface RunSpans {
-  /** Runs the run, with its span as the active one. */
+  /** Runs the work with the span of the run as the active span. */
   within<Result>(work: () => Result): Result;
-  /** `undefined` where no span is one. */
+  /** Returns the trace of the run, or `undefined` if no valid span exists. */
   trace(): (Trace & { readonly spanId: string }) | undefined;
-  /** Its route is known. */
+  /** Called once the route of the run is known. */
   routed(): void;
-  /** Taking its claim has a span, which ends when its work begins, or it is known that there is none to do. */
+  /**
+   * Runs a claim in a span, which ends when the work starts or when the claim leaves no work to do.
+   */
   claimed<Result>(
     run: Run<Result>,
     start: (run: Run<Result>) => Promise<RunOutcome<Result>>,
   ): Promise<RunOutcome<Result>>;
-  /** Its commit has a span. */
+  /** Adds a span to each commit. */
   committing(parts: RunParts): RunParts;
-  /** The effects of the run, of which what is published, enqueued and delivered has a span each, and each step. */
+  /** Adds a span to each publish, enqueue, delivery and step. */
   producing(effects: Effects): Effects;
-  /** The message that is being sent has its ID. */
+  /** Sets the ID of the message being sent on the active span. */
   named(id: string): void;
-  /** What a request has failed with. */
+  /** Records the error of a failed request. */
   thrown(error: unknown, status: number): void;
-  /** The run is over. */
+  /** Ends the span of the run. */
   ended(end: RunEnd): void;
 }

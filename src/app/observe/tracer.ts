@@ -1,16 +1,17 @@
 import type { SpanContext, TraceHeaders } from "../../base/request/trace.ts";
 
-// What is used of OpenTelemetry's API. Nothing of it is imported: a copy that is newer than the one that an SDK has registered
-// itself with would do nothing, and an import of any would cost a cold start. So the registered one itself is called.
+// keelson uses this part of OpenTelemetry's API without importing it. An imported copy does nothing
+// if it is newer than the copy that the SDK registered with, and any import makes a cold start
+// slower. keelson therefore calls the registered copy directly.
 
-/** Values that go with what runs. */
+/** Immutable values that follow the asynchronous call chain. */
 export interface TracerContext {
   getValue(key: symbol): unknown;
   setValue(key: symbol, value: unknown): TracerContext;
   deleteValue(key: symbol): TracerContext;
 }
 
-/** How a span is named to others. */
+/** Identity of a span for other services. */
 export interface TracerSpanContext {
   readonly traceId: string;
   readonly spanId: string;
@@ -19,13 +20,11 @@ export interface TracerSpanContext {
   readonly isRemote?: boolean;
 }
 
-/** A value of an attribute. */
 export type AttributeValue = string | number | boolean | readonly string[];
 
-/** Attributes of a span; those that are undefined are left out. */
+/** Attributes of a span. Undefined values are omitted. */
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
-/** A span. */
 export interface TracerSpan {
   spanContext(): TracerSpanContext;
   setAttribute(key: string, value: unknown): this;
@@ -40,16 +39,15 @@ export interface TracerSpan {
   recordException(exception: unknown, time?: unknown): void;
 }
 
-/** What a span is started with. */
 export interface SpanOptions {
   readonly kind: number;
   readonly attributes?: Attributes;
   readonly links?: readonly { readonly context: TracerSpanContext }[];
-  /** In milliseconds since the epoch. Default: now. */
+  /** Start time, in milliseconds since the epoch. Default: now. */
   readonly startTime?: number;
 }
 
-/** Kinds of spans, as the API numbers them. */
+/** Span kinds, numbered like in OpenTelemetry's API. */
 export const spanKinds = Object.freeze({
   internal: 0,
   server: 1,
@@ -57,9 +55,8 @@ export const spanKinds = Object.freeze({
   producer: 3,
   consumer: 4,
 });
-/** A status that says so. */
 export const failed = Object.freeze({ code: 2 });
-/** A status of HTTP from which on the server has failed. */
+/** Lowest HTTP status that is a failure of the server. */
 export const serverErrors = 500;
 
 interface RegisteredApi {
@@ -74,35 +71,33 @@ interface RegisteredApi {
   };
 }
 
-/** What an SDK has registered itself with, in any version 1 of the API. */
+/** Returns the API of the registered SDK, for any version 1 of the API. */
 function registeredApi(): RegisteredApi | undefined {
-  // Safe: that is what the API keeps there.
+  // Safe: the API keeps its registrations under this symbol.
   return (globalThis as { readonly [key: symbol]: unknown })[
     Symbol.for("opentelemetry.js.api.1")
   ] as RegisteredApi | undefined;
 }
 
-/** The keys of a context are the same in every copy of the API. */
+/** Context keys, which are identical in every copy of the API. */
 const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
 const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
-/** Starts spans, and makes them the active ones. */
+/** Starts spans and makes them active. */
 export class Tracer {
   readonly #api = registeredApi();
 
-  /** The context of what runs. */
   active(): TracerContext {
     return this.#api?.context?.active() ?? noContext;
   }
 
-  /** The span of a context, where it is one. */
+  /** Returns the span of a context, or `undefined` if it is missing or invalid. */
   spanOf(context: TracerContext): TracerSpan | undefined {
-    const span = context.getValue(spanKey) as TracerSpan | undefined; // safe: nothing else is kept by this key
+    const span = context.getValue(spanKey) as TracerSpan | undefined; // safe: this key holds only spans
     return span !== undefined && isValid(span.spanContext()) ? span : undefined;
   }
 
-  /** A context whose span is another. */
   withSpan(
     context: TracerContext,
     span: TracerSpan | { spanContext(): TracerSpanContext },
@@ -110,16 +105,19 @@ export class Tracer {
     return context.setValue(spanKey, span);
   }
 
-  /** A context in which SDKs start no spans, so that instrumentations add none. */
+  /** Returns a context in which SDKs start no spans, so that instrumentations add none. */
   suppressed(context: TracerContext): TracerContext {
     return context.setValue(suppressionKey, true);
   }
 
-  /** Tells an instrumentation of Node's HTTP which route its span is of; `false` where there is none. */
+  /**
+   * Reports whether an instrumentation of Node's HTTP owns the context. If so, passes the route to
+   * its span.
+   */
   isHttp(context: TracerContext, route?: string): boolean {
     const metadata = context.getValue(rpcKey) as
       | { readonly type?: string; route?: string }
-      | undefined; // safe: as above
+      | undefined; // safe: this key holds only RPC metadata
     if (metadata?.type !== "http") return false;
     if (route !== undefined) metadata.route = route;
     return true;
@@ -127,19 +125,18 @@ export class Tracer {
 
   start(name: string, options: SpanOptions, context: TracerContext): TracerSpan {
     const given = { ...options, attributes: present(options.attributes ?? {}) };
-    // Safe: it is used where an SDK has registered itself.
+    // Safe: `start` is called only if an SDK is registered.
     return (this.#api as Required<RegisteredApi>).trace
       .getTracer("keelson")
       .startSpan(name, given, context);
   }
 
-  /** Runs work with a context that is the active one, also for the application and its libraries. */
+  /** Runs work in a context, which is then active for the application and its libraries too. */
   within<Result>(context: TracerContext, work: () => Result): Result {
     return this.#api?.context === undefined ? work() : this.#api.context.with(context, work);
   }
 }
 
-/** Leaves out attributes that are undefined. */
 export function present(attributes: Attributes): Record<string, AttributeValue> {
   const found: Record<string, AttributeValue> = {};
   for (const name of Object.keys(attributes)) {
@@ -149,12 +146,12 @@ export function present(attributes: Attributes): Record<string, AttributeValue> 
   return found;
 }
 
-/** Whether a span is one: where nothing records there may be one of zeros. */
+/** Reports whether a span context is valid. If no SDK records, its IDs can be all zeros. */
 export function isValid({ traceId, spanId }: TracerSpanContext): boolean {
   return /[1-9a-f]/.test(traceId) && /[1-9a-f]/.test(spanId);
 }
 
-/** A span of somebody else's, as the API has it; `undefined` where only its trace is known. */
+/** Converts a remote span to the API's form. Returns `undefined` if only its trace is known. */
 export function remoteSpan(
   span: SpanContext | undefined,
 ): { spanContext(): TracerSpanContext } | undefined {
@@ -165,7 +162,6 @@ export function remoteSpan(
   return { spanContext: () => context };
 }
 
-/** The headers that name a span. */
 export function headersOf({
   traceId,
   spanId,
@@ -177,7 +173,7 @@ export function headersOf({
   return Object.freeze(tracestate ? { traceparent, tracestate } : { traceparent });
 }
 
-/** `tracestate`, as samplers and propagators ask for it. */
+/** A `tracestate` with the methods that samplers and propagators call. */
 class TraceState {
   readonly #members: readonly string[];
 
@@ -189,7 +185,7 @@ class TraceState {
     return this.#members.find((member) => member.startsWith(`${key}=`))?.slice(key.length + 1);
   }
 
-  /** The one that was changed comes first. */
+  /** Puts the changed member first. */
   set(key: string, value: string): TraceState {
     return new TraceState([`${key}=${value}`, ...this.#others(key)]);
   }
@@ -207,7 +203,10 @@ class TraceState {
   }
 }
 
-/** Where an SDK has registered no context manager: nothing is active, and children are told of their parent. */
+/**
+ * Fallback context if an SDK did not register a context manager. No context is active, and children
+ * receive their parent explicitly.
+ */
 class PlainContext implements TracerContext {
   readonly #values: ReadonlyMap<symbol, unknown>;
 

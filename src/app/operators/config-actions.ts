@@ -17,7 +17,6 @@ type Keys = ReadonlyMap<string, TargetKey>;
 const target = ["scope", "tenantId", "userId"] as const;
 const change = [...target, "reason", "expectedVersion"] as const;
 
-/** What the routes of the operators' API do. */
 export const configActions = Object.freeze({
   list: async (keys: Keys, ctx: PipelineContext, given: unknown) => ({
     items: await listConfig(ctx, [...keys.values()], configInput(target, given)),
@@ -46,9 +45,9 @@ function onKey(
   };
 }
 
-/** URLs are logged on their way: a value has to come in the body. */
+/** Rejects a value in the URL, because proxies log URLs: the value must be in the body. */
 function assertInBody({ request }: PipelineContext): void {
-  const { rawBody } = request as RequestView; // safe: these handlers are called by their routes only
+  const { rawBody } = request as RequestView; // safe: only routes call these handlers
   const body: unknown = rawBody.length === 0 ? {} : JSON.parse(Buffer.from(rawBody).toString());
   if (typeof body === "object" && body !== null && Object.hasOwn(body, "value")) return;
   throw new ValidationError([{ field: "value", error: "has to be in the body" }]);

@@ -5,8 +5,9 @@ import type { configActions } from "./config-actions.ts";
 import type { ConfigInput } from "./config-input.ts";
 
 /**
- * The operators' API: the configuration keys of a server over HTTP. Every route takes a signed-in
- * caller; the rules of each key decide the rest. What they do is loaded with the first call.
+ * Creates the operators' API, which exposes a server's configuration keys over HTTP. Every route
+ * requires an authenticated caller, and the rules of each key decide the rest. The first call loads
+ * the actions.
  */
 export function configHandlers({ configKeys }: Registry): readonly HandlerDeclaration[] {
   const declare = (action: keyof typeof configActions, route: string): HandlerDeclaration => ({
@@ -28,7 +29,8 @@ export function configHandlers({ configKeys }: Registry): readonly HandlerDeclar
     declare("explain", "GET /config/:key"),
     {
       ...declare("set", "PUT /config/:key"),
-      // A fingerprint is no place for a secret: one of few possible values is found by trying them all.
+      // A fingerprint cannot protect a secret: an attacker can find it by trying all of a few
+      // possible values.
       isClaimable: (input) =>
         configKeys.get(String((input as ConfigInput).key))?.definition.encrypted !== true,
     },

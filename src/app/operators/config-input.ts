@@ -2,7 +2,9 @@ import { ValidationError } from "../../base/errors/errors.ts";
 import type { SetConfigOptions, UndoConfigOptions } from "../../parts/config/operate/change.ts";
 import type { ConfigHistoryOptions } from "../../parts/config/operate/config-history.ts";
 
-/** What the routes take, all of it optional; its values are checked by the functions that it is handed to. */
+/**
+ * Input of the routes. Every field is optional, and the functions that receive it check the values.
+ */
 export type ConfigInput = SetConfigOptions &
   UndoConfigOptions &
   ConfigHistoryOptions & { readonly value?: unknown; readonly key?: string };
@@ -11,10 +13,10 @@ const numbers: readonly string[] = ["expectedVersion", "version", "before", "lim
 const maxFields = 20;
 
 /**
- * Reads the input of a route: known names only, and `null` for what is absent. Versions and
- * limits of a query arrive as text.
+ * Reads the input of a route. Accepts only known names, and drops fields that are `null`, except
+ * `value`. Converts the versions and limits of a query from strings to numbers.
  *
- * @throws ValidationError naming each field that the route does not take.
+ * @throws ValidationError with each field that the route does not accept.
  */
 export function configInput(allowed: readonly string[], given: unknown): ConfigInput {
   const input = Object.entries(given as Readonly<Record<string, unknown>>); // safe: a handler without a schema gets an object
@@ -29,7 +31,7 @@ export function configInput(allowed: readonly string[], given: unknown): ConfigI
     );
   }
   const present = input.filter(([name, value]) => name === "value" || value !== null);
-  // Safe: the names are those of the type, and the functions check each value before they use it.
+  // Safe: the names are members of the type, and the functions check each value before they use it.
   return Object.fromEntries(
     present.map(([name, value]) => [name, numbers.includes(name) ? numberOf(value) : value]),
   ) as ConfigInput;

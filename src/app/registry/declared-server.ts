@@ -6,10 +6,10 @@ import type { Registry } from "./registry.ts";
 /** Closes a resource at shutdown. */
 export type Closer = () => Awaitable<void>;
 
-/** Checks whether a resource is ready. It is not if the check returns `false` or throws. */
+/** Checks whether a resource is ready. Returning `false` or throwing means that it is not. */
 export type ReadyCheck = () => unknown;
 
-/** What is known of a server before a host binds it. */
+/** A server before a host binds it. */
 export interface DeclaredServer {
   readonly options: ServerOptions;
   readonly environment: Environment;

@@ -5,14 +5,17 @@ export interface DeliveryOptions {
   readonly webhook?: WebhookOptions;
 }
 
-/** Options of the channel `webhook`. */
+/** Options of the `webhook` channel. */
 export interface WebhookOptions {
-  /** A text key with each tenant's signing secret, ideally `encrypted`. Default: none, webhooks are not signed. */
+  /**
+   * String key with each tenant's signing secret, preferably `encrypted`. Default: none, and
+   * webhooks are not signed.
+   */
   readonly secret?: ConfigKeyHandle<string | undefined>;
-  /** Whether `http:` URLs are allowed. Default `false`. */
+  /** Allows `http:` URLs. Default `false`. */
   readonly allowHttp?: boolean;
-  /** Whether addresses of this machine and of private networks are allowed. Default `false`. */
+  /** Allows addresses of this machine and of private networks. Default `false`. */
   readonly allowPrivate?: boolean;
-  /** How long one attempt may take, in milliseconds. Default 10,000. */
+  /** Timeout of one attempt, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number;
 }

@@ -5,7 +5,10 @@ import type { DeclaredServer } from "./declared-server.ts";
 
 type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;
 
-/** Whether callers of a handler expect a code without its declaring it: keelson answers with it, or any handler may throw it. */
+/**
+ * Reports whether callers of a handler expect an error code that the handler does not declare:
+ * keelson answers with it, or any handler may throw it.
+ */
 export function isExpected(
   code: string,
   handler: Asked,
@@ -32,7 +35,9 @@ export function isExpected(
   }
 }
 
-/** How the repeats of a handler are known; `false` where they are not. */
+/**
+ * Returns the deduplication setting of a handler, or `false` if its retries are not deduplicated.
+ */
 export function onceOf(
   { kind, once }: Asked,
   options: DeclaredServer["options"],

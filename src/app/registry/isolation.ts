@@ -1,15 +1,16 @@
 import type { Variables } from "../../base/process/environment.ts";
 import type { ServerOptions } from "./options.ts";
 
-/** The variable that names the role. */
+/** Environment variable with the ARN of the isolation role. */
 export const isolationVariable = "KEELSON_ISOLATION_ROLE";
 
 /**
- * The role whose sessions reach the rows of one tenant; `undefined` where there is no wall in the account.
+ * Returns the role whose sessions reach the rows of one tenant, or `undefined` if the account does
+ * not enforce isolation.
  *
- * @param isDeployed - whether this is production, in an account of AWS; elsewhere only the variable names a role, since the embedded
- * stack has none.
- * @throws Error where the wall is asked for, and nothing names the role.
+ * @param isDeployed - whether this is production in an AWS account. Elsewhere only the variable
+ * names a role, because the embedded stack does not have roles.
+ * @throws Error if isolation is requested and no role is configured.
  */
 export function isolationRole(
   { isolation }: Pick<ServerOptions, "isolation">,

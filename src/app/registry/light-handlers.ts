@@ -2,8 +2,9 @@ import type { HandlerDeclaration } from "../features/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
 /**
- * The handlers that read configuration and nothing else of DynamoDB, as far as declarations tell: queries of features
- * without tables, on a server that reads nothing from SSM and has no endpoint of its own. A cold start that answers one of them does not wait for the SDK.
+ * Returns the handlers that, judging by their declarations, read only configuration from DynamoDB:
+ * queries of features without tables, on a server without SSM, a key ring or a custom endpoint. A
+ * cold start that answers one of them does not wait for the SDK.
  */
 export function lightHandlers({
   registry,

@@ -1,9 +1,10 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
 /**
- * Where a schema first lets through what it does not declare, as a dotted path, `result` for the whole; `undefined` where it
- * cannot be seen to. `any`, `unknown`, records and transforms are what their author asked for. It looks only at what a schema
- * has written down: what would have to be called to be known, such as a lazy schema, is not looked at. Never throws.
+ * Returns the dotted path of the first place where a schema passes undeclared members through.
+ * Returns `result` for the whole schema, and `undefined` without such a place. `any`, `unknown`,
+ * records and transforms do not count, because their author chose them. Reads only static
+ * definitions, and skips parts that it would have to call, such as lazy schemas. Never throws.
  */
 export function looseAt(schema: StandardSchemaV1): string | undefined {
   try {
@@ -18,17 +19,20 @@ export function looseAt(schema: StandardSchemaV1): string | undefined {
     );
     return found === undefined ? undefined : found.join(".") || "result";
   } catch {
-    return undefined; // a schema unlike those of its vendor
+    return undefined; // the schema does not follow its vendor's layout
   }
 }
 
-/** What a schema is made of: whether it is loose itself, and the schemas in it, by what their path has of them. */
+/**
+ * Structure of a schema: whether the schema itself is loose, and its inner schemas with their path
+ * segments.
+ */
 interface Parts {
   readonly isLoose?: boolean;
   readonly parts?: Iterable<readonly [name: string | undefined, schema: unknown]>;
 }
 
-/** Schemas that hold themselves end at what was seen; the path's length bounds the rest. */
+/** Longest path to search. `seen` stops at recursive schemas, and this limit stops all others. */
 const deepest = 32;
 
 function search(
@@ -55,7 +59,10 @@ function search(
   return undefined;
 }
 
-/** The value of a member that is there: an accessor may be the application's code, and is not called. */
+/**
+ * Returns the value of an own data property. Does not call accessors, which may be application
+ * code.
+ */
 function own(of: unknown, name: string): unknown {
   if ((typeof of !== "object" && typeof of !== "function") || of === null) return undefined;
   return Object.getOwnPropertyDescriptor(of, name)?.value;
@@ -71,7 +78,10 @@ function listed(items: unknown, name?: string): [string | undefined, unknown][] 
   return Array.isArray(items) ? items.map((_, index) => [name, own(items, String(index))]) : [];
 }
 
-/** Of zod 4 and zod/mini; of zod 3 the outermost object alone, since its members are behind functions. */
+/**
+ * Reads schemas of zod 4 and zod/mini. For zod 3, reads only the outermost object, because
+ * functions hide its members.
+ */
 function zodParts(schema: unknown): Parts {
   const def = own(own(schema, "_zod"), "def");
   if (def === undefined) {
@@ -86,7 +96,8 @@ function zodParts(schema: unknown): Parts {
   switch (own(def, "type")) {
     case "object": {
       const catchall = own(own(own(own(def, "catchall"), "_zod"), "def"), "type");
-      // zod reads a shape when it is first needed, and keeps the one that it was given beside its accessor.
+      // zod resolves a shape on first use, and keeps the original in the `raw` property of its
+      // getter.
       const shape =
         own(def, "shape") ?? own(Object.getOwnPropertyDescriptor(def, "shape")?.get, "raw");
       return { isLoose: catchall !== undefined && catchall !== "never", parts: named(shape) };
@@ -118,7 +129,7 @@ function valibotParts(schema: unknown): Parts {
       .slice(last)
       .some((item) => /transform$/.test(String(own(item, "type"))));
     if (isMadeAnew) return {};
-    // The first is the schema itself, in which the pipe is written down.
+    // A later schema of the pipe determines the output. The first one is this schema itself.
     if (last > 0) return { parts: [[undefined, pipe[last]]] };
   }
   const type = own(schema, "type");
@@ -139,11 +150,11 @@ function valibotParts(schema: unknown): Parts {
   };
 }
 
-/** Of the JSON that a type keeps of itself. What has an index signature is a record. */
+/** Reads the JSON form that an ArkType type keeps. A type with an index signature is a record. */
 function arktypeParts(json: unknown): Parts {
   if (Array.isArray(json)) return { parts: listed(json) };
   const morphs = own(json, "morphs");
-  // What is piped into a type is what that leaves of it.
+  // The output of a pipe is the output of its last type.
   if (Array.isArray(morphs))
     return { parts: [[undefined, own(morphs, String(morphs.length - 1))]] };
   const properties = [...listed(own(json, "required")), ...listed(own(json, "optional"))];
@@ -156,7 +167,7 @@ function arktypeParts(json: unknown): Parts {
         ([, property]) => [String(own(property, "key")), own(property, "value")] as const,
       ),
       ...index.map(([, signature]) => ["*", own(signature, "value")] as const),
-      // One of equal items is their type itself.
+      // If all items have the same type, `sequence` is that type.
       ...["prefix", "optionals", "postfix"].flatMap((name) => listed(own(sequence, name), "*")),
       ["*", own(sequence, "variadic") ?? sequence],
     ],

@@ -1,14 +1,17 @@
 import { type AccessRule, isAccessRule } from "../../base/identity/access.ts";
 
-/** What is measured, and who reads it. */
+/** Options of metrics. */
 export interface MetricsOptions {
-  /** Who may read `GET /metrics` of a container, which takes `prom-client`. Default: nobody, it is a 404. */
+  /**
+   * Access rule of `GET /metrics`, which containers serve with `prom-client`. Default: no access,
+   * and the route is a 404.
+   */
   readonly access?: AccessRule;
-  /** The dimension `service` in CloudWatch. Default: `dynamodb.prefix`. */
+  /** The `service` dimension in CloudWatch. Default: `dynamodb.prefix`. */
   readonly service?: string;
 }
 
-/** What each of them may be. */
+/** Checks of the options. Each returns the accepted form if a value is invalid. */
 export const metricsChecks = {
   access: (value: unknown) => (isAccessRule(value) ? undefined : "a rule of `access`"),
   service: (value: unknown) =>

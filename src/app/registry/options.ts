@@ -25,107 +25,140 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   readonly features: Features;
   /** App-boot overrides (specification 2.3), by key identifier. */
   readonly config?: OverridesOf<Features>;
-  /** App-boot overrides from SSM Parameter Store, read at the start; they win over `config`. Default: none. */
+  /**
+   * App-boot overrides from SSM Parameter Store, read at startup. They take precedence over
+   * `config`. Default: none.
+   */
   readonly ssm?: {
-    /** The path of the parameters: `/app` for `/app/<feature>/<key name>`. */
+    /** Path of the parameters: `/app` for `/app/<feature>/<key name>`. */
     readonly path: string;
   };
-  /** The key ring for `encrypted` keys. Default: none; outside production one derived from the development secret. */
+  /**
+   * Key ring for `encrypted` keys. Default: none in production; elsewhere a key ring derived from
+   * the development secret.
+   */
   readonly keyRing?: {
-    /** The SSM parameter that holds the ring, a SecureString: `/app/key-ring`. Not below `ssm.path`. */
+    /**
+     * SSM parameter with the key ring, a SecureString: `/app/key-ring`. Must not be below
+     * `ssm.path`.
+     */
     readonly parameter: string;
     /**
-     * Whether a value is bound to the version of its row, so that an older value cannot be restored. Turn it on once no
-     * process of keelson 0.1.0 runs, which answers 503 for such a value. Both forms are always readable. Default `false`.
+     * Binds each value to the version of its row, so that an older value cannot be restored. Turn
+     * it on once no process runs keelson 0.1.0, which answers 503 for such a value. Both forms are
+     * always readable. Default `false`.
      */
     readonly bindVersion?: boolean;
   };
-  /** How tokens are verified. Default: with `KEELSON_AUTH_SECRET`; in development with a secret of this checkout. */
+  /**
+   * Verification of tokens. Default: `KEELSON_AUTH_SECRET`; in development, a secret of this
+   * checkout.
+   */
   readonly auth?: AuthOptions;
-  /** How long configuration rows are kept in memory, and how many. */
+  /** Lifetime and number of the configuration rows in memory. */
   readonly cache?: CacheOptions;
   readonly dynamodb?: {
-    /** The prefix of table names. Default `keelson`. */
+    /** Prefix of table names. Default `keelson`. */
     readonly prefix?: string;
-    /** An endpoint other than AWS's; wins over `AWS_ENDPOINT_URL`. */
+    /** Endpoint to use instead of AWS. Takes precedence over `AWS_ENDPOINT_URL`. */
     readonly endpoint?: string;
   };
   readonly log?: LogOptions;
-  /** What is measured: see `docs/observe.md`. In Lambda it turns CloudWatch's metrics on, which cost. Default: nothing is. */
+  /**
+   * Metrics, described in `docs/observe.md`. In Lambda, this option enables CloudWatch metrics,
+   * which incur costs. Default: no metrics.
+   */
   readonly metrics?: MetricsOptions;
   /** Cross-origin requests from browsers. Default: none are allowed. */
   readonly cors?: CorsOptions;
   readonly limits?: Limits;
-  /** The prefix of every path: `/api`. Default: none. */
+  /** Prefix of every path: `/api`. Default: none. */
   readonly basePath?: string;
-  /** How retries of writes are deduplicated (specification 6.6). */
+  /** Deduplication of retried writes (specification 6.6). */
   readonly once?: {
-    /** How long a concurrent duplicate waits for the first request before it is a 409, in milliseconds. Default 10,000. */
+    /**
+     * Time that a concurrent duplicate waits for the first request before it fails with a 409, in
+     * milliseconds. Default 10,000.
+     */
     readonly waitMs?: number;
-    /** Which header of the client deduplicates, unless the write says otherwise. Default `either`. */
+    /** Client header that deduplicates, unless the write sets its own. Default `either`. */
     readonly key?: OnceBy;
   };
-  /** How long the phases of a container's shutdown may take (specification 3.1). */
+  /** Time limits of a container's shutdown phases (specification 3.1). */
   readonly shutdown?: {
-    /** How long requests are still accepted, in milliseconds. Default 3,000. */
+    /** Time for which requests are still accepted, in milliseconds. Default 3,000. */
     readonly lingerMs?: number;
-    /** How long requests in flight may take to finish after that, in milliseconds. Default 30,000. */
+    /** Time that requests in flight then have to finish, in milliseconds. Default 30,000. */
     readonly drainMs?: number;
-    /** How long everything may take, in milliseconds. Default 40,000. */
+    /** Time limit of the whole shutdown, in milliseconds. Default 40,000. */
     readonly totalMs?: number;
   };
   /** Options of the built-in channels. */
   readonly delivery?: DeliveryOptions;
-  /** A wall between tenants in the account too, for tables with `tenant: true`: see `docs/tenants.md`. Default: none. */
+  /**
+   * Isolation of tenants in the AWS account as well, for tables with `tenant: true`. See
+   * `docs/tenants.md`. Default: none.
+   */
   readonly isolation?: {
-    /** The ARN of the role that is assumed for each tenant. Default `KEELSON_ISOLATION_ROLE`; outside production only that. */
+    /**
+     * ARN of the role to assume for each tenant. Default `KEELSON_ISOLATION_ROLE`. Outside
+     * production, only the variable counts.
+     */
     readonly role?: string;
   };
-  /** How results are held to the `output` schemas of their handlers. */
+  /** Validation of results against the `output` schemas of their handlers. */
   readonly output?: {
-    /** `development` checks in development and test, and sends results in production as handlers return them. Default `always`. */
+    /**
+     * Environments in which results are validated. `development` validates in development and test,
+     * and sends unvalidated results in production. Default `always`.
+     */
     readonly check?: "always" | "development";
     /**
-     * What becomes of a result that does not fit: `refuse` answers 500 `response_mismatch` and commits nothing, `send` sends
-     * it as it is and logs `response.mismatch`. Default `refuse`.
+     * Handling of a result that does not fit. `refuse` answers 500 `response_mismatch` and commits
+     * nothing. `send` sends the result unchanged and logs `response.mismatch`. Default `refuse`.
      */
     readonly mismatch?: "refuse" | "send";
   };
   /**
-   * The OpenAPI document of the server at `GET /openapi.json`. `false` is never; otherwise it is there in development, for
-   * everyone, and elsewhere where `access` says for whom.
+   * OpenAPI document of the server at `GET /openapi.json`. `false` disables it. Otherwise,
+   * development serves it to every caller, and other environments serve it only to callers that
+   * `access` admits.
    */
   readonly openapi?:
     | false
     | {
-        /** Who may read it. Default: nobody outside development. */
+        /** Access rule of the document. Default: no access outside development. */
         readonly access?: AccessRule;
-        /** The name of the API. Default `API`. */
+        /** Name of the API. Default `API`. */
         readonly title?: string;
-        /** The version of the API. Default `0.0.0`. */
+        /** Version of the API. Default `0.0.0`. */
         readonly version?: string;
       };
   readonly trace?: {
     /**
-     * What becomes of the trace that a request names. `trust` joins it: the same trace ID, recorded if the caller says so. `link`
-     * begins one. `ignore` does not look at it. Default: `trust` where the access rule asks who calls and that is known,
-     * otherwise `link`.
+     * Handling of the trace that a request names. `trust` joins it: same trace ID, sampled if the
+     * caller sampled it. `link` starts a new trace that links to it. `ignore` ignores it. Default:
+     * `trust` if the access rule requires a caller and the caller is identified, otherwise `link`.
      */
     readonly incoming?: IncomingTrace;
   };
   readonly messages?: {
     /**
-     * Whether events, jobs and deliveries prove that they come from this server. `require` refuses those that do not; only
-     * it protects. `sign` signs but accepts all, to prepare for `require`. `off` does neither. Default `sign` with a key
-     * ring, otherwise `off`.
+     * Proof that events, jobs and deliveries come from this server. `require` rejects messages
+     * without proof, and is the only value that protects. `sign` signs messages but accepts
+     * unsigned ones, to prepare for `require`. `off` does neither. Default: `sign` with a key ring,
+     * otherwise `off`.
      */
     readonly proof?: MessageProof;
   };
-  /** Default: `NODE_ENV` if it is exactly `development` or `test`, otherwise `production`. */
+  /**
+   * Runtime environment. Default: `NODE_ENV` if it is exactly `development` or `test`, otherwise
+   * `production`.
+   */
   readonly environment?: Environment;
 }
 
-/** Everything wrong with the options of `buildServer` themselves. Never throws. */
+/** Reports all problems of the `buildServer` options themselves. Never throws. */
 export function optionProblems(options: ServerOptions): BootProblem[] {
   const problems: BootProblem[] = [];
   const group = (
@@ -169,7 +202,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   };
   const unchecked = () => undefined;
   group("", options, {
-    features: unchecked, // the registry reports on features
+    features: unchecked, // the registry checks features
     config: (value) => (isRecord(value) ? undefined : "an object of values by key identifier"),
     ssm: unchecked,
     keyRing: unchecked,
@@ -299,7 +332,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   return problems;
 }
 
-/** Proofs that are asked for, and cannot be made without a key ring. */
+/** Reports requested proofs that cannot be created without a key ring. */
 export function proofProblems(options: ServerOptions, hasRing: boolean): BootProblem[] {
   const proof = options?.messages?.proof;
   if (hasRing || (proof !== "sign" && proof !== "require")) return [];
@@ -320,7 +353,10 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions, wanted: string): BootP
   return [serverProblem("keyRing.parameter", "key-ring-path", message, "give it a name elsewhere")];
 }
 
-/** The phases before have to leave something of the total for workers and resources. */
+/**
+ * Reports a total that is too short. The linger and drain phases must leave time for workers and
+ * resources.
+ */
 function shutdownProblems(given: ServerOptions["shutdown"]): BootProblem[] {
   if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value)))
     return [];

@@ -2,10 +2,13 @@ import { deliveryJob } from "../../parts/messages/delivery.ts";
 import type { HandlerDeclaration } from "../features/handler.ts";
 import type { Registry } from "./registry.ts";
 
-/** How a table is reached: by queries, by runs that also check conditions of a commit, or by runs that write. */
+/**
+ * Access to a table, in ascending order: queries, runs that also check conditions in a commit, and
+ * runs that write.
+ */
 export type Reach = "query" | "check" | "write";
 
-/** A feature whose code runs: its queries, or its code that may write. */
+/** Feature whose code runs, either its queries or code that may write. */
 export interface Runner {
   readonly feature: string;
   readonly isQuery: boolean;
@@ -13,12 +16,14 @@ export interface Runner {
 
 const reaches: readonly Reach[] = ["query", "check", "write"];
 
-/** Whether a reach allows all that another one does. */
 export function covers(reach: Reach | undefined, needed: Reach): boolean {
   return reach !== undefined && reaches.indexOf(reach) >= reaches.indexOf(needed);
 }
 
-/** The features that run in a handler: its own, and those that hook into it. */
+/**
+ * Returns the features whose code runs in a handler: the handler's feature and features with hooks
+ * on it.
+ */
 export function handlerRunners(
   { hooks }: Registry,
   { name, feature, kind }: HandlerDeclaration,
@@ -30,11 +35,14 @@ export function handlerRunners(
   return [{ feature, isQuery: kind === "query" }, ...hooking];
 }
 
-/** The features that run under the full name of a handler, consumer, job or schedule; `undefined` for any other name. */
+/**
+ * Returns the features whose code runs under the full name of a handler, consumer, job or schedule,
+ * or `undefined` for any other name.
+ */
 export function runnersOf(registry: Registry, name: string): Runner[] | undefined {
   const handler = registry.handlers.get(name);
   if (handler !== undefined) return handlerRunners(registry, handler);
-  // The name of a delivery does not tell its channel.
+  // The name of a delivery does not identify its channel.
   if (name === deliveryJob)
     return [...registry.channels.values()].map(({ feature }) => ({ feature, isQuery: false }));
   const { consumers, jobs, schedules } = registry;
@@ -42,7 +50,10 @@ export function runnersOf(registry: Registry, name: string): Runner[] | undefine
   return declared && [{ feature: declared.feature, isQuery: false }];
 }
 
-/** How runners reach the tables of each feature: their own, and those that they use. */
+/**
+ * Returns the access that runners have to the tables of each feature: their own and the features
+ * they use.
+ */
 export function reachOf(
   registry: Registry,
   runners: readonly Runner[],

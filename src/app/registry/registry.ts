@@ -25,7 +25,7 @@ import {
 } from "../features/table.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
 
-/** Everything that a set of features declares, by name. */
+/** All declarations of a set of features, by name. */
 export interface Registry {
   readonly features: readonly FeatureDeclarations[];
   /** By key identifier: `files:config:max-upload-size-mb`. */
@@ -40,9 +40,9 @@ export interface Registry {
   readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
   /** By full name: `files.file.scan`. */
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
-  /** By name, without the built-in ones. */
+  /** By name, without the built-in channels. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** Whether the server's options set up webhooks. */
+  /** Whether the server's options configure webhooks. */
   readonly hasWebhooks: boolean;
   /** By full name: `files.report.nightly`. */
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
@@ -52,7 +52,7 @@ export interface Registry {
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   /** By full name: `files.file.uploaded`. */
   readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
-  /** What is wrong with the declarations themselves, including duplicate names. */
+  /** Problems of the individual declarations, including duplicate names. */
   readonly problems: readonly BootProblem[];
 }
 
@@ -184,7 +184,10 @@ export function createRegistry(features: readonly Feature[], delivery?: Delivery
   });
 }
 
-/** What is wrong between declarations: consumers of what nobody declares, and names that are taken by others. */
+/**
+ * Reports problems between declarations: consumers of undeclared events, projections of events that
+ * are not kept, and names that are already in use.
+ */
 export function messageProblems({
   events,
   consumers,
@@ -226,7 +229,7 @@ export function messageProblems({
   ];
 }
 
-/** Whether a server has anything that goes over the bus or the queues. */
+/** Reports whether a server sends anything over the bus or the queues. */
 export function usesMessages({
   events,
   consumers,
@@ -237,7 +240,7 @@ export function usesMessages({
   return hasWebhooks || events.size + consumers.size + jobs.size + channels.size > 0;
 }
 
-/** Every table of a server: keelson's own, then those of its features. */
+/** Returns every table of a server: first keelson's tables, then the tables of its features. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
   const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined)
     ? [keptEventsTable]
@@ -251,7 +254,7 @@ export function allTables(registry: Registry): [TableDeclaration, ...TableDeclar
   ];
 }
 
-/** A problem of the server's own options. */
+/** Creates a problem of the server's own options. */
 export function serverProblem(
   key: string,
   rule: string,

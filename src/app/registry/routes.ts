@@ -1,13 +1,13 @@
 import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
 import type { HandlerDeclaration } from "../features/handler.ts";
 
-/** A handler with its route, parsed. */
+/** A handler with its parsed route. */
 export interface RoutedHandler {
   readonly route: ParsedRoute;
   readonly target: HandlerDeclaration;
 }
 
-/** The handlers that have a well-formed route, with it. */
+/** Returns the handlers that have a well-formed route, with the parsed route. */
 export function routed(handlers: Iterable<HandlerDeclaration>): RoutedHandler[] {
   return [...handlers].flatMap((target) => {
     const route = target.route === undefined ? undefined : parseRoute(target.route);

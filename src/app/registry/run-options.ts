@@ -1,16 +1,20 @@
 /** Options of `server.run`. */
 export interface RunOptions {
-  /** What the run is for, in at most 500 characters; logged as `run.started`. */
+  /** Purpose of the run, up to 500 characters, logged as `run.started`. */
   readonly reason: string;
-  /** Whose rows the run reaches, and whom what follows from it belongs to. Default: nobody's, the run is the system's. */
+  /**
+   * Tenant whose rows the run reaches, and which owns everything that follows from the run.
+   * Default: no tenant, and the run is a system run.
+   */
   readonly tenantId?: string;
-  /** Who acts in the tenant. Default: nobody. */
+  /** User that acts in the tenant. Default: no user. */
   readonly userId?: string;
-  /** Default: none. */
+  /** Roles of the user. Default: none. */
   readonly roles?: readonly string[];
   /**
-   * Deduplicates the run: for 5 minutes another run of the same tenant and user with this ID gets the result of the first,
-   * and does nothing. 1 to 128 characters of `A-Z a-z 0-9 . _ : = + / @ -`. Default: a generated ID, which deduplicates nothing.
+   * Deduplicates the run: for 5 minutes, another run of the same tenant and user with this ID does
+   * nothing and returns the result of the first. 1 to 128 characters of
+   * `A-Z a-z 0-9 . _ : = + / @ -`. Default: a generated ID, so that runs are not deduplicated.
    */
   readonly requestId?: string;
 }

@@ -8,11 +8,11 @@ import type { HandlerDeclaration } from "../features/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRateLimit } from "./rate-limit.ts";
 
-/** How many records one request may bring. */
+/** Maximum number of records per request. */
 const maxRecords = 100;
-/** Records that a user may log at once, and how many come back each second. */
+/** Rate limit of records per user: the burst, and the refill per second. */
 const rate = { burst: 500, perSecond: 10 };
-/** The same for the bytes of their bodies. */
+/** Rate limit of body bytes per user. */
 const byteRate = { burst: 1_048_576, perSecond: 16_384 };
 const levels: readonly unknown[] = ["info", "warn", "error", "debug"] satisfies readonly LogLevel[];
 
@@ -23,9 +23,9 @@ interface ClientRecord {
 }
 
 /**
- * `POST /log` (specification 4.2): logs a record of a browser, or a list of them, as the caller's. All are
- * taken or none: 202 with their number, 422 naming what does not hold, 429 where a user sends
- * too many, or too many bytes.
+ * Creates the handler of `POST /log` (specification 4.2), which logs one record or a list of
+ * records from a browser under the caller's identity. Accepts all records or none: 202 with their
+ * number, 422 with the invalid fields, or 429 if a user sends too many records or too many bytes.
  */
 export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDeclaration {
   const limit = createRateLimit(rate, clock);
@@ -36,7 +36,7 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
       const records = recordsOf(input);
       const { user, log } = ctx;
       const who = JSON.stringify([user.tenantId, user.id]);
-      const { rawBody } = ctx.request as RequestView; // safe: it is a route, and called by nothing else
+      const { rawBody } = ctx.request as RequestView; // safe: only its route calls it
       const bytes = Math.min(byteRate.burst, rawBody.byteLength);
       const waitSeconds = Math.max(limit.take(who, records.length), byteLimit.take(who, bytes));
       if (waitSeconds > 0) {
@@ -44,7 +44,8 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
           headers: { "retry-after": String(waitSeconds) },
         });
       }
-      // As context, which comes first and cannot be cut off or renamed by what a record says: alarms exclude lines by it.
+      // Logged as context, which comes first, so that record fields cannot truncate or rename it.
+      // Alarms exclude lines by this field.
       const clientLog = log.child({ source: "client" });
       for (const { level, msg, data } of records) clientLog[level](msg, data);
       return reply({ accepted: records.length }, { status: 202 });
@@ -52,7 +53,7 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
   };
 }
 
-/** The route of {@link clientLogHandler}. */
+/** Route of {@link clientLogHandler}. */
 export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   kind: "write",
   feature: "keelson",
@@ -62,13 +63,13 @@ export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
   route: "POST /log",
   access: access.authenticated,
   body: "json",
-  // A record that arrives twice is two lines; claiming each would cost more than that.
+  // A duplicate only writes a second line. Claiming every record would cost more.
   once: false,
 };
 
-/** @throws ValidationError with the fields that do not hold. */
+/** @throws ValidationError with the invalid fields. */
 function recordsOf(input: unknown): readonly ClientRecord[] {
-  // Safe: the body of a route arrives as an object, a list of JSON as its `body`.
+  // Safe: the body of a route arrives as an object, and a JSON array as its `body`.
   const given = input as Readonly<Record<string, unknown>>;
   const fields: FieldError[] = [];
   const { body } = given;
@@ -88,7 +89,9 @@ function recordsOf(input: unknown): readonly ClientRecord[] {
   return records;
 }
 
-/** What a record says. The page's own request ID goes under a name that is not the server's. */
+/**
+ * Validates one record. Renames the page's request ID, so that it does not replace the server's.
+ */
 function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRecord {
   const given =
     typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
@@ -99,7 +102,7 @@ function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRec
     fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
   if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a text" });
   return {
-    // Safe: where they are not, the record is refused with the fields.
+    // Safe: if the types are wrong, the caller rejects the record with the fields.
     level: level as LogLevel,
     msg: msg as string,
     data: {

@@ -13,8 +13,9 @@ const cachedMs = 1_000;
 type Results = Readonly<Record<string, "ok" | "failing">>;
 
 /**
- * The health routes (specification 4.3): `/health/live` is 200 as long as the process answers,
- * `/health/ready` is 503 while a check fails, and at once, without asking any, while the service does not run: it starts or drains.
+ * Creates the health routes (specification 4.3). `/health/live` is 200 as long as the process
+ * answers. `/health/ready` is 503 while a check fails. While the service starts or drains, it is
+ * 503 without running the checks.
  */
 export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   const { checks } = runtime.server;
@@ -35,7 +36,7 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   };
   const ready: HandlerDeclaration["run"] = async ({ log }) => {
     const found = runtime.lifecycle.state === "running" ? await results(log) : {};
-    // Asked again: a drain that began meanwhile has ended the checks.
+    // Read again: a drain that started during the checks has aborted them.
     const { state } = runtime.lifecycle;
     const isReady = state === "running" && !Object.values(found).includes("failing");
     const body = {
@@ -52,16 +53,15 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
   ];
 }
 
-/** The routes of {@link healthHandlers}. */
+/** Routes of {@link healthHandlers}. */
 export const healthRoutes = [
   ownQuery("health.ready", "GET /health/ready", access.everyone),
   ownQuery("health.live", "GET /health/live", access.everyone),
 ] as const;
 
-/** Why a check failed, for the log. */
+/** Reason of a failed check, for the log. */
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;
 
-/** Is told what became of each check. */
 type Told = (name: string, failure: Failure | undefined) => void;
 
 async function runChecks(
@@ -71,14 +71,14 @@ async function runChecks(
 ): Promise<Results> {
   const run = async ([name, check]: readonly [string, ReadyCheck]) => {
     const failure = await runCheck(check, draining);
-    // What the drain has ended says nothing of the resource.
+    // A check that the drain aborted does not describe the resource.
     if (!draining.aborted) told(name, failure);
     return [name, failure === undefined ? "ok" : "failing"] as const;
   };
   return Object.fromEntries(await Promise.all([...checks].map(run)));
 }
 
-/** Runs a check until its time is over, or the process drains. */
+/** Runs a check until its timeout, or until the process drains. */
 async function runCheck(check: ReadyCheck, draining: AbortSignal): Promise<Failure | undefined> {
   const ended = Promise.withResolvers<typeof tooLate>();
   const end = () => ended.resolve(tooLate);
@@ -102,7 +102,7 @@ function failure(message: string): Failure {
   return { level: "error", data: { message } };
 }
 
-/** Logs what has changed since a check was last run, and not what every poll finds again. */
+/** Creates a function that logs a check only when its outcome changes, not on every poll. */
 function createReport(): (log: Logger, name: string, failure: Failure | undefined) => void {
   const known = new Map<string, string>();
   return (log, name, failure) => {
@@ -118,7 +118,10 @@ function createReport(): (log: Logger, name: string, failure: Failure | undefine
   };
 }
 
-/** What makes two failures one: their numbers, durations and ports for example, differ with every poll. */
+/**
+ * Returns a key that is equal for equal failures. Numbers such as durations and ports differ with
+ * every poll, so they are masked.
+ */
 function sortOf({ data }: Failure): string {
   return JSON.stringify([data["error"], String(data["message"]).replaceAll(/\d+/g, "0")]);
 }

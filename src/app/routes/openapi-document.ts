@@ -9,9 +9,11 @@ import { healthRoutes } from "./health.ts";
 import { openApiRoute } from "./own-query.ts";
 
 /**
- * The OpenAPI document of a server with all of its routes. What is there in development alone is not in it.
+ * Creates the OpenAPI document of a server with all of its routes, except those that exist only in
+ * development.
  *
- * @param from - the directory that packages of the application's are looked for in; default: the process's.
+ * @param from - directory to resolve the application's packages from. Default: the working
+ * directory of the process.
  */
 export function serverDocument(server: DeclaredServer, from?: string): Promise<OpenApiDocument> {
   const { registry, options } = server;
@@ -25,7 +27,10 @@ export function serverDocument(server: DeclaredServer, from?: string): Promise<O
   return openApiDocument(server, { own, ...(from === undefined ? {} : { from }) });
 }
 
-/** Makes the document of a server, and gives what answers with it. What could not be said is logged with the first answer. */
+/**
+ * Creates the document of a server and returns a function that answers with it. The first answer
+ * logs the schemas that the document could not describe.
+ */
 export async function createAnswer(server: DeclaredServer): Promise<HandlerDeclaration["run"]> {
   const { document, unsaid } = await serverDocument(server);
   const text = documentText(document);

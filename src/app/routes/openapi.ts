@@ -6,8 +6,8 @@ import type { DeclaredServer } from "../registry/declared-server.ts";
 import { openApiRoute } from "./own-query.ts";
 
 /**
- * `GET /openapi.json`, where the server has it: in development for everyone, elsewhere for whom `openapi.access` lets through. What
- * makes the document is loaded with the first request for it, and makes it once.
+ * Creates `GET /openapi.json` if the server serves it: in development to every caller, elsewhere to
+ * the callers that `openapi.access` admits. The first request loads the generator, which runs once.
  */
 export function openApiHandlers(
   server: DeclaredServer,

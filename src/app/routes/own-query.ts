@@ -1,7 +1,7 @@
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { HandlerDeclaration } from "../features/handler.ts";
 
-/** A query of keelson's own, as it is declared. */
+/** Declares one of keelson's built-in queries. */
 export function ownQuery(
   name: string,
   route: string,
@@ -19,7 +19,6 @@ export function ownQuery(
   };
 }
 
-/** The route of the OpenAPI document. */
 export function openApiRoute(access: AccessRule): Omit<HandlerDeclaration, "run"> {
   return ownQuery("openapi.show", "GET /openapi.json", access);
 }

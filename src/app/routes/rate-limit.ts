@@ -1,15 +1,18 @@
 import type { Clock } from "../../base/process/clock.ts";
 
-/** Limits how much each of many does, in this process. */
+/** Limits the rate of each key, within this process. */
 export interface RateLimit {
-  /** Takes `count`, and returns 0; or nothing, and returns after how many seconds there will be as much. */
+  /**
+   * Takes `count` tokens and returns 0. If too few are left, only returns the seconds until enough
+   * are available.
+   */
   take(key: string, count: number): number;
 }
 
-/** How many are remembered; who was idle longest begins anew. */
+/** Maximum number of keys in memory. Beyond it, the key that has been idle longest is reset. */
 const maxKeys = 10_000;
 
-/** Creates a token bucket for each key: `burst` at once, `perSecond` come back. */
+/** Creates a token bucket for each key with `burst` tokens, refilled at `perSecond`. */
 export function createRateLimit(
   { burst, perSecond }: { readonly burst: number; readonly perSecond: number },
   clock: Clock,
@@ -22,7 +25,7 @@ export function createRateLimit(
       const elapsedMs = known === undefined ? 0 : Math.max(0, nowMs - known.atMs);
       const left = Math.min(burst, (known?.left ?? burst) + (elapsedMs / 1000) * perSecond);
       const isEnough = left >= count;
-      buckets.delete(key); // so that it is the youngest
+      buckets.delete(key); // moves the key to the end of the eviction order
       buckets.set(key, { left: isEnough ? left - count : left, atMs: nowMs });
       for (const oldest of buckets.keys()) {
         if (buckets.size <= maxKeys) break;

@@ -1,22 +1,23 @@
 import { Cron } from "croner";
 
-/** When a schedule fires, in milliseconds since the epoch. */
+/** Fire times of a schedule, in milliseconds since the epoch. */
 export interface FireTimes {
-  /** The last time up to and including `atMs`; `undefined` where there is none. */
+  /** Returns the last fire time up to and including `atMs`, or `undefined` if none exists. */
   last(atMs: number): number | undefined;
-  /** The first time after `atMs`; `undefined` where there is none. */
+  /** Returns the first fire time after `atMs`, or `undefined` if none exists. */
   next(atMs: number): number | undefined;
 }
 
 /**
- * Reads when a schedule fires. The hours decide what a change of daylight saving does:
+ * Reads the fire times of a schedule. Its hour field determines the effect of a daylight saving
+ * change:
  *
- * | hours | such as | the clock skips a time | the clock repeats a time |
+ * | hours | examples | the clock skips a time | the clock repeats a time |
  * |---|---|---|---|
- * | every, or every `n`th | `*`, `0-23`, `*`+`/2` | nothing fires in it | each pass fires |
- * | any others | `2`, `8-18`, `2,14` | it fires as soon as the clock goes on | the first pass fires |
+ * | every, or every `n`th | `*`, `0-23`, `*`+`/2` | no fire in the skipped time | fires in each pass |
+ * | any others | `2`, `8-18`, `2,14` | fires right after the skipped time | fires in the first pass |
  *
- * @param cron - what `cronProblem` finds nothing wrong with.
+ * @param cron - an expression that passes `cronProblem`.
  */
 export function fireTimes(cron: string, timeZone: string): FireTimes {
   const times = new Cron(forCroner(cron), {
@@ -26,15 +27,15 @@ export function fireTimes(cron: string, timeZone: string): FireTimes {
     fixedTimeRule: "no-wildcard",
   });
   return {
-    // It takes no times at the reference, but those in the same second.
+    // `previousRuns` excludes times equal to the reference, but includes others in the same second.
     last: (atMs) => times.previousRuns(1, new Date(atMs + 1))[0]?.getTime(),
     next: (atMs) => times.nextRun(new Date(atMs))?.getTime(),
   };
 }
 
 /**
- * Writes an expression so that croner makes the same difference: to it a step in either field, and no list of all hours, says that
- * real time counts.
+ * Rewrites an expression so that croner makes the same distinction. croner follows elapsed time if
+ * the minute or hour field has a step, but not for a list of all hours.
  */
 export function forCroner(cron: string): string {
   const [minutes = "", hours = "", ...days] = cron.split(" ");
@@ -44,7 +45,7 @@ export function forCroner(cron: string): string {
   return [numbersOf(minutes, 60).join(","), listed.join(","), ...days].join(" ");
 }
 
-/** The numbers that a field stands for, below `end`, in their order. */
+/** Returns the numbers below `end` that a field matches, in ascending order. */
 function numbersOf(field: string, end: number): readonly number[] {
   const numbers = new Set<number>();
   for (const part of field.split(",")) {

@@ -1,42 +1,48 @@
-/** What is noted of a schedule. */
+/** Stored state of a schedule. */
 export interface ScheduleRecord {
-  /** The last time that it fired at, or was let pass, in milliseconds since the epoch: only what comes after it is due. */
+  /**
+   * Time of the last fire that ran or was skipped, in milliseconds since the epoch. Only later
+   * fires are due.
+   */
   readonly lastMs: number;
-  /** The fire that was begun and is not done: nothing else fires before. */
+  /** Fire that has started but is not done. It blocks all other fires. */
   readonly begun?: BegunFire | undefined;
 }
 
-/** A fire that was begun. */
 export interface BegunFire {
   readonly atMs: number;
-  /** How often it was begun. */
+  /** Number of attempts started. */
   readonly attempts: number;
-  /** When it may be begun again, in milliseconds since the epoch. */
+  /** Earliest start of the next attempt, in milliseconds since the epoch. */
   readonly retryMs: number;
 }
 
-/** What is to be done for a schedule. */
 export type ScheduleStep =
-  /** Nothing is due. */
+  /** No fire is due. */
   | { readonly kind: "none" }
-  /** What is due waits for its next attempt. */
+  /** The fire in progress waits for its next attempt. */
   | { readonly kind: "wait"; readonly untilMs: number }
-  /** It fires. */
+  /** The schedule fires. */
   | { readonly kind: "fire"; readonly atMs: number }
-  /** It was due while nothing ran, and is let pass. */
+  /** The fire was missed and is skipped. */
   | { readonly kind: "pass"; readonly atMs: number };
 
-/** How late a fire may begin before it counts as missed, in milliseconds: a rule calls a function once a minute. */
+/**
+ * Lateness after which a fire counts as missed, in milliseconds. A rule invokes a function only
+ * once a minute.
+ */
 export const graceMs = 120_000;
-/** After how long a fire that failed is begun again, by how often it was, in milliseconds; after the last of them not at all. */
+/**
+ * Delays before each retry of a failed fire, in milliseconds. After the last retry, the fire is
+ * abandoned.
+ */
 const retriesMs = [1_000, 5_000, 20_000, 60_000];
-/** How often a fire is begun at the most. */
 export const maxAttempts = retriesMs.length + 1;
 
 /**
- * Decides what is to be done for a schedule. Of several times that are due the last one fires.
+ * Decides the next action for a schedule. If several fires are due, only the last one runs.
  *
- * @param lastFire - the last time up to now that it fires at.
+ * @param lastFire - returns the last fire time up to now.
  */
 export function scheduleStep(
   { lastMs, begun }: ScheduleRecord,
@@ -55,7 +61,10 @@ export function scheduleStep(
   return { kind: missed === "skip" && nowMs - atMs > graceMs ? "pass" : "fire", atMs };
 }
 
-/** When a fire that has failed is begun again, in milliseconds since the epoch; `undefined` where it was begun often enough. */
+/**
+ * Returns the start of the next attempt after a failure, in milliseconds since the epoch, or
+ * `undefined` if no attempts are left.
+ */
 export function retryOf(attempts: number, nowMs: number): number | undefined {
   const afterMs = retriesMs[attempts - 1];
   return afterMs === undefined ? undefined : nowMs + afterMs;

@@ -2,25 +2,33 @@ import type { ClaimKey } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { BegunFire, ScheduleRecord } from "./schedule-step.ts";
 
-/** Notes when schedules fired: each of these calls is atomic. */
+/** Records when each schedule fired. Every method is atomic. */
 export interface ScheduleStore {
-  /** The record as every write before has left it. */
+  /** Reads the record, including every earlier write. */
   read(key: ClaimKey): Promise<ScheduleRecord | undefined>;
-  /** Notes a schedule that is seen for the first time; does nothing where it is noted. */
+  /** Records a schedule that is seen for the first time. Does nothing if a record exists. */
   add(key: ClaimKey, lastMs: number): Promise<void>;
   /**
-   * Notes that a fire begins, and returns how often it was begun; `undefined` where it, or a later one, is done, or another one is
-   * under way.
+   * Records the start of an attempt and returns the number of attempts of this fire. Returns
+   * `undefined` if this or a later fire is done, or if another fire is in progress.
    */
   begin(key: ClaimKey, atMs: number): Promise<number | undefined>;
-  /** Notes that a fire is begun again at `fire.retryMs`; does nothing where more has happened since. */
+  /**
+   * Records that a fire is retried at `fire.retryMs`. Does nothing if the record has changed since.
+   */
   postpone(key: ClaimKey, fire: BegunFire): Promise<void>;
-  /** Notes that a fire is not begun again; `false` where more has happened since. */
+  /** Records that a fire is abandoned. Returns `false` if the record has changed since. */
   giveUp(key: ClaimKey, fire: Omit<BegunFire, "retryMs">): Promise<boolean>;
-  /** Notes that what was due up to `atMs` has passed; `false` where more has happened since `lastMs`. */
+  /**
+   * Records that fires due up to `atMs` are skipped. Returns `false` if the record has changed
+   * since `lastMs`.
+   */
   pass(key: ClaimKey, lastMs: number, atMs: number): Promise<boolean>;
-  /** Notes that a fire is done, which somebody else has; does nothing where a later one is, or another one is under way. */
+  /**
+   * Marks a fire as done that another process has completed. Does nothing if a later fire is done,
+   * or if another fire is in progress.
+   */
   skip(key: ClaimKey, atMs: number): Promise<void>;
-  /** Says that a fire is done, as part of a transaction. */
+  /** Creates the transaction item that marks a fire as done. */
   done(key: ClaimKey, atMs: number): TransactionItem;
 }
