@@ -97,7 +97,6 @@ export interface AnswerCipher {
   open(data: Uint8Array): Promise<Uint8Array>;
 }
 
-/** Answer to be stored in a claim's record. */
 export interface AnswerToStore {
   readonly answer: WriteAnswer;
   readonly key: ClaimKey;

@@ -5,7 +5,6 @@ import type { ClaimEnd, CommitEnd, RunKind, WorkEnd } from "./settlement.ts";
 
 const outcomes = { taken: "taken", done: "replayed", running: "conflicted" } as const;
 
-/** Counts the outcome of taking a claim. */
 export function countTaken(
   metrics: Metrics,
   kind: RunKind,
@@ -26,7 +25,6 @@ export function countReplayed(
   count(metrics, "write", outcome);
 }
 
-/** State of a run and its claim. */
 interface Standing {
   readonly work: WorkEnd;
   readonly commit: CommitEnd;

@@ -3,7 +3,7 @@ import type { ClaimInProgress, ClaimKey, ClaimRecord, CompletedClaim } from "./c
 /** Action of a transaction, in the form DynamoDB's document client takes. */
 export type TransactionItem = Readonly<Record<string, unknown>>;
 
-/** Reason why an item cancelled its transaction. The code is `None` for an item that did not. */
+/** Reason why an item canceled its transaction. The code is `None` for an item that did not. */
 export interface CancellationReason {
   readonly code: string;
   readonly message: string;
@@ -46,8 +46,8 @@ export interface ClaimStore {
   /** Deletes the claim if it belongs to `owner` and is still in progress. */
   release(key: ClaimKey, owner: string): Promise<void>;
   /**
-   * Ends the lease of such a claim without deleting it, so that the next run inherits its
-   * generation.
+   * Ends the lease of a claim in progress that belongs to `owner`, without deleting the record, so
+   * that the next run inherits its generation.
    */
   vacate(key: ClaimKey, owner: string, expiresAt: number): Promise<void>;
   /** Retains a completed claim until `expiresAt`, in seconds since the epoch. */

@@ -35,7 +35,6 @@ export const leaseMs = 30_000;
  */
 export const skewMs = 2_000;
 
-/** Storage location of a claim. */
 export interface ClaimKey {
   readonly partition: string;
   /** `dedup:<id>` (specification 3.2). */
@@ -100,7 +99,6 @@ export interface CompletedClaim {
   readonly execution?: string | undefined;
 }
 
-/** Claim in its stored form. */
 export type ClaimRecord = ClaimInProgress | CompletedClaim;
 
 /** Stored result of the work. A small result is in the record, a large one in separate parts. */
@@ -152,7 +150,6 @@ export interface TakingOptions {
   readonly heldMs?: number | undefined;
 }
 
-/** Creates the record of a claim that `owner` takes at `nowMs`. */
 export function takenClaim(
   owner: string,
   nowMs: number,
@@ -188,7 +185,6 @@ export interface CompletionOptions {
   readonly retentionMs?: number;
 }
 
-/** Creates the record of a claim whose work is done. */
 export function completedClaim(
   owner: string,
   nowMs: number,

@@ -31,7 +31,6 @@ export interface ClaimsOptions {
   readonly retentionMs?: () => number;
 }
 
-/** Timers and randomness for claims. */
 export interface ClaimSchedule {
   /** Resolves after `ms`, or as soon as one of the signals aborts. */
   wait(ms: number, stop: readonly AbortSignal[]): Promise<void>;
@@ -75,7 +74,6 @@ export interface TakeOptions {
   adopt?(record: ClaimInProgress, claim: ClaimInProgress): Promise<boolean> | undefined;
 }
 
-/** Result of taking a claim. */
 export type Taken =
   | { readonly kind: "taken"; readonly claim: Claim; readonly hasWaited: boolean }
   | { readonly kind: "done"; readonly record: CompletedClaim; readonly hasWaited: boolean }
@@ -121,7 +119,6 @@ const renewMs = leaseMs / 3;
 /** Pauses between two reads of a duplicate's claim, in milliseconds. */
 const [shortestPollMs, longestPollMs] = [40, 500];
 
-/** Creates {@link Claims} over a store. */
 export function createClaims(options: ClaimsOptions): Claims {
   const {
     store,
@@ -335,7 +332,6 @@ class HeldClaim implements Claim {
   }
 }
 
-/** Timers of this process. */
 export const processSchedule: ClaimSchedule = {
   wait: (ms, stop) =>
     new Promise((resolve) => {

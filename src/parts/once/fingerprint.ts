@@ -115,8 +115,8 @@ function writeMembers(to: Written, value: object, depth: number): void {
 }
 
 /**
- * Longest list sorted in place. `Array.prototype.sort` copies its input, which takes longer than
- * sorting the few members of most objects.
+ * Longest list that uses insertion sort. `Array.prototype.sort` copies its input, which takes
+ * longer than sorting the few members of most objects.
  */
 const fewNames = 16;
 

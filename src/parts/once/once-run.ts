@@ -30,7 +30,6 @@ export interface OnceClaim {
   readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
 }
 
-/** Logging of a run. */
 export interface RunLog {
   readonly log: Logger;
   /** Prefix of its messages. */

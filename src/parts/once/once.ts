@@ -8,7 +8,6 @@ import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "
 import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";
 import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
 
-/** Dependencies of {@link createOnce}. */
 export interface OnceOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
@@ -22,7 +21,6 @@ export interface OnceOptions {
   readonly metrics?: Metrics | undefined;
 }
 
-/** Runs work once per claim. */
 export interface Once {
   /**
    * Does the work of a run, or returns the outcome of an earlier run. Concurrent callers of the
@@ -38,7 +36,6 @@ export interface Once {
   pause(attempt: number): Promise<void>;
 }
 
-/** Creates the {@link Once} of one runtime. */
 export function createOnce(options: OnceOptions): Once {
   const { store, clock, waitMs, draining, schedule = processSchedule, newOwner, metrics } = options;
   const recent = createRecentAnswers(clock);

@@ -11,7 +11,6 @@ import type {
 } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
 
-/** Dependencies of {@link createRunCommit}. */
 export interface RunCommitOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
@@ -34,7 +33,6 @@ export interface RunCommitOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Commit of one run. */
 export interface RunCommit {
   /**
    * Writes the items together with the completed claim and its answer, atomically.
@@ -80,7 +78,6 @@ const refusals = [
 /** Approximate size of the record's other attributes. */
 const recordBytes = 1_024;
 
-/** Creates the {@link RunCommit} of one run. */
 export function createRunCommit(options: RunCommitOptions): RunCommit {
   const { store, clock, pause, claim, completes, tenantId, cipher, toStored, signal } = options;
   let committed: Committed | undefined;
@@ -167,7 +164,7 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
   };
 
   /**
-   * Checks whether an earlier attempt has written a transaction that was then cancelled. Throws if
+   * Checks whether an earlier attempt has written a transaction that was then canceled. Throws if
    * the reasons do not allow a retry.
    */
   const isWrittenOrGone = async (

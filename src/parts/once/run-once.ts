@@ -11,7 +11,6 @@ import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./once-run.t
 import { createRunCommit, type RunCommit, type RunCommitOptions } from "./run-commit.ts";
 import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
-/** Dependencies that all runs of a server share. */
 export interface OnceParts {
   readonly store: ClaimStore;
   readonly claims: Claims;

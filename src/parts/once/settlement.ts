@@ -135,7 +135,6 @@ const found: Partial<
   >
 > = {};
 
-/** Looks up how a run ends. */
 export function settlementOf(
   run: RunKind,
   work: WorkEnd,

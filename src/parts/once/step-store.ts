@@ -18,14 +18,12 @@ export interface StepFacts {
   readonly claim: ClaimKey;
 }
 
-/** Step as listed for operators. */
 export interface ListedStep extends StepFacts {
   readonly key: string;
   readonly record: StepRecord;
   readonly tenantId: string | undefined;
 }
 
-/** Outcome of starting a step. */
 export type Started =
   | "started"
   /** The claim no longer belongs to the run. */

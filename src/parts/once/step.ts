@@ -66,12 +66,10 @@ export function stepVerdict(
   return ifUnknown === "retry" ? "call" : "refuse";
 }
 
-/** Creates the record of a step that `owner` starts at `nowMs`. */
 export function startedStep(owner: string, nowMs: number, keepMs: number): StartedStep {
   return { status: "STARTED", owner, expiresAt: expiry(nowMs, keepMs) };
 }
 
-/** Creates the record of a step that is done. */
 export function doneStep(
   owner: string,
   nowMs: number,

@@ -22,7 +22,6 @@ import {
 } from "./step.ts";
 import type { StepFacts, StepStore } from "./step-store.ts";
 
-/** Dependencies of the steps of one run. */
 export interface StepsOptions {
   readonly store: StepStore;
   /** Stores the parts of large results. */
@@ -269,7 +268,6 @@ export class Steps {
   }
 }
 
-/** Result to be stored in the row of its step. */
 export interface ResultToStore {
   /** JSON; `undefined` for no result. */
   readonly text: string | undefined;
