@@ -5,7 +5,6 @@ export const deliveryJob = "keelson.delivery.send";
 
 /** Delivery in the payload of the job that sends it. */
 export interface Delivery {
-  /** Name of the channel. */
   readonly channel: string;
   readonly message: Readonly<Record<string, unknown>>;
   /**
@@ -30,7 +29,6 @@ export function readDelivery(payload: Readonly<Record<string, unknown>>): Delive
   return { channel, key, message: message as Delivery["message"] }; // safe: checked above
 }
 
-/** Checks whether a string is a valid channel name. */
 export function isChannelName(name: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}$/.test(name);
 }

@@ -17,7 +17,7 @@ import {
   type WorkedPage,
 } from "./outbox.ts";
 
-/** Operations on waiting jobs, in addition to those of an outbox. */
+/** Operations on waiting jobs, in addition to the operations of {@link OutboxStore}. */
 export interface DueStore {
   /**
    * Marks a row as being sent, after which it cannot be taken back. Returns `false` if the row no
@@ -28,7 +28,6 @@ export interface DueStore {
   takeBack(place: DuePlace, tenantId: string | undefined): Promise<boolean>;
 }
 
-/** Dependencies of {@link sweepDueJobs}. */
 export interface DueJobsOptions {
   readonly store: OutboxStore;
   readonly due: DueStore;

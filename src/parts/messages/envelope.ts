@@ -39,7 +39,7 @@ export function eventPayload(type: string, given: unknown): Readonly<Record<stri
 /**
  * Serializes an event as JSON. The payload also contains the request ID, as `requestId`
  * (specification 6.3). If the bus could not deliver a payload to a queue, the payload is sent as a
- * string of JSON in `payloadText`, because the bus does not change the escapes within a string.
+ * string of JSON in `payloadText`, because the bus does not parse the JSON inside a string.
  *
  * @throws RangeError if the event is too large.
  */
@@ -70,7 +70,6 @@ export interface MessageParts {
   readonly trace?: TraceHeaders | undefined;
 }
 
-/** Event received over a queue. */
 export interface Envelope {
   readonly event: SharedEvent;
   /** Span that published the event; `undefined` if it is absent or unreadable. */

@@ -3,7 +3,6 @@ import type { Database } from "../../base/types/database.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { SharedEvent } from "./envelope.ts";
 
-/** Event to keep. */
 export type KeptContent = SharedEvent<Readonly<Record<string, unknown>>>;
 
 /** Kept event in its stored form. */
@@ -50,7 +49,6 @@ export interface KeptEventReader {
   ): Promise<Page<KeptRow>>;
 }
 
-/** Stores kept events. */
 export interface KeptEventStore extends KeptEventReader {
   /**
    * Records the day of an event, and returns the item that stores the event in the transaction that
@@ -61,7 +59,6 @@ export interface KeptEventStore extends KeptEventReader {
   through(database: Database): KeptEventReader;
 }
 
-/** Range of rows to read. */
 export interface KeptRange {
   /** Start position, inclusive: a result of {@link timeText} or {@link behind}. */
   readonly from: string;
@@ -123,8 +120,8 @@ async function* daysOf(
 }
 
 /**
- * Returns the smallest string that sorts after another. All positions have the same length, and so
- * do all days.
+ * Returns the smallest string that sorts after another. All positions have the same length. Days
+ * also have a fixed length.
  */
 export function behind(text: string): string {
   return `${text} `;

@@ -97,7 +97,6 @@ export function waitingJob({
   return { deduplicationId, group, text: message };
 }
 
-/** Place of a waiting job. */
 export type DuePlace = Pick<OutboxRow, "shard" | "sort">;
 
 /**

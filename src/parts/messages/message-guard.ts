@@ -51,7 +51,6 @@ interface Doubt {
  */
 const lineMs = 60_000;
 
-/** Dependencies of {@link createMessageGuard}. */
 export interface MessageGuardOptions {
   /** Proof mode from the options of the server. */
   readonly proof: MessageProof | undefined;
@@ -63,7 +62,6 @@ export interface MessageGuardOptions {
   readonly log: Pick<Logger, "warn">;
 }
 
-/** Creates the {@link MessageGuard} of a runtime. */
 export function createMessageGuard({
   proof: asked,
   source: own,
@@ -240,7 +238,6 @@ function provenJob(job: JobMessage, source: string): ProvenMessage {
   };
 }
 
-/** Message received over a queue: an event or a job. */
 export type ReadMessage =
   | Envelope
   | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });

@@ -1,4 +1,3 @@
-/** Message received from a queue. */
 export interface QueueMessage {
   readonly id: string;
   readonly body: string;

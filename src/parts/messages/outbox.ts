@@ -69,7 +69,6 @@ export interface EventBus {
   readonly isTraced?: boolean;
 }
 
-/** Dependencies of {@link createOutbox}. */
 export interface OutboxOptions {
   readonly store: OutboxStore;
   readonly bus: () => Promise<EventBus>;
@@ -88,7 +87,6 @@ export interface OutboxOptions {
 
 /** Dispatches events after their commit, and sweeps the remaining ones. */
 export interface Outbox {
-  /** Creates the row of an event. */
   row(event: Pick<OutboxRow, "eventId" | "type" | "tenantId">, text: string): OutboxRow;
   /**
    * Dispatches committed rows. Never throws: a row that is not dispatched is logged and remains for
@@ -118,7 +116,6 @@ export interface Outbox {
  */
 export type SweepStops = Map<string, string>;
 
-/** Options of a sweep. */
 export interface SweepOptions {
   /** Least age of a row, in milliseconds. Younger rows are still being dispatched. */
   readonly graceMs: number;
@@ -150,12 +147,11 @@ const noEvent: Refusal = {
   isFinal: true,
 };
 
-/** Result of working on a page of rows. */
 export interface WorkedPage {
   readonly swept: Swept;
   /**
-   * Whether any row got an answer about that row only. If so, bus or queue work, and the next page
-   * may succeed.
+   * Whether any row got an answer about that row only. If so, the bus or the queue is available,
+   * and the next page may succeed.
    */
   readonly hasAnswers: boolean;
 }
@@ -165,7 +161,6 @@ export interface WorkedPage {
  */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
-/** Creates an {@link Outbox}. */
 export function createOutbox({
   store,
   bus,
@@ -349,7 +344,6 @@ export async function sweepShard(
 
 const nothing: Swept = Object.freeze({ dispatched: 0, left: 0, setAside: 0 });
 
-/** Adds two sweep results. */
 export function sum(one: Swept, other: Swept): Swept {
   return {
     dispatched: one.dispatched + other.dispatched,

@@ -12,7 +12,6 @@ export interface ActiveVersion {
   readonly over?: string | undefined;
 }
 
-/** Progress of a rebuild. */
 export interface RebuildState {
   readonly version: number;
   /** Start time, in milliseconds. Events published later reach the new version without a replay. */
@@ -59,7 +58,6 @@ export interface ProjectionStore {
    * fails if the event was counted before.
    */
   mark(name: string, version: number, event: Marked, keptDays: number): TransactionItem;
-  /** Checks whether an event was counted. */
   isCounted(name: string, version: number, event: Marked): Promise<boolean>;
   rebuild(name: string, tenantId: string | undefined): Promise<RebuildState | undefined>;
   saveRebuild(name: string, tenantId: string | undefined, state: RebuildState): Promise<void>;

@@ -41,7 +41,6 @@ export function proofOf(message: ProvenMessage, key: string, signingKey: KeyObje
   return { key, mac: macOf(message, signingKey).toString("base64url") };
 }
 
-/** Checks whether a proof belongs to the message. */
 export function isProven(message: ProvenMessage, { mac }: Proof, signingKey: KeyObject): boolean {
   let expected: Buffer;
   try {

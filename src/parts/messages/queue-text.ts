@@ -10,9 +10,9 @@ export function queueText(json: string): string {
 }
 
 /**
- * Checks whether EventBridge could turn this JSON into a text that SQS refuses. The bus parses an
- * event's JSON and writes it again, so characters escaped for SQS may become plain. Also returns
- * true for a string that contains the escape of a lone surrogate as text, which is harmless.
+ * Checks whether EventBridge could turn this JSON into a message that SQS refuses. The bus parses
+ * an event's JSON and writes it again, so characters escaped for SQS may become plain. Also returns
+ * true for a string that contains the escape of a lone surrogate literally, which is harmless.
  */
 export function mayBeUnescaped(json: string): boolean {
   return /[\uFFFE\uFFFF]|\\ud[89a-f]/.test(json);
