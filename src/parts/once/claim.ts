@@ -12,8 +12,8 @@ export const longestMessageMs = 14 * 24 * 3_600_000;
  */
 export const extensionSlackMs = 3_600_000;
 /**
- * Least retention of a completed claim of a message, in milliseconds. Ensures a full day after the
- * last delivery.
+ * Minimum retention of a completed claim of a message, in milliseconds. Ensures a full day after
+ * the last delivery.
  */
 const leastMessageRetentionMs = 24 * 3_600_000 + extensionSlackMs;
 
@@ -118,7 +118,7 @@ export interface StoredResult {
  * | record | verdict |
  * |---|---|
  * | none | `free` |
- * | in progress, same owner | `mine`: an earlier attempt to take it succeeded, but its response was lost |
+ * | in progress, same owner | `mine`: an earlier attempt took it, but its response was lost |
  * | in progress, lease (plus 2 s of skew) still valid | `running` |
  * | in progress, lease expired | `free` |
  * | completed, not expired | `done` |

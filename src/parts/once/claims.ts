@@ -68,8 +68,8 @@ export interface TakeOptions {
   /** Fixed lease, in milliseconds: no process renews it between two invocations. */
   readonly heldMs?: number | undefined;
   /**
-   * Replaces a claim in progress that the taker may continue with `claim`. Returns `undefined` if
-   * it may not, and resolves to `false` if the record has changed in between.
+   * Puts `claim` in place of a claim in progress that the taker may continue. Returns `undefined`
+   * if the taker may not continue it, and resolves to `false` if the record has changed in between.
    */
   adopt?(record: ClaimInProgress, claim: ClaimInProgress): Promise<boolean> | undefined;
 }
@@ -140,7 +140,7 @@ export function createClaims(options: ClaimsOptions): Claims {
         adopt,
       } = options;
       const owner = options.owner ?? newOwner();
-      // The first owner's name becomes the generation.
+      // The ID of the first owner becomes the generation.
       let generation = hasGeneration ? owner : undefined;
       const startMs = clock.now();
       const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
@@ -159,7 +159,7 @@ export function createClaims(options: ClaimsOptions): Claims {
         let verdict = record === undefined ? "mine" : judge(record, owner, clock.now());
         while (verdict === "running" && record !== undefined) {
           if (comparesFingerprint && record.fingerprint !== fingerprint) return { kind: "other" };
-          const duplicate = record as ClaimInProgress; // safe: only a claim in progress is `running`
+          const duplicate = record as ClaimInProgress; // safe: `running` means in progress
           const adoption = adopt?.(duplicate, takenClaim(owner, clock.now(), options));
           if (adoption === undefined) {
             const leftMs = endMs - clock.now();

@@ -42,7 +42,7 @@ export interface HeldRun {
   readonly wanted: OnceClaim;
 }
 
-/** Operations that a run gives to its work. */
+/** Operations available to the work of a run. */
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];

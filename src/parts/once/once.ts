@@ -166,7 +166,7 @@ class SharedRun {
     { waitMs, draining }: { readonly waitMs: number; readonly draining: AbortSignal },
   ): Promise<WriteAnswer | "retry" | "running"> {
     caller?.throwIfAborted();
-    const outcome = this.outcome as Promise<RunOutcome<unknown>>; // safe: no caller can join before the run has started
+    const outcome = this.outcome as Promise<RunOutcome<unknown>>; // safe: joining follows the start
     // All its callers have disconnected. Its outcome answers no request, but it holds the claim
     // until it ends.
     const isAbandoned = this.signal.aborted;

@@ -65,7 +65,10 @@ export interface Committed {
 
 /** Cancellation codes that allow a retry of the transaction. */
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
-/** Most attempts of a transaction that ends in a conflict, and of one whose response is lost. */
+/**
+ * Maximum number of attempts for a transaction that ends in a conflict, and for one whose response
+ * is lost.
+ */
 const [maxConflicts, maxFailures] = [10, 3];
 /** Errors with which DynamoDB, or the SDK before it, refuses a request. */
 const refusals = [

@@ -116,7 +116,7 @@ const table: readonly Row[] = [
 ];
 
 const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
-  const [level, message] = line.split(" ") as ["warn" | "error", string]; // safe: every `Line` other than "" has this form
+  const [level, message] = line.split(" ") as ["warn" | "error", string]; // safe: `Line` has this form
   const settlement: Settlement = {
     record,
     outcome,

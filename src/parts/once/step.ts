@@ -1,7 +1,7 @@
 import type { ClaimKey } from "./claim.ts";
 import { type ClaimRecord, expiry, judge, longestMessageMs, type StoredResult } from "./claim.ts";
 
-/** Reaction to a step whose outcome is unknown. */
+/** Reaction to a step whose outcome is unknown: `refuse` throws, `retry` calls it again. */
 export type IfUnknown = "refuse" | "retry";
 
 /** Default retention of a step, in milliseconds. */
@@ -26,7 +26,7 @@ export interface DoneStep extends Attempt {
   readonly result: StoredResult;
 }
 
-/** Step that is known not to have happened. */
+/** Step that is known to have done nothing. */
 export interface UndoneStep extends Attempt {
   readonly status: "NOT_DONE";
 }
@@ -38,7 +38,7 @@ export type StepRecord = StartedStep | DoneStep | UndoneStep;
 export type StepVerdict =
   /** Makes the call. */
   | "call"
-  /** Returns the earlier result without a call. */
+  /** Returns the earlier result and makes no call. */
   | "give"
   /** Throws, because the outcome is unknown. */
   | "refuse";
@@ -79,7 +79,7 @@ export function doneStep(
   return { status: "DONE", owner, expiresAt: expiry(nowMs, keepMs), result };
 }
 
-/** Creates the record of a step that is known not to have happened. */
+/** Creates the record of a step that is known to have done nothing. */
 export function undoneStep(owner: string, nowMs: number, keepMs: number): UndoneStep {
   return { status: "NOT_DONE", owner, expiresAt: expiry(nowMs, keepMs) };
 }

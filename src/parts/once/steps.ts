@@ -42,7 +42,7 @@ export interface StepsOptions {
   readonly cipherOf: ((place: ClaimKey) => AnswerCipher) | undefined;
 }
 
-/** Most attempts after a conflict, and after a lost response. */
+/** Maximum number of attempts after a conflict, and after a lost response. */
 const [maxConflicts, maxFailures] = [10, 3];
 /** Largest stored result, in bytes of JSON. */
 const maxResultBytes = 1_048_576;
@@ -258,8 +258,8 @@ export class Steps {
   }
 
   /**
-   * Checks whether an error reports that nothing was done: any typed error except a timeout or an
-   * unknown outcome.
+   * Checks whether an error reports that nothing was done: any typed error except a timeout, an
+   * unknown outcome or the signal's abort reason.
    */
   #saysNotDone(error: unknown): boolean {
     const { signal } = this.#options;
