@@ -60,7 +60,7 @@ function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undef
     if (character === quote) index = afterString(index);
     else if (character === comma) {
       values += 1;
-      members[depth] = (members[depth] as number) + 1; // safe, here and below: it has an element per level
+      members[depth] = (members[depth] as number) + 1; // safe, here and below: one per level
       if (values > bounds.values) return "values";
       if ((members[depth] as number) >= bounds.members) return "members";
     } else if (character === openObject || character === openList) {

@@ -51,8 +51,8 @@ export const limitChecks = Object.freeze({
 });
 
 /**
- * Returns conflicts between limits: a server whose budget is below the size of one body could
- * refuse every body.
+ * Returns conflicts between limits. A server whose budget is below `bodyBytes` cannot accept every
+ * allowed body.
  */
 export function limitProblems(
   limits: Limits | undefined,

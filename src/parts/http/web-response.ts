@@ -96,7 +96,7 @@ export async function readResponse(
       body: isWhole(body) ? textOr(body, headers["content-type"]) : body,
     });
   } catch (error) {
-    response.body?.cancel().catch(() => undefined); // releases the source; a locked stream belongs to its reader
+    response.body?.cancel().catch(() => undefined); // releases it, unless a reader has locked it
     return new UnreadableResponse(error);
   }
 }
