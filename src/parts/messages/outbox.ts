@@ -117,7 +117,7 @@ export interface Outbox {
 export type SweepStops = Map<string, string>;
 
 export interface SweepOptions {
-  /** Least age of a row, in milliseconds. Younger rows are still being dispatched. */
+  /** Minimum age of a row, in milliseconds. Younger rows are still being dispatched. */
   readonly graceMs: number;
   /** Ends the sweep before the next page. */
   readonly signal?: AbortSignal;
@@ -126,7 +126,7 @@ export interface SweepOptions {
 /** Result of a sweep: numbers of events and due jobs. */
 export interface Swept {
   readonly dispatched: number;
-  /** Least number of rows that remain and will be retried. */
+  /** Minimum number of rows that remain and will be retried. */
   readonly left: number;
   /**
    * Number of rows that the bus or the queue will never accept. They are set aside for an operator.
@@ -334,7 +334,7 @@ export async function sweepShard(
       }
       if (isWrapped) break;
       isWrapped = true;
-      [after, end] = [undefined, `${stop} `]; // a blank sorts before any character that continues a sort key
+      [after, end] = [undefined, `${stop} `]; // a blank sorts before all continuations
     }
   } finally {
     await claim.release();
