@@ -22,7 +22,8 @@ const forbidden = { nothing: 0o077, read: 0o022 } as const;
 /**
  * Opens a file created by {@link createPrivateFile}, to read and write.
  *
- * @param others - most access that other users may have: a copy of the file may have lost its mode.
+ * @param others - maximum access that other users may have: a copy of the file may have lost its
+ * mode.
  * @throws Error if it is a link, belongs to another user, or gives other users more access.
  */
 export async function openPrivateFile(
