@@ -2,7 +2,7 @@ import type { LookupAddress } from "node:dns";
 import { systemCode } from "../../base/errors/system-code.ts";
 import { createKeyedLimiter } from "./keyed-limiter.ts";
 
-/** Maximum number of concurrent lookups per tenant. Others wait. */
+/** Maximum number of concurrent lookups per tenant. Further lookups wait. */
 const mostOfTenant = 4;
 /** Initial timeout of a DNS query, in milliseconds, and number of attempts. */
 const [attemptMs, attempts] = [1_000, 3];
@@ -136,8 +136,8 @@ function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[]
 }
 
 /**
- * Returns the most specific failure. If no query failed for another reason than a missing address,
- * returns `ENOTFOUND` like `dns.lookup`.
+ * Returns the most specific failure. If both queries only report a missing address, returns
+ * `ENOTFOUND` like `dns.lookup`.
  */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) =>

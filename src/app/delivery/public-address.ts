@@ -6,7 +6,7 @@ const ipv4Compatible = /^::\d+\./;
 
 /**
  * Checks whether an IP address is on the public internet: unicast, and not in a range that is
- * private, local, reserved, or maps to an embedded IPv4 address. IPv6 addresses must be in
+ * private, local or reserved, or that maps to an embedded IPv4 address. IPv6 addresses must be in
  * 2000::/3, which contains all that IANA has allocated
  * (https://www.iana.org/assignments/ipv6-address-space), because ipaddr.js classifies unknown
  * ranges, such as the IPv4-compatible ::7f00:1, as unicast. A string that is not an address is not
