@@ -71,7 +71,7 @@ export interface KeptRange {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Last day that a position can contain, in milliseconds. */
+/** Latest time that a position can contain, in milliseconds since the epoch. */
 export const endOfTime = Date.UTC(9999, 11, 31);
 /** Rows per read. A DynamoDB page has 1 MB, which holds only four of the largest events. */
 const pageSize = 100;

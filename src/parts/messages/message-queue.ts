@@ -77,6 +77,6 @@ export interface MessageQueue {
    * such queue.
    */
   deadLetter(message: QueueMessage): Promise<boolean>;
-  /** Counts the messages in the queue, and the hidden messages among them. */
+  /** Counts the visible and the hidden messages in the queue. */
   size(): Promise<{ readonly visible: number; readonly hidden: number }>;
 }
