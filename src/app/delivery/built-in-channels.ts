@@ -7,16 +7,16 @@ import type { Tracing } from "../observe/spans.ts";
 import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
-/** What goes through the channel `webhook`. */
+/** Message of the channel `webhook`. */
 interface Webhook {
   readonly url: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** The look-ups that a runtime's webhooks share, of each tenant. */
+/** DNS lookups, limited per tenant, that all webhooks of a runtime share. */
 type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
 
-/** The channels `log` and `webhook`. */
+/** Returns the declarations of the channels `log` and `webhook`. */
 export function builtInChannels(
   { webhook = {} }: DeliveryOptions = {},
   lookups: NameLookups = lazy(async () => (await import("./name-lookup.ts")).createNameLookups()),
@@ -40,7 +40,7 @@ export function builtInChannels(
         name: "webhook",
         input: webhookInput,
         send: (ctx, message, { id }) =>
-          sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: its input was checked
+          sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: validated by `webhookInput`
       },
     ],
   ];
@@ -59,7 +59,7 @@ const webhookInput: StandardSchemaV1<unknown, Webhook> = {
         issues.push({ path: ["body"], message: "it is not an object" });
       for (const name of Object.keys(rest))
         issues.push({ path: [name], message: "it is not known; a webhook has url and body" });
-      return issues.length > 0 ? { issues } : { value: value as Webhook }; // safe: as it was looked at
+      return issues.length > 0 ? { issues } : { value: value as Webhook }; // safe: checked above
     },
   },
 };
@@ -87,7 +87,8 @@ async function sendWebhook(
       body: JSON.stringify(body),
       secret,
       nowMs: Date.now(),
-      // Not `tracestate`: what other systems have noted there is not for third parties.
+      // Without `tracestate`: it may contain data of other systems, which must not reach third
+      // parties.
       headers: { "x-request-id": ctx.requestId, traceparent: ctx.trace.headers().traceparent },
       allowHttp,
       allowPrivate,

@@ -3,7 +3,10 @@ import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../features/message-handlers.ts";
 
-/** The job that every delivery is: it sends the message through its channel. */
+/**
+ * Creates the job that sends the message of a delivery through its channel. Every delivery is such
+ * a job.
+ */
 export function createDeliveryJob(
   channels: ReadonlyMap<string, ChannelDeclaration>,
 ): JobDeclaration {
@@ -13,13 +16,13 @@ export function createDeliveryJob(
     input: { "~standard": { version: 1, vendor: "keelson", validate: (value) => ({ value }) } },
     dedupScope: "tenant",
     dedupKey: (payload) => {
-      const { channel, key } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: `ctx.delivery` made it
+      const { channel, key } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: `ctx.delivery` created it
       return `${channel}:${key}`;
     },
     run: async (ctx, payload, { jobId }) => {
       const { channel, message } = readDelivery(payload as Readonly<Record<string, unknown>>); // safe: a job's payload is an object
       const declaration = channels.get(channel);
-      // Another version of the application may know it.
+      // Not permanent, because another version of the application may have the channel.
       if (declaration === undefined) throw new Error(`there is no channel ${channel}`);
       const refuse = (problems: string) =>
         new PermanentError(`the message does not fit the channel (${problems})`);

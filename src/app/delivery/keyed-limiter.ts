@@ -1,4 +1,7 @@
-/** Runs something as soon as its key has room, and returns its result. Throws the signal's reason if it aborts meanwhile. */
+/**
+ * Calls `run` as soon as its key has a free slot, and returns its result. Rejects with the signal's
+ * reason if the signal aborts while the call waits.
+ */
 export type KeyedLimiter = <Result>(
   key: string,
   signal: AbortSignal,
@@ -10,7 +13,10 @@ interface Lane {
   readonly waiting: Set<() => void>;
 }
 
-/** Creates a limiter that runs at most `most` at once for each key; the others wait, first come, first served. */
+/**
+ * Creates a limiter that runs up to `most` calls at a time for each key. The others wait, first
+ * come, first served.
+ */
 export function createKeyedLimiter(most: number): KeyedLimiter {
   const lanes = new Map<string, Lane>();
   return async (key, signal, run) => {
@@ -20,7 +26,7 @@ export function createKeyedLimiter(most: number): KeyedLimiter {
     if (lane.running < most) lane.running += 1;
     else await slot(lane, signal);
     try {
-      // It may have been aborted as the place was handed over.
+      // The signal may have aborted while the slot was handed over.
       signal.throwIfAborted();
       return await run();
     } finally {
@@ -31,7 +37,7 @@ export function createKeyedLimiter(most: number): KeyedLimiter {
   };
 }
 
-/** Resolves when one that ends hands over its place. */
+/** Resolves when another call ends and hands over its slot. */
 function slot({ waiting }: Lane, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const begin = () => {

@@ -2,13 +2,13 @@ import type { LookupAddress } from "node:dns";
 import { systemCode } from "../../base/errors/system-code.ts";
 import { createKeyedLimiter } from "./keyed-limiter.ts";
 
-/** How many look-ups of one tenant go on at once; more of them wait. */
+/** Maximum number of concurrent lookups per tenant. Further lookups wait. */
 const mostOfTenant = 4;
-/** How long a server is waited for at first, in milliseconds, and how often it is asked. */
+/** Initial timeout of a DNS query, in milliseconds, and number of attempts. */
 const [attemptMs, attempts] = [1_000, 3];
-/** How long IPv6 is waited for where IPv4 has answered, in milliseconds, and the other way round. */
+/** Time to wait for the second address family after the first has responded, in milliseconds. */
 const otherFamilyMs = 250;
-/** How many addresses of each family are taken. */
+/** Maximum number of addresses used per family. */
 const mostOfFamily = 16;
 
 const loopback: readonly LookupAddress[] = [
@@ -16,26 +16,29 @@ const loopback: readonly LookupAddress[] = [
   { address: "::1", family: 6 },
 ];
 
-/** Finds the addresses of a name, at least one. What it is at ends when the signal is aborted. */
+/** Resolves a name to its addresses, at least one. Cancels the lookup when the signal aborts. */
 export type NameLookup = (
   hostname: string,
   signal: AbortSignal,
 ) => Promise<readonly LookupAddress[]>;
 
-/** Where names are looked up. */
 export interface NameLookupOptions {
-  /** IP addresses, with a port where it is not 53. Default: those of the machine. */
+  /**
+   * IP addresses of DNS servers, with a port if it is not 53. Default: the servers of the machine.
+   */
   readonly servers?: readonly string[] | undefined;
-  /** Default: that of the machine. */
+  /** Path of the hosts file. Default: the machine's. */
   readonly hostsFile?: string;
 }
 
 /**
- * Creates look-ups of names that somebody else chose, a few at once for each tenant. `dns.lookup` would be no good: it cannot
- * be cancelled, and a process has four threads for it, which names of a dead zone hold for as long as the machine's resolver
- * is patient. These hold a socket, and end with their signal.
+ * Creates lookups of names that an untrusted party chose, with a concurrency limit per tenant.
+ * `dns.lookup` is unsuitable because it cannot be canceled and shares four threads per process:
+ * names of a dead zone block these until the machine's resolver times out. The lookups here hold a
+ * socket, and end with their signal.
  *
- * Of the machine's own names they know its hosts file and `localhost` (RFC 6761), but neither search domains nor mDNS.
+ * Local names are resolved from the hosts file and `localhost` (RFC 6761), but not from search
+ * domains or mDNS.
  */
 export function createNameLookups({
   servers,
@@ -60,7 +63,10 @@ function machineHostsFile(): string {
     : "/etc/hosts";
 }
 
-/** Read each time, as the machine does: containers get lines while they run. */
+/**
+ * Reads the hosts file on each lookup, like the machine does: containers receive new lines while
+ * they run.
+ */
 async function hostsAddresses(path: string, name: string): Promise<LookupAddress[]> {
   const text = await process
     .getBuiltinModule("node:fs/promises")
@@ -76,7 +82,10 @@ async function hostsAddresses(path: string, name: string): Promise<LookupAddress
   });
 }
 
-/** Asks for both families. A resolver for each look-up, since to cancel is to cancel all of a resolver. */
+/**
+ * Queries both families. Each lookup has a separate resolver, because `cancel` ends all queries of
+ * a resolver.
+ */
 async function askServers(
   servers: readonly string[] | undefined,
   name: string,
@@ -95,7 +104,7 @@ async function askServers(
       new Promise<void>((resolve) => {
         timer = setTimeout(resolve, otherFamilyMs);
       });
-    // Where neither has addresses, both have settled.
+    // If neither family has addresses, both queries have settled.
     await Promise.any(asked).then(
       () => Promise.race([both, timeout()]),
       () => undefined,
@@ -119,14 +128,17 @@ function addressesIn(answer: PromiseSettledResult<string[]>, family: 4 | 6): Loo
   return answer.value.slice(0, mostOfFamily).map((address) => ({ address, family }));
 }
 
-/** In the order in which Node tries them. */
+/** Orders addresses the way Node tries them, alternating between the families. */
 function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[] {
   return Array.from({ length: mostOfFamily }, (_, index) => [one[index], other[index]])
     .flat()
     .filter((address) => address !== undefined);
 }
 
-/** A failure that says more than that there is nothing, where there is one; `ENOTFOUND` as `dns.lookup` has it. */
+/**
+ * Returns the most specific failure. If both queries only report a missing address, returns
+ * `ENOTFOUND` like `dns.lookup`.
+ */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) =>
     answer.status === "rejected" ? [answer.reason] : [],

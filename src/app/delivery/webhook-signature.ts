@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 
 const base64Prefix = "whsec_";
 
-/** What a signature covers, and the secret that makes it. */
+/** Content that a signature covers, and the secret that signs it. */
 export interface SignedMessage {
   readonly id: string;
   readonly timestampSeconds: number;
@@ -12,9 +12,10 @@ export interface SignedMessage {
 }
 
 /**
- * Signs a message as Standard Webhooks has it (https://www.standardwebhooks.com): the value of `webhook-signature`.
+ * Signs a message according to Standard Webhooks (https://www.standardwebhooks.com). Returns the
+ * value of `webhook-signature`.
  *
- * @throws TypeError for a secret without a byte, whose signature anybody could make.
+ * @throws TypeError for a secret without bytes, with which anyone could sign.
  */
 export function signWebhook({ id, timestampSeconds, body, secret }: SignedMessage): string {
   const key = secret.startsWith(base64Prefix)

@@ -9,44 +9,49 @@ import { signWebhook } from "./webhook-signature.ts";
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
 const maxAnswerBytes = 64 * 1024;
-/** How long the look-up of the name may take, in milliseconds, and which part of the whole time. */
+/** Longest name lookup, in milliseconds and as a share of the whole timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
-// What frames the request or is signed is not the caller's to set.
+// A caller must not set headers that frame the request or are signed.
 const reservedHeader =
   /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
 
-/** A webhook to send. */
 export interface WebhookRequest {
   /** At most 2,048 characters, https, without credentials. */
   readonly url: string;
-  /** The message's ID, the same for each attempt. */
+  /** ID of the message, the same for each attempt. */
   readonly id: string;
-  /** Sent as it is, as `application/json` unless `headers` says otherwise. */
+  /** Sent unchanged, as `application/json` unless `headers` has another content type. */
   readonly body: string;
-  /** The key of the signature; without one the request is not signed. */
+  /** Key of the signature. Without a key the request is not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
-  /** None of those that frame the request, none of `webhook-*`. */
+  /** Must not contain headers that frame the request, or `webhook-*`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly allowHttp: boolean;
-  /** Whether addresses that are not public may be asked: for development only. */
+  /** Whether addresses that are not public are allowed. For development only. */
   readonly allowPrivate: boolean;
-  /** From the look-up of the name to the end of the answer's head. */
+  /** Timeout from the name lookup to the end of the response headers, in milliseconds. */
   readonly timeoutMs: number;
-  /** Finds the addresses of a name, within half of `timeoutMs` and 5 s at the most. */
+  /** Resolves the name, within half of `timeoutMs` and at most 5 s. */
   readonly lookup: NameLookup;
-  /** Sends it, with another `traceparent` where it has one: that of a span of its own. Default: it is sent as it is. */
+  /**
+   * Wraps sending in a span, and may pass the span's `traceparent` to `send`. Default: the request
+   * is sent unchanged.
+   */
   readonly around?: (
     url: URL,
     send: (traceparent: string | undefined) => Promise<number>,
   ) => Promise<number>;
 }
 
-/** A webhook that was not delivered. Its message has neither the secret nor the URL's query. */
+/** Failed delivery of a webhook. Its message contains neither the secret nor the URL's query. */
 export class WebhookError extends Error {
-  /** True for a timeout, a connection that failed, 429 and 5xx; whatever else failed will fail again. */
+  /**
+   * True for a timeout, a failed connection, 429 and 5xx. A retry cannot succeed after any other
+   * failure.
+   */
   readonly isRetryable: boolean;
-  /** The status of the answer, where there was one. */
+  /** Status of the response, if there was one. */
   readonly status: number | undefined;
   constructor(
     message: string,
@@ -60,18 +65,18 @@ export class WebhookError extends Error {
 }
 
 /**
- * Posts a webhook over a connection of its own, signed as Standard Webhooks has it. A URL that somebody else chose does not
- * reach what only this machine can: no redirect is followed, no proxy asked, and the addresses that are checked are those
- * that are connected to, without a second look-up.
+ * Posts a webhook over a separate connection, signed according to Standard Webhooks. A URL from an
+ * untrusted party cannot reach targets that only this machine can reach: keelson does not follow
+ * redirects or use a proxy, and connects to the addresses it checked, without a second lookup.
  *
- * | what happens | outcome |
+ * | event | outcome |
  * |---|---|
- * | 2xx, even if its body is cut | resolves |
- * | no connection, no answer in time, 429, 5xx | retryable `WebhookError` |
- * | any other status, redirects among them | permanent `WebhookError` |
- * | a URL, an address or a header that is refused | permanent `WebhookError`, nothing is sent |
+ * | 2xx, even if its body is truncated | resolves |
+ * | no connection, timeout, 429, 5xx | retryable `WebhookError` |
+ * | any other status, including redirects | permanent `WebhookError` |
+ * | a refused URL, address or header | permanent `WebhookError`, no request is sent |
  *
- * @throws WebhookError for everything but a 2xx.
+ * @throws WebhookError for every outcome except a 2xx.
  */
 export async function postWebhook(request: WebhookRequest): Promise<{ status: number }> {
   const url = webhookUrl(request);
@@ -110,7 +115,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   if (text.length > maxUrlLength)
     throw permanent(`webhook: the URL is longer than ${maxUrlLength} characters`);
   const url = URL.parse(text);
-  // The URL is not quoted: there is no telling what of it is a secret.
+  // The error does not contain the URL, because any part of it may be a secret.
   if (url === null)
     throw permanent(
       "webhook: the URL cannot be parsed; give an absolute one, as https://host/path",
@@ -122,7 +127,7 @@ function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {
   return url;
 }
 
-/** The URL as messages have it: its query and credentials may be secrets. */
+/** Returns the URL for messages, without its query and credentials, which may be secrets. */
 function placeOf({ host, pathname }: URL): string {
   return `webhook to ${`${host}${pathname}`.slice(0, maxPlaceLength)}`;
 }
@@ -140,7 +145,8 @@ async function send(
 
   const outgoing = clientRequest(request, url, place, addresses, signal);
   outgoing.once("socket", (socket: Socket) => {
-    // Once more, and before the request is written, so that nothing depends on how Node connects.
+    // Checks the address again before the request is written, so that the check does not depend on
+    // how Node connects.
     socket.once("connect", () => {
       const peer = String(socket.remoteAddress);
       if (!isAllowed(peer)) outgoing.destroy(refusedAddress(place, peer));
@@ -184,7 +190,7 @@ async function addressesOf(
   }
 }
 
-/** The request, not sent yet: Node writes nothing of it before `end`. */
+/** Creates the request without sending it. Node does not write before `end`. */
 function clientRequest(
   request: WebhookRequest,
   url: URL,
@@ -193,21 +199,23 @@ function clientRequest(
   signal: AbortSignal,
 ): ClientRequest {
   try {
-    // Not imported: that would load all that node:http only has getters for.
+    // Not imported: an import would load everything behind the lazy getters of `node:http`.
     const client = process.getBuiltinModule(url.protocol === "https:" ? "node:https" : "node:http");
     const options: RequestOptions & Pick<TcpNetConnectOpts, "autoSelectFamily"> = {
       method: "POST",
       headers: headersOf(request),
       signal,
-      // An agent for this request alone: no connection is shared, none kept, and no proxy taken from the environment.
+      // A separate agent for this request: it shares and keeps no connection, and ignores the proxy
+      // of the environment.
       agent: false,
-      // Makes Node ask `lookup` for all addresses, whatever the process has set.
+      // Makes Node request all addresses from `lookup`, regardless of the process's settings.
       autoSelectFamily: true,
       lookup: (_hostname, _options, callback) => callback(null, [...addresses]),
     };
     return client.request(url, options);
   } catch (cause) {
-    // Safe: Node throws nothing else here. Its messages name a header, they do not quote its value.
+    // Safe: Node only throws errors here. Their messages contain the name of a header but not its
+    // value.
     throw permanent(`${place}: ${(cause as Error).message}`, cause);
   }
 }
@@ -232,7 +240,7 @@ function headersOf({
   return all;
 }
 
-/** Settles when the connection is done with: a status that was received counts, whatever becomes of the body. */
+/** Settles when the connection closes. A received status counts, regardless of the body. */
 function statusOf(outgoing: ClientRequest): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | undefined;
@@ -241,7 +249,7 @@ function statusOf(outgoing: ClientRequest): Promise<number> {
       status = response.statusCode;
       drop(response, outgoing);
     });
-    // 101, which nobody asked for.
+    // Handles an unrequested status 101.
     outgoing.on("upgrade", (response) => {
       status = response.statusCode;
       outgoing.destroy();
@@ -259,7 +267,8 @@ function drop(response: IncomingMessage, outgoing: ClientRequest): void {
     bytes += chunk.length;
     if (bytes > maxAnswerBytes) outgoing.destroy();
   });
-  // A body that is cut is an error of the response, and none of the delivery; Node tolerates that nobody listens, for now.
+  // A truncated body is an error of the response, not of the delivery. Node currently tolerates a
+  // missing listener, but may not in the future.
   response.on("error", () => {});
 }
 
@@ -274,7 +283,10 @@ function statusError(place: string, status: number): WebhookError {
   );
 }
 
-/** Only the cause has the address: the message may reach the author of the URL, who must not learn internal addresses. */
+/**
+ * Puts the address only into the cause: the message may reach the author of the URL, who must not
+ * learn internal addresses.
+ */
 function refusedAddress(place: string, address: string): WebhookError {
   return permanent(
     `${place}: the host has an address that is not public`,

@@ -1,31 +1,32 @@
 import type { StoredItem } from "./stored-item.ts";
 import { firstState, maxDeletes, type Walk, type WalkState, walkTables } from "./walk.ts";
 
-/** How an erasure goes. */
 export interface Erasure extends Pick<Walk, "sources" | "rows" | "keep"> {
-  /** Where one that was cut stands; `undefined` for a new one. */
+  /** State of an interrupted erasure to resume; `undefined` for a new one. */
   readonly begun?: WalkState | undefined;
   /** Whether rows are only counted. */
   readonly isDryRun: boolean;
 }
 
-/** What came of it. */
 export interface Erased {
   readonly state: WalkState;
-  /** Whether the last walk through all tables has found nothing; always, where rows are only counted. */
+  /** Whether the last pass over all tables found no rows. Always true if rows are only counted. */
   readonly isDone: boolean;
 }
 
-/** After so many walks through all tables that have each found rows, somebody keeps writing them. */
+/**
+ * Number of passes over all tables. If each of them finds rows, some process keeps writing them.
+ */
 const maxPasses = 5;
-/** How many calls of DynamoDB are under way at once. */
+/** Number of concurrent DynamoDB calls. */
 const concurrentCalls = 4;
 
 /**
- * Deletes the rows of a tenant, walk by walk, until one finds none: rows that are written behind a page that was read
- * are found by the next. What was deleted stays so wherever it is cut, and a later one deletes the rest.
+ * Deletes the rows of a tenant, pass by pass, until a pass finds none. Rows written behind a page
+ * that was already read are found by the next pass. An interrupted erasure keeps its deletions, and
+ * a later one deletes the rest.
  *
- * @throws whatever the store throws.
+ * @throws any error of the store.
  */
 export async function eraseTenant({
   sources,
@@ -35,7 +36,8 @@ export async function eraseTenant({
   isDryRun,
 }: Erasure): Promise<Erased> {
   const visit: Walk["visit"] = async (source, own, counted) => {
-    // Its rows stay, so that a later walk meets all of a page again that it was cut in: they count once the page is done with.
+    // A dry run leaves the rows in place, so a resumed walk reads an interrupted page again. Rows
+    // therefore count only when their page is complete.
     if (isDryRun) return void counted(own.length);
     for (const group of chunks(own, maxDeletes * concurrentCalls)) {
       await Promise.all(chunks(group, maxDeletes).map((batch) => rows.remove(source, batch)));

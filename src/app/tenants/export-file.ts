@@ -1,22 +1,25 @@
 import { lstat, rename } from "node:fs/promises";
 import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 
-/** A file that gets its name once it is whole. */
+/** File that gets its final name once it is complete. */
 export interface ExportFile {
-  /** How many bytes are written. */
+  /** Number of bytes written. */
   readonly bytes: number;
   write(text: string): Promise<void>;
-  /** Gives it its name. @throws Error where another export has begun under it meanwhile. */
+  /**
+   * Renames the file to its final name.
+   * @throws Error if another export has started under this name.
+   */
   finish(): Promise<void>;
-  /** Closes it as it is: a later one may go on with it. */
+  /** Closes the file without renaming it, so that a later export can continue it. */
   close(): Promise<void>;
 }
 
 /**
- * Opens `<path>.part`, which becomes `path`. Only its owner may read it.
+ * Opens `<path>.part`, which becomes `path` when it is complete. Only its owner may read it.
  *
- * @param bytes - how much of one that was cut stays; `undefined` for a new one.
- * @throws Error where less is there, or others may read or write it.
+ * @param bytes - number of bytes to keep of an interrupted export; `undefined` for a new one.
+ * @throws Error if the file is shorter than that, or other users may read or write it.
  */
 export async function openExportFile(path: string, bytes?: number): Promise<ExportFile> {
   const part = `${path}.part`;

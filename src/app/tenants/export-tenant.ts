@@ -1,34 +1,33 @@
 import { dynamoJson } from "./stored-item.ts";
 import { firstState, type Walk, type WalkState, walkTables } from "./walk.ts";
 
-/** How an export goes. */
 export interface Export extends Pick<Walk, "sources" | "rows" | "keep"> {
-  /** Where one that was cut stands; `undefined` for a new one. */
+  /** State of an interrupted export to resume; `undefined` for a new one. */
   readonly begun?: WalkState | undefined;
-  /** Takes lines, each ended; it has written them when it resolves. */
+  /** Writes complete lines. Resolves once they are written. */
   readonly write: (lines: string) => Promise<void>;
 }
 
-/** What the first line says of the lines below. */
+/** Content of an export's first line, which describes the others. */
 export interface ExportHeader {
   readonly tenant: string;
   /** ISO 8601. */
   readonly exportedAt: string;
-  /** The tables that were searched, as they are declared. */
+  /** Declared names of the tables that were searched. */
   readonly tables: readonly string[];
   readonly notCovered: readonly string[];
 }
 
-/** The first line of an export. */
 export function headerLine(header: ExportHeader): string {
   return `${JSON.stringify({ keelson: "tenant-export", format: 1, ...header })}\n`;
 }
 
 /**
- * Writes the rows of a tenant, a line each: `{ "table": "files", "item": { … } }`, the item in DynamoDB's JSON.
+ * Writes the rows of a tenant, one per line: `{ "table": "files", "item": { … } }`, with the item
+ * in DynamoDB's JSON.
  *
- * @returns where it ended, with its counts.
- * @throws whatever the store or `write` throws.
+ * @returns the final state, with its counts.
+ * @throws any error of the store or of `write`.
  */
 export function exportTenant({ sources, rows, keep, begun, write }: Export): Promise<WalkState> {
   const visit: Walk["visit"] = async ({ table, exported }, own, counted) => {

@@ -2,25 +2,29 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 
 /**
- * Creates a file that only its owner may read, in the place of one that is there. Never writes through a link: what a link leads to,
- * and what another has prepared under the name, stays as it is.
+ * Creates a file that only its owner may read, and replaces an existing file. Never writes through
+ * a link: the target of a link, and a file that another user has prepared under this name, stay
+ * unchanged.
  *
- * @throws Error where somebody else creates one at the same time, or the one that is there cannot be removed.
+ * @throws Error if another process creates the file at the same time, or the existing one cannot be
+ * removed.
  */
 export async function createPrivateFile(path: string): Promise<FileHandle> {
-  // Its rights stay those that it was created with, and whoever has it open already goes on reading it.
+  // An existing file would keep its permissions, and a process that already has it open could read
+  // the new content.
   await rm(path, { force: true });
   return open(path, "wx", 0o600);
 }
 
-/** What others may do with a file, as bits of its mode that must not be there. */
+/** Mode bits that a file must not have, by the access that other users are allowed. */
 const forbidden = { nothing: 0o077, read: 0o022 } as const;
 
 /**
- * Opens a file that {@link createPrivateFile} has created, to read and write.
+ * Opens a file created by {@link createPrivateFile}, to read and write.
  *
- * @param others - what they may do with it at the most: a copy may have lost its mode.
- * @throws Error where it is none: a link, a file of somebody else's, or one that others may do more with.
+ * @param others - maximum access that other users may have: a copy of the file may have lost its
+ * mode.
+ * @throws Error if it is a link, belongs to another user, or gives other users more access.
  */
 export async function openPrivateFile(
   path: string,
@@ -49,7 +53,7 @@ export async function openPrivateFile(
 
 const remedy = "remove it and the state, and begin anew";
 
-/* v8 ignore next -- Windows has no such flag, and creating a link there takes rights that few have */
+/* v8 ignore next -- Windows has no such flag, and few users there may create a link */
 const noFollow = constants.O_NOFOLLOW ?? 0;
 /** `undefined` on Windows, whose files have no mode. */
 const ownUser = process.geteuid?.();

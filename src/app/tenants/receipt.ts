@@ -1,44 +1,41 @@
 import type { TenantSources } from "./tenant-source.ts";
 import type { WalkState } from "./walk.ts";
 
-/** What was done with the rows of a tenant. */
+/** Report of an action on the rows of a tenant. */
 export interface TenantReceipt {
   readonly action: TenantAction;
   readonly tenant: string;
   /** ISO 8601. */
   readonly at: string;
   readonly tables: readonly TableReceipt[];
-  /** The tenant's rows in all tables. */
+  /** Number of the tenant's rows in all tables. */
   readonly rows: number;
-  /** How often all tables were walked through. */
+  /** Number of passes over all tables. */
   readonly passes: number;
-  /** Whether the tables have no more of the tenant's rows, as far as keys and attributes tell. */
+  /** Whether the tables contain no more rows of the tenant, as far as keys and attributes show. */
   readonly isDone: boolean;
   readonly notCovered: readonly string[];
 }
 
-/** What is done with the rows of a tenant; `count` is an erasure's dry run. */
+/** Action on the rows of a tenant. `count` is the dry run of an erasure. */
 export type TenantAction = "export" | "erase" | "count";
 
-/** What was done in one table. */
 export interface TableReceipt {
-  /** As it is declared. */
+  /** Declared name. */
   readonly table: string;
   readonly tableName: string;
-  /** Rows looked at, of all tenants, in all passes. */
+  /** Number of rows scanned, of all tenants and in all passes. */
   readonly scanned: number;
-  /** The tenant's rows. */
+  /** Number of the tenant's rows. */
   readonly rows: number;
 }
 
-/** What a receipt is made of. */
 export interface ReceiptParts
   extends TenantSources,
     Pick<TenantReceipt, "action" | "tenant" | "at" | "isDone"> {
   readonly state: WalkState;
 }
 
-/** Makes the receipt of a walk. */
 export function receiptOf({
   action,
   tenant,
@@ -73,13 +70,13 @@ export function receiptOf({
 }
 
 function countAt({ counts }: WalkState, index: number): WalkState["counts"][number] {
-  // Safe: there is one for each table.
+  // Safe: it has an element per table.
   return counts[index] as WalkState["counts"][number];
 }
 
 const participles = { export: "exported", erase: "erased", count: "found" } as const;
 
-/** The receipt for people, line by line. */
+/** Formats a receipt for an operator, line by line. */
 export function receiptLines({
   action,
   tenant,

@@ -3,8 +3,9 @@ import type { Registry } from "../registry/registry.ts";
 import { type StoredItem, textOf } from "./stored-item.ts";
 
 /**
- * Makes what keeps secrets in: the value of a configuration row that is sealed, or whose key is encrypted, becomes
- * `{ secret: true }`. That there is one is told, what it is never, be it readable or not.
+ * Creates a function that removes secrets from rows. The value of a configuration row that is
+ * sealed, or whose key is encrypted, becomes `{ secret: true }`. The export shows that a secret
+ * exists but never its value, even if the value is readable.
  */
 export function withoutSecrets(
   registry: Pick<Registry, "configKeys">,
@@ -12,7 +13,8 @@ export function withoutSecrets(
   return (item) => {
     const { value } = item;
     if (value === undefined) return item;
-    // In the history the version follows the key, which has no `#`.
+    // In the history, the sort key is the configuration key, `#` and the version. A configuration
+    // key has no `#`.
     const id = String(textOf(item, "sk")).replace(/#.*/s, "");
     const key = registry.configKeys.get(id) ?? successorOf(id, registry);
     const isSecret = isSealedValue(value) || key?.definition.encrypted === true;
@@ -20,7 +22,7 @@ export function withoutSecrets(
   };
 }
 
-/** As `isSealed` knows them, be it in a form that only a later version opens. */
+/** Detects the same values as `isSealed`, including forms that only a later version can open. */
 function isSealedValue({ M: value }: NonNullable<StoredItem[string]>): boolean {
   return (
     value?.["sealed"]?.N !== undefined &&

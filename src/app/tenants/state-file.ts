@@ -3,30 +3,31 @@ import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 import type { TenantAction } from "./receipt.ts";
 import type { WalkState } from "./walk.ts";
 
-/** What has to be the same for a walk to go on where another has ended. */
+/** Values that must match for a walk to resume another. */
 export interface WalkIdentity {
   readonly action: TenantAction;
   readonly tenant: string;
-  /** The physical names, in their order. */
+  /** Physical names, in order. */
   readonly tables: readonly string[];
 }
 
-/** Where a walk stands. */
 export interface KeptState {
   readonly state: WalkState;
-  /** How many bytes of an export are written by then. */
+  /** Number of bytes of an export written so far. */
   readonly bytes?: number;
 }
 
-/** A file that keeps where a walk stands. */
+/** File that stores the progress of a walk. */
 export interface StateFile {
-  /** `undefined` where there is none yet. @throws Error where it is of another walk, or others may write it. */
+  /**
+   * Reads the progress. Resolves to `undefined` if the file does not exist.
+   * @throws Error if the file belongs to another walk, or other users may write it.
+   */
   read(): Promise<KeptState | undefined>;
   write(kept: KeptState): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** Creates a {@link StateFile}. */
 export function stateFile(path: string, { action, tenant, tables }: WalkIdentity): StateFile {
   const identity = { keelson: "tenant-state", format: 1, action, tenant, tables };
   return {
@@ -44,7 +45,7 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
       return kept;
     },
     write: async (kept) => {
-      // Whoever reads it finds one state or the next, whole.
+      // A reader always finds a complete state, either the old or the new one.
       const file = await createPrivateFile(`${path}.new`);
       await file
         .writeFile(`${JSON.stringify({ identity, ...kept })}\n`)
@@ -58,7 +59,7 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
 function parsed(text: string): (KeptState & { readonly identity: unknown }) | undefined {
   try {
     const kept = JSON.parse(text);
-    // Safe: what has the identity of a walk was written by `write`.
+    // Safe: only `write` creates files with the identity of a walk.
     return typeof kept === "object" && kept !== null
       ? (kept as KeptState & { readonly identity: unknown })
       : undefined;

@@ -1,14 +1,14 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 
-/** An item as DynamoDB has it: numbers are texts, so none loses a digit. */
+/** Item in DynamoDB's format, in which numbers are strings and so keep every digit. */
 export type StoredItem = Readonly<Record<string, AttributeValue>>;
 
-/** The text of an attribute; `undefined` where it is none. */
+/** Returns a string attribute; `undefined` if it is absent or has another type. */
 export function textOf(item: StoredItem, attribute: string): string | undefined {
   return item[attribute]?.S;
 }
 
-/** A JSON value of an item, in DynamoDB's own JSON: bytes are Base64. */
+/** Converts an item to DynamoDB's JSON, with bytes as Base64. */
 export function dynamoJson(item: StoredItem): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, jsonOf(value)]));
 }

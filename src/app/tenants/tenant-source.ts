@@ -15,44 +15,46 @@ import { allTables } from "../registry/registry.ts";
 import { withoutSecrets } from "./secret-values.ts";
 import { type StoredItem, textOf } from "./stored-item.ts";
 
-/** A table that is searched for the rows of a tenant. */
+/** Table that is searched for the rows of a tenant. */
 export interface TenantSource {
-  /** As it is declared: `files`. */
+  /** Declared name: `files`. */
   readonly table: string;
-  /** The physical name. */
+  /** Physical name. */
   readonly tableName: string;
-  /** The attributes of the key. */
+  /** Attributes of the key. */
   readonly keys: readonly string[];
-  /** What DynamoDB leaves out already. It lets through every row that {@link TenantSource.verdict} does not call `other`. */
+  /**
+   * Filter that DynamoDB applies. It must not exclude a row unless {@link TenantSource.verdict}
+   * returns `other` for it.
+   */
   readonly filter: RowFilter;
-  /** The attributes beside the key that the verdict looks at. */
+  /** Attributes that the verdict reads in addition to the key. */
   readonly looksAt: readonly string[];
-  /** Whose row it is; `untold` where nothing says so. */
+  /** Returns whether a row belongs to the tenant; `untold` if the row does not show its owner. */
   readonly verdict: (item: StoredItem) => Verdict;
-  /** The row as it leaves the account. */
+  /** Returns a row in the form in which it leaves the account. */
   readonly exported: (item: StoredItem) => StoredItem;
 }
 
-/** Whose row it is. */
+/** Owner of a row: this tenant, another one, or unknown. */
 export type Verdict = "own" | "other" | "untold";
 
-/** A filter expression. */
 export interface RowFilter {
   readonly expression: string;
   readonly names: Readonly<Record<string, string>>;
   readonly values: StoredItem;
 }
 
-/** The tables that may have rows of a tenant, in the order in which they are erased. */
+/** Tables that may have rows of a tenant, in the order of erasure. */
 export interface TenantSources {
   readonly sources: readonly TenantSource[];
-  /** What stays out of reach, for the receipt. */
+  /** Data that is not covered, for the receipt. */
   readonly notCovered: readonly string[];
 }
 
 /**
- * Finds where a server keeps rows of a tenant: in the application's tables with `tenant: true`, then in keelson's own,
- * configuration last.
+ * Returns the tables in which a server stores rows of a tenant: first the application's tables with
+ * `tenant: true`, then keelson's tables, with the configuration last.
  */
 export function tenantSources(
   server: DeclaredServer,
@@ -104,11 +106,12 @@ interface NamedTable {
   readonly tableName: string;
 }
 
-/** A partition, or what partitions begin with. */
+/** Partition key, or prefix of partition keys. */
 type Partition = { readonly is: string } | { readonly begins: string };
 
 function configPartitions(tenantId: string): readonly Partition[] {
-  // No user is empty, and IDs are escaped: what follows is a user, and of this tenant.
+  // User IDs are never empty, and IDs are escaped, so every partition with this prefix belongs to a
+  // user of this tenant.
   const [tenant, users] = [tenantPartition(tenantId), userPartition(tenantId, "")];
   return [
     { is: tenant },
@@ -118,7 +121,7 @@ function configPartitions(tenantId: string): readonly Partition[] {
   ];
 }
 
-/** A table whose partition keys tell. */
+/** Creates the source of a table whose partition keys contain the tenant. */
 function byPartition(
   { declared, tableName }: NamedTable,
   partitions: readonly Partition[],
@@ -154,7 +157,7 @@ function byPartition(
   };
 }
 
-/** A table of keelson's own whose rows have a `tenantId`. */
+/** Creates the source of a keelson table whose rows have a `tenantId`. */
 function byTenantId({ declared, tableName }: NamedTable, tenantId: string): TenantSource {
   return {
     table: declared.name,
@@ -174,7 +177,10 @@ function byTenantId({ declared, tableName }: NamedTable, tenantId: string): Tena
   };
 }
 
-/** The table of events that wait: a row that has no `tenantId` yet has an envelope that names it. */
+/**
+ * Creates the source of the outbox table. The envelope of a row written without a `tenantId`
+ * contains the tenant.
+ */
 function outboxSource(table: NamedTable, tenantId: string): TenantSource {
   const source = byTenantId(table, tenantId);
   return {
@@ -193,8 +199,9 @@ function outboxSource(table: NamedTable, tenantId: string): TenantSource {
 }
 
 /**
- * An event or a delayed job without its proof: whoever has that could send it again. How a job is queued stands before it. What cannot be
- * read loses all that looks like one.
+ * Removes the proof from an event or a delayed job, because a reader of the export could resend a
+ * message with its proof. The group and deduplication ID of a job precede its JSON. In unreadable
+ * text, empties everything that looks like a proof.
  */
 function withoutProof(text: string): string {
   const start = Math.max(0, text.indexOf("{"));
@@ -206,7 +213,7 @@ function withoutProof(text: string): string {
   }
 }
 
-/** The event of a row; `undefined` where it is none. */
+/** Returns the event of a row; `undefined` if the row does not contain one. */
 function envelopeOf(item: StoredItem): Readonly<Record<string, unknown>> | undefined {
   try {
     return objectOf(textOf(item, "envelope") ?? "", "the envelope");

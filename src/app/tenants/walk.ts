@@ -1,74 +1,73 @@
 import type { StoredItem } from "./stored-item.ts";
 import type { TenantSource } from "./tenant-source.ts";
 
-/** Reads and deletes rows, of all tenants: the calls of whoever operates the server, not of the server. */
+/**
+ * Reads and deletes rows of all tenants, with the permissions of the operator, not of the server.
+ */
 export interface TenantRows {
   /**
-   * Reads a page of a table: what its filter lets through.
+   * Reads the rows of a page that match the source's filter.
    *
-   * @param keysOnly - whether the verdict and the key are all that is wanted.
+   * @param keysOnly - whether only the key and the attributes for the verdict are read.
    */
   page(source: TenantSource, from: StoredItem | undefined, keysOnly: boolean): Promise<RowPage>;
-  /** Deletes rows, at most {@link maxDeletes}; those that are gone already too. */
+  /** Deletes rows, {@link maxDeletes} or fewer. Accepts rows that no longer exist. */
   remove(source: TenantSource, rows: readonly StoredItem[]): Promise<void>;
 }
 
-/** How many rows DynamoDB deletes in one call. */
+/** DynamoDB's limit of deletes in one call. */
 export const maxDeletes = 25;
 
-/** Some rows of a table. */
 export interface RowPage {
   readonly items: readonly StoredItem[];
-  /** How many rows were looked at for them. */
+  /** Number of rows scanned for the page. */
   readonly scanned: number;
-  /** Where the next page begins; absent at the end. */
+  /** Start of the next page. Absent on the last page. */
   readonly next?: StoredItem | undefined;
 }
 
-/** How far a walk through the tables has come: what is needed to go on, and what it has counted. */
+/** State of a walk through the tables: its position, from which it can resume, and its counts. */
 export interface WalkState {
-  /** Which walk through all tables, the first being 1. */
+  /** Number of the current pass over all tables, starting at 1. */
   readonly pass: number;
-  /** The table that it is at, by its place. */
+  /** Index of the current table. */
   readonly at: number;
-  /** Where its next page begins; absent at the table's beginning. */
+  /** Start of the next page. Absent at the start of a table. */
   readonly from?: StoredItem | undefined;
-  /** How many rows this pass has found. */
+  /** Number of rows found in this pass. */
   readonly found: number;
-  /** One for each table, in their order. */
+  /** One element per table, in order. */
   readonly counts: readonly TableCount[];
 }
 
-/** What was counted in a table. */
 export interface TableCount {
-  /** Rows looked at, of all passes. */
+  /** Number of rows scanned, in all passes. */
   readonly scanned: number;
-  /** The tenant's, of all passes. */
+  /** Number of the tenant's rows, in all passes. */
   readonly rows: number;
-  /** Rows of the last pass that do not say whose they are. */
+  /** Number of rows without a known owner, in the last pass. */
   readonly untold: number;
 }
 
-/** What a walk does. */
 export interface Walk {
   readonly sources: readonly TenantSource[];
   readonly rows: TenantRows;
   readonly keysOnly: boolean;
   /**
-   * Called with the tenant's rows of each page, none included.
+   * Receives the tenant's rows of each page, including an empty list.
    *
-   * @param counted - counts rows that are done with, and gives the state that says so: the page is still to be gone through.
+   * @param counted - counts rows as processed, and returns the updated state, which still points to
+   * the current page.
    */
   readonly visit: (
     source: TenantSource,
     own: readonly StoredItem[],
     counted: (rows: number) => WalkState,
   ) => Promise<void>;
-  /** Called with each state that a later walk can begin from. */
+  /** Receives each state from which a later walk can resume. */
   readonly keep: (state: WalkState) => Promise<void>;
 }
 
-/** Where a walk begins that nobody began before. */
 export function firstState(sources: readonly TenantSource[]): WalkState {
   return {
     pass: 1,
@@ -78,7 +77,9 @@ export function firstState(sources: readonly TenantSource[]): WalkState {
   };
 }
 
-/** Walks through all tables from where `state` says to their end, and returns where it is then. */
+/**
+ * Walks through all tables from the position in `begun` to the end, and returns the final state.
+ */
 export async function walkTables(
   { sources, rows, keysOnly, visit, keep }: Walk,
   begun: WalkState,

@@ -1,15 +1,15 @@
 import { quoted } from "../../base/errors/quoted.ts";
 
-/** A cookie that a reply sets. */
+/** Cookie that a reply sets. */
 export interface ReplyCookie {
   readonly value: string;
   /** Default `true`. */
   readonly httpOnly?: boolean;
-  /** Default `true`; in development `false`. */
+  /** Default `true`; `false` in development. */
   readonly secure?: boolean;
   /** Default `Lax`. */
   readonly sameSite?: "Strict" | "Lax" | "None";
-  /** Default: the cookie lasts as long as the browser's session. */
+  /** Lifetime, in seconds. Default: the browser's session. */
   readonly maxAgeSeconds?: number;
   /** Default `/`. */
   readonly path?: string;
@@ -18,8 +18,8 @@ export interface ReplyCookie {
 const maxCookies = 100;
 
 /**
- * Reads a `cookie` header: prototype-free, names as they were sent, the first of a name wins, at most
- * 100; a value with malformed percent-encoding stays as it is.
+ * Parses a `cookie` header into a prototype-free object with names as sent. The first cookie of a
+ * name wins. Reads at most 100 cookies. A value with malformed percent-encoding stays unchanged.
  */
 export function parseCookies(header: string | undefined): Record<string, string> {
   const cookies: Record<string, string> = Object.create(null);
@@ -39,7 +39,7 @@ export function parseCookies(header: string | undefined): Record<string, string>
   return cookies;
 }
 
-/** What a cookie may say of itself. */
+/** Known options of a cookie. */
 const members: readonly string[] = [
   "value",
   "httpOnly",
@@ -50,10 +50,11 @@ const members: readonly string[] = [
 ] satisfies (keyof ReplyCookie)[];
 
 /**
- * Holds a cookie against what `set-cookie` can carry, as plain JavaScript may give it. Its value may be secret, and is in no
- * message.
+ * Checks that `set-cookie` can carry a cookie, including input from plain JavaScript. The value may
+ * be secret and never appears in a message.
  *
- * @throws TypeError for a name or a path that could carry something else along, and for what is no cookie.
+ * @throws TypeError for a name or a path that could inject other attributes, and for a value that
+ * is not a cookie.
  */
 export function assertCookie(name: string, cookie: unknown): asserts cookie is ReplyCookie {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name))
@@ -64,7 +65,7 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
   for (const member of Object.keys(cookie))
     if (!members.includes(member))
       throw refuse(`unknown option ${quoted(member)}; known are ${members.join(", ")}`);
-  // Safe: each member is looked at below.
+  // Safe: each member is checked below.
   const {
     value,
     httpOnly,
@@ -88,10 +89,10 @@ export function assertCookie(name: string, cookie: unknown): asserts cookie is R
 }
 
 /**
- * Writes a `set-cookie` value: HttpOnly, Secure outside development, SameSite=Lax and Path=/
- * unless the cookie says otherwise.
+ * Serializes a `set-cookie` value. Defaults: HttpOnly, Secure outside development, SameSite=Lax and
+ * Path=/.
  *
- * @throws TypeError for what {@link assertCookie} refuses.
+ * @throws TypeError for a cookie that {@link assertCookie} refuses.
  */
 export function serializeCookie(
   name: string,

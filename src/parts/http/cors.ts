@@ -1,24 +1,25 @@
-/** Options for cross-origin requests of browsers. */
+/** Options for cross-origin requests from browsers. */
 export interface CorsOptions {
   /** Allowed origins such as `https://app.example.com`, or `"*"` for all. */
   readonly origins: readonly string[] | "*";
-  /** Whether browsers may send cookies. Not with `"*"`. Default `false`. */
+  /** Whether browsers may send cookies. Not allowed with `"*"`. Default `false`. */
   readonly credentials?: boolean;
   /**
-   * Request headers that pages may send beside `Accept`, `Authorization`, `Content-Type`, `Idempotency-Key`,
-   * `X-Request-ID` and `Traceparent`; `"*"` for all. Not `"*"` with `credentials`. Default none.
+   * Request headers that pages may send in addition to `Accept`, `Authorization`, `Content-Type`,
+   * `Idempotency-Key`, `X-Request-ID` and `Traceparent`; `"*"` for all. `"*"` is not allowed with
+   * `credentials`. Default: no other headers.
    */
   readonly allowedHeaders?: readonly string[] | "*";
   /**
-   * Response headers that pages may read beside `X-Request-ID`, `Idempotent-Replayed` and `Retry-After`; `"*"` for all.
-   * Not `"*"` with `credentials`. Default none.
+   * Response headers that pages may read in addition to `X-Request-ID`, `Idempotent-Replayed` and
+   * `Retry-After`; `"*"` for all. `"*"` is not allowed with `credentials`. Default: no other
+   * headers.
    */
   readonly exposedHeaders?: readonly string[] | "*";
-  /** How long a browser may cache a preflight's answer, in seconds. Default 600. */
+  /** Time during which a browser may cache a preflight response, in seconds. Default 600. */
   readonly maxAgeSeconds?: number;
 }
 
-/** What is wrong with CORS options. */
 export interface CorsProblem {
   readonly rule: string;
   readonly message: string;
@@ -36,7 +37,7 @@ const known = [
   "maxAgeSeconds",
 ] as const satisfies (keyof CorsOptions)[];
 
-/** Everything wrong with CORS options as plain JavaScript may give them. Never throws. */
+/** Returns all problems with CORS options, including input from plain JavaScript. Never throws. */
 export function corsProblems(options: unknown): CorsProblem[] {
   if (typeof options !== "object" || options === null)
     return [{ rule: "cors", message: "`cors` is not an object", fix: "pass { origins: [...] }" }];
@@ -87,7 +88,6 @@ export function corsProblems(options: unknown): CorsProblem[] {
   return problems;
 }
 
-/** What is wrong with lists of header names. */
 function headerProblems(
   lists: Readonly<Record<string, unknown>>,
   credentials: boolean,
@@ -111,7 +111,7 @@ function headerProblems(
   });
 }
 
-/** The headers that every response to a cross-origin request carries. */
+/** Returns the CORS headers of every response to a cross-origin request. */
 export function corsHeaders(
   { origins, credentials = false, exposedHeaders }: CorsOptions,
   headers: Readonly<Record<string, string>>,
@@ -127,7 +127,10 @@ export function corsHeaders(
   };
 }
 
-/** What a preflight is granted beside {@link corsHeaders}; `undefined` where it is none, or not allowed. */
+/**
+ * Returns the headers of a preflight response, in addition to {@link corsHeaders}. Returns
+ * `undefined` if the request is not a preflight or its origin is not allowed.
+ */
 export function preflight(
   { origins, allowedHeaders, maxAgeSeconds = 600 }: CorsOptions,
   headers: Readonly<Record<string, string>>,
@@ -147,14 +150,17 @@ export function preflight(
   };
 }
 
-/** `*` stands beside the names: it does not cover `Authorization` (Fetch, 4.9), and older browsers do not know it. */
+/**
+ * Joins header names. `*` comes after the names and does not replace them: it does not cover
+ * `Authorization` (Fetch, 4.9), and older browsers do not know it.
+ */
 function joined(always: string, more: readonly string[] | "*" = []): string {
   return more.length === 0
     ? always
     : `${always}, ${typeof more === "string" ? more : more.join(", ")}`;
 }
 
-/** Whether it is a token of RFC 9110; `*` alone is one too, and means something else here. */
+/** Checks for a token of RFC 9110. `*` is also a token, but has another meaning here. */
 function isHeaderName(name: unknown): boolean {
   return typeof name === "string" && name !== "*" && /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name);
 }

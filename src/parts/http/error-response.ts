@@ -4,16 +4,17 @@ import type { Environment } from "../../base/process/environment.ts";
 import type { HttpResponse } from "./message.ts";
 import { ownHeaders } from "./own-headers.ts";
 
-/** What the uniform response depends on beside the error. */
 export interface ErrorFacts {
   readonly requestId: string;
   readonly environment: Environment;
-  /** The request's `accept` header. */
   readonly accept: string | undefined;
   readonly head: boolean;
 }
 
-/** Turns an error into the uniform response (specification 2.7), or into problem+json (RFC 9457) where it is asked for. */
+/**
+ * Converts an error to the uniform response (specification 2.7), or to problem+json (RFC 9457) if
+ * the client asks for it.
+ */
 export function errorResponse(
   error: unknown,
   { requestId, environment, accept, head }: ErrorFacts,
@@ -32,7 +33,7 @@ export function errorResponse(
   return { response: { status, headers, cookies: [], body: head ? undefined : text }, log };
 }
 
-/** Whether an `accept` header names problem+json, and not with a weight of nought. */
+/** Checks whether an `accept` header contains problem+json with a weight above zero. */
 function wantsProblem(accept = ""): boolean {
   return accept
     .toLowerCase()
@@ -46,10 +47,13 @@ function wantsProblem(accept = ""): boolean {
     });
 }
 
-/** Where the package's guides can be read: each code of keelson's own has a section of this page. */
+/** Public URL of the error guide, which has a section for each of keelson's codes. */
 const errorPage = "https://unpkg.com/keelson/docs/errors.md";
 
-/** Type and title of a problem: the page of an error of keelson's own, and `about:blank` for those of applications. */
+/**
+ * Returns the type and title of a problem. The type is the page of a keelson error, or
+ * `about:blank` for an application's error.
+ */
 function problemOf(
   code: string,
   status: number,
@@ -61,8 +65,9 @@ function problemOf(
 }
 
 /**
- * The title that RFC 9457 asks for beside `about:blank`: the status's own phrase. Asked of Node
- * only here, because importing `node:http` costs a function's start more than all the rest.
+ * Returns the title that RFC 9457 requires with `about:blank`: the phrase of the status. Loads
+ * `node:http` only here, because importing it costs more at a function's start than everything else
+ * together.
  */
 function phraseOf(status: number, otherwise: string): string {
   return process.getBuiltinModule("node:http").STATUS_CODES[status] ?? otherwise;

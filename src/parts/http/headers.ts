@@ -1,18 +1,24 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 
-/** Headers by name, in lower case. It is asked for names of headers alone, of which no object inherits any. */
+/**
+ * Headers by name, in lower case. Only header names are looked up, and no object inherits any of
+ * those.
+ */
 export type HeaderMap = Record<string, string>;
 
 /**
- * Makes an empty map of headers. Its prototype is an empty object without one: as safe from names such as `__proto__`
- * as `Object.create(null)`, which V8 keeps as a hash table that takes twice as long to fill (`wrapped-no-log` in
- * `bench/results.json`).
+ * Creates an empty map of headers. Its prototype is an empty object without a prototype. This is as
+ * safe from names such as `__proto__` as `Object.create(null)`, which V8 stores as a hash table
+ * that takes twice as long to fill (`wrapped-no-log` in `bench/results.json`).
  */
 export function emptyHeaders(): HeaderMap {
   return new Empty();
 }
 
-/** Adds a header as it was received, its name in lower case; one that is there already is joined with it, as RFC 9110 says. */
+/**
+ * Adds a received header under its name in lower case. Joins repeated headers as RFC 9110
+ * specifies.
+ */
 export function addHeader(headers: HeaderMap, name: string, value: string): void {
   const present = headers[name];
   if (present === undefined) headers[name] = value;
@@ -20,13 +26,14 @@ export function addHeader(headers: HeaderMap, name: string, value: string): void
 }
 
 /**
- * Copies headers that have one value each, their names in lower case. Where they are that already, as in events of HTTP APIs
- * and load balancers, V8 copies the object as a whole, in a third of the time (`wrapped-no-log` in `bench/results.json`).
+ * Copies headers with one value each, and converts their names to lower case. If they are in lower
+ * case already, as in events of HTTP APIs and load balancers, V8 copies the object as a whole in a
+ * third of the time (`wrapped-no-log` in `bench/results.json`).
  */
 export function copyHeaders(given: Readonly<Record<string, unknown>>): HeaderMap {
-  if (isReady(given)) return { ...given } as HeaderMap; // safe: all are texts
+  if (isReady(given)) return { ...given } as HeaderMap; // safe: all values are strings
   const headers = emptyHeaders();
-  // Not by `Object.entries`: a `for` that goes by the object itself knows where each value is.
+  // `for...in` is faster than `Object.entries` here, because it knows the position of each value.
   for (const name in given) {
     const value = given[name];
     if (typeof value === "string") headers[lowerCase(name)] = value;
@@ -40,7 +47,10 @@ function isReady(given: Readonly<Record<string, unknown>>): boolean {
   return true;
 }
 
-/** Names come again and again: they are found in half the time that they take to be made anew. */
+/**
+ * Cache of names in lower case. Header names repeat, and a lookup takes half the time of a
+ * conversion.
+ */
 const remembered = new Map<string, string>();
 const [maxRemembered, maxRememberedLength] = [200, 64];
 
@@ -55,18 +65,20 @@ function learn(name: string): string {
   return lower;
 }
 
-// A function, since a class cannot have another prototype. Safe: what it makes has no members at all.
+// A function, because the prototype of a class cannot be replaced. Safe: the object it creates has
+// no members.
 const Empty = function Headers() {} as unknown as new () => HeaderMap;
 Empty.prototype = Object.freeze(Object.create(null));
 
-/** Says why a request is refused for its headers; `undefined` where it is not. */
+/** Returns the reason to refuse a request for its headers; `undefined` if they are valid. */
 export type HeaderCheck = (headers: Readonly<HeaderMap>) => FrameworkError | undefined;
 
 /**
- * Creates the check that refuses a request whose headers mean one thing to one reader and another to the next: with two hosts or
- * one that cannot be (RFC 9112, 3.2), or with two credentials. Both hosts join repeated headers, so that the joined value shows
- * it. A host that is missing is for who received the request to judge. The last valid one is remembered: nearly all requests of
- * a server have the same.
+ * Creates the check that refuses a request whose headers could be read in two ways: with two hosts,
+ * an invalid host (RFC 9112, 3.2), or two credentials. Both the container and the Lambda host join
+ * repeated headers, so the joined value shows the repetition. The receiver of the request decides
+ * about a missing host. The check remembers the last valid host, because nearly all requests of a
+ * server have the same one.
  */
 export function createHeaderCheck(): HeaderCheck {
   let valid: string | undefined;
@@ -88,7 +100,8 @@ export function createHeaderCheck(): HeaderCheck {
   };
 }
 
-// As RFC 3986 has a host and a port, without what carries a second: a comma, which no name has, and anything of a URL.
+// Host and port according to RFC 3986, without characters that could carry a second host: the
+// comma, which no name contains, and the delimiters of a URL.
 const name = /^(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+(?::\d*)?$/i;
 const usual = /^[a-z0-9.-]+$/;
 const address = /^\[[\da-f.]*:[\da-f:.]*(?:%[\w.~%-]+)?\](?::\d*)?$/i;
@@ -100,12 +113,15 @@ function isHost(value: string): boolean {
 const scheme = /^[\w!#$%&'*+.^`|~-]+ +/;
 const parameter = /^[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t]*(?:".*"|[^\s"]+)$/s;
 
-/** Only parameters have commas between them: `Digest a="1", b=2`. A comma and anything else begins a second credential. */
+/**
+ * Checks for a single credential. Only parameters may be separated by commas: `Digest a="1", b=2`.
+ * A comma followed by anything else starts a second credential.
+ */
 function isOneCredential(value: string): boolean {
   return items(value.replace(scheme, "")).every((item) => item === "" || parameter.test(item));
 }
 
-/** The items of a list; a comma in quotes ends none. */
+/** Splits a list into its items. A comma in quotes does not end an item. */
 function items(list: string): string[] {
   const found: string[] = [];
   let start = 0;

@@ -4,28 +4,30 @@ import { exceededBound, type JsonBounds } from "./json-bounds.ts";
 import type { BodyKind } from "./message.ts";
 import { parseForm } from "./query.ts";
 
-/** The parts of a request that its input is read from. */
+/** Parts of a request from which its input is read. */
 export interface InputParts {
-  /** Prototype-free, and for the input alone: it becomes the input. */
+  /**
+   * Prototype-free, and only used for the input: `readInput` adds to this object and returns it.
+   */
   readonly params: Record<string, unknown>;
   readonly query: string;
   readonly contentType: string | undefined;
   readonly bytes: Uint8Array;
-  /** What a middleware has parsed the body to. */
+  /** Form that a middleware has parsed from the body. */
   readonly form?: Readonly<Record<string, unknown>> | undefined;
   readonly kind: BodyKind;
-  /** A GET and a HEAD have no body as far as their input goes. */
+  /** The body of a GET or HEAD request is not read as input. */
   readonly method: string;
-  /** Whether a schema is going to read it. Default `false`. */
+  /** Whether a schema will validate the input. Default `false`. */
   readonly isChecked?: boolean;
 }
 
 /**
- * Reads the input of a request: path, query and body in one prototype-free object, which is that of the path with
- * more in it. JSON that is no object, text and bytes arrive as `body`.
+ * Reads the input of a request from path, query and body into one prototype-free object, which is
+ * `params` with added members. Text, bytes and JSON that is not an object become `body`.
  *
- * @throws ValidationError naming each field that comes from two sources; FrameworkError for a
- * query or a body that cannot be parsed.
+ * @throws ValidationError with each field that comes from two sources; FrameworkError for a query
+ * or a body that cannot be parsed.
  */
 export function readInput({
   params: input,
@@ -60,10 +62,13 @@ export function readInput({
   return input;
 }
 
-/** Of inputs with JSON that is no object: that, and whether it was read. */
+/** For inputs with JSON that is not an object: the JSON, and whether the schema read it. */
 const wholeBodies = new WeakMap<object, { readonly body: unknown; isRead: boolean }>();
 
-/** Only objects have names that a schema may skip: of a list that it does not look at all would be lost without a word. */
+/**
+ * Tracks whether the schema reads `body`. A schema may ignore names of an object on purpose, but a
+ * list that it never reads would be lost silently.
+ */
 function noticeReading(input: Record<string, unknown>, body: unknown): void {
   const whole = { body, isRead: false };
   const get = () => {
@@ -77,17 +82,17 @@ function noticeReading(input: Record<string, unknown>, body: unknown): void {
 function refuseUnread(input: object, value: unknown): void {
   const whole = wholeBodies.get(input);
   if (whole === undefined) return;
-  // A schema that takes anything gives its input on, and has read none of it.
+  // A schema that accepts anything returns its input without reading it.
   if (!whole.isRead && value !== input)
     throw new ValidationError([{ field: "body", error: "must be an object" }]);
   Object.defineProperty(input, "body", { value: whole.body, writable: true });
 }
 
 /**
- * Validates an input against a Standard Schema. Without a schema it passes as it is.
+ * Validates an input against a Standard Schema. Without a schema, returns the input unchanged.
  *
- * @throws ValidationError with a dotted path for each issue; one of the whole input has the
- * field `input`, and JSON that is no object, where the schema has no field `body`, the field `body`.
+ * @throws ValidationError with a dotted path for each issue. An issue of the whole input has the
+ * field `input`. JSON that is not an object has the field `body` if the schema has no such field.
  */
 export function validateInput(schema: StandardSchemaV1 | undefined, input: unknown): unknown {
   if (schema === undefined) return input;
@@ -101,7 +106,7 @@ const maxFields = 100;
 
 function accepted(outcome: StandardSchemaV1.Result<unknown>, input: unknown): unknown {
   if (outcome.issues === undefined) {
-    refuseUnread(input as object, outcome.value); // safe: a WeakMap may be asked for anything
+    refuseUnread(input as object, outcome.value); // safe: a WeakMap accepts any key in a lookup
     return outcome.value;
   }
   throw new ValidationError(
@@ -118,7 +123,7 @@ function shown(name: string): string {
   return name.slice(0, 200);
 }
 
-/** What a body comes to: named fields, or one value that arrives as `input.body`. */
+/** Parsed body: named fields, or one value that becomes `input.body`. */
 export type ParsedBody =
   | { readonly fields: Record<string, unknown> }
   | { readonly body: unknown }
@@ -127,13 +132,14 @@ export type ParsedBody =
 const bounds: JsonBounds = { depth: 64, values: 262_144, members: 10_000 };
 
 /**
- * Parses a request body of the kind that its route takes. An empty body is no body, whatever
- * its type.
+ * Parses a request body of the kind that its route accepts. An empty body counts as absent,
+ * regardless of its type.
  *
- * @param isChecked - whether a schema is going to read it. What it reads it makes anew, so that objects keep their prototype
- * until then: taking it from each costs as much as parsing them did.
- * @throws FrameworkError `unsupported_media_type` for another content type, `malformed_request`
- * for what cannot be parsed, or has more than 64 levels, 262,144 values or 10,000 members of one object.
+ * @param isChecked - whether a schema will validate the value. A schema creates new objects, so the
+ * parsed objects keep their prototype until then: removing it from each costs as much as parsing.
+ * @throws FrameworkError `unsupported_media_type` for another content type; `malformed_request` for
+ * a body that cannot be parsed, or with more than 64 levels, 262,144 values or 10,000 members of
+ * one object.
  */
 export function parseBody(
   kind: BodyKind,
@@ -155,7 +161,7 @@ export function parseBody(
   if (kind === "form") return { fields: parseForm(text, "body") };
   const value = json(text, isChecked);
   return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? { fields: value as Record<string, unknown> } // safe: an object of JSON, without a prototype
+    ? { fields: value as Record<string, unknown> } // safe: an object from JSON
     : { body: value };
 }
 
@@ -188,7 +194,7 @@ function utf8(bytes: Uint8Array): string {
 }
 
 function json(text: string, isChecked: boolean): unknown {
-  // A shorter text cannot be beyond any of them.
+  // A text no longer than the depth bound cannot exceed any bound.
   const exceeded = text.length > bounds.depth ? exceededBound(text, bounds) : undefined;
   if (exceeded !== undefined)
     throw new FrameworkError("malformed_request", `The body has ${beyond[exceeded]}`);
@@ -209,8 +215,8 @@ const beyond: Readonly<Record<keyof JsonBounds, string>> = {
 };
 
 /**
- * Takes the prototype from every object of a parsed body: `__proto__` is a name like any other. In place, not by a
- * reviver, which is called for each element. The depth is bounded before.
+ * Removes the prototype from every object of a parsed body, so that `__proto__` is a normal name.
+ * Works in place, because a reviver would be called for each element. The depth is bounded before.
  */
 function dropPrototypes(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
@@ -219,11 +225,11 @@ function dropPrototypes(value: unknown): void {
     return;
   }
   Object.setPrototypeOf(value, null);
-  // Only its own are left. Safe: it is an object, and its members are unknown.
+  // The object has no prototype now, so only its own members remain. Safe: it is an object with
+  // unknown members.
   for (const name in value) dropPrototypes((value as Record<string, unknown>)[name]);
 }
 
-/** What is said of a body that is too large. */
 export function bodyTooLarge(limitBytes: number): FrameworkError {
   return new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
 }

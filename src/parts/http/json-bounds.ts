@@ -1,27 +1,31 @@
-/** What a JSON text may hold: what is beyond is refused before it is parsed. */
+/** Bounds of a JSON text. A text beyond them is refused before it is parsed. */
 export interface JsonBounds {
-  /** How deep objects and lists may stand in one another. */
+  /** Maximum nesting depth of objects and lists. */
   readonly depth: number;
-  /** How many commas and brackets there may be in all: about as many as values. */
+  /** Maximum number of commas and opening brackets, which is about the number of values. */
   readonly values: number;
-  /** How many members one object may have. */
+  /** Maximum number of members of one object. */
   readonly members: number;
 }
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
-/** To count more takes longer than to look through the text. */
+/** Number of commas above which counting them takes longer than scanning the text. */
 const fewCommas = 65_536;
-/** After an escape it is gone on by character for so long, since the next is likely near: looking for each takes longer. */
+/**
+ * Number of characters that are scanned one by one after an escape. The next escape is likely near,
+ * and searching for each takes longer.
+ */
 const nearby = 256;
 
 /**
- * Tells which bound a JSON text exceeds; `undefined` where none. A text that is no JSON may pass: parsing tells. It takes
- * less than parsing does, whatever the text (`json-hostile` in `bench/results.json`): long strings are jumped over.
+ * Returns the bound that a JSON text exceeds, or `undefined` if it exceeds none of them. Invalid
+ * JSON may pass, because parsing detects it. The check takes less time than parsing for any text
+ * (`json-hostile` in `bench/results.json`), because it skips long strings.
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const { depth, values, members } = bounds;
-  // What is found by counting alone needs no look at each character.
+  // Counting is enough for most requests. Only the others are scanned by character.
   const brackets = countUpTo(text, "{", depth) + countUpTo(text, "[", depth);
   if (brackets > depth || countUpTo(text, ":", members) >= members)
     return lookThrough(text, bounds);
@@ -42,13 +46,13 @@ function countUpTo(text: string, character: string, most: number): number {
 
 function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const afterString = stringEnds(text);
-  /** Commas of the objects that are open, from the outside in; those of lists do not count. */
+  /** Number of commas of the open objects, from the outside in. Commas of lists do not count. */
   const members = new Float64Array(bounds.depth + 1);
   let [depth, values] = [0, 0];
   for (let index = 0; index < text.length; ) {
     const character = text.charCodeAt(index);
     index += 1;
-    // Numbers, which may be as long as a body, in a loop of their own.
+    // A separate loop for numbers, which may be as long as the body.
     if (isOfNumber(character)) {
       while (isOfNumber(text.charCodeAt(index))) index += 1;
       continue;
@@ -56,7 +60,7 @@ function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undef
     if (character === quote) index = afterString(index);
     else if (character === comma) {
       values += 1;
-      members[depth] = (members[depth] as number) + 1; // safe, here and below: as many as levels
+      members[depth] = (members[depth] as number) + 1; // safe, here and below: one per level
       if (values > bounds.values) return "values";
       if ((members[depth] as number) >= bounds.members) return "members";
     } else if (character === openObject || character === openList) {
@@ -74,7 +78,10 @@ function isOfNumber(character: number): boolean {
   return character > comma && character < openList;
 }
 
-/** Gives the place behind a string, for the place behind its first quote. Places have to be asked for in their order. */
+/**
+ * Returns a function that maps the position after a string's first quote to the position after its
+ * last quote. Positions must be passed in ascending order.
+ */
 function stringEnds(text: string): (from: number) => number {
   const { length } = text;
   let nextQuote = -1;
@@ -83,7 +90,7 @@ function stringEnds(text: string): (from: number) => number {
   return (from) => {
     let index = from;
     while (index < length) {
-      // By character, for as long as an escape is near: over the next strings, too.
+      // Scans by character while an escape is near, including in the next strings.
       const until = Math.min(byCharacterUntil, length);
       while (index < until) {
         const character = text.charCodeAt(index);
@@ -95,7 +102,8 @@ function stringEnds(text: string): (from: number) => number {
         }
       }
       if (index < byCharacterUntil) continue;
-      // Each is looked for once: a text of many quotes and one far escape would be searched again and again.
+      // Each position is searched once. Otherwise many quotes and one distant escape would cause
+      // repeated searches of the whole text.
       if (nextEscape < index) nextEscape = placeOf(text, "\\", index);
       if (nextQuote < index) nextQuote = placeOf(text, '"', index);
       if (nextQuote <= nextEscape) return nextQuote + 1;

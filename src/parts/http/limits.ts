@@ -1,18 +1,20 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 
-/** What a server takes of requests. */
+/** Limits on the requests that a server accepts. */
 export interface Limits {
-  /** The largest request body in bytes. Default 1 MiB. */
+  /** Largest request body, in bytes. Default 1 MiB. */
   readonly bodyBytes?: number;
   /**
-   * How many bytes of request bodies a container holds at once, from their arrival until their requests are done; beyond
-   * that a body is 503 `overloaded`. Default 128 MiB, or `bodyBytes` where that is more. A Lambda function has none.
+   * Total size of the request bodies that a container holds at a time, in bytes, from their arrival
+   * until their requests end. A body beyond it fails with 503 `overloaded`. Default 128 MiB, or
+   * `bodyBytes` if that is more. Has no effect in a Lambda function.
    */
   readonly bufferedBytes?: number;
   /**
-   * How many bytes a container holds at once for clients that do not read them: responses, and pipelined requests. Beyond
-   * that it cuts the connections that hold most for longest. At least 1 MiB. Default 128 MiB, in a heap below 512 MiB a
-   * quarter of it. A Lambda function has none.
+   * Total size of the data that a container holds for clients that do not read it, in bytes:
+   * responses and pipelined requests. Beyond it, the container closes the connections that have
+   * held the most data for the longest time. Minimum 1 MiB. Default 128 MiB, or a quarter of a heap
+   * below 512 MiB. Has no effect in a Lambda function.
    */
   readonly unreadBytes?: number;
 }
@@ -20,12 +22,12 @@ export interface Limits {
 const defaultBodyBytes = 1_048_576;
 const defaultBufferedBytes = 134_217_728;
 
-/** The largest request body in bytes. */
+/** Returns the largest request body, in bytes. */
 export function bodyLimit(limits: Limits | undefined): number {
   return limits?.bodyBytes ?? defaultBodyBytes;
 }
 
-/** How many bytes of request bodies are held at once. */
+/** Returns the total size of request bodies that are held at a time, in bytes. */
 export function bufferLimit(limits: Limits | undefined): number {
   return limits?.bufferedBytes ?? Math.max(defaultBufferedBytes, bodyLimit(limits));
 }
@@ -38,14 +40,20 @@ const atLeastMebibyte = (value: unknown) =>
     ? undefined
     : "a whole number of bytes from 1,048,576";
 
-/** What each limit may be; a check returns what would do, where the value does not. */
+/**
+ * Checks of the limits. A check returns a description of valid values, or `undefined` for a valid
+ * value.
+ */
 export const limitChecks = Object.freeze({
   bodyBytes: bytes,
   bufferedBytes: bytes,
   unreadBytes: atLeastMebibyte,
 });
 
-/** What is wrong with limits beside one another: a server whose budget no body fits into would take none. */
+/**
+ * Returns conflicts between limits. A server whose budget is below `bodyBytes` cannot accept every
+ * allowed body.
+ */
 export function limitProblems(
   limits: Limits | undefined,
 ): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {

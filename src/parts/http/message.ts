@@ -2,60 +2,70 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import type { GatewayClaims } from "../../base/identity/claims.ts";
 
 /**
- * An HTTP request as the hosts hand it to the pipeline: nothing decoded, nothing trusted.
- * The container makes it from a socket, the Lambda host from an event.
+ * HTTP request that a host passes to the pipeline, with nothing decoded and nothing trusted. The
+ * container creates it from a socket, the Lambda host from an event.
  */
 export interface HttpRequest {
-  /** The method as received: `GET`. */
+  /** Method as received: `GET`. */
   readonly method: string;
-  /** The path, percent-encoded, without query: `/files/a%20b`. As received, or encoded again where a gateway decoded it. */
+  /**
+   * Percent-encoded path without the query: `/files/a%20b`. As received, or encoded again if a
+   * gateway decoded it.
+   */
   readonly path: string;
-  /** The query as received, without `?`; `""` where there is none. */
+  /** Query as received, without `?`; `""` if there is no query. */
   readonly query: string;
-  /** Names in lower case, repeated ones joined as RFC 9110 says. */
+  /** Names in lower case. Repeated headers are joined as RFC 9110 specifies. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The address of the peer, where the host knows it. */
+  /** Address of the peer, if the host knows it. */
   readonly ip: string | undefined;
-  /** Whether it came over TLS; absent where the host cannot know. */
+  /** Whether the request arrived over TLS. Absent if the host cannot know. */
   readonly isEncrypted?: boolean;
-  /** Aborts when the client is gone; `undefined` where the host cannot know. */
+  /** Aborts when the client disconnects; `undefined` if the host cannot detect this. */
   readonly signal: AbortSignal | undefined;
-  /** When it was received, in milliseconds since the epoch; absent where the host does not note it. */
+  /** Time of receipt, in milliseconds since the epoch. Absent if the host does not record it. */
   readonly nowMs?: number | undefined;
-  /** When the process will be gone, in milliseconds since the epoch; absent where the host does not end by itself. */
+  /**
+   * End of the process, in milliseconds since the epoch. Absent if the host does not end the
+   * process at a fixed time.
+   */
   readonly deadlineMs?: number | undefined;
-  /** @throws FrameworkError `response_too_large` where the transport would not take the response. */
+  /** @throws FrameworkError `response_too_large` if the transport does not accept the response. */
   assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
-  /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
+  /** Claims that an API Gateway authorizer verified. Only the Lambda host sets them. */
   readonly gatewayClaims: GatewayClaims | undefined;
-  /** Its ID, noted by the pipeline for the host, which has to name it where it is cut off. */
+  /** Request ID, set by the pipeline. The host needs it to report a request that it cuts off. */
   requestId?: string;
-  /** Why the host cannot take the request: the pipeline answers with it. */
+  /** Reason why the host cannot accept the request. The pipeline responds with it. */
   readonly refusal?: PipelineError | undefined;
   /**
-   * Reads the whole body, once; at once where it is there already.
+   * Reads the whole body, once. Returns it synchronously if it has already arrived.
    *
    * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading on.
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
   /**
-   * Reads the form that a middleware has parsed the body to; `undefined` where none has. Its bytes are gone then.
+   * Returns the form that a middleware has parsed from the body; `undefined` if no middleware has.
+   * The bytes of the body are no longer available then.
    *
    * @throws FrameworkError `payload_too_large` above `limitBytes`.
    */
   readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
 }
 
-/** What the pipeline answers; the hosts write it out. */
+/** HTTP response of the pipeline. The hosts send it. */
 export interface HttpResponse {
   readonly status: number;
-  /** Names in lower case; `set-cookie` is never among them. */
+  /** Names in lower case, without `set-cookie`. */
   readonly headers: Record<string, string>;
   /** Values of `set-cookie`, one header each. */
   readonly cookies: readonly string[];
-  /** `undefined`: no body at all. A stream only where a query replies with one; as it is sent, its chunks are bytes. */
+  /**
+   * `undefined` if there is no body. Only a query's body can be a stream. Its chunks are bytes when
+   * it is sent.
+   */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
-/** The kind of request body that a route takes. */
+/** Kind of request body that a route accepts. */
 export type BodyKind = "json" | "form" | "text" | "bytes";

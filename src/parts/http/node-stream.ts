@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 
-/** Whether a body is a stream of Node, readable or not. */
+/** Checks whether a body is a Node stream, readable or not. */
 export function isNodeStream(body: object): body is Readable {
   return (
     "pipe" in body &&
@@ -11,8 +11,8 @@ export function isNodeStream(body: object): body is Readable {
 }
 
 /**
- * Adds an error listener to a Node stream. Without one, a stream that fails between the handler's return and the first read ends
- * the process. The reader still gets the error.
+ * Adds an error listener to a Node stream. Without one, a stream that fails between the handler's
+ * return and the first read ends the process. The reader still gets the error.
  */
 export function guard(body: unknown): void {
   if (typeof body === "object" && body !== null && isNodeStream(body))

@@ -1,4 +1,4 @@
-/** Headers that are the framework's to set, whether a result or an error brings them. */
+/** Headers that only keelson sets. Results and errors cannot set them. */
 export const ownHeaders: readonly string[] = Object.freeze([
   "x-request-id",
   "x-keelson-config",

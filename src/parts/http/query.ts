@@ -3,10 +3,11 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 const maxNames = 1_000;
 
 /**
- * Parses `application/x-www-form-urlencoded` text, of a query or of a form: prototype-free; a
- * name that is given several times becomes an array of its values.
+ * Parses `application/x-www-form-urlencoded` text of a query or a form into a prototype-free
+ * object. A repeated name gets an array of its values.
  *
- * @throws FrameworkError `malformed_request` for malformed percent-encoding, or over 1,000 pairs.
+ * @throws FrameworkError `malformed_request` for malformed percent-encoding, or more than 1,000
+ * pairs.
  */
 export function parseForm(
   text: string,

@@ -3,10 +3,10 @@ import { assertCookie } from "./cookies.ts";
 import { ownHeaders } from "./own-headers.ts";
 
 /**
- * Holds what a reply says beside its body against what a response can carry, as plain JavaScript may give it.
+ * Checks that a response can carry the options of a reply, including input from plain JavaScript.
  *
- * @throws TypeError saying which option is wrong and what to pass instead. Values of headers and cookies may be secret,
- * and are not in it.
+ * @throws TypeError with the invalid option and a valid example. Values of headers and cookies may
+ * be secret and never appear in the message.
  */
 export function assertReplyOptions(options: unknown, known: readonly string[]): void {
   const given = recordOf(
@@ -22,13 +22,16 @@ export function assertReplyOptions(options: unknown, known: readonly string[]): 
   for (const [name, cookie] of cookiesOf(given["cookies"])) assertCookie(name, cookie);
 }
 
-/** @throws TypeError for what is no status of an answer. */
+/** @throws TypeError for an invalid response status. */
 export function assertStatus(status: unknown): asserts status is number {
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply: status ${quoted(status)} is not a whole number from 200 to 599`);
 }
 
-/** The headers of a reply, their names in lower case. @throws TypeError for those that no response can carry. */
+/**
+ * Returns the headers of a reply, with names in lower case.
+ * @throws TypeError for a header that a response cannot carry.
+ */
 export function checkedHeaders(given: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   if (given === undefined) return headers;
@@ -52,7 +55,7 @@ export function checkedHeaders(given: unknown): Record<string, string> {
   return headers;
 }
 
-/** @throws TypeError for what would end a header, or cannot be in one. */
+/** @throws TypeError for a character that would end a header or is not allowed in one. */
 export function assertHeaderValue(name: string, value: string): void {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
     throw new TypeError(
@@ -60,14 +63,20 @@ export function assertHeaderValue(name: string, value: string): void {
     );
 }
 
-/** The cookies of a reply. @throws TypeError for what has none by name. */
+/**
+ * Returns the cookies of a reply.
+ * @throws TypeError if they are not an object of cookies by name.
+ */
 export function cookiesOf(given: unknown): [name: string, cookie: unknown][] {
   return given === undefined
     ? []
     : Object.entries(recordOf("cookies", given, '{ a: { value: "1" } }'));
 }
 
-/** What has its entries elsewhere would lose them, read by name: lists, `Headers`, maps, promises. */
+/**
+ * Refuses lists, `Headers`, maps and promises: reading them by name would silently lose their
+ * entries.
+ */
 function recordOf(
   what: string,
   given: unknown,
@@ -79,7 +88,7 @@ function recordOf(
   if (Symbol.iterator in given)
     throw new TypeError(`reply: ${what} is ${kindOf(given)}; pass Object.fromEntries(${what})`);
   if ("then" in given) throw new TypeError(`reply: ${what} is ${kindOf(given)}; await it`);
-  return given as Readonly<Record<string, unknown>>; // safe: an object, whose members may be anything
+  return given as Readonly<Record<string, unknown>>; // safe: an object with unknown members
 }
 
 function kindOf(value: unknown): string {

@@ -4,30 +4,32 @@ import { assertReplyOptions } from "./reply-options.ts";
 
 /** Options of {@link reply}. */
 export interface ReplyOptions {
-  /** 200 to 599. Default 200, or 204 without a body. */
+  /** Status from 200 to 599. Default 200, or 204 without a body. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** By name. */
+  /** Cookies by name. */
   readonly cookies?: Readonly<Record<string, ReplyCookie>>;
 }
 
-/** What a reply has, of this copy of the package or of another. */
+/** Brand of a reply. It is the same for every copy of the package. */
 export const replyBrand = Symbol.for("keelson.reply");
 
-/** A handler's answer with its own status, headers or cookies. */
+/** Result of a handler with an explicit status, headers or cookies. */
 export interface Reply<Body> extends ReplyOptions {
   readonly body: Body;
-  // Stays in the declaration files: without the brand any `{ body }` would pass as a reply there.
+  // Must be in the declaration files: without the brand, any `{ body }` would pass as a reply.
   readonly [replyBrand]: true;
 }
 
 const known: readonly string[] = ["status", "headers", "cookies"] satisfies (keyof ReplyOptions)[];
 
 /**
- * Creates an answer with its own status, headers or cookies. A body of text or bytes is sent as it is, and in a query so is one that
- * streams them: a stream of the web, a `Readable` of Node, or any async iterable. These need a content type; all else is JSON.
+ * Creates a result with an explicit status, headers or cookies. Sends a body of text or bytes
+ * unchanged. A query can also stream text or bytes from a web stream, a Node `Readable`, or any
+ * async iterable. These bodies need a content type; all others are sent as JSON.
  *
- * @throws TypeError for an option that a response cannot carry; the message names it and what to pass instead.
+ * @throws TypeError for an option that a response cannot carry. The message contains the option and
+ * a valid alternative.
  *
  * @example
  * return reply({ id }, { status: 201, headers: { location: `/files/${id}` } });

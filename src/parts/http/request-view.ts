@@ -2,7 +2,7 @@ import type { RequestView } from "../../base/request/request-view.ts";
 import { parseCookies } from "./cookies.ts";
 import type { HttpRequest } from "./message.ts";
 
-/** The request as a handler sees it; cookies are parsed when they are first looked at. */
+/** Creates a handler's view of the request. Parses the cookies at the first access. */
 export function requestView(
   { method, path, headers, ip }: HttpRequest,
   rawBody: Uint8Array,

@@ -5,13 +5,13 @@ import { assertStatus, checkedHeaders, cookiesOf } from "./reply-options.ts";
 import { discard, isStreamed, webStreamOf } from "./stream.ts";
 import { ReadResponse, UnreadableResponse } from "./web-response.ts";
 
-/** What a response depends on beside the handler's result. */
+/** Properties that affect a response in addition to the handler's result. */
 export interface ResponseFacts {
   readonly kind: "query" | "write";
-  /** A HEAD request: the same headers, no body. */
+  /** Whether it is a HEAD request, whose response has the same headers and no body. */
   readonly head: boolean;
   readonly development: boolean;
-  /** The statuses that the handler declares. */
+  /** Statuses that the handler declares. */
   readonly status?: readonly number[] | undefined;
 }
 
@@ -21,10 +21,11 @@ const noCookies: readonly string[] = Object.freeze([]);
 const bodiless = [204, 205, 304];
 
 /**
- * Turns what a handler returned into a response: a value is JSON with the status that its handler declares, 200 otherwise,
- * `undefined` 204, a reply what it says, and so is a web `Response` that has been read.
+ * Converts the result of a handler to a response. A value becomes JSON with the declared status,
+ * 200 by default; `undefined` becomes 204. A reply, and a web `Response` that has been read,
+ * determine the status, headers and body.
  *
- * @throws TypeError for a result that no response can be made of, saying which and what to do.
+ * @throws TypeError for a result that cannot become a response, with the reason and a fix.
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
   if (isReply(result)) return replied(result, facts);
@@ -35,7 +36,7 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
 }
 
 /**
- * The body of what a handler returned, for code that called it without HTTP.
+ * Returns the body of a handler's result, for code that called the handler without HTTP.
  *
  * @throws TypeError for a `Response` that cannot be read.
  */
@@ -45,7 +46,10 @@ export function bodyOf(result: unknown): unknown {
   return result instanceof ReadResponse ? result.value : result;
 }
 
-/** A reply was held against this when it was made; it may be of another copy of the package, or changed since. */
+/**
+ * Checks the reply again: it may come from another copy of the package, or have changed since
+ * `reply` checked it.
+ */
 function replied(
   { body, status, headers, cookies }: Reply<unknown>,
   facts: ResponseFacts,
@@ -76,7 +80,7 @@ function respond(
 
 function statusOf(body: unknown, { status: declared }: ResponseFacts): number {
   if (declared === undefined) return body === undefined ? 204 : 200;
-  return body === undefined && declared.includes(204) ? 204 : (declared[0] as number); // safe: boot refuses an empty list
+  return body === undefined && declared.includes(204) ? 204 : (declared[0] as number); // safe: the server refuses an empty list at boot
 }
 
 function contentOf(
@@ -94,7 +98,7 @@ function contentOf(
     discard(body);
     throw new TypeError(`reply: ${problem}`);
   }
-  // Safe: whoever begins to read it holds its chunks to that.
+  // Safe: `begun` checks the chunks when the stream is read.
   return isStream ? (webStreamOf(body) as ReadableStream<Uint8Array>) : body;
 }
 
@@ -104,7 +108,6 @@ function problemOf(contentType: string | undefined, isStreamOfWrite: boolean): s
   return 'text, bytes and streams need a content type; add headers: { "content-type": "text/plain; charset=utf-8" }';
 }
 
-/** Whether a value is a reply. */
 export function isReply(value: unknown): value is Reply<unknown> {
   return (
     typeof value === "object" &&
@@ -114,8 +117,10 @@ export function isReply(value: unknown): value is Reply<unknown> {
 }
 
 /**
- * Whether a result is a web `Response`, of Node or of a library that brings its own. It looks at members: the first look at the
- * class loads all of `fetch`, and a cold start does without. Among them is a function, which no data of a client or of a row has.
+ * Checks whether a result is a web `Response`, from Node or from a library with its own class.
+ * Checks members and not the class, because the first access to the class loads all of `fetch`,
+ * which a cold start avoids. One member is a function, which data from a client or a row cannot
+ * contain.
  */
 export function isWebResponse(result: unknown): result is Response {
   return (
@@ -127,7 +132,10 @@ export function isWebResponse(result: unknown): result is Response {
   );
 }
 
-/** The JSON of what a handler returned. @throws TypeError saying why there is none. */
+/**
+ * Serializes the result of a handler as JSON.
+ * @throws TypeError with the reason if that is impossible.
+ */
 export function jsonText(body: unknown): string {
   let text: string | undefined;
   try {
@@ -145,7 +153,10 @@ export function jsonText(body: unknown): string {
   return text;
 }
 
-/** Why `JSON.stringify` refused. A circle's own message names its path, over several lines; a BigInt's names nothing. */
+/**
+ * Returns why `JSON.stringify` failed. Its message for a circular structure contains the path, over
+ * several lines; its message for a BigInt does not contain the name.
+ */
 function reasonOf(error: unknown, body: unknown): string {
   if (!(error instanceof Error)) return "it throws";
   const reason = error.message.replaceAll(/\s+/g, " ");
@@ -153,7 +164,7 @@ function reasonOf(error: unknown, body: unknown): string {
   return name === undefined || name === "" ? reason : `${reason}, at ${JSON.stringify(name)}`;
 }
 
-/** The name under which the first BigInt stands; `undefined` where there is none, or where it cannot be reached. */
+/** Returns the name of the first BigInt; `undefined` if it does not exist or cannot be reached. */
 function bigIntName(body: unknown): string | undefined {
   let found: string | undefined;
   try {
@@ -162,7 +173,7 @@ function bigIntName(body: unknown): string | undefined {
       return value;
     });
   } catch {
-    // Expected: it failed before. What it passed on its way is what was wanted.
+    // Expected, because it failed before. The replacer has seen the BigInt by then.
   }
   return found;
 }

@@ -1,6 +1,9 @@
 import type { RouteEntry } from "./route-table.ts";
 
-/** The pairs of routes that answer the same requests: same method, same shape. */
+/**
+ * Returns the pairs of routes that match the same requests, with the same method and the same
+ * shape.
+ */
 export function conflicts<Target>(
   routes: readonly RouteEntry<Target>[],
 ): { readonly first: RouteEntry<Target>; readonly second: RouteEntry<Target> }[] {

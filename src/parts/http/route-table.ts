@@ -1,26 +1,23 @@
 import type { ParsedRoute, Segment } from "./route.ts";
 
-/** A route and what answers it. */
 export interface RouteEntry<Target> {
   readonly route: ParsedRoute;
   readonly target: Target;
 }
 
-/** What a request's method and path come to. */
 export type RouteMatch<Target> =
   | {
       readonly kind: "found";
       readonly target: Target;
-      /** Prototype-free, decoded once, made for this request alone. */
+      /** Prototype-free, decoded once, created for this request only. */
       readonly params: Record<string, string>;
-      /** A HEAD request, answered as GET without a body. */
+      /** Whether it is a HEAD request, which is served like GET without a body. */
       readonly head: boolean;
     }
   | { readonly kind: "options" | "method-not-allowed"; readonly allow: string }
   | { readonly kind: "malformed"; readonly message: string }
   | { readonly kind: "not-found" };
 
-/** Finds the route of a request. */
 export interface RouteTable<Target> {
   match(method: string, path: string, basePath?: string): RouteMatch<Target>;
 }
@@ -33,7 +30,9 @@ interface Node<Target> {
 
 const maxPathLength = 8_192;
 
-/** Makes a table of routes. A static segment wins over a parameter, at each segment. */
+/**
+ * Creates a table of routes. At each segment, a static segment takes precedence over a parameter.
+ */
 export function createRouteTable<Target>(
   routes: readonly RouteEntry<Target>[],
 ): RouteTable<Target> {
@@ -47,7 +46,8 @@ export function createRouteTable<Target>(
   }
   return {
     match: (method, path, basePath = "") => {
-      // The way of most requests: static segments win over parameters, so that nothing else can match.
+      // Fast path of most requests: static segments take precedence over parameters, so no other
+      // route can match.
       const direct = basePath === "" ? withoutParams.get(path)?.byMethod.get(method) : undefined;
       if (direct !== undefined)
         return { kind: "found", target: direct.target, params: Object.create(null), head: false };
@@ -58,7 +58,7 @@ export function createRouteTable<Target>(
         };
       if (!isWellFormed(path))
         return { kind: "malformed", message: "The path has malformed percent-encoding" };
-      // Asks for the server, not for one of its resources (RFC 9110, 9.3.7).
+      // Refers to the server, not to one of its resources (RFC 9110, 9.3.7).
       if (path === "*" && method === "OPTIONS")
         return { kind: "options", allow: allowOf(routes.map(({ route }) => route.method)) };
       const parts = partsOf(path, basePath);
@@ -98,21 +98,24 @@ function descend<Target>(node: Node<Target>, segment: Segment): Node<Target> {
   return next;
 }
 
-/** The encoded segments below `basePath`; `undefined` where the path cannot belong to any route. */
+/**
+ * Returns the encoded segments below `basePath`; `undefined` if the path cannot match any route.
+ */
 function partsOf(path: string, basePath: string): string[] | undefined {
   if (!path.startsWith(`${basePath}/`))
     return path === basePath && basePath !== "" ? [] : undefined;
   const rest = path.slice(basePath.length + 1);
   if (rest === "") return [];
   const parts = rest.split("/");
-  // An empty segment (`//`, a trailing slash) and dot segments never match, also where they are encoded.
+  // An empty segment (`//`, a trailing slash) or a dot segment never matches, even if it is
+  // encoded.
   for (const part of parts) if (part === "" || isDots(part)) return undefined;
   return parts;
 }
 
 /**
- * The nodes that the parts lead to, those with static segments first. Each step keeps one node
- * of every shape, so the work is bounded by the number of routes times the number of segments.
+ * Returns the nodes that match the parts, static segments first. Each step keeps one node of every
+ * shape, so the work is bounded by the number of routes times the number of segments.
  */
 function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<Target>[] {
   let nodes: Node<Target>[] = [root];
@@ -134,7 +137,7 @@ function paramsOf(route: ParsedRoute, parts: readonly string[]): Record<string, 
   const params: Record<string, string> = Object.create(null);
   let index = 0;
   for (const segment of route.segments) {
-    /* v8 ignore next -- the default is for the compiler alone: the route matched, so it has as many segments as there are parts */
+    /* v8 ignore next -- for the compiler: a matched route has as many segments as parts */
     const part = parts[index] ?? "";
     if ("param" in segment) params[segment.param] = decoded(part);
     index += 1;

@@ -1,18 +1,15 @@
-/** A method that a route may have. */
 export type RouteMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** One segment of a pattern: text that has to be there, or a parameter. */
+/** Segment of a pattern: literal text or a parameter. */
 export type Segment = { readonly static: string } | { readonly param: string };
 
-/** A route, parsed. */
 export interface ParsedRoute {
   readonly method: RouteMethod;
   readonly segments: readonly Segment[];
-  /** The pattern as it was written: `/files/:id`. */
+  /** Pattern as declared: `/files/:id`. */
   readonly pattern: string;
 }
 
-/** What is wrong with a route, and what to do. */
 export interface RouteProblem {
   readonly problem: string;
   readonly fix: string;
@@ -63,11 +60,11 @@ export function parseRoute(text: string): ParsedRoute | RouteProblem {
     names.add(param);
     segments.push({ param });
   }
-  // Safe: the expression above admits only these methods.
+  // Safe: the expression above only allows these methods.
   return { method: method as RouteMethod, segments, pattern };
 }
 
-/** Whether a path belongs to keelson's own routes. */
+/** Checks whether a path belongs to keelson's own routes. */
 export function reservedPath(path: string): boolean {
   const [, first] = path.split("/");
   return first !== undefined && reserved.includes(first);

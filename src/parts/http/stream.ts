@@ -1,10 +1,13 @@
 import type { Readable } from "node:stream";
 import { guard, isNodeStream } from "./node-stream.ts";
 
-/** A streamed body: a web stream, a Node stream, or another async iterable of text and bytes. */
+/** Streamed body: a web stream, a Node stream, or another async iterable of text and bytes. */
 export type Streamed = ReadableStream<unknown> | Readable | AsyncIterable<unknown>;
 
-/** Looks only at what may be one: the first look at the class loads all of Node's web streams, 1.4 ms of a cold start. */
+/**
+ * Checks for `getReader` first: the first access to the class loads all of Node's web streams,
+ * which costs 1.4 ms of a cold start.
+ */
 export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
   return (
     typeof body === "object" &&
@@ -14,14 +17,17 @@ export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
   );
 }
 
-/** Whether a body is streamed. Writable Node streams count too: as JSON they would expose their internals. */
+/**
+ * Checks whether a body is streamed. Writable Node streams count too: as JSON they would expose
+ * their internals.
+ */
 export function isStreamed(body: unknown): body is Streamed {
   if (typeof body !== "object" || body === null) return false;
   return Symbol.asyncIterator in body || isNodeStream(body) || isWebStream(body);
 }
 
 /**
- * Converts a streamed body to a web stream. It pulls the first chunk with the first read.
+ * Converts a streamed body to a web stream, which pulls its first chunk at the first read.
  *
  * @throws TypeError for a Node stream that is only writable.
  */
@@ -41,7 +47,7 @@ export function webStreamOf(source: Streamed): ReadableStream<unknown> {
         if (done === true) controller.close();
         else controller.enqueue(value);
       },
-      // Does not await `return`: a generator that is waiting itself would hold up the cancellation.
+      // Does not await `return`: a generator that is itself waiting would block the cancellation.
       cancel() {
         if (isNodeStream(source)) source.destroy();
         else void ended(iterator);
@@ -55,13 +61,14 @@ async function ended(iterator: AsyncIterator<unknown>): Promise<void> {
   try {
     await iterator.return?.();
   } catch {
-    // The response is over: no caller is left for this error.
+    // The response has ended, so no caller is left for this error.
   }
 }
 
 /** Cancels a stream that will not be read, so that its source is released. */
 export function discard(body: unknown): undefined {
-  // The answer does not depend on this; cancelling fails if the stream is locked or its source broken.
+  // The answer does not depend on this. Canceling fails if the stream is locked or its source
+  // broken.
   if (isStreamed(body)) cancelled(body).catch(() => undefined);
 }
 
@@ -70,10 +77,11 @@ async function cancelled(body: Streamed): Promise<void> {
 }
 
 /**
- * Reads the first chunk of a stream before its response begins, and turns text into bytes. A stream that fails earlier is an
- * ordinary error instead of a torn response.
+ * Reads the first chunk of a stream before its response starts, and converts text to bytes. A
+ * stream that fails earlier causes an ordinary error instead of a truncated response.
  *
- * @throws the stream's error; TypeError for a chunk that is neither text nor bytes; the reason of `signal`.
+ * @throws the stream's error; TypeError for a chunk that is neither text nor bytes; the reason of
+ * `signal`.
  */
 export async function begun(
   stream: ReadableStream<unknown>,
@@ -102,7 +110,10 @@ export async function begun(
   });
 }
 
-/** Cancels the reader as soon as the signal aborts. @throws the reason of `signal`. */
+/**
+ * Calls `read`, and cancels the reader as soon as the signal aborts.
+ * @throws the reason of `signal`.
+ */
 export async function whileWanted<Result>(
   reader: ReadableStreamDefaultReader<unknown>,
   signal: AbortSignal | undefined,
@@ -121,7 +132,7 @@ export async function whileWanted<Result>(
   }
 }
 
-/** The bytes of a chunk. A handler's stream may yield any value. */
+/** Converts a chunk to bytes. A handler's stream may yield any value. */
 export function chunkOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   if (typeof chunk === "string") return Buffer.from(chunk);

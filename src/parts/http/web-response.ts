@@ -3,14 +3,20 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply-options.ts";
 import { whileWanted } from "./stream.ts";
 
-/** A web `Response` that has been read: what it says, and its body as far as it is there. */
+/**
+ * Web `Response` that has been read: its status, headers and cookies, and as much of its body as is
+ * available.
+ */
 export class ReadResponse {
   readonly status: number;
   /** Names in lower case, without `set-cookie`. */
   readonly headers: Readonly<Record<string, string>>;
   /** Values of `set-cookie`, as the handler wrote them. */
   readonly cookies: readonly string[];
-  /** Text where it is JSON or text in UTF-8; `undefined` where there is none. A stream only in a query's. */
+  /**
+   * A string for JSON or text in UTF-8; `undefined` without a body. Only a query's body can be a
+   * stream.
+   */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 
   constructor({
@@ -25,18 +31,24 @@ export class ReadResponse {
     this.body = body;
   }
 
-  /** Whether the body is whole and said to be JSON, in whatever charset. */
+  /** Returns whether the body is complete and declared as JSON, in any charset. */
   get isJson(): boolean {
     return isJsonBody(this.headers, this.body);
   }
 
-  /** The body as code that calls the handler gets it: JSON is parsed. @throws TypeError for JSON that cannot be read. */
+  /**
+   * Returns the body for code that calls the handler, with JSON parsed.
+   * @throws TypeError for JSON that cannot be read.
+   */
   get value(): unknown {
     return parsedBody(this.headers, this.body);
   }
 }
 
-/** A `Response` that no answer can be made of. What its handler did is done, so the error is the answer, and is not thrown. */
+/**
+ * A `Response` that cannot be sent. The handler's work is done, so the error becomes the answer and
+ * is not thrown.
+ */
 export class UnreadableResponse {
   readonly error: unknown;
 
@@ -45,17 +57,16 @@ export class UnreadableResponse {
   }
 }
 
-/** How {@link readResponse} reads a body. */
 export interface Reading {
-  /** Whether the JSON of a query is read to its end too, since its value is checked or parsed. */
+  /** Whether the JSON of a query is read to its end, because its value is validated or parsed. */
   readonly needsJson?: boolean;
-  /** Ends the reading of a query's body. */
+  /** Cancels reading a query's body. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Reads a `Response` that a handler returned. A write's is read to its end; so is a query's whose body is there already,
- * while one that is still being made stays a stream. Never throws.
+ * Reads a `Response` that a handler returned. Reads a write's body to its end, and also a query's
+ * body that is already complete. Any other body of a query remains a stream. Never throws.
  */
 export async function readResponse(
   response: Response,
@@ -85,16 +96,22 @@ export async function readResponse(
       body: isWhole(body) ? textOr(body, headers["content-type"]) : body,
     });
   } catch (error) {
-    response.body?.cancel().catch(() => undefined); // nobody will read it; one that is locked stays with who has it
+    response.body?.cancel().catch(() => undefined); // releases it, unless a reader has locked it
     return new UnreadableResponse(error);
   }
 }
 
 const used =
   "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
-/** The most bytes of a `Response` that is held in memory: a write's, which may be stored, and JSON whose value is needed. */
+/**
+ * Largest body of a `Response` that is held in memory, in bytes: of a write, which may be stored,
+ * or JSON whose value is needed.
+ */
 const maxWholeBytes = 10_485_760;
-/** A JSON MIME type as the WHATWG defines it, such as `application/problem+json`. The first of several joined types counts. */
+/**
+ * JSON MIME type as the WHATWG defines it, such as `application/problem+json`. The first of several
+ * joined types counts.
+ */
 const json = /^\s*(?:(?:application|text)\/json|[^\s/;,]+\/[^\s/;,]+\+json)\s*(?:[;,]|$)/i;
 const text = /^\s*(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|javascript)\s*(?:;|$))/i;
 const otherCharset = /;\s*charset\s*=\s*"?(?!utf-?8\b)/i;
@@ -102,7 +119,10 @@ const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 
 type Body = ReadableStream<Uint8Array>;
 
-/** A body of one chunk is whole: what is made of a text or of bytes ends in the same turn of the event loop. */
+/**
+ * Reads a body of one chunk completely: a body created from text or bytes ends in the same turn of
+ * the event loop.
+ */
 async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const reader = stream.getReader();
   const first = await reader.read();
@@ -110,7 +130,7 @@ async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   const second = reader.read();
   const next = await Promise.race([second, nextTurn()]);
   if (next?.done === true) return bytesOf(first.value);
-  second.catch(() => undefined); // it fails whoever reads on; nobody may
+  second.catch(() => undefined); // the next reader gets this error, if there is one
   const begun = [Promise.resolve(first), second];
   return new ReadableStream({
     async pull(controller) {
@@ -138,7 +158,7 @@ async function wholeBody(stream: Body, signal: AbortSignal | undefined): Promise
       return Buffer.concat(chunks);
     });
   } finally {
-    reader.releaseLock(); // so that whoever gives up on the stream can cancel it
+    reader.releaseLock(); // so that the stream can be canceled
   }
 }
 
@@ -148,7 +168,7 @@ function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
 }
 
-/** A stream of a handler's own may have chunks of anything. */
+/** Checks a chunk: a handler's stream may yield any value. */
 function bytesOf(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   throw new TypeError(
@@ -160,7 +180,10 @@ function isWhole(body: Uint8Array | Body): body is Uint8Array {
   return body instanceof Uint8Array;
 }
 
-/** The text of bytes that are one, since a gateway passes text on as it is; its bytes are the same. */
+/**
+ * Returns bytes as a string if they are text in UTF-8, because a gateway passes text on unchanged.
+ * The bytes sent are the same.
+ */
 function textOr(bytes: Uint8Array, contentType: string): string | Uint8Array {
   const isText = text.test(contentType) && !otherCharset.test(contentType) && isUtf8(bytes);
   return isText ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString() : bytes;
@@ -168,7 +191,7 @@ function textOr(bytes: Uint8Array, contentType: string): string | Uint8Array {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Whether a body is whole and said to be JSON. */
+/** Checks whether a body is complete and declared as JSON. */
 function isJsonBody(headers: Headers, body: unknown): body is string | Uint8Array {
   return (
     (typeof body === "string" || body instanceof Uint8Array) &&
@@ -176,7 +199,10 @@ function isJsonBody(headers: Headers, body: unknown): body is string | Uint8Arra
   );
 }
 
-/** The body as code reads it: parsed JSON, any other body unchanged. @throws TypeError for JSON that cannot be parsed. */
+/**
+ * Returns the body for code: parsed JSON, any other body unchanged.
+ * @throws TypeError for JSON that cannot be parsed.
+ */
 export function parsedBody(headers: Headers, body: unknown): unknown {
   if (!isJsonBody(headers, body)) return body;
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
@@ -199,13 +225,16 @@ export function parsedBody(headers: Headers, body: unknown): unknown {
   }
 }
 
-/** @throws TypeError for bytes that are not valid in the charset of the content type, RangeError for an unknown charset. */
+/**
+ * @throws TypeError for bytes that are invalid in the charset of the content type, RangeError for
+ * an unknown charset.
+ */
 function decoded(bytes: Uint8Array, contentType: string): string {
   const [, label] = charset.exec(contentType) ?? [];
   return new TextDecoder(label || "utf-8", { fatal: true }).decode(bytes);
 }
 
-/** The content type with the charset UTF-8, in which JSON is written. */
+/** Returns the content type with the charset UTF-8, in which JSON is written. */
 export function inUtf8(contentType: string): string {
   return otherCharset.test(contentType)
     ? contentType.replace(charset, "; charset=utf-8")

@@ -1,21 +1,27 @@
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/claims.ts";
 
-/** The tenant, user, cause and originator of a message. Every event and every job carries them. */
+/** Tenant, user, cause and originator of a message. Every event and every job carries them. */
 export interface Cause {
-  /** The ID of the request, event or job that caused it (specification 2.8). */
+  /** ID of the request, event or job that caused the message (specification 2.8). */
   readonly causedBy: string;
-  /** The ID of the request that started the whole chain (specification 6.3). */
+  /** ID of the request that started the whole chain (specification 6.3). */
   readonly origRequestId: string;
-  /** The tenant of the cause; `undefined` if the caller was anonymous. */
+  /** Tenant of the cause; `undefined` if the caller was anonymous. */
   readonly tenantId?: string | undefined;
-  /** The user of the cause; `undefined` if the caller was anonymous. */
+  /** User of the cause; `undefined` if the caller was anonymous. */
   readonly userId?: string | undefined;
-  /** `system` if a run of the system created the message; absent for all that requests lead to, and for what says nothing of it. */
+  /**
+   * `system` if a system run created the message. Absent for messages caused by requests, and for
+   * messages without this field.
+   */
   readonly originator?: "system" | undefined;
 }
 
-/** Whether the run that a message asks for is the system's. A tenant's never is: it stays behind the wall. */
+/**
+ * Checks whether a message asks for a system run. A tenant's message never does: it stays behind
+ * the wall.
+ */
 export function asksSystem({
   originator,
   tenantId,
@@ -23,7 +29,10 @@ export function asksSystem({
   return originator === "system" && tenantId === undefined;
 }
 
-/** Reads what came over a queue as an object. @throws PermanentError where it is none. */
+/**
+ * Parses a queue message as a JSON object.
+ * @throws PermanentError if it is not a JSON object.
+ */
 export function objectOf(text: string, what: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
@@ -34,14 +43,20 @@ export function objectOf(text: string, what: string): Readonly<Record<string, un
   return recordOf(value, what);
 }
 
-/** A value as an object. @throws PermanentError where it is none. */
+/**
+ * Returns a value as an object.
+ * @throws PermanentError if it is not an object.
+ */
 export function recordOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new PermanentError(`${what} is not an object`);
-  return value as Readonly<Record<string, unknown>>; // safe: it is an object, and its members are unknown
+  return value as Readonly<Record<string, unknown>>; // safe: checked above, and its members are unknown
 }
 
-/** Reads the cause of a message. @throws PermanentError naming the member that is not as it has to be. */
+/**
+ * Reads the cause of a message.
+ * @throws PermanentError with the name of an invalid member.
+ */
 export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
   const tenantId = nameOf(message, "tenantId");
   const userId = nameOf(message, "userId");
@@ -59,14 +74,17 @@ export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
   };
 }
 
-/** An ID as keelson makes them, and as it accepts those of requests. @throws PermanentError. */
+/**
+ * Reads an ID in the format that keelson generates and accepts in requests.
+ * @throws PermanentError if it has another format.
+ */
 export function idOf(message: Readonly<Record<string, unknown>>, member: string): string {
   const value = message[member];
   if (typeof value === "string" && /^[A-Za-z0-9._:=+/@-]{1,128}$/.test(value)) return value;
   throw new PermanentError(`${member} is not an ID`);
 }
 
-/** A user or tenant, by the rule that tokens are held to. */
+/** Reads a user or tenant ID by the same rule as in tokens. */
 function nameOf(message: Readonly<Record<string, unknown>>, member: string): string | undefined {
   const value = message[member];
   if (value === undefined) return undefined;

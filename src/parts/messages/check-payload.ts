@@ -1,10 +1,10 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
 /**
- * Validates what goes into a message, or came in one.
+ * Validates the payload of an outgoing or received message.
  *
- * @param refuse - makes the error of what does not fit
- * @throws what `refuse` makes, naming at most ten paths.
+ * @param refuse - creates the error for an invalid payload
+ * @throws the error of `refuse`, with at most ten paths.
  */
 export async function checkPayload(
   schema: StandardSchemaV1 | undefined,
@@ -21,7 +21,7 @@ export async function checkPayload(
   throw refuse(problems.join("; "));
 }
 
-/** Whether a text has the shape of an event's type (specification 2.8). */
+/** Checks whether a string has the format of an event type (specification 2.8). */
 export function isEventType(type: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
 }

@@ -1,18 +1,23 @@
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 
-/** The job that sends deliveries. */
+/** Name of the job that sends deliveries. */
 export const deliveryJob = "keelson.delivery.send";
 
-/** A delivery as the job that sends it carries it. */
+/** Delivery in the payload of the job that sends it. */
 export interface Delivery {
-  /** The name of the channel. */
   readonly channel: string;
   readonly message: Readonly<Record<string, unknown>>;
-  /** What makes it one and the same with a repeat of it: the caller's, or the cause and how many came before. */
+  /**
+   * Deduplication key, either from the caller or built from the cause and the number of earlier
+   * deliveries. A repeat has the same key.
+   */
   readonly key: string;
 }
 
-/** Reads the payload of a delivery's job. @throws PermanentError naming what is not as it has to be. */
+/**
+ * Reads the payload of a delivery's job.
+ * @throws PermanentError with the name of an invalid member.
+ */
 export function readDelivery(payload: Readonly<Record<string, unknown>>): Delivery {
   const { channel, message, key } = payload;
   if (typeof channel !== "string" || !isChannelName(channel))
@@ -21,10 +26,9 @@ export function readDelivery(payload: Readonly<Record<string, unknown>>): Delive
   if (typeof message !== "object" || message === null || Array.isArray(message)) {
     throw new PermanentError("its message is not an object");
   }
-  return { channel, key, message: message as Delivery["message"] }; // safe: as it was looked at
+  return { channel, key, message: message as Delivery["message"] }; // safe: checked above
 }
 
-/** Whether a text can name a channel. */
 export function isChannelName(name: string): boolean {
   return /^[a-z][a-z0-9-]{0,62}$/.test(name);
 }

@@ -17,41 +17,44 @@ import {
   type WorkedPage,
 } from "./outbox.ts";
 
-/** What is done about jobs that wait, beside what an outbox does with its rows. */
+/** Operations on waiting jobs, in addition to the operations of {@link OutboxStore}. */
 export interface DueStore {
-  /** Notes that a row is being sent, so that nobody takes it back any more; `false` where it is gone. */
+  /**
+   * Marks a row as being sent, after which it cannot be taken back. Returns `false` if the row no
+   * longer exists.
+   */
   begin(place: DuePlace): Promise<boolean>;
-  /** Takes a tenant's row back; `false` where there is none, or it is being sent. */
+  /** Takes a tenant's row back. Returns `false` if it does not exist or is being sent. */
   takeBack(place: DuePlace, tenantId: string | undefined): Promise<boolean>;
 }
 
-/** What sending due jobs works with. */
 export interface DueJobsOptions {
   readonly store: OutboxStore;
   readonly due: DueStore;
   readonly jobs: () => Promise<Pick<MessageQueue, "send" | "isFinal">>;
   readonly claims: Claims;
-  /** Where sweeps of these shards have stopped. */
+  /** Positions at which sweeps of these shards have stopped. */
   readonly stops: SweepStops;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Counts what is set aside. Default: nobody does. */
+  /** Counts the jobs that are set aside. Default: no counting. */
   readonly metrics?: Metrics | undefined;
 }
 
 interface SendingOptions extends Omit<DueJobsOptions, "due"> {
-  /** Absent where nobody can take the jobs back. */
+  /** Absent if the jobs cannot be taken back. */
   readonly due: DueStore | undefined;
 }
 
-/** So many are sent at the same time. */
+/** Number of jobs sent concurrently. */
 const atOnce = 20;
 const maxReasonLength = 500;
 
 /**
- * Sends the jobs that are due, of every shard that no other sweep has claimed. What is due later is not even read.
+ * Sends the due jobs of every shard that no other sweep has claimed. Does not read jobs that are
+ * due later.
  *
- * @throws what the store throws.
+ * @throws any error of the store.
  */
 export async function sweepDueJobs(
   options: DueJobsOptions,
@@ -68,7 +71,10 @@ export async function sweepDueJobs(
   return total;
 }
 
-/** Sends jobs that were committed, and that nobody can take back. Never throws: what was not sent is left to the sweep. */
+/**
+ * Sends committed jobs that cannot be taken back. Never throws: a job that is not sent remains for
+ * the sweep.
+ */
 export async function sendCommitted(
   options: DueJobsOptions,
   rows: readonly OutboxRow[],
@@ -104,10 +110,12 @@ async function sendAll(options: SendingOptions, rows: readonly OutboxRow[]): Pro
 }
 
 /**
- * Sends one. A row that is sent a second time has the same deduplication ID, and its job the same claim.
+ * Sends one job. A row that is sent twice has the same deduplication ID, and its job the same
+ * claim.
  *
- * @returns why it will never be taken; `undefined` where it was.
- * @throws any other failure. Right after the commit also a refusal: only a sweep, which has claimed the shard, sets rows aside.
+ * @returns the reason why the queue will never take the job; `undefined` if the queue took it.
+ * @throws any other failure. Directly after the commit, a refusal is also thrown: only a sweep,
+ * which has claimed the shard, sets rows aside.
  */
 async function sendOne(
   { store, due, jobs }: SendingOptions,
@@ -115,7 +123,7 @@ async function sendOne(
 ): Promise<string | undefined> {
   const waiting = waitingJob(row);
   if (waiting === undefined) return "the row is no job: it has no message, or not how it is queued";
-  // One that was taken back meanwhile counts as done: the page moves on.
+  // A job that has been taken back in between counts as sent, so that the page moves on.
   if (due !== undefined && !(await due.begin(row))) return undefined;
   const { text, ...queued } = waiting;
   const queue = await jobs();

@@ -6,7 +6,7 @@ import type { Proof } from "./proof.ts";
 import { mayBeUnescaped, queueText } from "./queue-text.ts";
 import { wirePayload } from "./wire-payload.ts";
 
-/** An event as it goes over the bus (specification 2.8). */
+/** Event in the form that is sent over the bus (specification 2.8). */
 export interface SharedEvent<Payload = unknown> extends Cause {
   readonly kind: "shared";
   /** `<entity>.<event name>` */
@@ -15,15 +15,16 @@ export interface SharedEvent<Payload = unknown> extends Cause {
   readonly payload: Payload;
 }
 
-/** EventBridge takes no larger entry, in bytes: its detail, detail type and source. */
+/** EventBridge's limit for an entry, in bytes: its detail, detail type and source. */
 const maxEntryBytes = 262_144;
-/** What an entry has beside the detail: source, type, time. */
+/** Bytes reserved for the entry's other fields: source, type and time. */
 const entryBytes = 512;
 
 /**
- * The payload as it goes over the wire.
+ * Returns the payload in its wire format.
  *
- * @throws TypeError where JSON cannot hold it, it is no object, or it has a `requestId` of its own.
+ * @throws TypeError if it cannot be written as JSON, is not an object, or already has a
+ * `requestId`.
  */
 export function eventPayload(type: string, given: unknown): Readonly<Record<string, unknown>> {
   const payload = wirePayload(given, `ctx.publish: the payload of ${type}`);
@@ -36,10 +37,11 @@ export function eventPayload(type: string, given: unknown): Readonly<Record<stri
 }
 
 /**
- * The event as it goes over the wire: JSON, with the request ID in its payload too, as `requestId` (specification 6.3). A payload
- * that the bus could not deliver to a queue goes as a text of JSON, `payloadText`: the bus leaves what a text spells as it is.
+ * Serializes an event as JSON. The payload also contains the request ID, as `requestId`
+ * (specification 6.3). If the bus could not deliver a payload to a queue, the payload is sent as a
+ * string of JSON in `payloadText`, because the bus does not parse the JSON inside a string.
  *
- * @throws RangeError where it is too large.
+ * @throws RangeError if the event is too large.
  */
 export function envelopeText(
   event: SharedEvent<Readonly<Record<string, unknown>>>,
@@ -61,34 +63,36 @@ export function envelopeText(
   return text;
 }
 
-/** What a message carries beside what it says. Versions that do not know a part leave it out. */
+/** Fields of a message in addition to its content. Versions that do not know a field ignore it. */
 export interface MessageParts {
   readonly proof?: Proof | undefined;
-  /** Not part of what is proven: nobody goes by it but who looks at traces. */
+  /** Not covered by the proof, because only tracing uses it. */
   readonly trace?: TraceHeaders | undefined;
 }
 
-/** What came over a queue for an event. */
 export interface Envelope {
   readonly event: SharedEvent;
-  /** Where it was published; `undefined` where it does not say so in a way that can be read. */
+  /** Span that published the event; `undefined` if it is absent or unreadable. */
   readonly trace?: SpanContext | undefined;
-  /** As it came; unchecked. */
+  /** As received, unchecked. */
   readonly proof: unknown;
-  /** Who has put it on the bus, as the bus says; `undefined` where it came without the bus around it. */
+  /** Sender according to the bus; `undefined` if the message arrived without the bus's wrapper. */
   readonly source: string | undefined;
 }
 
 /**
- * Reads an envelope, as EventBridge puts it into a queue or as it is.
+ * Reads an envelope, with or without the wrapper that EventBridge adds on the way to a queue.
  *
- * @throws PermanentError naming what is wrong with it: a retry would not mend it.
+ * @throws PermanentError with the problem. A retry would not fix it.
  */
 export function readEnvelope(text: string): SharedEvent {
   return openEnvelope(objectOf(text, "the message")).event;
 }
 
-/** The same of a body that was parsed, with what came beside the event. @throws as {@link readEnvelope}. */
+/**
+ * Reads an envelope from a parsed body, together with the fields next to the event.
+ * @throws the errors of {@link readEnvelope}.
+ */
 export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope {
   const isWrapped = "detail-type" in body;
   const envelope = isWrapped ? recordOf(body["detail"], "its detail") : body;

@@ -6,18 +6,21 @@ import type { MessageParts } from "./envelope.ts";
 import { queueText } from "./queue-text.ts";
 import { wirePayload } from "./wire-payload.ts";
 
-/** A job as it lies in the queue. */
+/** Job in the form that is stored in the queue. */
 export interface JobMessage<Payload = unknown> extends Cause {
   readonly jobId: string;
-  /** The full name: `<feature>.<entity>.<operation>`. */
+  /** Full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly payload: Payload;
 }
 
-/** SQS takes no larger message, in bytes. */
+/** SQS's limit for a message, in bytes. */
 const maxBytes = 262_144;
 
-/** The job as it goes over the wire. @throws RangeError where it is too large. */
+/**
+ * Serializes a job.
+ * @throws RangeError if it is too large.
+ */
 export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): string {
   const text = queueText(JSON.stringify({ ...job, proof, trace }));
   const bytes = Buffer.byteLength(text);
@@ -29,17 +32,26 @@ export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): s
   return text;
 }
 
-/** The payload as it goes over the wire. @throws TypeError where JSON cannot hold it, or it is no object. */
+/**
+ * Returns the payload in its wire format.
+ * @throws TypeError if it cannot be written as JSON or is not an object.
+ */
 export function jobPayload(name: string, payload: unknown): Readonly<Record<string, unknown>> {
   return wirePayload(payload, `ctx.enqueue: the payload of ${name}`);
 }
 
-/** Reads a job. @throws PermanentError naming what is not as it has to be. */
+/**
+ * Reads a job.
+ * @throws PermanentError with the name of an invalid member.
+ */
 export function readJob(text: string): JobMessage {
   return openJob(objectOf(text, "the message"));
 }
 
-/** The same of a body that was parsed. @throws as {@link readJob}. */
+/**
+ * Reads a job from a parsed body.
+ * @throws the errors of {@link readJob}.
+ */
 export function openJob(message: Readonly<Record<string, unknown>>): JobMessage {
   const { name } = message;
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/.test(name)) {
@@ -53,17 +65,20 @@ export function openJob(message: Readonly<Record<string, unknown>>): JobMessage 
   };
 }
 
-/** By what a job is one and the same with another: its name, its tenant, and its payload or a key of its own. */
+/**
+ * Name and owner of a job. Two jobs are equal if these and the content passed to {@link jobHash}
+ * are equal.
+ */
 export interface JobIdentity {
   readonly name: string;
   readonly tenantId: string | undefined;
-  /** Given where users have jobs of their own. */
+  /** Set if each user has separate jobs. */
   readonly userId?: string | undefined;
 }
 
 /**
- * The deduplication ID of a job, and, for another `content`, its message group: a SHA-256 over what it is known by
- * (specification 6.5). Equal jobs of two tenants have nothing in common.
+ * Returns the deduplication ID of a job, or its message group for another `content`: a SHA-256 over
+ * the identity and the content (specification 6.5). Equal jobs of two tenants get different hashes.
  */
 export function jobHash({ name, tenantId, userId }: JobIdentity, content: unknown): string {
   const who = [tenantId, userId].map((part) => (part === undefined ? "-" : `=${part}`));

@@ -1,17 +1,17 @@
 import type { SharedEvent } from "./envelope.ts";
 
-/** A kept event, as `ctx.events` gives it. */
+/** Kept event, as returned by `ctx.events`. */
 export interface KeptEvent<Payload = unknown> extends SharedEvent<Payload> {
-  /** When it was published: events of a type are in this order, then in that of their IDs. */
+  /** Time of publication. Events of a type are ordered by this time, then by ID. */
   readonly keptAt: Date;
 }
 
-/** Which kept events are read. */
+/** Range of kept events to read. */
 export interface EventRange {
-  /** The first time, included. Default: that of the oldest event. */
+  /** Start of the range, inclusive. Default: the time of the oldest event. */
   readonly since?: Date;
-  /** The last time, excluded. Default: none. */
+  /** End of the range, exclusive. Default: no end. */
   readonly until?: Date;
-  /** How many at the most. Default: all. */
+  /** Maximum number of events. Default: all. */
   readonly limit?: number;
 }

@@ -3,38 +3,43 @@ import type { Database } from "../../base/types/database.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { SharedEvent } from "./envelope.ts";
 
-/** An event as it is to be kept. */
 export type KeptContent = SharedEvent<Readonly<Record<string, unknown>>>;
 
-/** A kept event as it is stored. */
+/** Kept event in its stored form. */
 export interface KeptRow {
-  /** Its place among the events of its tenant and type: when it was published, in milliseconds, and its ID. */
+  /**
+   * Position among the events of its tenant and type: the time of publication in milliseconds, then
+   * the ID.
+   */
   readonly sort: string;
   readonly atMs: number;
-  /** The envelope, as it goes over the wire. */
+  /** Envelope in its wire format. */
   readonly text: string;
-  /** From when on it counts as gone, in seconds since the epoch; `undefined` where it never does. */
+  /**
+   * Time from which the event counts as deleted, in seconds since the epoch; `undefined` if it
+   * never expires.
+   */
   readonly expiresAt: number | undefined;
 }
 
-/** Events of one tenant and type. `undefined` is the tenant of events that have none. */
+/** Events of one tenant and type. The tenant `undefined` stands for events without a tenant. */
 export interface KeptStream {
   readonly tenantId?: string | undefined;
   readonly type: string;
 }
 
-/** One page of what is stored in order. */
+/** Page of stored items, in order. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Where it ends; `undefined` where nothing follows. */
+  /** Position of the last item; `undefined` on the last page. */
   readonly last: string | undefined;
 }
 
 /** Reads kept events. Each call reads one page. */
 export interface KeptEventReader {
-  /** The days that have events, `2026-11-22`, from one to another, both included. */
+  /** Lists the days with events (`2026-11-22`) in a range that includes both ends. */
   days(stream: KeptStream, from: string, until: string): Promise<Page<string>>;
-  /** Rows of one day, from a place on, which is included, up to another, which is not. */
+  /** Reads the rows of one day, from a position (inclusive) to another (exclusive). */
   rows(
     stream: KeptStream,
     day: string,
@@ -44,34 +49,38 @@ export interface KeptEventReader {
   ): Promise<Page<KeptRow>>;
 }
 
-/** Keeps events. */
 export interface KeptEventStore extends KeptEventReader {
-  /** Notes the day of an event, and makes what puts the event, for the transaction that publishes it. */
+  /**
+   * Records the day of an event, and returns the item that stores the event in the transaction that
+   * publishes it.
+   */
   keep(event: KeptContent, keptDays: number, trace?: TraceHeaders): Promise<TransactionItem>;
-  /** Reads through the database of a request. */
+  /** Returns a reader that uses the database of a request. */
   through(database: Database): KeptEventReader;
 }
 
-/** Which rows are read. */
 export interface KeptRange {
-  /** The first place, included: of {@link timeText} or {@link behind}. */
+  /** Start position, inclusive: a result of {@link timeText} or {@link behind}. */
   readonly from: string;
-  /** The last time, excluded, in milliseconds. */
+  /** End of the range, exclusive, in milliseconds. */
   readonly untilMs: number;
-  /** Rows that had expired by then are left out: DynamoDB deletes them days later. */
+  /**
+   * Time for the expiry check. Expired rows are skipped, because DynamoDB deletes them days later.
+   */
   readonly nowMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The last millisecond that a place can tell. */
+/** Latest time that a position can contain, in milliseconds since the epoch. */
 export const endOfTime = Date.UTC(9999, 11, 31);
-/** How many rows are read at once: of the largest events 1 MB, which is DynamoDB's page, has four. */
+/** Rows per read. A DynamoDB page has 1 MB, which holds only four of the largest events. */
 const pageSize = 100;
 
 /**
- * Rows in their order, page by page. A day without events costs nothing: the days that have some are listed.
+ * Reads rows in order, page by page. Days without events cost no read, because the days with events
+ * are listed.
  *
- * @throws the signal's reason, before the next row.
+ * @throws the signal's abort reason, before the next row.
  */
 export async function* keptRows(
   reader: KeptEventReader,
@@ -110,24 +119,27 @@ async function* daysOf(
   }
 }
 
-/** The least text behind another: places and days are all as long as each other. */
+/**
+ * Returns the smallest string that sorts after another. All positions have the same length. Days
+ * also have a fixed length.
+ */
 export function behind(text: string): string {
   return `${text} `;
 }
 
 const timeDigits = 15;
 
-/** Milliseconds since the epoch, so that texts are in the order of numbers. */
+/** Formats milliseconds since the epoch so that strings sort in the order of the numbers. */
 export function timeText(ms: number): string {
   return String(ms).padStart(timeDigits, "0");
 }
 
-/** The day of a time, in UTC: `2026-11-22`. */
+/** Returns the day of a time, in UTC: `2026-11-22`. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** The time of a place. */
+/** Returns the time of a position, in milliseconds since the epoch. */
 export function timeOf(sort: string): number {
   return Number(sort.slice(0, timeDigits));
 }

@@ -1,20 +1,20 @@
 import { derivedId } from "../once/derived-id.ts";
 import { type OutboxRow, shards, timeText } from "./outbox.ts";
 
-/** When a job is to be sent: after so many seconds, or at a time. */
+/** Time at which a job is sent: after a delay in seconds, or at a date. */
 export interface Later {
   readonly delaySeconds?: number | undefined;
   readonly at?: Date | undefined;
 }
 
-/** The longest delay, in milliseconds: a year. */
+/** Longest delay, in milliseconds: a year. */
 const mostMs = 365 * 24 * 3_600_000;
 
 /**
- * When a job is due, in milliseconds since the epoch; `undefined` where it is to be sent at once. A time that has passed is
- * due now.
+ * Returns when a job is due, in milliseconds since the epoch. A time in the past is due now.
  *
- * @throws TypeError for what is no time, and for two of them; RangeError for one that is more than a year ahead.
+ * @throws TypeError for an invalid time, and if both options are set; RangeError for a time more
+ * than a year ahead.
  */
 export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number {
   if (delaySeconds !== undefined && at !== undefined) {
@@ -30,40 +30,43 @@ export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number {
   const dueMs = Math.max(
     nowMs,
     isDelay ? Math.ceil(nowMs + delaySeconds * 1000) : (at as Date).getTime(),
-  ); // safe: one of them is there
+  ); // safe: one of them is set
   if (dueMs - nowMs > mostMs)
     throw new RangeError("ctx.enqueue: the job is due in more than a year; enqueue it later");
   return dueMs;
 }
 
-/** The ID of a job that is due at `dueMs`: a UUID of version 8 that begins with the time, so that it says where the row is. */
+/**
+ * Creates the ID of a job that is due at `dueMs`: a UUID of version 8 that starts with the time.
+ * The place of the row can be computed from the ID.
+ */
 export function dueId(dueMs: number, ...parts: readonly (string | number)[]): string {
   const time = dueMs.toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}${derivedId(dueMs, ...parts).slice(13)}`;
 }
 
-/** A job as it waits until it is due: how it is queued stands before it. */
+/** Job that waits until it is due, with its group and deduplication ID. */
 export interface WaitingJob {
   readonly jobId: string;
   readonly name: string;
   readonly tenantId: string | undefined;
   readonly group: string;
   readonly deduplicationId: string;
-  /** The job as it goes over the wire. */
+  /** Job in its wire format. */
   readonly text: string;
 }
 
-/** The row of a job that is due at the time that its ID says. */
+/** Creates the row of a job that is due at the time in its ID. */
 export function dueRow(job: WaitingJob): OutboxRow {
-  return rowAt(duePlace(job.jobId) as DuePlace, job); // safe: the ID was made above
+  return rowAt(duePlace(job.jobId) as DuePlace, job); // safe: `dueId` created the ID
 }
 
-/** The row of a job that is due at once, whatever its ID. */
+/** Creates the row of a job that is due now, regardless of its ID. */
 export function queuedRow(nowMs: number, job: WaitingJob): OutboxRow {
   return rowAt({ shard: dueShardOf(job.jobId), sort: `${timeText(nowMs)}#${job.jobId}` }, job);
 }
 
-/** Both hashes are without blanks. */
+/** Neither hash contains a blank, so the row can be split again. */
 function rowAt(
   place: DuePlace,
   { jobId, name, tenantId, group, deduplicationId, text }: WaitingJob,
@@ -77,7 +80,7 @@ function rowAt(
   };
 }
 
-/** What a row says of its job; `undefined` where it is none. */
+/** Reads the job of a row. Returns `undefined` if the row does not contain one. */
 export function waitingJob({
   text,
   unreadable,
@@ -94,10 +97,11 @@ export function waitingJob({
   return { deduplicationId, group, text: message };
 }
 
-/** Where a job waits. */
 export type DuePlace = Pick<OutboxRow, "shard" | "sort">;
 
-/** Where a job waits that is due later, by its ID; `undefined` for what is no ID. */
+/**
+ * Returns the place of a job that is due later, from its ID. Returns `undefined` for an invalid ID.
+ */
 export function duePlace(jobId: unknown): DuePlace | undefined {
   if (
     typeof jobId !== "string" ||
@@ -112,7 +116,10 @@ function dueShardOf(jobId: string): string {
   return dueShard(Number.parseInt(jobId.slice(-8), 16) % shards);
 }
 
-/** Apart from the shards of events: there rows are sent as soon as they are there. */
+/**
+ * Names a shard of due jobs. These are separate from the shards of events, whose rows are sent
+ * immediately.
+ */
 export function dueShard(number: number): string {
   return `due#${number}`;
 }

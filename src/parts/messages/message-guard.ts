@@ -20,44 +20,48 @@ import {
   readProof,
 } from "./proof.ts";
 
-/** Signs what a server sends, and says which messages it takes. */
+/** Signs the messages that a server sends, and checks the messages it receives. */
 export interface MessageGuard {
-  /** `undefined` where nothing is signed. */
+  /** Resolves to `undefined` if signing is off. */
   signEvent(event: SharedEvent): Promise<Proof | undefined>;
   signJob(job: JobMessage): Promise<Proof | undefined>;
-  /** Says so, once, where it is not known what a queue holds. */
+  /** Logs a warning, once per queue, if the content of the queue is not known. */
   meet(queue: MessageQueue): void;
   /**
-   * @throws PermanentError for a message that is in the wrong queue, or, where proofs are required, has none that is right;
-   * FrameworkError `config_unavailable` where its key is not known and the key ring cannot be read.
+   * Checks a received message.
+   *
+   * @throws PermanentError for a message in the wrong queue, or without a valid proof if proofs are
+   * required; FrameworkError `config_unavailable` if its key is unknown and the key ring cannot be
+   * read.
    */
   admit(read: ReadMessage, queue: MessageQueue, messageId: string): Promise<void>;
 }
 
-/** Why a message is not proven. */
+/** Reason why a message is not proven. */
 interface Doubt {
   readonly line: "message.proof_missing" | "message.proof_invalid";
   readonly reason: string;
-  /** Its key may be one that the ring has had since. */
+  /** Whether the key ring is stale, so that the key may have been added since. */
   readonly isStale?: boolean;
 }
 
-/** How often a line may say that messages have no proof, or a wrong one, in milliseconds. */
+/**
+ * Shortest interval between two log lines of one kind about missing or invalid proofs, in
+ * milliseconds.
+ */
 const lineMs = 60_000;
 
-/** What a guard works with. */
 export interface MessageGuardOptions {
-  /** What the options of the server say of proofs. */
+  /** Proof mode from the options of the server. */
   readonly proof: MessageProof | undefined;
-  /** Where messages of this server come from. */
+  /** Source of this server's messages on the bus. */
   readonly source: string;
-  /** They have begun: it is known whether there is a key ring. */
+  /** Must be started, so that it is known whether a key ring exists. */
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
 }
 
-/** Creates the {@link MessageGuard} of a runtime. */
 export function createMessageGuard({
   proof: asked,
   source: own,
@@ -70,7 +74,10 @@ export function createMessageGuard({
   const met = new Set<string>();
   const warned = new Map<string, { atMs: number; messages: number }>();
 
-  /** Derived once; a ring that is read again has other objects for the same keys. */
+  /**
+   * Derives each key once. Reading the ring again creates new objects for the same keys, so keys of
+   * the old ring are removed.
+   */
   const signingKey = (ringKey: KeyObject, keys: ReadonlyMap<string, KeyObject>): KeyObject => {
     const known = derived.get(ringKey);
     if (known !== undefined) return known;
@@ -89,7 +96,7 @@ export function createMessageGuard({
     return proofOf(message, ring.active, signingKey(key, ring.keys));
   };
 
-  /** The key that verifies, of the ring or of those that have left it. */
+  /** Returns the key that verifies a proof, from the ring or from the keys retired from it. */
   const verifyingKey = ({ keys, retired }: KeyRing, name: string): KeyObject | undefined => {
     const ringKey = keys.get(name);
     if (ringKey !== undefined) return signingKey(ringKey, keys);
@@ -118,7 +125,7 @@ export function createMessageGuard({
       : { line, reason: "its proof is not of this message" };
   };
 
-  /** Logs what `require` would refuse, at most once a minute for each kind. */
+  /** Logs a message that `require` would refuse, at most once a minute for each kind. */
   const warn = (
     { line, reason }: Doubt,
     { kind, name, id }: ProvenMessage,
@@ -178,7 +185,7 @@ export function createMessageGuard({
       const doubt = doubtOf(message, read.proof, recent);
       if (doubt === undefined) return;
       if (mode === "sign") return warn(doubt, message, queue, messageId);
-      // A key that was just added is known at the next attempt.
+      // The next attempt knows a key that was added recently.
       if (doubt.isStale)
         throw new FrameworkError(
           "config_unavailable",
@@ -231,12 +238,14 @@ function provenJob(job: JobMessage, source: string): ProvenMessage {
   };
 }
 
-/** What came over a queue: an event, or a job. */
 export type ReadMessage =
   | Envelope
   | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
 
-/** Reads a message by its shape. @throws PermanentError for what is neither. */
+/**
+ * Reads a message by its shape.
+ * @throws PermanentError if it is neither an event nor a job.
+ */
 export function readMessage(text: string): ReadMessage {
   const body = objectOf(text, "the message");
   if (!("jobId" in body)) return openEnvelope(body);

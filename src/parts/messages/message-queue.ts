@@ -1,54 +1,82 @@
-/** A message as a queue hands it out. */
 export interface QueueMessage {
   readonly id: string;
   readonly body: string;
-  /** What it is acknowledged or handed back with. */
+  /** Handle to acknowledge the message or return it to the queue. */
   readonly receipt: string;
-  /** Messages of one group come in their order where the queue {@link isOrdered}; elsewhere it makes the queue fair, or is absent. */
+  /**
+   * Messages of a group arrive in order if the queue {@link isOrdered}. In other queues, the group
+   * makes the queue fair or is absent.
+   */
   readonly group: string | undefined;
-  /** How often it was received, this time included. */
+  /** Number of receives, including this one. */
   readonly receives: number;
-  /** When it was sent, in milliseconds since the epoch, by the queue's clock; `undefined` where the queue did not say. */
+  /**
+   * Time of sending by the queue's clock, in milliseconds since the epoch; `undefined` if the queue
+   * did not report it.
+   */
   readonly sentMs: number | undefined;
 }
 
-/** Whether a queue keeps the order of a group, by its name or ARN: SQS has every FIFO queue end in `.fifo`, and no other. */
+/**
+ * Checks whether a queue keeps the order of a group, by its name or ARN. SQS requires `.fifo` at
+ * the end for FIFO queues and forbids it for others.
+ */
 export function isOrdered(nameOrArn: string): boolean {
   return nameOrArn.endsWith(".fifo");
 }
 
-/** A queue of messages: at least once each. */
+/** Message queue with at-least-once delivery. */
 export interface MessageQueue {
-  /** The name, for people. */
+  /** Name for logs. */
   readonly name: string;
-  /** Whether an instrumentation of its client makes spans. Default `false`. */
+  /** Whether an instrumentation of its client creates spans. Default `false`. */
   readonly isTraced?: boolean;
-  /** What it holds: other messages in it are refused. `undefined` where that is not known, so that both are taken. */
+  /**
+   * Kind of messages in the queue. Other messages are refused. `undefined` if it is not known, in
+   * which case both kinds are accepted.
+   */
   readonly holds: "events" | "jobs" | undefined;
-  /** The address, for who polls it. */
+  /** Returns the URL, for pollers. */
   url(): Promise<string>;
-  /** @returns the ID of the message: that of the first where it is one of the last 5 minutes. */
+  /**
+   * Sends a message.
+   *
+   * @returns the ID of the message. A duplicate within 5 minutes gets the ID of the first.
+   */
   send(
     body: string,
     options: { readonly group: string; readonly deduplicationId: string },
   ): Promise<string>;
-  /** Whether the queue will never take a message that it has answered with this error. */
+  /** Checks whether this error means that the queue will never accept the message. */
   isFinal(error: unknown): boolean;
-  /** At most ten messages that are there; hidden from others until they are handed back, for 30 s at most. */
+  /**
+   * Receives up to ten available messages. They are hidden from other consumers for 30 s, or until
+   * they are returned.
+   */
   receive(): Promise<readonly QueueMessage[]>;
   /** Acknowledges a message. */
   remove(receipt: string): Promise<void>;
-  /** Sets how long a received message stays invisible, in milliseconds from now; `0` hands it back at once. */
+  /**
+   * Sets how long a received message stays invisible, in milliseconds from now. `0` returns it to
+   * the queue immediately.
+   */
   changeVisibility(receipt: string, forMs: number): Promise<void>;
-  /** After how many receives a message goes to the dead-letter queue; `undefined` where it never does. */
+  /**
+   * Returns the number of receives after which a message moves to the dead-letter queue;
+   * `undefined` without such a queue.
+   */
   maxReceives(): Promise<number | undefined>;
   /**
-   * The longest time from a message's first delivery to its last, in milliseconds, where a retry waits for `pauseMs` at most.
-   * Never throws: where the queue does not say, it is the longest time that SQS keeps a message.
+   * Returns the longest time from a message's first delivery to its last, in milliseconds, if each
+   * retry waits up to `pauseMs`. Never throws. If the queue does not report it, returns the longest
+   * time that SQS keeps a message.
    */
   redeliveryMs(pauseMs: number): Promise<number>;
-  /** Moves a message to the dead-letter queue, and acknowledges it; `false` where there is none. */
+  /**
+   * Moves a message to the dead-letter queue and acknowledges it. Returns `false` if there is no
+   * such queue.
+   */
   deadLetter(message: QueueMessage): Promise<boolean>;
-  /** How many messages are there, and how many of them are hidden. */
+  /** Counts the visible and the hidden messages in the queue. */
   size(): Promise<{ readonly visible: number; readonly hidden: number }>;
 }

@@ -5,35 +5,39 @@ import { claimKey } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
 
-/** An event that waits to be dispatched. */
+/** Event that waits for dispatch. */
 export interface OutboxRow {
   /** `shard#<n>` */
   readonly shard: string;
-  /** When it was written, in milliseconds, and its ID: rows of a shard are in the order of time. */
+  /** Time of writing in milliseconds, then the ID. Rows of a shard are ordered by time. */
   readonly sort: string;
   /** For the log. */
   readonly eventId: string;
   readonly type: string;
-  /** Whose it is. */
+  /** Tenant of the event. */
   readonly tenantId?: string | undefined;
-  /** The envelope as it goes over the wire. */
+  /** Envelope in its wire format. */
   readonly text: string;
-  /** What is stored, where that is no event: it cannot be dispatched. */
+  /** Stored attributes, if they are not an event. Such a row cannot be dispatched. */
   readonly unreadable?: Readonly<Record<string, unknown>>;
 }
 
-/** Keeps events until they are dispatched. */
+/** Stores events until they are dispatched. */
 export interface OutboxStore {
-  /** What puts a row, for a transaction. */
+  /** Returns the item that puts a row, for a transaction. */
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
   /**
-   * Moves a row out of its shard, with all its attributes, to where it is not dispatched.
+   * Moves a row with all its attributes out of its shard to a place from which it is not
+   * dispatched.
    *
-   * @returns whether it was still there.
+   * @returns whether the row still existed.
    */
   setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
-  /** The first rows of a shard before `beforeSort`, and behind `afterSort` where it is given, at most `limit`. */
+  /**
+   * Reads the first rows of a shard before `beforeSort` and, if given, after `afterSort`, up to
+   * `limit`.
+   */
   pending(
     shard: string,
     beforeSort: string,
@@ -42,89 +46,100 @@ export interface OutboxStore {
   ): Promise<readonly OutboxRow[]>;
 }
 
-/** Why the bus has not taken an event. */
+/** Reason why the bus did not accept an event. */
 export interface Refusal {
   readonly reason: string;
-  /** Whether the event is to blame, so that the bus will never take it. */
+  /** Whether the event itself is the cause, so that the bus will never accept it. */
   readonly isFinal: boolean;
 }
 
-/** Where events are dispatched to. */
+/** Destination of dispatched events. */
 export interface EventBus {
   /**
-   * Puts events on the bus; tries again what the bus has not taken. An event that it refuses keeps no other from being taken.
+   * Puts events on the bus and retries the events that the bus did not accept. A refused event does
+   * not block the others.
    *
-   * @returns for each event why it was not taken, `undefined` where it was.
+   * @returns for each event the reason why it was not accepted; `undefined` if it was.
    */
   put(
     events: readonly Pick<OutboxRow, "type" | "text">[],
   ): Promise<readonly (Refusal | undefined)[]>;
   readonly name: string;
-  /** Whether an instrumentation of its client makes spans. Default `false`. */
+  /** Whether an instrumentation of its client creates spans. Default `false`. */
   readonly isTraced?: boolean;
 }
 
-/** What an outbox works with. */
 export interface OutboxOptions {
   readonly store: OutboxStore;
   readonly bus: () => Promise<EventBus>;
   readonly claims: Claims;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Takes how many rows wait, and for how long. Default: nobody does. */
+  /** Records the number of waiting rows and the age of the oldest. Default: no metrics. */
   readonly metrics?: Metrics | undefined;
-  /** Where its sweeps have stopped. Default: its own. */
+  /** Positions at which its sweeps have stopped. Default: a new map. */
   readonly stops?: SweepStops;
-  /** Sends the jobs that are due, read from the store that it is given; absent where there are none. */
+  /** Sends the due jobs from the given store. Absent if there are no jobs. */
   readonly sweepDue?:
     | ((signal: AbortSignal | undefined, store: OutboxStore) => Promise<Swept>)
     | undefined;
 }
 
-/** Dispatches events after their commit, and sweeps what was left. */
+/** Dispatches events after their commit, and sweeps the remaining ones. */
 export interface Outbox {
-  /** Makes the row of an event. */
   row(event: Pick<OutboxRow, "eventId" | "type" | "tenantId">, text: string): OutboxRow;
-  /** Dispatches rows that were committed. Never throws: what was not dispatched is left to the sweep, and logged. */
+  /**
+   * Dispatches committed rows. Never throws: a row that is not dispatched is logged and remains for
+   * the sweep.
+   */
   dispatch(rows: readonly OutboxRow[]): Promise<void>;
   /**
-   * Dispatches rows of a shard that the caller has claimed, and sets aside those that the bus will never take.
+   * Dispatches rows of a shard that the caller has claimed, and sets aside those that the bus will
+   * never accept.
    *
-   * @throws what the store throws.
+   * @throws any error of the store.
    */
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
-   * Dispatches the rows that are older than `graceMs`, of every shard that no other sweep has claimed, and sets aside those that the
-   * bus will never take. Then it sends the jobs that are due. What it has found is measured once it has looked everywhere.
+   * Dispatches the rows older than `graceMs` of every shard that no other sweep has claimed, and
+   * sets aside those that the bus will never accept. Then sends the due jobs. Records metrics after
+   * all shards have been read.
    *
-   * @throws what the store throws.
+   * @throws any error of the store.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }
 
-/** By shard: behind which row a sweep has stopped, because nothing was taken there. The next one begins there. */
+/**
+ * By shard: the row after which a sweep has stopped because no row was accepted. The next sweep
+ * starts there.
+ */
 export type SweepStops = Map<string, string>;
 
-/** How a sweep goes. */
 export interface SweepOptions {
-  /** How old a row has to be, in milliseconds: younger ones are on their way. */
+  /** Minimum age of a row, in milliseconds. Younger rows are still being dispatched. */
   readonly graceMs: number;
-  /** Ends it before the next page. */
+  /** Ends the sweep before the next page. */
   readonly signal?: AbortSignal;
 }
 
-/** The result of a sweep, in events and jobs that were due. */
+/** Result of a sweep: numbers of events and due jobs. */
 export interface Swept {
   readonly dispatched: number;
-  /** How many at least are still there, and will be tried again. */
+  /** Minimum number of rows that remain and will be retried. */
   readonly left: number;
-  /** How many the bus will never take: they are set aside for an operator. */
+  /**
+   * Number of rows that the bus or the queue will never accept. They are set aside for an operator.
+   */
   readonly setAside: number;
 }
 
-/** So many sweeps can go on at the same time, and so many partitions take the writes. */
+/**
+ * Number of shards. It limits the concurrent sweeps and is the number of partitions that receive
+ * the writes.
+ */
 export const shards = 8;
-/** How many rows of a shard are read at once. */
+/** Rows per read of a shard. */
 const pageSize = 100;
 
 const noEvent: Refusal = {
@@ -132,17 +147,20 @@ const noEvent: Refusal = {
   isFinal: true,
 };
 
-/** What was done with a page of rows. */
 export interface WorkedPage {
   readonly swept: Swept;
-  /** Whether any row had an answer that is about this row alone: bus or queue work, and the next page may fare better. */
+  /**
+   * Whether any row got an answer about that row only. If so, the bus or the queue is available,
+   * and the next page may succeed.
+   */
   readonly hasAnswers: boolean;
 }
 
-/** The claim of a shard's sweep: two sweeps at once would dispatch the same rows twice. */
+/**
+ * Returns the claim of a shard's sweep. Two concurrent sweeps would dispatch the same rows twice.
+ */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
-/** Creates an {@link Outbox}. */
 export function createOutbox({
   store,
   bus,
@@ -153,7 +171,10 @@ export function createOutbox({
   stops = new Map(),
   sweepDue,
 }: OutboxOptions): Outbox {
-  /** For each row why the bus has not taken it; a bus that cannot be opened has taken none. */
+  /**
+   * Returns for each row the reason why the bus did not accept it. A bus that cannot be opened
+   * accepts no row.
+   */
   const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (Refusal | undefined)[]> => {
     const readable = rows.filter(({ unreadable }) => unreadable === undefined);
     const refusals = new Map<OutboxRow, Refusal | undefined>(rows.map((row) => [row, noEvent]));
@@ -166,7 +187,10 @@ export function createOutbox({
     return rows.map((row) => refusals.get(row));
   };
 
-  /** Puts rows on the bus and removes those that it has taken. What it will never take is left, or set aside. */
+  /**
+   * Puts rows on the bus and removes the accepted ones. Rows that it will never accept remain, or
+   * are set aside.
+   */
   const put = async (rows: readonly OutboxRow[], setsAside: boolean): Promise<WorkedPage> => {
     const refusals = await putAll(rows);
     const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [
@@ -217,7 +241,7 @@ export function createOutbox({
       try {
         await put(rows, false);
       } catch (error) {
-        log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) }); // taken, but not removed
+        log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) }); // accepted, but not removed
       }
     },
     dispatchLeft: async (rows) => (await put(rows, true)).swept,
@@ -226,7 +250,8 @@ export function createOutbox({
       const { graceMs, signal } = options;
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
-      // Also those of a shard that another sweep has claimed, and jobs.
+      // Records the oldest row that is read, including rows of shards that another sweep has
+      // claimed, and jobs.
       const watched: OutboxStore = {
         ...store,
         pending: async (...asked) => {
@@ -253,7 +278,7 @@ export function createOutbox({
         total = sum(total, await sweepDue(signal, watched));
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
-      // One that was called off has not looked everywhere: what it has not seen may be long and old.
+      // An aborted sweep has not read every shard. The rows it did not read may be many and old.
       if (!signal?.aborted) {
         metrics?.record("keelson.outbox.length", found);
         metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
@@ -264,11 +289,12 @@ export function createOutbox({
 }
 
 /**
- * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed it. A page on which no row had an answer
- * ends it, so that an outage does not cost a look at all rows; the next sweep begins behind that page, so that rows that never get an
- * answer hold up no others.
+ * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed the
+ * shard. A page on which no row got an answer ends the sweep, so that an outage does not cost a
+ * read of all rows. The next sweep starts after that page, so that rows that never get an answer do
+ * not block the others.
  *
- * @throws what the store throws.
+ * @throws any error of the store.
  */
 export async function sweepShard(
   {
@@ -281,7 +307,7 @@ export async function sweepShard(
   signal: AbortSignal | undefined,
   work: (rows: readonly OutboxRow[]) => Promise<WorkedPage>,
 ): Promise<Swept> {
-  // Most shards are empty: they cost one read, and no claim.
+  // Most shards are empty. They cost one read and no claim.
   const first = await store.pending(shard, before, 1);
   if (first.length === 0) return nothing;
   const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
@@ -291,7 +317,7 @@ export async function sweepShard(
   try {
     const stop = stops.get(shard);
     stops.delete(shard);
-    // From where the last one has stopped to the end, then from the beginning to there.
+    // From the position of the last stop to the end, then from the start to that position.
     let [after, end] = [stop, before];
     for (let isWrapped = stop === undefined; ; ) {
       if (signal?.aborted || claim.isLost()) break;
@@ -299,7 +325,8 @@ export async function sweepShard(
       if (rows.length > 0) {
         const { swept, hasAnswers } = await work(rows);
         total = sum(total, swept);
-        // A page that is not full is not the last: it ends at 1 MB, which five large events fill.
+        // A page that is not full may not be the last one: a page ends at 1 MB, which five large
+        // events fill.
         after = (rows.at(-1) as OutboxRow).sort; // safe: it is not empty
         if (hasAnswers) continue;
         stops.set(shard, after);
@@ -307,7 +334,7 @@ export async function sweepShard(
       }
       if (isWrapped) break;
       isWrapped = true;
-      [after, end] = [undefined, `${stop} `]; // a blank is less than what sorts go on with
+      [after, end] = [undefined, `${stop} `]; // a blank sorts before all continuations
     }
   } finally {
     await claim.release();
@@ -317,7 +344,6 @@ export async function sweepShard(
 
 const nothing: Swept = Object.freeze({ dispatched: 0, left: 0, setAside: 0 });
 
-/** Adds up what sweeps have done. */
 export function sum(one: Swept, other: Swept): Swept {
   return {
     dispatched: one.dispatched + other.dispatched,
@@ -326,12 +352,12 @@ export function sum(one: Swept, other: Swept): Swept {
   };
 }
 
-/** Milliseconds since the epoch, so that texts are in the order of numbers. */
+/** Formats milliseconds since the epoch so that strings sort in the order of the numbers. */
 export function timeText(ms: number): string {
   return String(ms).padStart(15, "0");
 }
 
-/** When a row was written, in milliseconds since the epoch. */
+/** Returns when a row was written, in milliseconds since the epoch. */
 function timeOf({ sort }: OutboxRow): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

@@ -1,61 +1,75 @@
 import type { TransactionItem } from "../once/claim-store.ts";
 
-/** Which version of a projection is read. */
+/** Active version of a projection, which readers use. */
 export interface ActiveVersion {
   readonly version: number;
-  /** Another one with each switch. */
+  /** Changes with each switch. */
   readonly revision: string;
-  /** Of a tenant's own: the revision of what all tenants had when it was made. It counts for as long as they have it. */
+  /**
+   * For a tenant's version: the revision that all tenants had when it was created. The tenant's
+   * version is valid while that revision is active.
+   */
   readonly over?: string | undefined;
 }
 
-/** Where a rebuild has come to. */
 export interface RebuildState {
   readonly version: number;
-  /** When it began, in milliseconds: what is published later reaches the new version by itself. */
+  /** Start time, in milliseconds. Events published later reach the new version without a replay. */
   readonly startedMs: number;
-  /** The tenant that it is at, `""` for events without tenant, and the place of the last event that it has replayed. */
+  /**
+   * Current tenant (`""` for events without a tenant), and the position of the last replayed event.
+   */
   readonly tenant: string;
   readonly after: string;
   readonly replayed: number;
-  /** Tenants with events that could not be counted. Default: none. */
+  /** Tenants with events that could not be counted. Default: an empty list. */
   readonly lost?: readonly string[];
 }
 
-/** That a tenant has, or had, events of a type. */
+/** Record that a tenant has or had events of a type. */
 export interface FirstEvent {
   readonly tenantId: string | undefined;
   readonly type: string;
-  /** Until when the first was kept, in seconds since the epoch; `undefined` for ever. */
+  /**
+   * End of the first event's retention, in seconds since the epoch; `undefined` if it has no end.
+   */
   readonly keptUntil: number | undefined;
 }
 
-/** What is known of projections. The tenant `undefined` is all of them. */
+/** State of projections. The tenant `undefined` stands for all tenants. */
 export interface ProjectionStore {
-  /** What all tenants have, and what the tenant has of its own. */
+  /** Reads the active version of all tenants, and the tenant's version if it has one. */
   active(
     name: string,
     tenantId: string | undefined,
   ): Promise<{ readonly all?: ActiveVersion; readonly own?: ActiveVersion }>;
-  /** Sets the active version in the place of `before`; `false` where that is not there any more. */
+  /**
+   * Replaces the active version `before` with `next`. Returns `false` if `before` is no longer
+   * active.
+   */
   activate(
     name: string,
     tenantId: string | undefined,
     next: ActiveVersion,
     before: ActiveVersion | undefined,
   ): Promise<boolean>;
-  /** What marks an event as counted, for the transaction that counts it. It fails where the event was counted before. */
+  /**
+   * Returns the item that marks an event as counted, for the transaction that counts it. The item
+   * fails if the event was counted before.
+   */
   mark(name: string, version: number, event: Marked, keptDays: number): TransactionItem;
-  /** Whether an event was counted. */
   isCounted(name: string, version: number, event: Marked): Promise<boolean>;
   rebuild(name: string, tenantId: string | undefined): Promise<RebuildState | undefined>;
   saveRebuild(name: string, tenantId: string | undefined, state: RebuildState): Promise<void>;
   endRebuild(name: string, tenantId: string | undefined): Promise<void>;
-  /** The first events of some types: of one tenant, or of all, for which the whole table is read. */
+  /**
+   * Reads the first events of some types, of one tenant or of all. For all tenants it reads the
+   * whole table.
+   */
   firstEvents(types: readonly string[], tenantId: string | undefined): AsyncIterable<FirstEvent>;
 }
 
-/** What a mark is about. */
+/** Event that a mark refers to. */
 export interface Marked {
   readonly tenantId?: string | undefined;
   readonly eventId: string;

@@ -1,8 +1,8 @@
 /**
- * A payload as it goes over the wire: what JSON makes of it.
+ * Converts a payload to its wire format by a round trip through JSON.
  *
- * @param what - names it in errors
- * @throws TypeError where JSON cannot hold it, or makes no object of it.
+ * @param what - name of the payload in error messages
+ * @throws TypeError if it cannot be written as JSON, or its JSON is not an object.
  */
 export function wirePayload(payload: unknown, what: string): Readonly<Record<string, unknown>> {
   let text: string | undefined;
@@ -12,5 +12,5 @@ export function wirePayload(payload: unknown, what: string): Readonly<Record<str
     throw new TypeError(`${what} cannot be written as JSON: ${String(cause)}`, { cause });
   }
   if (!text?.startsWith("{")) throw new TypeError(`${what} is not an object`);
-  return JSON.parse(text) as Readonly<Record<string, unknown>>; // safe: it begins as an object
+  return JSON.parse(text) as Readonly<Record<string, unknown>>; // safe: it starts as an object
 }

@@ -2,24 +2,29 @@ import { promisify } from "node:util";
 import type { ClaimKey, CompletedClaim, StoredResult } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
-/** What came of a write, as its caller gets it. */
+/** Answer of a write, in the form its caller receives. */
 export interface WriteAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Values of `set-cookie`; an answer that has them is not stored. */
+  /** Values of `set-cookie`. An answer with cookies is not stored. */
   readonly cookies: readonly string[];
   readonly body: string | Uint8Array | undefined;
-  /** What was asked for was done, though the status says otherwise: there is no answer that could say so. */
+  /** The work was done despite the error status: no answer could express the success. */
   readonly isDone?: boolean;
 }
 
-/** Whether an answer says that nothing was done, so that a repeat has to try. */
+/**
+ * Checks whether an answer reports that nothing was done, in which case a repeat must try again.
+ */
 export function saysNotDone({ status, isDone = false }: WriteAnswer): boolean {
   return status >= 400 && !isDone;
 }
 
-/** Headers that a repeat gets too, beside those a write declares; all others are made anew. */
+/**
+ * Headers that a replay contains in addition to those the write declares. All others are created
+ * per response.
+ */
 const replayedHeaders: readonly string[] = Object.freeze([
   "content-type",
   "location",
@@ -28,26 +33,29 @@ const replayedHeaders: readonly string[] = Object.freeze([
   "cache-control",
 ]);
 
-/** The answer as a repeat gets it: status, body, and the headers that are part of what was answered. */
+/**
+ * Reduces an answer to the part that a repeat receives: status, body, and the headers that belong
+ * to the answer.
+ */
 export function replayOf(
   { status, headers, body }: WriteAnswer,
   declared: readonly string[],
 ): WriteAnswer {
   const replayed: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
-    // Safe: it is one of the names.
+    // Safe: `name` is a key of `headers`.
     if (replayedHeaders.includes(name) || declared.includes(name))
       replayed[name] = headers[name] as string;
   }
   return { status, headers: replayed, cookies: [], body };
 }
 
-/** What the first byte of a stored answer says of the rest. */
+/** First byte of a stored answer: the encoding of the rest. */
 const [plain, gzipped] = [0, 1];
-/** Below this size compressing gains nothing. */
+/** Size below which compression gains nothing. */
 const compressFrom = 1_024;
 
-/** Writes an answer as bytes, compressed where it is large. */
+/** Encodes an answer as bytes. Compresses large answers. */
 export async function encodeAnswer({ status, headers, body }: WriteAnswer): Promise<Uint8Array> {
   const isText = typeof body === "string" || body === undefined;
   const stored = isText
@@ -59,14 +67,14 @@ export async function encodeAnswer({ status, headers, body }: WriteAnswer): Prom
   return Buffer.concat([Buffer.of(gzipped), await promisify(gzip)(text, { level: 1 })]);
 }
 
-/** @throws Error where the bytes are no stored answer. */
+/** @throws Error if the bytes are not a stored answer. */
 export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
   let text = data.subarray(1);
   if (data[0] === gzipped) {
     const { gunzip } = await import("node:zlib");
     text = await promisify(gunzip)(text);
   }
-  // Safe: only `encodeAnswer` writes what is read here, in a record that only its owner completes.
+  // Safe: only `encodeAnswer` writes this data, in a record that only its owner completes.
   const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<WriteAnswer, "cookies"> & {
     readonly bytes?: string;
   };
@@ -79,17 +87,16 @@ export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
   };
 }
 
-/** DynamoDB's items end at 400 KB; what else a record has is small. */
+/** DynamoDB limits an item to 400 KB. The other attributes of a record are small. */
 const largestPart = 350_000;
 
-/** Seals and opens the bytes of answers, for a write whose replays are encrypted. */
+/** Seals and opens stored answers, for a write whose replays are encrypted. */
 export interface AnswerCipher {
   seal(data: Uint8Array): Promise<Uint8Array>;
-  /** @throws where they cannot be opened. */
+  /** @throws if the data cannot be opened. */
   open(data: Uint8Array): Promise<Uint8Array>;
 }
 
-/** An answer on its way into a claim's record. */
 export interface AnswerToStore {
   readonly answer: WriteAnswer;
   readonly key: ClaimKey;
@@ -99,7 +106,10 @@ export interface AnswerToStore {
   readonly cipher: AnswerCipher | undefined;
 }
 
-/** Writes an answer beside the record, where it is too large for it, and returns what the record holds of it. */
+/**
+ * Stores an answer that is too large for the record in separate parts. Returns the result to put
+ * into the record.
+ */
 export async function storeAnswer(
   store: ClaimStore,
   toStore: AnswerToStore,
@@ -123,9 +133,9 @@ async function storeParts(
 }
 
 /**
- * The answer of a completed claim.
+ * Loads the answer of a completed claim.
  *
- * @throws Error where a part of it is not there, or where it cannot be opened.
+ * @throws Error if a part is missing or the answer cannot be opened.
  */
 export async function loadAnswer(
   store: ClaimStore,

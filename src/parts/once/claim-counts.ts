@@ -5,7 +5,6 @@ import type { ClaimEnd, CommitEnd, RunKind, WorkEnd } from "./settlement.ts";
 
 const outcomes = { taken: "taken", done: "replayed", running: "conflicted" } as const;
 
-/** Counts what came of taking a claim. */
 export function countTaken(
   metrics: Metrics,
   kind: RunKind,
@@ -15,7 +14,10 @@ export function countTaken(
   if (taken.kind !== "running" && taken.hasWaited) count(metrics, kind, "waited");
 }
 
-/** Counts an answer that was there before, without a claim: the process remembers it, or its duplicate has just made it. */
+/**
+ * Counts an answer found without a claim: the process remembers it, or a concurrent duplicate has
+ * produced it.
+ */
 export function countReplayed(
   metrics: Metrics,
   outcome: "replayed" | "waited" | "conflicted",
@@ -23,16 +25,17 @@ export function countReplayed(
   count(metrics, "write", outcome);
 }
 
-/** How a run stands with its claim. */
 interface Standing {
   readonly work: WorkEnd;
   readonly commit: CommitEnd;
   readonly claim: ClaimEnd;
-  /** Whether nothing follows any more. */
+  /** Whether this is the last step of the run. */
   readonly isLast: boolean;
 }
 
-/** Counts a claim that another run has taken over, and one of which nobody knows whether its work is done. */
+/**
+ * Counts a claim that another run has taken over, and a claim whose work has an unknown outcome.
+ */
 export function countEnd(
   metrics: Metrics,
   kind: RunKind,

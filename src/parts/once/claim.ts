@@ -1,118 +1,132 @@
 import { hash } from "node:crypto";
 
-/** How long a completed claim is retained (specification 3.2), in milliseconds. */
+/** Default retention of a completed claim (specification 3.2), in milliseconds. */
 export const defaultRetentionMs = 300_000;
-/** The longest time that SQS keeps a message, in milliseconds: a run that did not complete is found again for as long. */
+/**
+ * Longest time SQS keeps a message, in milliseconds. The record of an incomplete run must exist for
+ * as long.
+ */
 export const longestMessageMs = 14 * 24 * 3_600_000;
-/** How much of its retention a completed claim of a message may lose before it is extended, in milliseconds. */
+/**
+ * Retention that a completed claim of a message may lose before it is extended, in milliseconds.
+ */
 export const extensionSlackMs = 3_600_000;
-/** The least time that a completed claim of a message is retained, in milliseconds: never less than a day after its last delivery. */
+/**
+ * Minimum retention of a completed claim of a message, in milliseconds. Ensures a full day after
+ * the last delivery.
+ */
 const leastMessageRetentionMs = 24 * 3_600_000 + extensionSlackMs;
 
 /**
- * How long the completed claim of a message is retained, in milliseconds: half as long again as its queue may take for all
- * its deliveries.
+ * Returns the retention of a message's completed claim, in milliseconds: 1.5 times the longest
+ * redelivery time of its queue.
  *
- * @param redeliveryMs - how long the queue may take, in milliseconds.
+ * @param redeliveryMs - longest time the queue may take for all deliveries, in milliseconds.
  */
 export function messageRetentionMs(redeliveryMs: number): number {
   return Math.max(leastMessageRetentionMs, Math.ceil(redeliveryMs * 1.5));
 }
 
-/** How long a claim in progress is held without being renewed, in milliseconds. */
+/** Lease of a claim in progress that is not renewed, in milliseconds. */
 export const leaseMs = 30_000;
-/** How far the clocks of two processes may differ, in milliseconds: a lease is over only so much later. */
+/**
+ * Allowed difference between the clocks of two processes, in milliseconds. A lease counts as
+ * expired only after this extra time.
+ */
 export const skewMs = 2_000;
 
-/** Where a claim is stored. */
 export interface ClaimKey {
   readonly partition: string;
   /** `dedup:<id>` (specification 3.2). */
   readonly sort: string;
-  /** Whose it is, beside the key: what it is found by when a tenant's rows are asked for. */
+  /** Tenant of the claim, stored next to the key. Lookups of all rows of a tenant use it. */
   readonly tenantId?: string | undefined;
 }
 
 /**
- * The key of a claim: the namespace hashed, each part after its length, so that no two
- * namespaces meet whatever their parts contain; the ID as the specification has it (3.2).
+ * Builds the key of a claim. Hashes the parts of the namespace, each after its length, so that no
+ * two namespaces collide regardless of their parts. The ID has the form of the specification (3.2).
  */
 export function claimKey(namespace: readonly string[], id: string, tenantId?: string): ClaimKey {
   const parts = namespace.map((part) => `${Buffer.byteLength(part)}:${part}`).join("");
   return { partition: hash("sha256", parts, "base64url"), sort: `dedup:${shortId(id)}`, tenantId };
 }
 
-/** The longest ID that stands in a sort key as it is; a longer one is replaced by its hash. */
+/** Longest ID that a sort key contains verbatim. A longer ID is hashed. */
 const longestId = 512;
 
 function shortId(id: string): string {
   return id.length <= longestId ? id : `sha256:${hash("sha256", id, "base64url")}`;
 }
 
-/** A key as a text, for maps within a process. */
+/** Returns a key as a string, for maps within a process. */
 export function keyText({ partition, sort }: ClaimKey): string {
   return `${partition} ${sort}`;
 }
 
-/** A claim whose owner is working. */
+/** Claim whose owner is still working. */
 export interface ClaimInProgress {
   readonly status: "INPROGRESS";
-  /** Who holds it: random, another one for each attempt. */
+  /** Random, and different for each attempt. */
   readonly owner: string;
-  /** Until when no other owner may take it, in milliseconds since the epoch. */
+  /** Time until which no other owner may take the claim, in milliseconds since the epoch. */
   readonly leaseUntilMs: number;
-  /** When the store may forget it, in seconds since the epoch: always after the lease. */
+  /**
+   * Time from which the store may delete the record, in seconds since the epoch. Always after the
+   * lease.
+   */
   readonly expiresAt: number;
-  /** What the work was claimed for, where that has to be compared. */
+  /** Fingerprint of the work, if it has to be compared. */
   readonly fingerprint?: string | undefined;
   /** See {@link TakingOptions.generation}. */
   readonly generation?: string | undefined;
-  /** The durable execution that claimed it, hashed: its next invocation goes on with the claim. */
+  /**
+   * Hash of the durable execution that took the claim. Its next invocation continues with the
+   * claim.
+   */
   readonly execution?: string | undefined;
 }
 
-/** A claim whose work is done. */
+/** Claim whose work is done. */
 export interface CompletedClaim {
   readonly status: "COMPLETED";
   readonly owner: string;
-  /** From when on the work may be done again, in seconds since the epoch. */
+  /** Time from which the work may be done again, in seconds since the epoch. */
   readonly expiresAt: number;
   readonly fingerprint?: string | undefined;
   readonly generation?: string | undefined;
-  /** What came of the work. */
   readonly result?: StoredResult | undefined;
   readonly execution?: string | undefined;
 }
 
-/** A claim as it is stored. */
 export type ClaimRecord = ClaimInProgress | CompletedClaim;
 
-/** What came of the work, as it is stored: small ones in the record, large ones in parts beside it. */
+/** Stored result of the work. A small result is in the record, a large one in separate parts. */
 export interface StoredResult {
   readonly data?: Uint8Array;
-  /** How many parts hold the data, where the record does not. */
+  /** Number of parts, if the data is not in the record. */
   readonly parts?: number;
-  /** The result as a value of the store, in a record that Powertools' own layer reads too. */
+  /** Result as a value of the store, in a record that Powertools' idempotency layer also reads. */
   readonly value?: unknown;
-  /** Why the result could not be stored, though the work is done. */
+  /** Reason why the result could not be stored although the work is done. */
   readonly unkept?: string;
 }
 
 /**
- * How a claim looks to an owner that wants it:
+ * State of a claim from the view of an owner that wants it:
  *
- * | the record | is |
+ * | record | verdict |
  * |---|---|
- * | there is none | `free` |
- * | in progress, the owner's | `mine`: an earlier attempt to take it arrived, and its answer did not |
- * | in progress, leased (and 2 s of skew) | `running` |
- * | in progress, the lease over | `free` |
+ * | none | `free` |
+ * | in progress, same owner | `mine`: an earlier attempt took it, but its response was lost |
+ * | in progress, lease (plus 2 s of skew) still valid | `running` |
+ * | in progress, lease expired | `free` |
  * | completed, not expired | `done` |
  * | completed, expired | `free` |
  */
 export type Verdict = "free" | "mine" | "running" | "done";
 
-/** Judges a record for `owner` at `nowMs`. */
+/** Returns the state of a record for `owner` at `nowMs`. */
 export function judge(record: ClaimRecord | undefined, owner: string, nowMs: number): Verdict {
   if (record === undefined) return "free";
   if (record.status === "COMPLETED") return record.expiresAt * 1000 > nowMs ? "done" : "free";
@@ -120,23 +134,22 @@ export function judge(record: ClaimRecord | undefined, owner: string, nowMs: num
   return record.leaseUntilMs + skewMs >= nowMs ? "running" : "free";
 }
 
-/** What a claim is taken with. */
 export interface TakingOptions {
-  /** When the owner will be gone in any case: no lease goes beyond. */
+  /** Time at which the owner's process ends in any case. No lease extends beyond it. */
   readonly deadlineMs?: number | undefined;
   readonly fingerprint?: string | undefined;
   /**
-   * Tells the work from other work that had the same key before: part of every ID that is derived from the claim. A claim
-   * that is free gets a new one, a run that takes over one in progress inherits it. Absent from records of versions that had
-   * none, and from claims whose key is never used again.
+   * Distinguishes the work from earlier work under the same key, and is part of every ID derived
+   * from the claim. A free claim gets a new generation. A run that takes over a claim in progress
+   * inherits its generation. Absent from records of older versions, and from claims whose key is
+   * never reused.
    */
   readonly generation?: string | undefined;
   readonly execution?: string | undefined;
-  /** How long it is held, whatever becomes of the process: it is not renewed then. */
+  /** Fixed lease, in milliseconds, which is not renewed and outlives the process. */
   readonly heldMs?: number | undefined;
 }
 
-/** A claim as its owner takes it. */
 export function takenClaim(
   owner: string,
   nowMs: number,
@@ -156,24 +169,22 @@ export function takenClaim(
 }
 
 /**
- * When the store may forget a claim whose run did not complete, in seconds since the epoch. One with a generation has to be
- * found for as long as its run may be repeated.
+ * Returns when the store may delete the claim of an incomplete run, in seconds since the epoch. A
+ * claim with a generation must exist for as long as its run may be repeated.
  */
 export function unfinishedExpiry(leaseUntilMs: number, generation: string | undefined): number {
   return expiry(leaseUntilMs, generation === undefined ? defaultRetentionMs : longestMessageMs);
 }
 
-/** What a claim is completed with. */
 export interface CompletionOptions {
   readonly result?: StoredResult | undefined;
   readonly fingerprint?: string | undefined;
   readonly generation?: string | undefined;
   readonly execution?: string | undefined;
-  /** How long it is retained, in milliseconds. Default {@link defaultRetentionMs}. */
+  /** Retention, in milliseconds. Default {@link defaultRetentionMs}. */
   readonly retentionMs?: number;
 }
 
-/** The claim once its work is done. */
 export function completedClaim(
   owner: string,
   nowMs: number,
@@ -190,12 +201,12 @@ export function completedClaim(
   };
 }
 
-/** Until when a lease that is taken or renewed at `nowMs` lasts. */
+/** Returns the end of a lease that is taken or renewed at `nowMs`. */
 export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number {
   return Math.min(nowMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY);
 }
 
-/** When a record that ended at `endMs` expires, in seconds since the epoch. */
+/** Returns when a record that ended at `endMs` expires, in seconds since the epoch. */
 export function expiry(endMs: number, retentionMs: number = defaultRetentionMs): number {
   return Math.ceil((endMs + retentionMs) / 1000);
 }

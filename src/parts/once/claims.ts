@@ -16,99 +16,109 @@ import {
 } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
-/** What taking claims works with; a test gives it a clock, timers and randomness of its own. */
+/**
+ * Dependencies of {@link createClaims}. A test replaces the clock, the timers and the randomness.
+ */
 export interface ClaimsOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
-  /** How long a completed claim is retained, in milliseconds. Default 300,000 (specification 3.2). */
+  /**
+   * Returns the retention of a completed claim, in milliseconds. Default 300,000 (specification
+   * 3.2).
+   */
   readonly retentionMs?: () => number;
 }
 
-/** Timers of claims. */
 export interface ClaimSchedule {
-  /** Resolves after `ms`, or as soon as one of the signals is aborted. */
+  /** Resolves after `ms`, or as soon as one of the signals aborts. */
   wait(ms: number, stop: readonly AbortSignal[]): Promise<void>;
-  /** Calls `task`, which never fails, each `ms` until the returned function is called. */
+  /** Calls `task`, which never rejects, every `ms` until the returned function is called. */
   repeat(ms: number, task: () => Promise<void>): () => void;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   random(): number;
 }
 
-/** How a claim is taken. */
 export interface TakeOptions {
   readonly fingerprint?: string | undefined;
-  /** Whether a record for another fingerprint is refused, rather than taken for a duplicate. */
+  /** Whether a record with another fingerprint is refused instead of treated as a duplicate. */
   readonly comparesFingerprint?: boolean;
-  /** When the process will be gone, in milliseconds since the epoch: no lease and no waiting goes beyond. */
+  /**
+   * End of the process, in milliseconds since the epoch. No lease and no wait extends beyond it.
+   */
   readonly deadlineMs?: number | undefined;
-  /** How long to wait for a duplicate in flight, in milliseconds. */
+  /** Longest wait for a duplicate in flight, in milliseconds. */
   readonly waitMs: number;
-  /** End the waiting: the process drains, or the callers have gone. */
+  /** Signals that end the wait: the process drains, or the callers have disconnected. */
   readonly stop: readonly AbortSignal[];
-  /** How long it is retained once it is completed, in milliseconds. Default: that of {@link ClaimsOptions}. */
+  /**
+   * Retention after completion, in milliseconds. Default: the retention of {@link ClaimsOptions}.
+   */
   readonly retentionMs?: number | undefined;
-  /** Who takes it. Default: a new owner. */
+  /** Default: a new random owner. */
   readonly owner?: string;
-  /** Whether the claim has a generation: IDs are derived from it, and other work may have its key later. Default `false`. */
+  /**
+   * Whether the claim has a generation, because IDs are derived from it and other work may use its
+   * key later. Default `false`.
+   */
   readonly hasGeneration?: boolean;
-  /** The durable execution it is taken for, hashed. */
+  /** Hash of the durable execution that takes the claim. */
   readonly execution?: string | undefined;
-  /** How long the claim is held without renewal, in milliseconds: no process renews it between two invocations. */
+  /** Fixed lease, in milliseconds: no process renews it between two invocations. */
   readonly heldMs?: number | undefined;
   /**
-   * Puts `claim` in the place of one in progress that its taker may go on with: `undefined` where it may not, `false`
-   * where the record has changed since.
+   * Puts `claim` in place of a claim in progress that the taker may continue. Returns `undefined`
+   * if the taker may not continue it, and resolves to `false` if the record has changed in between.
    */
   adopt?(record: ClaimInProgress, claim: ClaimInProgress): Promise<boolean> | undefined;
 }
 
-/** The result of taking a claim. */
 export type Taken =
   | { readonly kind: "taken"; readonly claim: Claim; readonly hasWaited: boolean }
   | { readonly kind: "done"; readonly record: CompletedClaim; readonly hasWaited: boolean }
-  /** The same key stands for other work. */
+  /** The key was used for other work. */
   | { readonly kind: "other" }
-  /** A duplicate is still running; its lease lasts until `untilMs`, unless it is renewed. */
+  /** A duplicate is still running. Its lease ends at `untilMs` unless it is renewed. */
   | { readonly kind: "running"; readonly record: ClaimRecord; readonly untilMs: number };
 
-/** A claim that this process holds. */
+/** Claim that this process holds. */
 export interface Claim {
   readonly key: ClaimKey;
   readonly owner: string;
   readonly fingerprint: string | undefined;
   readonly generation: string | undefined;
-  /** How long it is retained once it is completed, in milliseconds. */
+  /** Returns the retention after completion, in milliseconds. */
   retentionMs(): number;
-  /** The text that IDs are derived from: the same for a run that repeats this one, another for later work under the same key. */
+  /**
+   * Returns the string from which IDs are derived. It is the same for a repeat of this run and
+   * different for later work under the same key.
+   */
   seed(): string;
-  /** Whether another owner was seen in its place. */
+  /** Returns whether another owner has been seen in the record. */
   isLost(): boolean;
-  /** Another owner was seen in its place. */
+  /** Records that another owner has been seen in the record. */
   lose(): void;
-  /** Stores the result; `false` if another owner has taken the claim over. */
+  /** Stores the result. Returns `false` if another owner has taken the claim over. */
   complete(result: StoredResult | undefined): Promise<boolean>;
-  /** Lets the work be done again. */
+  /** Allows the work to be done again. */
   release(): Promise<void>;
-  /** Stops renewing, without a call: the lease ends by itself. */
+  /** Stops renewing without a store call. The lease then expires. */
   abandon(): void;
-  /** Stops renewing while `work` runs, which writes the record itself. */
+  /** Pauses renewal during `work`, which writes the record itself. */
   paused<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-/** Takes claims. */
 export interface Claims {
-  /** @throws whatever the store throws, after a second attempt. */
+  /** @throws any error of the store, after a second attempt. */
   take(key: ClaimKey, options: TakeOptions): Promise<Taken>;
 }
 
-/** How often a lease is renewed: twice may fail. */
+/** Interval of lease renewals. Two in a row may fail. */
 const renewMs = leaseMs / 3;
-/** The pauses between two looks at a duplicate's claim, in milliseconds. */
+/** Pauses between two reads of a duplicate's claim, in milliseconds. */
 const [shortestPollMs, longestPollMs] = [40, 500];
 
-/** Creates {@link Claims} over a store. */
 export function createClaims(options: ClaimsOptions): Claims {
   const {
     store,
@@ -130,7 +140,7 @@ export function createClaims(options: ClaimsOptions): Claims {
         adopt,
       } = options;
       const owner = options.owner ?? newOwner();
-      // The first owner names the generation.
+      // The ID of the first owner becomes the generation.
       let generation = hasGeneration ? owner : undefined;
       const startMs = clock.now();
       const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
@@ -142,13 +152,14 @@ export function createClaims(options: ClaimsOptions): Claims {
         try {
           record = await store.take(key, claim, nowMs);
         } catch {
-          // It may have arrived all the same: then this finds its owner, which is ours.
+          // The first call may have succeeded. In that case the second one finds our owner in the
+          // record.
           record = await store.take(key, claim, nowMs);
         }
         let verdict = record === undefined ? "mine" : judge(record, owner, clock.now());
         while (verdict === "running" && record !== undefined) {
           if (comparesFingerprint && record.fingerprint !== fingerprint) return { kind: "other" };
-          const duplicate = record as ClaimInProgress; // safe: nothing else is running
+          const duplicate = record as ClaimInProgress; // safe: `running` means in progress
           const adoption = adopt?.(duplicate, takenClaim(owner, clock.now(), options));
           if (adoption === undefined) {
             const leftMs = endMs - clock.now();
@@ -172,12 +183,13 @@ export function createClaims(options: ClaimsOptions): Claims {
           };
         }
         if (verdict === "done") {
-          const done = record as CompletedClaim; // safe: nothing else is done
+          const done = record as CompletedClaim; // safe: only a completed claim is `done`
           return comparesFingerprint && done.fingerprint !== fingerprint
             ? { kind: "other" }
             : { kind: "done", record: done, hasWaited };
         }
-        // A run that did not complete is taken over with its generation; what has ended since gives way to a new one.
+        // Taking over an incomplete run inherits its generation. A record that has since ended
+        // gives way to a new one.
         if (hasGeneration) generation = record?.status === "INPROGRESS" ? record.generation : owner;
       }
     },
@@ -195,7 +207,10 @@ interface HoldingOptions extends TakeOptions {
   readonly generation: string | undefined;
 }
 
-/** A class, since there is one for every claim: functions of its own would take most of its time (`write-cpu`). */
+/**
+ * A class, because there is one per claim: creating separate functions for each would take most of
+ * its time (`write-cpu`).
+ */
 class HeldClaim implements Claim {
   readonly key: ClaimKey;
   readonly owner: string;
@@ -244,7 +259,8 @@ class HeldClaim implements Claim {
 
   async complete(result: StoredResult | undefined): Promise<boolean> {
     this.abandon();
-    // If only the response was lost, the record is complete: the second attempt finds its own owner there.
+    // If only the response was lost, the record is complete and the second attempt finds its own
+    // owner there.
     let isOurs: boolean;
     try {
       isOurs = await this.#complete(result);
@@ -258,7 +274,7 @@ class HeldClaim implements Claim {
   async release(): Promise<void> {
     this.abandon();
     const { store, clock } = this.#parts;
-    // Nothing refers to a generation that no ID was derived from.
+    // If no ID was derived from the generation, nothing refers to it.
     const isForgotten =
       this.generation === undefined || (this.generation === this.owner && this.#seed === undefined);
     if (isForgotten) await store.release(this.key, this.owner);
@@ -294,7 +310,8 @@ class HeldClaim implements Claim {
   async #renew(): Promise<void> {
     const { store, clock } = this.#parts;
     const nowMs = clock.now();
-    // Without this, work that never ends, such as a suspended durable execution, would be renewed for ever.
+    // Without this check, work that never ends, such as a suspended durable execution, would be
+    // renewed forever.
     if (this.#isLost || nowMs >= (this.#deadlineMs ?? Number.POSITIVE_INFINITY))
       return this.abandon();
     if (this.#isPaused) return;
@@ -310,12 +327,11 @@ class HeldClaim implements Claim {
       )
         this.lose();
     } catch {
-      // The next renewal makes up for one that failed; the lease allows for two.
+      // The next renewal makes up for a failed one. The lease allows for two failures.
     }
   }
 }
 
-/** The timers of this process. */
 export const processSchedule: ClaimSchedule = {
   wait: (ms, stop) =>
     new Promise((resolve) => {

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 
 /**
- * An ID that belongs to a run: the same for the same parts, so that a run that is repeated repeats it. A UUID of
- * version 8 (RFC 9562 5.8).
+ * Derives an ID from its parts. Equal parts give the same ID, so a repeated run repeats its IDs. A
+ * UUID of version 8 (RFC 9562 5.8).
  */
 export function derivedId(...parts: readonly (string | number)[]): string {
   const text = parts.map((part) => `${Buffer.byteLength(String(part))}:${part}`).join("");

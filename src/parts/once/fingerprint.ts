@@ -1,16 +1,18 @@
 import { hash } from "node:crypto";
 
 /**
- * A fingerprint of what is asked for: equal for equal input whatever the order of its members.
- * It begins with its version, since one that is computed otherwise must not be compared.
+ * Returns a fingerprint of a request. Equal input has an equal fingerprint regardless of the order
+ * of its members. The fingerprint starts with its version, because fingerprints of different
+ * algorithms must not be compared.
  *
- * @param input - what a schema gave. Plain data, dates, bytes, maps, sets and bigints are compared by their content.
- * @param before - gives what the schema was given. It is asked for only where the schema made something else of it, such
- * as a `URL` or an instance of a class, whose content cannot be read from outside.
- * @throws TypeError where neither can be compared, or is nested more than 200 levels deep.
+ * @param input - output of a schema. Plain data, dates, bytes, maps, sets and bigints are compared
+ * by content.
+ * @param before - returns the input of the schema. Called only if the output has content that
+ * cannot be read from outside, such as a `URL` or an instance of a class.
+ * @throws TypeError if neither can be compared, or if one is nested more than 200 levels deep.
  */
 export function fingerprintOf(route: string, input: unknown, before?: () => unknown): string {
-  // The letter keeps what a schema was given apart from all that one gives.
+  // The prefix distinguishes the input of a schema from any output.
   const text =
     comparable(input) ?? (before === undefined ? undefined : prefixed("r", comparable(before())));
   if (text !== undefined)
@@ -20,13 +22,15 @@ export function fingerprintOf(route: string, input: unknown, before?: () => unkn
   );
 }
 
-/** Deeper than any body that was accepted; what a schema makes may be a circle. */
+/**
+ * Deeper than any accepted body. The limit exists because the output of a schema may be circular.
+ */
 const maxDepth = 200;
 
-/** A value whose content cannot be read from outside. */
+/** Value whose content cannot be read from outside. */
 class OpaqueValue extends Error {}
 
-/** The text of a value; `undefined` where it holds one that is opaque. */
+/** Returns the canonical form of a value, or `undefined` if it contains an opaque value. */
 function comparable(value: unknown): string | undefined {
   try {
     return canonical(value, 0);
@@ -42,17 +46,20 @@ function canonical(value: unknown, depth: number): string {
   return written.text;
 }
 
-/** What was written so far: one text that grows, since joining many small ones takes three times as long. */
+/** Output buffer: appending to one string is three times as fast as joining many small ones. */
 interface Written {
   text: string;
 }
 
-/** Appends the text of a value: every kind tagged, members in order of their names, absent ones left out. */
+/**
+ * Appends the canonical form of a value: each type has a tag, members are sorted by name, and
+ * absent members are omitted.
+ */
 function write(to: Written, value: unknown, depth: number): void {
   if (typeof value === "string")
     to.text += plain.test(value) ? `"${value}"` : JSON.stringify(value);
   else if (typeof value === "number")
-    to.text += value === 0 ? "0" : value; // -0 is 0
+    to.text += value === 0 ? "0" : value; // -0 becomes 0
   else if (typeof value === "boolean" || value === null) to.text += value;
   else if (typeof value === "bigint") to.text += `n${value}`;
   else if (value === undefined) to.text += "u";
@@ -62,19 +69,25 @@ function write(to: Written, value: unknown, depth: number): void {
   else writeObject(to, value, depth);
 }
 
-/** Printable ASCII without `"` and `\`: nearly all strings, which are JSON as they are. */
+/**
+ * Printable ASCII without `"` and `\`. Nearly all strings match, and JSON writes them without
+ * escapes.
+ */
 const plain = /^[ !#-[\]-~]*$/;
 
 function writeObject(to: Written, value: object, depth: number): void {
   const prototype: object | null = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) writeMembers(to, value, depth);
   else if (prototype === Array.prototype)
-    writeList(to, value as readonly unknown[], depth); // safe: an array's prototype
+    writeList(to, value as readonly unknown[], depth); // safe: it has an array's prototype
   else if (isPlain(prototype)) writeMembers(to, value, depth);
   else to.text += special(value, prototype, depth);
 }
 
-/** Whether a prototype is that of plain objects of another realm, or empty as that of keelson's own maps. */
+/**
+ * Checks whether a prototype belongs to plain objects of another realm, or is empty like the
+ * prototype of keelson's maps.
+ */
 function isPlain(prototype: object): boolean {
   const isLast = Object.getPrototypeOf(prototype) === null;
   return (
@@ -88,11 +101,11 @@ function writeMembers(to: Written, value: object, depth: number): void {
     Object.getOwnPropertyNames(value).length > names.length ||
     Object.getOwnPropertySymbols(value).length > 0;
   if (isHiding) throw new OpaqueValue();
-  // By code unit, and never by locale: a fingerprint is compared across machines.
+  // By code unit, never by locale: fingerprints are compared across machines.
   if (names.length > 1) sort(names);
   let separator = "{";
   for (const name of names) {
-    const part: unknown = (value as Readonly<Record<string, unknown>>)[name]; // safe: any name of an object may be read
+    const part: unknown = (value as Readonly<Record<string, unknown>>)[name]; // safe: any member of an object may be read
     if (part === undefined) continue;
     to.text += plain.test(name) ? `${separator}"${name}":` : `${separator}${JSON.stringify(name)}:`;
     separator = ",";
@@ -101,7 +114,10 @@ function writeMembers(to: Written, value: object, depth: number): void {
   to.text += separator === "{" ? "{}" : "}";
 }
 
-/** Longer lists are left to `sort`, which copies what it sorts: for the few members of most objects that takes longer than sorting. */
+/**
+ * Longest list that uses insertion sort. `Array.prototype.sort` copies its input, which takes
+ * longer than sorting the few members of most objects.
+ */
 const fewNames = 16;
 
 function sort(names: string[]): void {
@@ -110,7 +126,7 @@ function sort(names: string[]): void {
     return;
   }
   for (let end = 1; end < names.length; end += 1) {
-    const name = names[end] as string; // safe, here and below: the index is of the list
+    const name = names[end] as string; // safe, here and below: the index is within the list
     let at = end;
     for (; at > 0 && (names[at - 1] as string) > name; at -= 1) names[at] = names[at - 1] as string;
     names[at] = name;
@@ -120,7 +136,7 @@ function sort(names: string[]): void {
 const isIndex = /^(0|[1-9]\d*)$/;
 
 function writeList(to: Written, values: readonly unknown[], depth: number): void {
-  // Named members, such as the text of a match, come last.
+  // Named members, such as `index` of a regular expression match, come last.
   const last = Object.keys(values).at(-1);
   if (last !== undefined && !isIndex.test(last)) throw new OpaqueValue();
   to.text += "[";
@@ -131,7 +147,10 @@ function writeList(to: Written, values: readonly unknown[], depth: number): void
   to.text += "]";
 }
 
-/** Those of a class that was derived may hold more than can be seen: hence the prototypes, and no `instanceof`. */
+/**
+ * Compares prototypes and not `instanceof`, because an instance of a subclass may have hidden
+ * state.
+ */
 function special(value: object, prototype: unknown, depth: number): string {
   if (
     value instanceof Uint8Array &&
@@ -141,7 +160,7 @@ function special(value: object, prototype: unknown, depth: number): string {
   }
   if (Reflect.ownKeys(value).length > 0) throw new OpaqueValue();
   const inner = (part: unknown) => canonical(part, depth + 1);
-  // Safe, each: the value is what it inherits from.
+  // Safe, in each case: the prototype identifies the class.
   if (prototype === Date.prototype) return `d${(value as Date).getTime()}`;
   if (prototype === Set.prototype)
     return `s[${Array.from(value as Set<unknown>, inner)

@@ -1,26 +1,37 @@
-/** Which header deduplicates a write: `either` is `Idempotency-Key` or `X-Request-ID`; `false` is none. */
+/**
+ * Header that deduplicates a write. `either` accepts `Idempotency-Key` or `X-Request-ID`; `false`
+ * turns deduplication off.
+ */
 export type OnceBy = "either" | "idempotency-key" | false;
 
-/** Keys that a write asks for, and that may last for longer than five minutes. */
+/**
+ * Makes a write require an idempotency key, and optionally retain its answer for longer than five
+ * minutes.
+ */
 export interface RequiredKey {
-  /** A request without an `Idempotency-Key` is a 400 `idempotency_key_required`; an `X-Request-ID` is not enough. */
+  /**
+   * A request without an `Idempotency-Key` fails with 400 `idempotency_key_required`. An
+   * `X-Request-ID` is not sufficient.
+   */
   readonly required: true;
-  /** For how long a retry gets the first answer, in seconds: 300, the default, to 604,800 (a week). */
+  /**
+   * Time during which a retry gets the first answer, in seconds, from 300 to 604,800 (a week).
+   * Default 300.
+   */
   readonly keepSeconds?: number;
 }
 
-/** The bounds of `keepSeconds`. */
+/** Bounds of `keepSeconds`. */
 const [leastKept, mostKept] = [300, 604_800];
 
-/** Whether a value is an {@link OnceBy}. */
 export function isOnceBy(value: unknown): value is OnceBy {
   return value === "either" || value === "idempotency-key" || value === false;
 }
 
-/** What a write's `once` may be, for messages. */
+/** Valid forms of a write's `once`, for error messages. */
 export const onceForms = `"either", "idempotency-key", false or { required: true, keepSeconds: ${leastKept} to ${mostKept} }`;
 
-/** Whether a value is what a write's `once` may be. */
+/** Checks whether a value is valid for a write's `once`. */
 export function isWriteOnce(value: unknown): value is OnceBy | RequiredKey {
   if (isOnceBy(value)) return true;
   if (typeof value !== "object" || value === null) return false;

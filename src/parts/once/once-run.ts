@@ -6,70 +6,68 @@ import type { Claim } from "./claims.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { CommitEnd, RunKind } from "./settlement.ts";
 
-/** What happens once. */
+/** Work that is claimed, and the options of its claim. */
 export interface OnceClaim {
   readonly kind: RunKind;
   readonly key: ClaimKey;
   /**
-   * Whether other work may have the same key once this claim has expired, so that IDs derived from it need a generation. Default: a
-   * write's may, a message's is its own.
+   * Whether other work may use the same key after this claim has expired, which means that derived
+   * IDs need a generation. Default: `true` for a write, `false` for a message.
    */
   readonly hasReusableKey?: boolean | undefined;
-  /** What is asked for. */
   readonly fingerprint?: string | undefined;
   /** Whether the same key with another fingerprint is refused. Default `false`. */
   readonly comparesFingerprint?: boolean;
-  /** For how long its answer is retained, in milliseconds. Default: five minutes. */
+  /** Retention of the answer, in milliseconds. Default: five minutes. */
   readonly retentionMs?: number | undefined;
-  /** Headers that a write's repeat gets too, besides the usual ones. */
+  /** Headers that the replay of a write contains in addition to the standard ones. */
   readonly replayedHeaders: readonly string[];
   /** Seals the stored answer of a write. */
   readonly cipher?: AnswerCipher | undefined;
-  /** When the process will be gone, in milliseconds since the epoch. */
+  /** End of the process, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   /** @throws if the answer of a write is too large for the transport. */
   readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
 }
 
-/** How a run logs. */
 export interface RunLog {
   readonly log: Logger;
-  /** The prefix of its messages. */
+  /** Prefix of its messages. */
   readonly logPrefix: "once" | "event" | "job" | "schedule";
 }
 
-/** The claim of a run, and what it was taken for. */
+/** Claim of a run, and the work it was taken for. */
 export interface HeldRun {
   readonly claim: Claim;
   readonly wanted: OnceClaim;
 }
 
-/** What the work of a run is given. */
+/** Operations available to the work of a run. */
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
   /**
-   * Writes items while the run holds its claim, without completing it: for an answer that is not stored.
+   * Writes items while the run holds its claim, without completing the claim. For an answer that is
+   * not stored.
    *
-   * @throws as {@link RunCommit.commit}.
+   * @throws the errors of {@link RunCommit.commit}.
    */
   commitApart(items: readonly TransactionItem[], own: readonly TransactionItem[]): Promise<void>;
-  /** How the last attempt to write has ended. */
+  /** Returns how the last attempt to commit ended. */
   commitEnd(): CommitEnd;
-  /** The claim that it holds, and what was claimed; absent where nothing claims it. */
+  /** Returns the claim of the run and the claimed work; `undefined` if the run has no claim. */
   held(): HeldRun | undefined;
-  /** Derives the IDs of the run's effects: a repeated run gets the same. */
+  /** Returns the seed for the IDs of the run's effects. A repeat of the run gets the same seed. */
   seed(): string;
 }
 
-/** The work of a run. */
 export type RunWork<Result> = (run: RunParts) => Promise<Result>;
 
-/** How a run ended; a failure is thrown instead. */
+/** End of a run. A failure is thrown instead. */
 export type RunOutcome<Result> =
   /**
-   * The work's own result is what counts; of a write that is claimed there is the answer as well. `isNoted`: nothing is left
-   * of which the claim does not say, so that a repeat that comes in time does not do it again.
+   * The result of the work counts. A claimed write also has its answer. `isNoted`: the claim
+   * records everything, so a repeat within the retention does not do the work again.
    */
   | {
       readonly kind: "done";
@@ -77,25 +75,27 @@ export type RunOutcome<Result> =
       readonly answer: WriteAnswer | undefined;
       readonly isNoted: boolean;
     }
-  /** It committed: what happened afterwards does not count. */
+  /** The run has committed. Later failures do not count. */
   | { readonly kind: "committed"; readonly answer: WriteAnswer }
-  /** It was done before. A message has no answer. */
+  /** An earlier run did the work. A message has no answer. */
   | { readonly kind: "replayed"; readonly answer: WriteAnswer | undefined }
-  /** A duplicate is running, until `untilMs` at most. */
+  /** A duplicate is running. Its lease ends at `untilMs`. */
   | { readonly kind: "running"; readonly untilMs: number }
-  /** Another run has taken the message over: it is redelivered. */
+  /** Another run has taken the message over. The message is redelivered. */
   | { readonly kind: "redeliver" };
 
-/** One run: its claim, if any, and its work. */
+/** Single run: its work, and its claim if it has one. */
 export interface Run<Result> extends RunLog {
-  /** Whose it is; absent of a system run. */
+  /** Tenant of the run. Absent for a system run. */
   readonly tenantId?: string | undefined;
-  /** Absent if the run needs no claim. */
+  /** Absent if the run does not need a claim. */
   readonly claim: OnceClaim | undefined;
-  /** The text of the claim's key, where it is known: what stands in maps is hashed once. */
+  /**
+   * String form of the claim's key, if it is known. A caller that needs it for maps builds it once.
+   */
   readonly text?: string;
   readonly signal: AbortSignal | undefined;
   readonly work: RunWork<Result>;
-  /** The answer of a result; asked for more than once, of a write that is claimed. */
+  /** Converts a result to its answer. Called more than once for a claimed write. */
   readonly answerOf: (result: Result) => WriteAnswer;
 }

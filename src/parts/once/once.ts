@@ -8,36 +8,34 @@ import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "
 import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";
 import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
 
-/** What doing things once takes. */
 export interface OnceOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
-  /** How long a write waits for its duplicate in flight, in milliseconds. */
+  /** Longest wait of a write for its duplicate in flight, in milliseconds. */
   readonly waitMs: number;
   /** Aborts when the process drains. */
   readonly draining: AbortSignal;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
-  /** Counts what becomes of claims. Default: nobody does. */
+  /** Counts the outcomes of claims. Default: no counting. */
   readonly metrics?: Metrics | undefined;
 }
 
-/** Does things once. */
 export interface Once {
   /**
-   * Does the work of a run, or says what became of it before. Callers of one process who ask for the same write at the same
-   * time share a run; its signal aborts when the last of them is gone.
+   * Does the work of a run, or returns the outcome of an earlier run. Concurrent callers of the
+   * same write in one process share a run. Its signal aborts when the last of them disconnects.
    *
-   * @throws as {@link runOnce}; FrameworkError `request_in_progress` if a write's duplicate runs longer than
-   * `waitMs`, and the caller's reason if it goes while it waits for a shared run.
+   * @throws the errors of {@link runOnce}; FrameworkError `request_in_progress` if a write's
+   * duplicate runs longer than `waitMs`; the caller's abort reason if the caller disconnects while
+   * it waits for a shared run.
    */
   run<Result>(run: Run<Result>): Promise<RunOutcome<Result>>;
   readonly claims: Claims;
-  /** Waits a moment before attempt `attempt` of a transaction. */
+  /** Waits before attempt `attempt` of a transaction. */
   pause(attempt: number): Promise<void>;
 }
 
-/** Creates the {@link Once} of one runtime. */
 export function createOnce(options: OnceOptions): Once {
   const { store, clock, waitMs, draining, schedule = processSchedule, newOwner, metrics } = options;
   const recent = createRecentAnswers(clock);
@@ -56,7 +54,7 @@ export function createOnce(options: OnceOptions): Once {
     }),
     pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
     remember: ({ claim, text }, answer, expiresAt) =>
-      // Safe, twice: what is remembered is a write that is claimed, and `run` has named it.
+      // Safe, twice: only claimed writes are remembered, and `run` has set their `text`.
       recent.put(text as string, {
         answer,
         fingerprint: (claim as OnceClaim).fingerprint,
@@ -82,7 +80,7 @@ export function createOnce(options: OnceOptions): Once {
           return { kind: "replayed", answer: known.answer };
         }
         const duplicate = running.get(key);
-        // Nothing is awaited from here until the run stands among those that go on.
+        // There must be no `await` from here until the run is in `running`.
         if (duplicate === undefined) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
         const joined = await duplicate.join(run.signal, { waitMs, draining });
@@ -110,12 +108,15 @@ export function createOnce(options: OnceOptions): Once {
   };
 }
 
-/** A run that several callers in one process share. Its signal aborts when the last of them has gone. */
+/**
+ * Run that several callers in one process share. Its signal aborts when the last of them
+ * disconnects.
+ */
 class SharedRun {
   readonly fingerprint: string | undefined;
   readonly #replayedHeaders: readonly string[];
   readonly #controller = new AbortController();
-  /** For those who join; there as soon as it has begun. */
+  /** Outcome for callers that join. Set as soon as the run has started. */
   outcome: Promise<unknown> | undefined = undefined;
   #waiting = 0;
   #isOver = false;
@@ -132,12 +133,12 @@ class SharedRun {
     return this.#controller.signal;
   }
 
-  /** The outcome is there: who leaves now aborts nothing. */
+  /** Marks the run as ended. A caller that leaves afterwards aborts nothing. */
   end(): void {
     this.#isOver = true;
   }
 
-  /** Counts a caller in; the returned function counts it out. */
+  /** Adds a caller. The returned function removes it. */
   enter(caller: AbortSignal | undefined): () => void {
     this.#waiting += 1;
     let isIn = true;
@@ -154,19 +155,20 @@ class SharedRun {
   }
 
   /**
-   * Waits for the run as a duplicate. Each duplicate gets a response of its own.
+   * Waits for the run on behalf of a duplicate. Each duplicate gets a separate response.
    *
-   * @returns the answer; `retry` if it has none to share, so that the duplicate has to run by itself;
-   * `running` if it took too long, or the process drains.
-   * @throws what the run throws, or the caller's reason if the caller has gone.
+   * @returns the answer; `retry` if the run has no answer to share and the duplicate must run
+   * itself; `running` if the run took too long or the process drains.
+   * @throws the error of the run, or the caller's abort reason if the caller has disconnected.
    */
   async join(
     caller: AbortSignal | undefined,
     { waitMs, draining }: { readonly waitMs: number; readonly draining: AbortSignal },
   ): Promise<WriteAnswer | "retry" | "running"> {
     caller?.throwIfAborted();
-    const outcome = this.outcome as Promise<RunOutcome<unknown>>; // safe: nobody can join before it has begun
-    // Its callers are gone: its outcome is nobody's answer, but it holds the claim until it ends.
+    const outcome = this.outcome as Promise<RunOutcome<unknown>>; // safe: joining follows the start
+    // All its callers have disconnected. Its outcome answers no request, but it holds the claim
+    // until it ends.
     const isAbandoned = this.signal.aborted;
     const leave = this.enter(caller);
     let end: (value: "running") => void = () => {};
@@ -201,26 +203,26 @@ function abandoned(): "retry" {
   return "retry";
 }
 
-/** A stored answer, and the fingerprint of its request. */
+/** Stored answer, and the fingerprint of its request. */
 export interface RecentAnswer {
   readonly answer: WriteAnswer;
   readonly fingerprint: string | undefined;
-  /** When the claim expires, in seconds since the epoch. */
+  /** Expiry of the claim, in seconds since the epoch. */
   readonly expiresAt: number;
 }
 
-/** The answers that this process stored recently: replaying them takes no call. */
+/** Answers that this process stored recently. Replays them without a store call. */
 export interface RecentAnswers {
   get(key: string): RecentAnswer | undefined;
   put(key: string, answer: RecentAnswer): void;
 }
 
-/** Larger answers are left to the store. */
+/** Size above which an answer is not cached in memory, in bytes. */
 const largestBytes = 65_536;
 const maxBytes = 8 * 1_048_576;
 const maxEntries = 2_000;
 
-/** Creates a bounded memory of answers; the oldest go first. */
+/** Creates a bounded memory of answers, which evicts the oldest first. */
 export function createRecentAnswers(clock: Clock): RecentAnswers {
   const entries = new Map<string, RecentAnswer & { readonly bytes: number }>();
   let total = 0;
@@ -234,7 +236,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
     get: (key) => {
       const entry = entries.get(key);
       if (entry === undefined) return undefined;
-      // Another process's clock may be ahead: for its last seconds the store decides.
+      // Another process's clock may be ahead, so the store decides during the last seconds.
       if (entry.expiresAt * 1000 - skewMs > clock.now()) return entry;
       forget(key);
       return undefined;
@@ -246,7 +248,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
       entries.set(key, { answer, fingerprint, expiresAt, bytes });
       total += bytes;
       if (total <= maxBytes && entries.size <= maxEntries) return;
-      // A tenth at once: iteration passes every entry deleted before.
+      // Evicts a tenth together, because iterating a `Map` passes over every entry deleted before.
       for (const oldest of entries.keys()) {
         if (total <= maxBytes * 0.9 && entries.size <= maxEntries * 0.9) break;
         forget(oldest);

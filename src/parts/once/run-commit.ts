@@ -11,61 +11,66 @@ import type {
 } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
 
-/** What a commit works with. */
 export interface RunCommitOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
-  /** Waits a moment before attempt `attempt`, the first repetition being 1. */
+  /** Waits before attempt `attempt`. The first retry is 1. */
   readonly pause: (attempt: number) => Promise<void>;
-  /** The claim of the run; absent where nothing claims it. */
+  /** Claim of the run. Absent if the run has no claim. */
   readonly claim: Claim | undefined;
-  /** Whether the commit completes the claim, or only asks that the run still holds it. */
+  /** Whether the commit completes the claim, or only requires that the run still holds it. */
   readonly completes: boolean;
-  /** Whose run it is. */
+  /** Tenant of the run. */
   readonly tenantId?: string | undefined;
   readonly cipher: AnswerCipher | undefined;
-  /** The part of an answer that is stored for repeats; absent where they get none. @throws if the answer cannot be sent. */
+  /**
+   * Reduces an answer to the part that is stored for repeats. Absent if the answer is not stored
+   * for repeats.
+   * @throws if the answer cannot be sent.
+   */
   readonly toStored: ((answer: WriteAnswer) => WriteAnswer) | undefined;
-  /** Nothing is begun once it is aborted. */
+  /** No commit starts after it aborts. */
   readonly signal: AbortSignal | undefined;
 }
 
-/** The commit of one run. */
 export interface RunCommit {
   /**
-   * Writes the items, and into the record of the claim that the work is done and its answer, together or not at all.
+   * Writes the items together with the completed claim and its answer, atomically.
    *
-   * @param own - items of keelson's own, written with them.
-   * @throws CommitConditionError where a condition of an item did not hold; RangeError and TypeError
-   * for what cannot be committed; whatever the store throws where the outcome stays unknown.
+   * @param own - items that keelson adds to the transaction.
+   * @throws CommitConditionError if a condition of an item did not hold; RangeError and TypeError
+   * for items or answers that cannot be committed; any error of the store if the outcome remains
+   * unknown.
    */
   commit(
     items: readonly TransactionItem[],
     answer: WriteAnswer,
     own?: readonly TransactionItem[],
   ): Promise<void>;
-  /** Resolves once nothing is under way. */
+  /** Resolves when no commit is in flight. */
   settled(): Promise<void>;
-  /** What was committed; `undefined` as long as nothing was. */
+  /** Returns the committed answer, or `undefined` if nothing was committed. */
   committed(): Committed | undefined;
-  /** Whether a commit may or may not have been written. */
+  /** Returns whether a commit has an unknown outcome. */
   isUncertain(): boolean;
 }
 
-/** What a run has committed. */
 export interface Committed {
   readonly answer: WriteAnswer;
-  /** The part of it that is stored, where repeats get it. */
+  /** Stored part of the answer, if repeats get it. */
   readonly stored: WriteAnswer | undefined;
   /** In seconds since the epoch. */
   readonly expiresAt: number;
 }
 
-/** What a cancelled transaction can be tried again after. */
+/** Cancellation codes that allow a retry of the transaction. */
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
-/** How often a transaction is tried again after a conflict, and after an answer that did not arrive. */
+/**
+ * Maximum number of attempts for a transaction that ends in a conflict, and for one whose response
+ * is lost.
+ */
 const [maxConflicts, maxFailures] = [10, 3];
-/** What DynamoDB, or the SDK before it, refuses a request with. */
+/** Errors with which DynamoDB, or the SDK before it, refuses a request. */
 const refusals = [
   "ValidationException",
   "AccessDeniedException",
@@ -73,10 +78,9 @@ const refusals = [
   "IdempotentParameterMismatchException",
   "TypeError",
 ];
-/** The record's other attributes, about. */
+/** Approximate size of the record's other attributes. */
 const recordBytes = 1_024;
 
-/** Creates the {@link RunCommit} of one run. */
 export function createRunCommit(options: RunCommitOptions): RunCommit {
   const { store, clock, pause, claim, completes, tenantId, cipher, toStored, signal } = options;
   let committed: Committed | undefined;
@@ -133,7 +137,10 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
     };
   };
 
-  /** Writes until it is written or it is known that it cannot be: the same token makes all attempts one. */
+  /**
+   * Retries until the transaction is written or known to be impossible. The token is the same for
+   * all attempts, so DynamoDB writes at most one.
+   */
   const transact = async (transaction: ClaimCommit): Promise<void> => {
     let [conflicts, failures] = [0, 0];
     for (;;) {
@@ -159,7 +166,10 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
     isUncertain = false;
   };
 
-  /** Whether a cancelled transaction is one that an earlier attempt has written; throws what it cannot be tried again after. */
+  /**
+   * Checks whether an earlier attempt has written a transaction that was then canceled. Throws if
+   * the reasons do not allow a retry.
+   */
   const isWrittenOrGone = async (
     transaction: ClaimCommit,
     reasons: readonly CancellationReason[],
@@ -192,16 +202,17 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
   return {
     commit,
     settled: async () => {
-      // The caller of `commit` gets its failure; here it only has to be over.
+      // The caller of `commit` gets the error. This only waits for the end.
       await pending?.catch(() => undefined);
     },
-    // Not accessors: V8 gives each object with some of its own a shape of its own (`write-cpu` in `bench/results.json`).
+    // Functions, not accessors: V8 gives each object that has its own accessors a separate shape
+    // (`write-cpu` in `bench/results.json`).
     committed: () => committed,
     isUncertain: () => isUncertain,
   };
 }
 
-/** @throws TypeError for an answer that a repeat could not be given. */
+/** @throws TypeError for an answer that cannot be replayed. */
 function assertRepeatable(answer: WriteAnswer): void {
   if (answer.cookies.length > 0)
     throw new TypeError(
@@ -213,7 +224,10 @@ function assertRepeatable(answer: WriteAnswer): void {
     );
 }
 
-/** Whether the request was refused as such, by DynamoDB or by keelson before it was sent, so that nothing was written. */
+/**
+ * Checks whether DynamoDB refused the request itself, or keelson did before sending it. In both
+ * cases nothing was written.
+ */
 function isRefusal(error: unknown): boolean {
   return (
     error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name))
@@ -227,14 +241,15 @@ function describe(reasons: readonly CancellationReason[]): string {
   return `DynamoDB cancelled the transaction (${codes.join(", ") || "without a reason"})`;
 }
 
-/** DynamoDB's limits for a transaction and for an item, in bytes. */
+/** DynamoDB's limits for a transaction (items, bytes) and for an item (bytes). */
 const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
 
 /**
- * Holds a commit against DynamoDB's limits before anything is sent.
+ * Checks a commit against DynamoDB's limits before anything is sent.
  *
- * @param reserved - how many items come in addition: one for a claim, one for each event, two where it is kept.
- * @throws RangeError saying which limit, and by how much.
+ * @param reserved - number of items that keelson adds: one for a claim, one for each event, two for
+ * an event that is kept.
+ * @throws RangeError with the limit and the actual number; TypeError for a malformed list or item.
  */
 export function assertCommittable(
   items: readonly TransactionItem[],
@@ -277,7 +292,7 @@ export function assertCommittable(
   }
 }
 
-/** The size of a value in bytes, about as DynamoDB counts it. */
+/** Estimates the size of a value in bytes, close to the way DynamoDB counts it. */
 export function sizeOf(value: unknown): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number" || typeof value === "bigint")

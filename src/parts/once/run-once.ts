@@ -11,19 +11,21 @@ import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./once-run.t
 import { createRunCommit, type RunCommit, type RunCommitOptions } from "./run-commit.ts";
 import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
-/** What all runs of a server share. */
 export interface OnceParts {
   readonly store: ClaimStore;
   readonly claims: Claims;
   readonly clock: Clock;
   readonly pause: (attempt: number) => Promise<void>;
-  /** How long a write waits for a duplicate in flight, in milliseconds; a message is redelivered instead. */
+  /**
+   * Longest wait of a write for a duplicate in flight, in milliseconds. A message does not wait; it
+   * is redelivered.
+   */
   readonly waitMs: number;
-  /** Aborts when the process drains: nothing waits for a duplicate then. */
+  /** Aborts when the process drains, which ends all waits for duplicates. */
   readonly draining: AbortSignal;
-  /** Counts what becomes of claims; `undefined` where nobody does. */
+  /** Counts the outcomes of claims; `undefined` turns counting off. */
   readonly metrics: Metrics | undefined;
-  /** Called with each stored answer of a write; `expiresAt` is in seconds since the epoch. */
+  /** Receives each stored answer of a write. `expiresAt` is in seconds since the epoch. */
   remember(run: Pick<Run<never>, "claim" | "text">, answer: WriteAnswer, expiresAt: number): void;
 }
 
@@ -35,9 +37,10 @@ type WorkOutcome<Result> =
 /**
  * Runs the work under its claim, or replays an earlier run.
  *
- * @throws whatever the work throws; FrameworkError `request_in_progress` if the duplicate of a write runs longer
- * than `waitMs`, `idempotency_key_reused` for other work under the key; Error if a message's work is done but could not be recorded;
- * whatever the store throws where the claim cannot be taken.
+ * @throws the error of the work; FrameworkError `request_in_progress` if the duplicate of a write
+ * runs longer than `waitMs`, or `idempotency_key_reused` if the key was used for other work; Error
+ * if a message's work is done but could not be recorded; any error of the store if the claim cannot
+ * be taken.
  */
 export async function runOnce<Result>(
   parts: OnceParts,
@@ -82,7 +85,7 @@ async function take<Result>(
   return taken;
 }
 
-/** The same key was sent with another request. */
+/** Creates the error for a key that was sent with another request. */
 export function keyReused(): FrameworkError {
   return new FrameworkError(
     "idempotency_key_reused",
@@ -90,7 +93,7 @@ export function keyReused(): FrameworkError {
   );
 }
 
-/** A duplicate is running. */
+/** Creates the error for a duplicate that is still running. */
 export function inProgress(): FrameworkError {
   return new FrameworkError(
     "request_in_progress",
@@ -117,7 +120,10 @@ async function replay<Result>(
   return { kind: "replayed", answer };
 }
 
-/** A message that comes again may come once more: its claim is retained from now on, for as long as after the first time. */
+/**
+ * Extends the claim of a redelivered message, which may be redelivered again: the full retention
+ * starts now.
+ */
 async function extend(
   store: ClaimStore,
   claim: OnceClaim,
@@ -125,25 +131,25 @@ async function extend(
   nowMs: number,
 ): Promise<void> {
   const { key, retentionMs, hasReusableKey = false } = claim;
-  // Or else a key that is used every hour would be done once and never again.
+  // A reusable key that is used every hour would otherwise be done once and never again.
   if (hasReusableKey) return;
   const expiresAt = expiry(nowMs, retentionMs);
-  // Most duplicates come at once; these cost no write.
+  // Most duplicates arrive within seconds. They cost no write.
   if ((expiresAt - record.expiresAt) * 1000 <= extensionSlackMs) return;
-  // The claim lasts for its own time in any case.
+  // If extending fails, the claim still lasts for its original retention.
   await store.extend(key, record.owner, expiresAt).catch(() => undefined);
 }
 
-/** A run in progress: its work, its commit and its claim. */
+/** Run in progress: its work, its commit and its claim. */
 class RunInProgress<Result> implements RunParts {
   readonly #parts: OnceParts;
   readonly #run: Run<Result>;
   readonly signal: AbortSignal | undefined;
-  /** A new one after the run has retaken its claim. */
+  /** Replaced when the run retakes its claim. */
   #claim: Claim | undefined;
   #commit: RunCommit | undefined = undefined;
   #apart: RunCommit | undefined = undefined;
-  /** The part of its answer that is stored and replayed. */
+  /** Part of the answer that is stored and replayed. */
   #stored: WriteAnswer | undefined = undefined;
   #seed: string | undefined = undefined;
 
@@ -154,10 +160,10 @@ class RunInProgress<Result> implements RunParts {
     this.signal = run.signal;
   }
 
-  /** Made for the first commit: most runs have none. */
+  /** Creates the commit at the first call, because most runs never commit. */
   readonly commit: RunCommit["commit"] = (...given) => {
     const { claim: wanted } = this.#run;
-    // Nobody asks for the answer of a message.
+    // A message's answer is never replayed.
     const toStored =
       wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
     this.#commit ??= this.#createCommit({ completes: true, cipher: wanted?.cipher, toStored });
@@ -208,7 +214,7 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Follows the table in `settlement.ts` until there is an outcome. */
+  /** Follows the table in `settlement.ts` until it names an outcome. */
   async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
     const { claim: wanted, logPrefix, log, answerOf } = this.#run;
     const { metrics } = this.#parts;
@@ -254,7 +260,7 @@ class RunInProgress<Result> implements RunParts {
           step = await this.#retake();
           continue;
       }
-      // Safe, here and below: the table names only an outcome that exists.
+      // Safe, here and below: the table only names an outcome that exists.
       switch (outcome) {
         case "own":
           if ("error" in work) throw work.error;
@@ -287,7 +293,7 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Adds the answer, or the error of one that is too large for the transport. */
+  /** Adds the answer, or the error if the answer is too large for the transport. */
   #answered(outcome: WorkOutcome<Result>): WorkOutcome<Result> {
     const { claim, answerOf } = this.#run;
     if ("error" in outcome || claim?.kind !== "write") return outcome;
@@ -315,7 +321,7 @@ class RunInProgress<Result> implements RunParts {
 
   async #complete(): Promise<Step> {
     const { store, clock, remember } = this.#parts;
-    // Safe: what is completed is claimed.
+    // Safe: only a claimed run is completed.
     const [claim, wanted] = [this.#claim as Claim, this.#run.claim as OnceClaim];
     const answer = this.#stored;
     try {
@@ -338,13 +344,16 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 
-  /** Another run has taken over: its answer counts, so that all callers get the same. */
+  /**
+   * Takes the claim again after another run took over. The other run's answer counts, so that all
+   * callers get the same.
+   */
   async #retake(): Promise<Step> {
     try {
-      const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: it was taken before
+      const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: the run had a claim
       if (taken.kind === "done") return { claim: "theirs", theirs: taken };
       if (taken.kind === "running") return { claim: "unknown", failure: inProgress() };
-      // The other run failed and released its claim: our result counts.
+      // The other run failed and released its claim, so this run's result counts.
       this.#claim = taken.claim;
       return { claim: "ours" };
     } catch (failure) {
@@ -357,7 +366,7 @@ class RunInProgress<Result> implements RunParts {
     try {
       await claim.release();
     } catch (error) {
-      // The caller needs the run's outcome, not this error; the lease runs out by itself.
+      // The caller needs the run's outcome, not this error. The lease expires anyway.
       claim.abandon();
       this.#run.log.warn("once.release_failed", errorData(error));
     }
@@ -371,20 +380,25 @@ const noAnswer: WriteAnswer = Object.freeze({
   body: undefined,
 });
 
-/** Where a run stands with its claim. */
+/** State of a run's claim during settlement. */
 interface Step {
   readonly claim: ClaimEnd;
-  /** Why it got no further. */
+  /** Error of the last step, if it failed. */
   readonly failure?: unknown;
   readonly theirs?: Extract<Taken, { kind: "done" }>;
 }
 
-/** Whether an answer is never replayed: nothing was done, or it sets cookies. */
+/**
+ * Checks whether an answer is never replayed because nothing was done or because it sets cookies.
+ */
 function isRefusal(answer: WriteAnswer): boolean {
   return saysNotDone(answer) || answer.cookies.length > 0;
 }
 
-/** The part of an answer that is stored and replayed. @throws if it is too large for the transport. */
+/**
+ * Returns the part of an answer that is stored and replayed.
+ * @throws if it is too large for the transport.
+ */
 function storedAnswer(claim: OnceClaim, answer: WriteAnswer): WriteAnswer {
   const stored = replayOf(answer, claim.replayedHeaders);
   claim.assertFits?.(answer);

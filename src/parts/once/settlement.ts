@@ -1,29 +1,31 @@
-/** A write has an answer, which its repeats get too; a message is redelivered until it is done. */
+/**
+ * Kind of a run. A write has an answer, which is replayed to its repeats. A message is redelivered
+ * until it is done.
+ */
 export type RunKind = "write" | "message";
 
-/** How the work ended. */
 export type WorkEnd =
-  /** It is done. */
+  /** The work is done. */
   | "answered"
-  /** Its answer says that nothing was done (status 400 or above), or cannot be replayed. */
+  /** The answer reports that nothing was done (status 400 or above), or cannot be replayed. */
   | "refused"
   | "threw"
-  /** It threw after every caller had gone. */
+  /** It threw after every caller had disconnected. */
   | "stopped"
-  /** It threw after its timeout: how far it got is unknown. */
+  /** It threw after its timeout, so its progress is unknown. */
   | "timed out";
 
-/** How its commit ended; "unknown" if it may or may not have been written. */
+/** End of a commit; "unknown" if it may or may not have been written. */
 export type CommitEnd = "none" | "committed" | "unknown";
 
-/** Who holds the claim. */
+/** State of a run's claim. */
 export type ClaimEnd =
   /** The run has no claim. */
   | "unclaimed"
   | "ours"
   /** Another owner has taken it over. */
   | "lost"
-  /** Completing it worked, found another owner, or failed in the store. */
+  /** Completing it succeeded, found another owner, or failed in the store. */
   | "completed"
   | "fenced"
   | "unrecorded"
@@ -31,31 +33,31 @@ export type ClaimEnd =
   | "theirs"
   | "unknown";
 
-/** What is done with the record of the claim. */
+/** Action on the record of the claim. */
 type RecordStep =
-  /** Nothing: it is completed, another's, or its lease runs out. */
+  /** No action: the record is completed, belongs to another owner, or its lease expires. */
   | "keep"
   | "complete"
   | "release"
-  /** The claim is taken again, or the other run's answer found. */
+  /** Takes the claim again, or finds the other run's answer. */
   | "retake";
 
-/** What the callers get, once the record is settled. */
+/** Outcome for the callers, once the record is settled. */
 type Outcome =
-  /** The work's own answer or error. */
+  /** Answer or error of the work itself. */
   | "own"
-  /** The committed answer, whatever happened later. */
+  /** Committed answer, regardless of later failures. */
   | "committed"
-  /** The other run's answer. */
+  /** Answer of the other run. */
   | "theirs"
-  /** The message is redelivered at once. */
+  /** The message is redelivered immediately. */
   | "redeliver"
-  /** An error: the work is done, but could not be recorded and may run again. */
+  /** Error: the work is done, but could not be recorded and may run again. */
   | "unrecorded"
-  /** Nothing yet: another row follows. */
+  /** No outcome yet: another row follows. */
   | "";
 
-/** The line that is logged: its level, and the end of its message. */
+/** Log line: its level, and the end of its message. */
 type Line =
   | ""
   | "error threw_after_commit"
@@ -64,7 +66,7 @@ type Line =
   | "warn fenced"
   | "warn lost";
 
-/** What follows the work of a run. */
+/** Next step of a run after its work. */
 export interface Settlement {
   readonly record: RecordStep;
   readonly outcome: Outcome;
@@ -84,7 +86,10 @@ type Row = readonly [
 const failed = "threw|stopped|timed out";
 const held = "ours|lost";
 
-/** How every run ends: the first row that matches. A cell lists what it matches; `*` matches everything. */
+/**
+ * All ways a run can end. The first matching row applies. A cell lists the values it matches; `*`
+ * matches everything.
+ */
 const table: readonly Row[] = [
   // run       work                 commit          claim         record      outcome       line
   ["*", failed, "committed", `unclaimed|${held}`, "keep", "committed", "error threw_after_commit"],
@@ -111,7 +116,7 @@ const table: readonly Row[] = [
 ];
 
 const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
-  const [level, message] = line.split(" ") as ["warn" | "error", string]; // safe: as every `Line` that is one
+  const [level, message] = line.split(" ") as ["warn" | "error", string]; // safe: `Line` has this form
   const settlement: Settlement = {
     record,
     outcome,
@@ -122,7 +127,7 @@ const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
     settlement,
   };
 });
-/** The rows that were found before, by what they were found for: each run looks twice, and few differ. */
+/** Cache of rows by their lookup values: each run looks up two rows, and few differ. */
 const found: Partial<
   Record<
     RunKind,
@@ -130,7 +135,6 @@ const found: Partial<
   >
 > = {};
 
-/** Looks up how a run ends. */
 export function settlementOf(
   run: RunKind,
   work: WorkEnd,
@@ -142,7 +146,7 @@ export function settlementOf(
 
 function find(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
   const values = [run, work, commit, claim];
-  // Safe: for every claim there is a row that matches all the rest.
+  // Safe: every claim state has a row that matches all other values.
   const row = rows.find(({ cells }) =>
     cells.every((cell, index) => cell?.includes(values[index] as string) ?? true),
   );

@@ -1,47 +1,46 @@
 import type { ClaimKey } from "./claim.ts";
 import type { DoneStep, IfUnknown, StartedStep, StepRecord, UndoneStep } from "./step.ts";
 
-/** What the row of a step says beside its record, for people and for who resolves it. */
+/** Facts that the row of a step contains in addition to its record, for operators. */
 export interface StepFacts {
   readonly name: string;
-  /** The full name of the handler. */
+  /** Full name of the handler. */
   readonly handler: string;
-  /** The correlation ID of the run that has begun it. */
+  /** Correlation ID of the run that started the step. */
   readonly requestId: string;
   /** ISO 8601. */
   readonly startedAt: string;
   /** Whether its result is sealed. */
   readonly isSealed: boolean;
-  /** For how long it is remembered after its last change, in milliseconds. */
+  /** Retention after its last change, in milliseconds. */
   readonly keepMs: number;
-  /** The claim of the runs that it belongs to. */
+  /** Claim of the runs that the step belongs to. */
   readonly claim: ClaimKey;
 }
 
-/** A step as it is listed. */
 export interface ListedStep extends StepFacts {
   readonly key: string;
   readonly record: StepRecord;
   readonly tenantId: string | undefined;
 }
 
-/** How beginning a step ended. */
 export type Started =
   | "started"
-  /** The claim is not the run's any more. */
+  /** The claim no longer belongs to the run. */
   | "fenced"
-  /** There is a record that does not allow it. */
+  /** An existing record does not allow it. */
   | "taken"
-  /** Another transaction or write was at the same rows; nothing was written. */
+  /** A concurrent transaction or write touched the same rows, and this one wrote no row. */
   | "conflict";
 
-/** Keeps steps: each of these calls is atomic. */
+/** Stores steps. Every method is atomic. */
 export interface StepStore {
   /**
-   * Puts a step that is begun, if `owner` holds the claim in progress, and if the record that is there allows it: none, one that
-   * has expired, not done, the owner's own, and with `retry` one that was begun by another.
+   * Puts a started step if `owner` holds the claim in progress and no existing record forbids it.
+   * Records that allow it: an expired one, one that is not done, the owner's, and with `retry` one
+   * that another owner started.
    *
-   * @throws where the outcome is not known.
+   * @throws if the outcome is unknown.
    */
   start(
     place: ClaimKey,
@@ -51,10 +50,13 @@ export interface StepStore {
     nowMs: number,
   ): Promise<Started>;
   read(place: ClaimKey): Promise<StepRecord | undefined>;
-  /** Says how a step ended; `false` where `from` has not begun it, or somebody else has begun or resolved it since. */
+  /**
+   * Records how a step ended. Returns `false` if `from` did not start it, or if another run or an
+   * operator has started or resolved it since.
+   */
   end(place: ClaimKey, step: DoneStep | UndoneStep, from: string): Promise<boolean>;
-  /** The step of a key, with all that is known of it; for operators. */
+  /** Finds the step of a key, with its facts. For operators. */
   find(key: string): Promise<ListedStep | undefined>;
-  /** All steps; it reads the whole table. */
+  /** Lists all steps by scanning the whole table. */
   list(): AsyncIterable<ListedStep>;
 }

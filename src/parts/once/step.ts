@@ -1,57 +1,57 @@
 import type { ClaimKey } from "./claim.ts";
 import { type ClaimRecord, expiry, judge, longestMessageMs, type StoredResult } from "./claim.ts";
 
-/** What is done where it is not known how a step ended. */
+/** Reaction to a step whose outcome is unknown: `refuse` throws, `retry` calls it again. */
 export type IfUnknown = "refuse" | "retry";
 
-/** How long a step is remembered by default, in milliseconds. */
+/** Default retention of a step, in milliseconds. */
 export const defaultKeepMs = longestMessageMs;
 
-/** Who has begun a step, and for how long it is remembered. */
+/** Owner and expiry of a step. */
 interface Attempt {
-  /** The owner of the run's claim; who resolved it is none. */
+  /** Owner of the run's claim. An operator who resolves a step is not an owner. */
   readonly owner: string;
-  /** When the store may forget it, in seconds since the epoch. */
+  /** Time from which the store may delete the record, in seconds since the epoch. */
   readonly expiresAt: number;
 }
 
-/** A step that was begun: it is running, or how it ended is not known. */
+/** Step that was started: it is running, or its outcome is unknown. */
 export interface StartedStep extends Attempt {
   readonly status: "STARTED";
 }
 
-/** A step that is done, and what came of it. */
+/** Step that is done, and its result. */
 export interface DoneStep extends Attempt {
   readonly status: "DONE";
   readonly result: StoredResult;
 }
 
-/** A step of which it is known that nothing was done. */
+/** Step that is known to have done nothing. */
 export interface UndoneStep extends Attempt {
   readonly status: "NOT_DONE";
 }
 
-/** A step as it is stored. */
+/** Step in its stored form. */
 export type StepRecord = StartedStep | DoneStep | UndoneStep;
 
-/** What a run does about a step. */
+/** Reaction of a run to a step. */
 export type StepVerdict =
-  /** It calls. */
+  /** Makes the call. */
   | "call"
-  /** It gives the result of before, without calling. */
+  /** Returns the earlier result and makes no call. */
   | "give"
-  /** It throws: nobody knows how it ended. */
+  /** Throws, because the outcome is unknown. */
   | "refuse";
 
 /**
- * What a run does about a step that it finds:
+ * Decides how a run reacts to the record of a step:
  *
- * | the record | `refuse` | `retry` |
+ * | record | `refuse` | `retry` |
  * |---|---|---|
- * | there is none, or it has expired | `call` | `call` |
+ * | none, or expired | `call` | `call` |
  * | not done | `call` | `call` |
- * | started by this run: the answer of beginning it was lost | `call` | `call` |
- * | started by another run, which is over | `refuse` | `call` |
+ * | started by this run, and the response was lost | `call` | `call` |
+ * | started by another run, which has ended | `refuse` | `call` |
  * | done | `give` | `give` |
  */
 export function stepVerdict(
@@ -66,12 +66,10 @@ export function stepVerdict(
   return ifUnknown === "retry" ? "call" : "refuse";
 }
 
-/** A step that `owner` begins at `nowMs`. */
 export function startedStep(owner: string, nowMs: number, keepMs: number): StartedStep {
   return { status: "STARTED", owner, expiresAt: expiry(nowMs, keepMs) };
 }
 
-/** The same once it is done. */
 export function doneStep(
   owner: string,
   nowMs: number,
@@ -81,15 +79,17 @@ export function doneStep(
   return { status: "DONE", owner, expiresAt: expiry(nowMs, keepMs), result };
 }
 
-/** The same where it is known that nothing was done. */
+/** Creates the record of a step that is known to have done nothing. */
 export function undoneStep(owner: string, nowMs: number, keepMs: number): UndoneStep {
   return { status: "NOT_DONE", owner, expiresAt: expiry(nowMs, keepMs) };
 }
 
-/** How a step stands. */
 export type StepStanding = "running" | "unknown" | "done" | "not done";
 
-/** How a step stands, with the claim of the run that has begun it: `unknown` once that run is over. */
+/**
+ * Determines the state of a step from the claim of the run that started it. The state is `unknown`
+ * once that run has ended.
+ */
 export function stepStanding(
   record: StepRecord,
   claim: ClaimRecord | undefined,
@@ -101,7 +101,7 @@ export function stepStanding(
   return isHeld && judge(claim, "", nowMs) === "running" ? "running" : "unknown";
 }
 
-/** Where a step is stored, by its key: a partition of its own. */
+/** Returns the place of a step: a separate partition for each key. */
 export function stepPlace(key: string, tenantId: string | undefined): ClaimKey {
   return { partition: `step:${key}`, sort: "step", tenantId };
 }

@@ -22,48 +22,47 @@ import {
 } from "./step.ts";
 import type { StepFacts, StepStore } from "./step-store.ts";
 
-/** What the steps of one run work with. */
 export interface StepsOptions {
   readonly store: StepStore;
-  /** Keeps parts of large results. */
+  /** Stores the parts of large results. */
   readonly claims: Pick<ClaimStore, "putParts" | "readParts">;
   readonly claim: Pick<Claim, "key" | "owner" | "seed" | "lose">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Counts steps. Default: nobody does. */
+  /** Counts steps. Default: no counting. */
   readonly metrics?: Metrics | undefined;
-  /** Waits a moment before attempt `attempt`. */
+  /** Waits before attempt `attempt`. */
   readonly pause: (attempt: number) => Promise<void>;
-  /** The run's; nothing is begun once it is aborted. */
+  /** Signal of the run. No step starts after it aborts. */
   readonly signal: AbortSignal | undefined;
   readonly facts: Pick<StepFacts, "handler" | "requestId">;
-  /** For how long steps are remembered, in milliseconds. Default: 14 days. */
+  /** Retention of steps, in milliseconds. Default: 14 days. */
   readonly keepMs: number | undefined;
-  /** Makes what seals the results; absent where they are plain. */
+  /** Creates the cipher of a result; absent if results are not encrypted. */
   readonly cipherOf: ((place: ClaimKey) => AnswerCipher) | undefined;
 }
 
-/** How often a conflict, and a call whose answer did not arrive, are tried again. */
+/** Maximum number of attempts after a conflict, and after a lost response. */
 const [maxConflicts, maxFailures] = [10, 3];
-/** Results beyond this size are not kept, in bytes of JSON. */
+/** Largest stored result, in bytes of JSON. */
 const maxResultBytes = 1_048_576;
 const stepName = /^[A-Za-z0-9][\w.:-]{0,63}$/;
 
-// Not state of the module's own: it is empty but for what a step's call is run with.
+// Not module state: it only has a value inside the call of a step.
 const inside = new AsyncLocalStorage<Steps>();
 
-/** The steps of one run: each is called once, or its result of before is given. */
+/** Steps of one run. Calls each step once, or returns its earlier result. */
 export class Steps {
   readonly #options: StepsOptions;
   readonly #names = new Set<string>();
-  /** One is begun after the other: at the same time their transactions would conflict over the claim. */
+  /** Steps start one after the other: concurrent transactions would conflict over the claim. */
   #starting: Promise<unknown> = Promise.resolve();
 
   constructor(options: StepsOptions) {
     this.#options = options;
   }
 
-  /** @throws as `ctx.step`. */
+  /** @throws the errors of `ctx.step`. */
   async step(
     name: string,
     { ifUnknown = "refuse" }: { readonly ifUnknown?: IfUnknown } = {},
@@ -105,7 +104,7 @@ export class Steps {
     try {
       result = await inside.run(this, () => call(key));
     } catch (error) {
-      // Whatever else it is, it may have been done.
+      // Any other error may occur after the work was done.
       if (this.#saysNotDone(error)) {
         await this.#end(
           () => store.end(place, undoneStep(claim.owner, clock.now(), keepMs), claim.owner),
@@ -117,12 +116,12 @@ export class Steps {
     return this.#done(place, result, keepMs, line);
   }
 
-  /** Whether the call comes from within a step of this run. */
+  /** Returns whether the caller runs inside a step of this run. */
   isInside(): boolean {
     return inside.getStore() === this;
   }
 
-  /** Begins a step; gives the record where it is not to be called. */
+  /** Starts a step. Returns the record if the step must not be called. */
   async #begin(
     name: string,
     place: ClaimKey,
@@ -168,13 +167,14 @@ export class Steps {
           throw fenced();
         }
         const record = started === "taken" ? await store.read(place) : undefined;
-        // It may have changed since: then beginning it is tried again.
+        // The record may have changed in between. In that case another attempt follows.
         if (record !== undefined && stepVerdict(record, owner, ifUnknown, nowMs) !== "call")
           return record;
       } catch (error) {
         if (isTypedError(error)) throw error;
         failures += 1;
-        // Nothing was called yet. A begun step whose answer was lost is this run's own.
+        // The step has not been called yet. If it was started and the response was lost, the record
+        // belongs to this run.
         if (failures === maxFailures) throw error;
         await pause(failures);
         continue;
@@ -188,7 +188,7 @@ export class Steps {
     }
   }
 
-  /** Notes the result, and gives it as every later run gets it. */
+  /** Records the result and returns it in the form every later run gets. */
   async #done(
     place: ClaimKey,
     result: unknown,
@@ -221,7 +221,10 @@ export class Steps {
     return parsed(kept.text);
   }
 
-  /** Notes how a step ended; `false` where another run has begun it since, or somebody has resolved it. */
+  /**
+   * Records how a step ended. Returns `false` if another run has started it since, or an operator
+   * has resolved it.
+   */
   async #end(
     note: () => Promise<boolean>,
     line: Readonly<Record<string, string>>,
@@ -232,7 +235,7 @@ export class Steps {
         return await note();
       } catch (error) {
         if (failures === maxFailures) {
-          // It stays unknown to later runs; this one knows better, and goes on.
+          // Later runs see an unknown outcome. This run knows the result and continues.
           log.error("step.unrecorded", { ...line, reason: String(error) });
           return true;
         }
@@ -249,12 +252,15 @@ export class Steps {
     const { claims, cipherOf } = this.#options;
     if (result.unkept !== undefined) throw unkept(line, result.unkept);
     const claim = { ...completedClaim(owner, 0, { result }), expiresAt };
-    // Safe: of a claim's store it asks for parts alone.
+    // Safe: `loadAnswer` only reads parts from the store.
     const { body } = await loadAnswer(claims as ClaimStore, place, claim, cipherOf?.(place));
-    return parsed(body as string | undefined); // safe: stored as text below
+    return parsed(body as string | undefined); // safe: `storeResult` writes it as a string
   }
 
-  /** Whether an error says that nothing was done: a typed one, but not that of a time that is over. */
+  /**
+   * Checks whether an error reports that nothing was done: any typed error except a timeout, an
+   * unknown outcome or the signal's abort reason.
+   */
   #saysNotDone(error: unknown): boolean {
     const { signal } = this.#options;
     if (!isTypedError(error) || (signal?.aborted === true && error === signal.reason)) return false;
@@ -262,9 +268,8 @@ export class Steps {
   }
 }
 
-/** A result on its way into its row. */
 export interface ResultToStore {
-  /** JSON; `undefined` for nothing. */
+  /** JSON; `undefined` for no result. */
   readonly text: string | undefined;
   readonly place: ClaimKey;
   readonly owner: string;
@@ -272,17 +277,17 @@ export interface ResultToStore {
   readonly cipher: AnswerCipher | undefined;
 }
 
-/** Stores a result as answers of writes are. */
+/** Stores a result in the same format as answers of writes. */
 export function storeResult(
   claims: Pick<ClaimStore, "putParts">,
   { text, place: key, owner, expiresAt, cipher }: ResultToStore,
 ): Promise<StoredResult> {
   const answer = { status: 200, headers: {}, cookies: [], body: text };
-  // Safe: of a claim's store it asks for parts alone.
+  // Safe: `storeAnswer` only writes parts to the store.
   return storeAnswer(claims as ClaimStore, { answer, key, owner, expiresAt, cipher });
 }
 
-/** A result as JSON, or why it cannot be kept. */
+/** Serializes a result as JSON, or returns the reason why it cannot be stored. */
 function textOf(
   result: unknown,
 ): { readonly text: string | undefined } | { readonly unkept: string } {
