@@ -20,8 +20,8 @@ export interface AskedQueue {
 }
 
 /**
- * Bounds of `maxReceiveCount`. Minimum: two receives can be those of a duplicate. Maximum: a
- * message must use up its attempts before its claims expire.
+ * Bounds of `maxReceiveCount`. Minimum: a duplicate can use up two receives. Maximum: a message
+ * must use up its attempts before its claims expire.
  */
 const [fewestReceives, mostReceives] = [3, 6];
 

@@ -5,7 +5,7 @@ import type { Clock } from "../../../base/process/clock.ts";
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** Standard input; absent if there is none. */
+  /** Standard input; absent if nothing is piped in. */
   readonly input?: Readable | undefined;
   /** Prints a line to standard output. */
   readonly print: (line: string) => void;
