@@ -22,7 +22,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   stopping,
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   ...(process.stdin.isTTY && process.stdout.isTTY ? { ask } : {}),
-  // Loaded lazily: with a secret in the environment, the command reads nothing from disk.
+  // Loaded lazily: with a secret in the environment, the command does not read the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../../embedded/service/development-secret.ts");
     return developmentSecret(process.env["KEELSON_DIRECTORY"] || ".keelson", process.env);

@@ -44,7 +44,7 @@ export async function runCommand(args: readonly string[], given: CommandContext)
   const context = forTerminal(given);
   const [first] = args;
   if (first === "key-ring") {
-    // Loaded lazily: `keelson token` needs no AWS code.
+    // Loaded lazily: `keelson token` does not need AWS code.
     const { runKeyRingCommand } = await import("./commands/key-ring-command.ts");
     return runKeyRingCommand(args.slice(1), context);
   }

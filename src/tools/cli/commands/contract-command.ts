@@ -164,7 +164,7 @@ async function readStored(
   context: CommandContext,
   module: string,
 ): Promise<StoredReport> {
-  // Loaded lazily: a check without `--stored` needs no AWS code.
+  // Loaded lazily: a check without `--stored` does not need AWS code.
   const { storedRows } = await import("./stored-rows.ts");
   try {
     return await onItsStack(context, server, ({ env, clock, progress }) =>

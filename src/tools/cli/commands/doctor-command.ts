@@ -49,7 +49,7 @@ async function examine(
     );
   }
   const server = await loadServer(module);
-  // Loaded lazily: a usage error needs no AWS code.
+  // Loaded lazily: a usage error does not need AWS code.
   const { diagnose } = await import("../doctor/diagnose.ts");
   const findings = await onItsStack(context, server, ({ env, clock }) =>
     diagnose(server, { env, clock, timeoutMs: Number(seconds) * 1_000 }),

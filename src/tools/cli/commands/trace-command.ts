@@ -66,7 +66,7 @@ async function trace(
     throw new UsageError("nothing comes in on standard input");
   const server = await loadServer(module);
   const { env } = context;
-  // Loaded lazily: a usage error needs no AWS code.
+  // Loaded lazily: a usage error does not need AWS code.
   const { developmentDirectory } = await import("../trace/open-tables.ts");
   const { developmentLogFiles } = await import("../../../embedded/stack/development-log.ts");
   const directory = developmentDirectory(server, env);
