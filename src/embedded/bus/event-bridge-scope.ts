@@ -6,7 +6,6 @@ import type { EventBus, EventBusStore, Rule } from "./event-bus-store.ts";
 
 export type Input = Readonly<Record<string, unknown>>;
 
-/** Dependencies of the EventBridge operations. */
 export interface EventBridgeScope {
   readonly store: EventBusStore;
   readonly sqs: Pick<Sqs, "call">;

@@ -52,7 +52,6 @@ export interface EventBridge extends AwsJsonService {
   close(): void;
 }
 
-/** Options of {@link openEventBridge}. */
 export interface EventBridgeOptions {
   /** Queues that receive the events. */
   readonly sqs: Pick<Sqs, "call">;

@@ -12,7 +12,6 @@ export interface RuleTarget {
   readonly inputPath?: string;
 }
 
-/** Rule in its stored form. */
 export interface StoredRule {
   readonly bus: string;
   readonly name: string;

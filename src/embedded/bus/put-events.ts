@@ -25,7 +25,6 @@ export interface TakenEntry {
   readonly event: BusEvent;
 }
 
-/** Rejected entry. */
 export interface RefusedEntry {
   readonly ErrorCode: string;
   readonly ErrorMessage: string;

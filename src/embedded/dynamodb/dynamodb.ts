@@ -19,7 +19,6 @@ export interface DynamoDb extends AwsJsonService {
   close(): Promise<void>;
 }
 
-/** Options of {@link openDynamoDb}. */
 export interface DynamoDbOptions {
   /** Directory of the store. Default: in memory. */
   readonly path?: string;

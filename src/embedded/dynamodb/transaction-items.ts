@@ -54,7 +54,6 @@ export async function refuseSharedItems(
   }
 }
 
-/** Rejects a transaction of more than 4 MB. */
 export function refuseLargeTransaction(bytes: number): void {
   if (bytes > maxBytes)
     throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);

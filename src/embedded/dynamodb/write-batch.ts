@@ -11,7 +11,6 @@ import {
 export interface WriteBatch {
   /** Store that dynalite's actions write to. */
   readonly store: Store;
-  /** Returns the items put so far. */
   items(): readonly Item[];
   /** Writes all collected changes and `further` ones in one atomic batch. */
   commit(further?: readonly Change[]): Promise<void>;

@@ -1,7 +1,6 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** Parameter in its stored form. */
 export interface StoredParameter {
   readonly name: string;
   readonly type: ParameterType;
@@ -15,7 +14,6 @@ export interface StoredParameter {
   readonly keyId?: string;
 }
 
-/** Types of Parameter Store. */
 export type ParameterType = "String" | "StringList" | "SecureString";
 
 /** Store of parameters by name, in memory or in a file. */

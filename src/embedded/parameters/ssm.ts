@@ -30,7 +30,6 @@ interface Ssm {
   readonly region: string;
 }
 
-/** Options of {@link openSsm}. */
 export interface SsmOptions {
   /** Data directory. Default: in memory. */
   readonly directory?: string;

@@ -13,7 +13,6 @@ export interface MessageAttribute {
   readonly BinaryValue?: string;
 }
 
-/** Attributes of a message, by name. */
 export type MessageAttributes = Readonly<Record<string, MessageAttribute>>;
 
 /**

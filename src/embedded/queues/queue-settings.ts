@@ -4,7 +4,6 @@ import { isInput } from "./sqs-input.ts";
 /** Settable attributes of a queue by name, as strings. */
 export type QueueAttributes = Readonly<Record<string, string>>;
 
-/** Typed settings of a queue. */
 export interface QueueSettings {
   readonly fifo: boolean;
   readonly contentBasedDeduplication: boolean;
@@ -92,7 +91,6 @@ export function effectiveAttributes(attributes: QueueAttributes): QueueAttribute
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
 }
 
-/** Parses the attributes of a queue. */
 export function settingsOf(attributes: QueueAttributes): QueueSettings {
   const all = effectiveAttributes(attributes);
   const redrive = all["RedrivePolicy"];

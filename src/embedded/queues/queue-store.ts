@@ -9,7 +9,6 @@ import {
 } from "./queue.ts";
 import { type QueueAttributes, type QueueSettings, settingsOf } from "./queue-settings.ts";
 
-/** Queue with its attributes and messages. */
 export interface StoredQueue {
   readonly name: string;
   /** Attributes as set, without defaults. */

@@ -5,7 +5,6 @@ import type { MessageAttributes } from "./message-attributes.ts";
  */
 const deduplicationMs = 5 * 60 * 1000;
 
-/** Message to send. */
 export interface NewMessage {
   readonly body: string;
   readonly attributes?: MessageAttributes;
@@ -47,7 +46,6 @@ export type QueueChange =
   | { readonly kind: "remembered"; readonly send: RememberedSend }
   | { readonly kind: "forgotten"; readonly deduplicationId: string };
 
-/** Options of {@link createQueue}. */
 export interface QueueOptions {
   readonly fifo: boolean;
   readonly messages?: readonly QueueMessage[];
@@ -58,7 +56,6 @@ export interface QueueOptions {
   record(change: QueueChange): void;
 }
 
-/** Options of {@link Queue.receive}. */
 export interface Receive {
   readonly max: number;
   /** Visibility timeout of the received messages, in milliseconds. */

@@ -32,7 +32,6 @@ const errors = {
 /** Names of SQS errors, as in the SDK. */
 export type SqsErrorName = keyof typeof errors;
 
-/** Error response of SQS. */
 export class SqsError extends ServiceError {
   /** Error code of a batch entry. */
   readonly code: string;
@@ -44,7 +43,6 @@ export class SqsError extends ServiceError {
   }
 }
 
-/** Creates the error for an invalid parameter value. */
 export function invalidParameter(name: string, value: unknown, reason: string): SqsError {
   return new SqsError(
     "InvalidParameterValue",

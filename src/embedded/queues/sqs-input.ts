@@ -12,7 +12,6 @@ export function requiredText(input: Input, member: string): string {
   return value;
 }
 
-/** Returns an optional string member. */
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
   if (value !== undefined && typeof value !== "string")
@@ -20,7 +19,6 @@ export function optionalText(input: Input, member: string): string | undefined {
   return value;
 }
 
-/** Returns an optional integer member within bounds. */
 export function optionalWhole(
   input: Input,
   member: string,

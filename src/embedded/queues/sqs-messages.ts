@@ -27,7 +27,6 @@ export function sendMessage(scope: SqsScope, input: Input, { nowMs }: CallContex
   return answer;
 }
 
-/** Sends up to ten messages. */
 export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
   const queue = queueOf(scope, input);
   const entries = batchEntries(input);
@@ -102,7 +101,6 @@ export function deleteMessage(scope: SqsScope, input: Input, { nowMs }: CallCont
   return remove(scope, queue, input, nowMs);
 }
 
-/** Deletes up to ten messages. */
 export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
   const queue = queueOf(scope, input);
   return answerBatch(batchEntries(input), (entry) => remove(scope, queue, entry, nowMs));

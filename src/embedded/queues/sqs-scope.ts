@@ -7,7 +7,6 @@ import { type Input, requiredText } from "./sqs-input.ts";
 /** Account ID of all embedded resources. */
 export const embeddedAccount = "000000000000";
 
-/** Dependencies of the SQS operations. */
 export interface SqsScope {
   readonly store: QueueStore;
   readonly polls: LongPolls;

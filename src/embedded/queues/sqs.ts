@@ -61,7 +61,6 @@ export interface Sqs extends AwsJsonService {
   close(): void;
 }
 
-/** Options of {@link openSqs}. */
 export interface SqsOptions {
   /** File of the queues. Default: in memory. */
   readonly path?: string;

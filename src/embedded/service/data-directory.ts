@@ -147,7 +147,6 @@ export function writeHolder(directory: string, holder: DirectoryHolder): void {
   renameSync(draft, join(directory, "holder.json"));
 }
 
-/** Returns `true` if a process with this ID exists. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

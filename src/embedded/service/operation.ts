@@ -49,12 +49,10 @@ export async function itemOnFailure(
   return item === undefined ? {} : { Item: item };
 }
 
-/** Returns `true` for a failed condition. */
 export function isConditionFailure(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.type.endsWith("#ConditionalCheckFailedException");
 }
 
-/** Creates a ValidationException. */
 export function validationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }

@@ -31,7 +31,6 @@ export interface CallContext {
 export class ServiceError extends Error {
   /** `__type` of the response, with its namespace. */
   readonly type: string;
-  /** HTTP status. */
   readonly status: number;
   /** Further members of the response, for example `CancellationReasons`. */
   readonly members: Readonly<Record<string, unknown>>;
@@ -48,7 +47,6 @@ export class ServiceError extends Error {
   }
 }
 
-/** Optional details of a {@link ServiceError}. */
 export interface ServiceErrorDetails {
   /** Default 400. */
   readonly status?: number;
@@ -56,7 +54,6 @@ export interface ServiceErrorDetails {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Creates the error for an unknown operation. */
 export function unknownOperation(operation: string): ServiceError {
   return new ServiceError(
     "com.amazon.coral.service#UnknownOperationException",

@@ -19,7 +19,6 @@ export interface Attachments {
   close(): void;
 }
 
-/** Options of {@link acceptAttachments}. */
 export interface AttachmentOptions {
   /** Key that a client must present. */
   readonly key: string;

@@ -13,7 +13,6 @@ export interface Checked {
   readonly stored: StoredReport | undefined;
 }
 
-/** Formats the result as one JSON document. */
 export function reportJson({ changes, isStale, unsaid, stored }: Checked): string {
   const document = {
     changes: changes.map(({ breaks, where, rule }) => ({

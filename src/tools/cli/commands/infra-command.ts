@@ -49,8 +49,8 @@ interface InfraCall {
 }
 
 /**
- * Runs `keelson infra` and returns its exit code: 0, 1 if it failed or a change is dangerous, 2 if
- * its usage was wrong.
+ * Runs `keelson infra` and returns its exit code: 0, 1 if it failed, a change is dangerous or
+ * `--check` found a mistake, 2 if its usage was wrong.
  */
 export function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {

@@ -18,7 +18,6 @@ import { rotateRows } from "../../../parts/config/operate/rotation.ts";
 import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 
-/** Arguments of one call of `keelson key-ring`. */
 export interface KeyRingCall {
   readonly parameter: string;
   readonly key: string | undefined;
@@ -47,7 +46,6 @@ const knownMs = 15_000;
  */
 const answerRetentionMs = 310_000;
 
-/** Actions of `keelson key-ring`, by name. */
 export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
   Object.entries({
     create: async (call, stored, { clock, print }) => {

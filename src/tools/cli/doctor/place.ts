@@ -15,7 +15,6 @@ export interface Place {
   readonly shown: string;
   /** Whether the endpoint is an emulator, which may not support every feature. */
   readonly isEmulator: boolean;
-  /** Options of an SDK client. */
   readonly options: ReturnType<typeof clientOptions> & {
     readonly maxAttempts: number;
     readonly requestHandler: { readonly connectionTimeout: number };

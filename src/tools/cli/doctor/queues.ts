@@ -35,7 +35,6 @@ export function askedQueue(client: SQSClient, place: Place, wanted: NeededQueue)
   };
 }
 
-/** Checks a queue and its dead-letter queue. */
 export function queueChecks(client: SQSClient, place: Place, queue: AskedQueue): Check[] {
   const { wanted } = queue;
   return [

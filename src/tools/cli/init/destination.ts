@@ -30,7 +30,6 @@ export function isPackageName(name: string): boolean {
   );
 }
 
-/** Derives a package name from the name of `folder`. */
 export function packageNameFor(folder: string): string {
   const name = basename(resolve(folder))
     .toLowerCase()

@@ -1,9 +1,7 @@
 import type { CommandContext } from "./command-context.ts";
 
-/** Wrong usage of a command. */
 export class UsageError extends Error {}
 
-/** Command with options and arguments. */
 export interface Command<Values> {
   /** Help message. Wrong usage prints it after the reason. */
   readonly usage: string;

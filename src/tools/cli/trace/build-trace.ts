@@ -14,7 +14,6 @@ import {
 import { runKey, type TableFacts, type TraceAttempt, type TraceNode } from "./node.ts";
 import { dispatchState, effectNodes, jobState, runState, type Standing } from "./standing.ts";
 
-/** Input of {@link buildTrace}. */
 export interface TraceParts {
   /** ID of a request, event, job, delivery or trace. */
   readonly id: string;
@@ -26,7 +25,6 @@ export interface TraceParts {
   readonly nowMs: number;
 }
 
-/** Bounds of the output. */
 const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50 });
 
 /** Trees that contain the requested ID. */

@@ -84,7 +84,6 @@ export interface TraceNode {
   readonly children: readonly TraceNode[];
 }
 
-/** One attempt of a run. */
 export interface TraceAttempt {
   /** Delivery count of the message, from 1. */
   readonly attempt?: number | undefined;
@@ -127,7 +126,6 @@ export type ClaimFact =
   | { readonly isDone: true }
   | { readonly isDone: false; readonly leaseUntilMs: number };
 
-/** Facts if no tables were read. */
 export const noFacts: TableFacts = Object.freeze({
   rows: new Map(),
   asked: new Set<string>(),
@@ -135,7 +133,6 @@ export const noFacts: TableFacts = Object.freeze({
   steps: new Map(),
 });
 
-/** Builds the key of a run of a subject. */
 export function runKey(subject: string, handler: string): string {
   return JSON.stringify([subject, handler]);
 }

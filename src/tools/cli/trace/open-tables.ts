@@ -10,7 +10,6 @@ import { embeddedDirectory, type Variables } from "../../../base/process/environ
 import { servedFrom } from "../../../embedded/service/data-directory.ts";
 import type { TraceStores } from "./tables.ts";
 
-/** Open connection to the tables of a server. */
 export interface OpenedTables {
   readonly stores: TraceStores;
   close(): void;

@@ -8,7 +8,6 @@ import { idForm } from "../../../app/runtime/request-id.ts";
 import { type TraceLine, traceLine } from "./line.ts";
 import { recordsOf } from "./log-records.ts";
 
-/** Lines that a search found. */
 export interface FoundLines {
   /** Lines that belong to the ID, unordered. */
   readonly lines: readonly TraceLine[];

@@ -96,7 +96,7 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
 
-/** Returns the attempts to print: none if the first one succeeded, otherwise all. */
+/** Returns the attempts to print: none for a single first attempt that did not fail. */
 function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
