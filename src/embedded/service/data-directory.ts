@@ -127,7 +127,7 @@ export function isOfRegion(
   return shared !== undefined && (region === undefined || shared.region === region);
 }
 
-/** Returns `true` if no sign indicates that a holder will release or share its directory soon. */
+/** Returns `true` unless the holder is likely to release or share its directory soon. */
 function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
   return (
     isStarting === undefined &&

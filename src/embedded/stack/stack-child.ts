@@ -50,7 +50,7 @@ export async function leaveStackChild(child: ChildProcess): Promise<void> {
   child.ref();
   child.channel?.ref?.();
   const killer = setTimeout(() => child.kill("SIGKILL"), stopMs);
-  child.send("leave", () => {}); // a process that has exited gets no message
+  child.send("leave", () => {}); // ignores the error of a process that has exited
   await messageOf(child); // resolves when other users remain, or when the process exits
   clearTimeout(killer);
   if (child.connected) child.disconnect();

@@ -91,7 +91,7 @@ function isOwn(attempt: Attempt): attempt is NonNullable<RunSummary["last"]> {
   return attempt.state !== "handed-back";
 }
 
-/** Returns `true` if the run will not run again. */
+/** Returns `true` if the run is complete and keelson will not retry it. */
 export function isDone(state: string | undefined): state is "done" | "replayed" {
   return state === "done" || state === "replayed";
 }

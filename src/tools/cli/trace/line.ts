@@ -58,8 +58,8 @@ const textFields = [
 const numberFields = ["status", "durationMs", "attempt", "afterMs", "attempts"] as const;
 
 /**
- * Parses a record. Returns `undefined` for a record without a time, and for one that a browser
- * sent.
+ * Parses a record. Returns `undefined` for a record that lacks a message or a time, and for records
+ * from browsers.
  */
 export function traceLine(record: LogRecord): TraceLine | undefined {
   const { msg, source } = record;

@@ -31,9 +31,9 @@ const wrappers = [
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
- * Finds the records in a line and ignores the text around them: a time and a stream name (`aws logs
- * tail`), a container name (`kubectl logs --prefix`, `docker compose logs`), a collector's own
- * JSON, a line of AWS CLI output, or a cell of a CSV file. Never throws.
+ * Finds the records in a line and ignores the text around them: a time and a stream name (from
+ * `aws logs tail`), a container name (from `kubectl logs --prefix` or `docker compose logs`), a
+ * collector's own JSON, a line of AWS CLI output, or a cell of a CSV file. Never throws.
  */
 export function recordsOf(line: string): LineRecords {
   const records = read(line, 0);

@@ -75,7 +75,7 @@ export interface TraceNode {
   readonly traceId?: string | undefined;
   /** Whether the tables confirm `state`. */
   readonly confirmed?: true | undefined;
-  /** Whether unseen nodes are missing between this node and its parent. */
+  /** Whether the logs lack the nodes between this one and its parent. */
   readonly indirect?: true | undefined;
   /** Whether the tree shows this node at another place too, with its descendants. */
   readonly again?: true | undefined;

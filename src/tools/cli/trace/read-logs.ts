@@ -37,7 +37,7 @@ export interface OpenedLogs {
  */
 const [mostLines, mostRequests, longestLine] = [200_000, 10_000, 16_777_216];
 const chunkBytes = 1_048_576;
-/** Number of search strings up to which a line is searched for each of them. */
+/** Maximum number of search strings that are matched one by one. */
 const few = 16;
 
 /** Opens logs. @throws if a file cannot be opened. */
