@@ -4,10 +4,8 @@ import { validationError } from "../service/operation.ts";
 import { ServiceError } from "../service/service.ts";
 import type { EventBus, EventBusStore, Rule } from "./event-bus-store.ts";
 
-/** What a caller sends. */
 export type Input = Readonly<Record<string, unknown>>;
 
-/** What the operations of EventBridge work on. */
 export interface EventBridgeScope {
   readonly store: EventBusStore;
   readonly sqs: Pick<Sqs, "call">;
@@ -15,7 +13,10 @@ export interface EventBridgeScope {
   readonly reportFault: (error: unknown) => void;
 }
 
-/** The bus that an input names, the default one where it names none. */
+/**
+ * Returns the bus that an input names, or the default bus. Throws ResourceNotFoundException if it
+ * does not exist.
+ */
 export function busIn({ store }: EventBridgeScope, input: Input, member: string): EventBus {
   const name = nameOf(optionalText(input, member) ?? "default");
   const bus = store.bus(name);
@@ -27,7 +28,7 @@ export function busIn({ store }: EventBridgeScope, input: Input, member: string)
   return bus;
 }
 
-/** The rule that an input names. */
+/** Returns the rule that an input names. Throws ResourceNotFoundException if it does not exist. */
 export function ruleIn(scope: EventBridgeScope, input: Input, member: string): Rule {
   const bus = busIn(scope, input, "EventBusName").name;
   const name = text(input, member);
@@ -41,17 +42,15 @@ export function ruleIn(scope: EventBridgeScope, input: Input, member: string): R
   return rule;
 }
 
-/** A bus may be named by its ARN. */
+/** Returns the name of a bus from its name or ARN. */
 export function nameOf(nameOrArn: string): string {
   return nameOrArn.slice(nameOrArn.lastIndexOf("/") + 1);
 }
 
-/** The ARN of a bus. */
 export function busArn({ region }: EventBridgeScope, name: string): string {
   return `arn:aws:events:${region}:${embeddedAccount}:event-bus/${name}`;
 }
 
-/** The ARN of a rule. */
 export function ruleArn(
   { region }: EventBridgeScope,
   { bus, name }: Pick<Rule, "bus" | "name">,
@@ -59,12 +58,11 @@ export function ruleArn(
   return `arn:aws:events:${region}:${embeddedAccount}:rule/${bus === "default" ? "" : `${bus}/`}${name}`;
 }
 
-/** An error of EventBridge. */
 export function eventsError(type: string, message: string): ServiceError {
   return new ServiceError(`com.amazonaws.eventbridge#${type}`, message);
 }
 
-/** A text that an input may have. */
+/** Returns an optional string member of an input. Throws ValidationException for any other type. */
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
   if (value !== undefined && typeof value !== "string")
@@ -72,7 +70,10 @@ export function optionalText(input: Input, member: string): string | undefined {
   return value;
 }
 
-/** A text that an input has to have. */
+/**
+ * Returns a required string member of an input. Throws ValidationException if it is missing or
+ * empty.
+ */
 export function text(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {

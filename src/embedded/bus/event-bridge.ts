@@ -46,29 +46,31 @@ const operations: Readonly<Record<string, Operation>> = {
   PutEvents: putEvents,
 };
 
-/** EventBridge on this machine. */
+/** Local implementation of EventBridge. */
 export interface EventBridge extends AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
   close(): void;
 }
 
-/** How {@link openEventBridge} opens its store. */
 export interface EventBridgeOptions {
-  /** Where its events go. */
+  /** Queues that receive the events. */
   readonly sqs: Pick<Sqs, "call">;
-  /** The file of buses and rules; absent: in memory. */
+  /** File of buses and rules. Default: in memory. */
   readonly path?: string;
-  /** What ARNs and events name. Default `us-east-1`. */
+  /** Region in ARNs and events. Default `us-east-1`. */
   readonly region?: string;
-  /** Told of an event that its target did not take: no answer says so. */
+  /**
+   * Receives an error for each event that a target did not accept, because PutEvents does not
+   * report it.
+   */
   readonly reportFault?: (error: unknown) => void;
 }
 
 /**
- * Opens EventBridge: buses, rules by pattern, queues as targets. What fits is in its queues before
- * PutEvents is answered.
+ * Opens EventBridge with buses, pattern rules and queue targets. Delivers matching events to their
+ * queues before PutEvents returns.
  *
- * @throws Error where the file is not what was written.
+ * @throws Error if the file is corrupt.
  */
 export function openEventBridge({
   sqs,
@@ -186,7 +188,7 @@ async function route(
   event: BusEvent,
   context: CallContext,
 ): Promise<RefusedEntry | { readonly EventId: string }> {
-  // The real one takes such an event and drops it; here somebody has to learn of the wrong name.
+  // AWS accepts such an event and drops it. This implementation reports the wrong name instead.
   if (store.bus(bus) === undefined) {
     return {
       ErrorCode: "ResourceNotFoundException",

@@ -1,18 +1,17 @@
 import { openJournal } from "../service/journal.ts";
 import { type EventPattern, readEventPattern } from "./event-pattern.ts";
 
-/** Where the events of a rule go. */
+/** Target of a rule. */
 export interface RuleTarget {
   readonly id: string;
-  /** The ARN of a queue. */
+  /** ARN of a queue. */
   readonly arn: string;
-  /** The group of its messages in a FIFO queue. */
+  /** Message group in a FIFO queue. */
   readonly messageGroupId?: string;
-  /** The part of the event that is sent, `$.detail`; absent: the event. */
+  /** Path of the part of the event to send, for example `$.detail`. Default: the whole event. */
   readonly inputPath?: string;
 }
 
-/** A rule as it is stored. */
 export interface StoredRule {
   readonly bus: string;
   readonly name: string;
@@ -23,12 +22,12 @@ export interface StoredRule {
   readonly targets: readonly RuleTarget[];
 }
 
-/** A rule with its pattern read. */
+/** Rule with its parsed pattern. */
 export interface Rule extends StoredRule {
   readonly fits: EventPattern;
 }
 
-/** An event bus as it is stored. */
+/** Event bus in its stored form. */
 export interface EventBus {
   readonly name: string;
   /** Epoch milliseconds. */
@@ -36,20 +35,20 @@ export interface EventBus {
   readonly description?: string;
 }
 
-/** The buses and their rules, in a file where there is one. */
+/** Store of buses and their rules, in memory or in a file. */
 export interface EventBusStore {
   bus(name: string): EventBus | undefined;
-  /** All of them, by name. */
+  /** Returns all buses, sorted by name. */
   buses(): readonly EventBus[];
   putBus(bus: EventBus): void;
   deleteBus(name: string): void;
   rule(bus: string, name: string): Rule | undefined;
-  /** The rules of a bus, by name. */
+  /** Returns the rules of a bus, sorted by name. */
   rules(bus: string): readonly Rule[];
-  /** Keeps a rule; throws for a pattern that cannot be read. */
+  /** Stores a rule. Throws if its pattern is invalid. */
   putRule(rule: StoredRule): void;
   deleteRule(rule: StoredRule): void;
-  /** Keeps what has changed since the last time, all or nothing. */
+  /** Persists all changes since the last flush atomically. */
   flush(): void;
   close(): void;
 }
@@ -57,9 +56,9 @@ export interface EventBusStore {
 type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
 /**
- * Opens the buses. There is always one with the name `default`.
+ * Opens the store. The bus `default` always exists.
  *
- * @throws Error where the file is not what was written.
+ * @throws Error if the file is corrupt.
  */
 export function openEventBusStore(path?: string): EventBusStore {
   const journal = openJournal<JournalEntry>(path);

@@ -1,13 +1,13 @@
 import { ServiceError } from "../service/service.ts";
 
-/** Whether an event, or a part of one, fits. */
+/** Predicate that matches an event or a part of it. */
 export type EventPattern = (event: unknown) => boolean;
 
 type Condition = (values: readonly unknown[]) => boolean;
 
 /**
- * Reads the pattern of a rule: exact values, `prefix`, `anything-but` and `exists`, for any field of an
- * event.
+ * Parses the pattern of a rule. Supports exact values, `prefix`, `anything-but` and `exists` on any
+ * field of an event.
  *
  * @throws ServiceError InvalidEventPatternException
  */
@@ -22,17 +22,17 @@ export function readEventPattern(text: string): EventPattern {
   return readFields(pattern, "");
 }
 
-/** Whether a value is an object with fields. */
+/** Returns `true` for an object that is neither null nor an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value of a field; undefined where there is none. */
+/** Returns an own member of an object; `undefined` if it does not exist. */
 export function fieldOf(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Every field that the pattern names has to fit. */
+/** Matches if every field of the pattern matches. */
 function readFields(pattern: Readonly<Record<string, unknown>>, place: string): EventPattern {
   const fields = Object.entries(pattern).map(([name, expected]): EventPattern => {
     const path = place === "" ? name : `${place}.${name}`;
@@ -44,7 +44,10 @@ function readFields(pattern: Readonly<Record<string, unknown>>, place: string): 
   return (event) => fields.every((fits) => fits(event));
 }
 
-/** A list says what a field may be; an object, what is below it. A field that is a list fits where one of its items does. */
+/**
+ * Parses the pattern of one field: a list contains the accepted values, an object contains the
+ * patterns of nested fields. A field with a list matches if one of its items matches.
+ */
 function readField(expected: unknown, place: string): EventPattern {
   if (isObject(expected)) {
     const fits = readFields(expected, place);

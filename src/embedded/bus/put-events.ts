@@ -5,7 +5,7 @@ import { fieldOf, isObject } from "./event-pattern.ts";
 const most = 10;
 const longestBytes = 262_144;
 
-/** An event as targets get it. */
+/** Event in the form that targets receive. */
 export interface BusEvent {
   readonly version: "0";
   readonly id: string;
@@ -19,19 +19,18 @@ export interface BusEvent {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** An entry that was taken, and its bus: a name or an ARN. */
+/** Accepted entry with its bus, a name or an ARN. */
 export interface TakenEntry {
   readonly bus: string;
   readonly event: BusEvent;
 }
 
-/** An entry that was not taken. */
 export interface RefusedEntry {
   readonly ErrorCode: string;
   readonly ErrorMessage: string;
 }
 
-/** What every event of a call has. */
+/** Fields that all events of a call share. */
 export interface EventOrigin {
   readonly account: string;
   readonly region: string;
@@ -39,9 +38,10 @@ export interface EventOrigin {
 }
 
 /**
- * Reads the entries of PutEvents; a wrong one does not keep the others from being taken.
+ * Validates the entries of PutEvents. An invalid entry does not affect the others.
  *
- * @throws ServiceError ValidationException where there are none, more than ten, or more than 262,144 bytes.
+ * @throws ServiceError ValidationException for zero or more than ten entries, or more than 262,144
+ * bytes.
  */
 export function readEntries(
   entries: unknown,
@@ -97,7 +97,10 @@ function readEntry(
   };
 }
 
-/** As EventBridge counts: 14 bytes for a time, and the texts. */
+/**
+ * Returns the size of an entry by EventBridge's rules: 14 bytes for a time, plus the bytes of its
+ * strings.
+ */
 function bytesOf(entry: Readonly<Record<string, unknown>>): number {
   const resources = fieldOf(entry, "Resources");
   return [

@@ -12,12 +12,11 @@ import { fieldOf, isObject } from "./event-pattern.ts";
 const queueArn = /^arn:aws:sqs:[^:]+:[^:]+:[\w-]+(\.fifo)?$/;
 const inputPath = /^\$(\.[\w-]+)*$/;
 
-/** The targets of a rule. */
 export function listTargets(scope: EventBridgeScope, input: Input): object {
   return { Targets: ruleIn(scope, input, "Rule").targets.map(shownTarget) };
 }
 
-/** Adds targets to a rule, or replaces those of the same ID. */
+/** Adds targets to a rule. Replaces a target that has the same ID. */
 export function putTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const given = input["Targets"];
@@ -41,7 +40,6 @@ export function putTargets(scope: EventBridgeScope, input: Input): object {
   return { FailedEntryCount: FailedEntries.length, FailedEntries };
 }
 
-/** Takes targets from a rule. */
 export function removeTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const ids = input["Ids"];

@@ -11,27 +11,26 @@ import { transactGet } from "./transact-get.ts";
 import { transactWrite } from "./transact-write.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** DynamoDB on this machine. */
+/** Local implementation of DynamoDB. */
 export interface DynamoDb extends AwsJsonService {
-  /** Fails all requests that run: for an exception that cannot be attributed to one of them. */
+  /** Fails all requests in flight, after an exception that cannot be attributed to one of them. */
   abandon(error: unknown): void;
-  /** Closes the store when what was asked before is done. */
+  /** Closes the store after the pending requests finish. */
   close(): Promise<void>;
 }
 
-/** How {@link openDynamoDb} opens its store. */
 export interface DynamoDbOptions {
-  /** The directory of the store; absent: in memory. */
+  /** Directory of the store. Default: in memory. */
   readonly path?: string;
-  /** Where tokens and expiry take their time from; the machine's clock by default. */
+  /** Clock for tokens and expiry. Default: the system clock. */
   readonly clock?: Clock;
-  /** Where faults are reported that no answer carries. */
+  /** Receives errors that no response carries. */
   readonly reportFault?: (error: unknown) => void;
 }
 
 /**
- * Opens DynamoDB: dynalite, and what it lacks. Writes run one at a time and each is all or
- * nothing; transactions, time to live and the item on a failed condition are ours.
+ * Opens DynamoDB: dynalite plus the features it lacks. Writes run one at a time, and each is
+ * atomic. keelson implements transactions, time to live and the item on a failed condition.
  */
 export async function openDynamoDb({
   path,

@@ -1,10 +1,13 @@
-/** Lets readers work side by side and writers one at a time, in the order of their asking. */
+/** Lock for concurrent readers or one writer, in the order of their requests. */
 export interface ReadWriteLock {
   read<Result>(work: () => Promise<Result>): Promise<Result>;
   write<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-/** Creates a {@link ReadWriteLock}: a reader waits for the writers before it, a writer for everybody before it. */
+/**
+ * Creates a {@link ReadWriteLock}. A reader waits for all earlier writers, a writer for all earlier
+ * readers and writers.
+ */
 export function createReadWriteLock(): ReadWriteLock {
   let lastWrite: Promise<unknown> = Promise.resolve();
   const readers = new Set<Promise<unknown>>();

@@ -7,13 +7,13 @@ import { dropOldTokens } from "./transaction-token.ts";
 const pauseMs = 10_000;
 const limits = { tables: 20, items: 100, tokens: 1000 };
 
-/** Deletes what has expired, a little at a time, on the occasion of writes. */
+/** Incremental deletion of expired items and tokens. Writes trigger it. */
 export interface Sweeper {
-  /** Sweeps one page of each table, unless that was done within the last 10 seconds. */
+  /** Sweeps one page of each table, at most once every 10 seconds. */
   sweep(): Promise<void>;
 }
 
-/** Creates a {@link Sweeper}; it holds the write lock for one page of one table at a time. */
+/** Creates a {@link Sweeper}. It holds the write lock for one page of one table at a time. */
 export function createSweeper(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): Sweeper {
   const starts = new Map<string, Item>();
   let tokenCursor = "";

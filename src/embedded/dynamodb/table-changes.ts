@@ -9,15 +9,15 @@ import {
 import { forgetTimeToLive } from "./time-to-live.ts";
 
 /**
- * Runs an operation on tables and waits until the table has arrived at its new state, so that
- * dynalite's own late writes never fall into another operation.
+ * Runs an operation on a table and waits until the table reaches its new state. dynalite's late
+ * writes therefore never overlap with another operation.
  */
 export async function changeTable(
   dynalite: Dynalite,
   operation: string,
   prepared: object,
 ): Promise<object> {
-  const { TableName: name } = prepared as { TableName?: string }; // checked by prepare; tags name an ARN instead
+  const { TableName: name } = prepared as { TableName?: string }; // checked by prepare; tag operations name an ARN instead
   if (name === undefined) return dynalite.run(operation, prepared);
   if (operation === "DeleteTable") await dynalite.store.db.batch([forgetTimeToLive(name)]);
   const answer = await dynalite.run(operation, prepared);
@@ -26,8 +26,8 @@ export async function changeTable(
 }
 
 /**
- * Brings tables to rest that a killed process left in the middle of a change: what was being
- * created or updated is active, what was being deleted is deleted with all that it had.
+ * Completes table changes that a killed process left unfinished. Activates a table that was being
+ * created or updated, and removes a table that was being deleted with all its data.
  */
 export async function settleTables(dynalite: Dynalite): Promise<void> {
   for (const name of await tableNames(dynalite)) {
@@ -41,7 +41,7 @@ export async function settleTables(dynalite: Dynalite): Promise<void> {
 }
 
 async function tableRecord(dynalite: Dynalite, name: string): Promise<Table | undefined> {
-  return (await dynalite.store.db.get(`table~${name}`)) as Table | undefined; // dynalite keeps its tables there
+  return (await dynalite.store.db.get(`table~${name}`)) as Table | undefined; // dynalite stores its tables under this key
 }
 
 function isChanging(table: Table | undefined): table is Table {

@@ -13,7 +13,10 @@ import { asStructure } from "./transaction-items.ts";
 
 type Input = Readonly<Record<string, unknown>>;
 
-/** Whether an `UpdateTable` creates or deletes an index: dynalite answers that, and does not do it. */
+/**
+ * Returns `true` if an `UpdateTable` creates or deletes an index. dynalite answers such a request
+ * but does not apply it.
+ */
 export function changesIndexes(input: Input): boolean {
   return indexUpdates(input).some(
     (update) => update?.["Create"] !== undefined || update?.["Delete"] !== undefined,
@@ -21,14 +24,15 @@ export function changesIndexes(input: Input): boolean {
 }
 
 /**
- * Runs an `UpdateTable` that creates or deletes an index; the caller holds the write lock. The index has all items once it is
- * answered: the table's new description and the index's entries are one atomic batch.
+ * Runs an `UpdateTable` that creates or deletes an index. The caller holds the write lock. The new
+ * index is complete when the request returns, because one atomic batch writes the table's new
+ * description and the index's entries.
  */
 export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<object> {
   const updates = indexUpdates(input);
   const { TableName: name } = dynalite.prepare("DescribeTable", {
     TableName: input["TableName"],
-  }) as { TableName: string }; // prepare has checked it
+  }) as { TableName: string }; // checked by prepare
   const table = (await dynalite.table(name)) as StoredTable;
   if (updates.length > 1) {
     const message =
@@ -47,7 +51,7 @@ export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<o
       );
 }
 
-/** What is used of a table as dynalite stores it. */
+/** Fields of dynalite's table record that this module uses. */
 interface StoredTable extends Table {
   readonly TableArn: string;
   readonly KeySchema: KeySchema;
@@ -90,7 +94,7 @@ async function createIndex(
   if (before.some(({ IndexName }) => IndexName === create["IndexName"])) {
     throw validationError("Attempting to create an index which already exists");
   }
-  // A table that was created with the index from the beginning has to obey the same rules.
+  // The same rules apply as to a table that is created with the index.
   const whole = dynalite.prepare("CreateTable", {
     TableName,
     KeySchema,
@@ -98,9 +102,9 @@ async function createIndex(
     BillingMode: "PAY_PER_REQUEST",
     ...(local === undefined ? {} : { LocalSecondaryIndexes: local.map(described) }),
     GlobalSecondaryIndexes: [...before.map(described), described(create)],
-  }) as Pick<StoredTable, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // what was passed, checked
+  }) as Pick<StoredTable, "AttributeDefinitions" | "GlobalSecondaryIndexes">; // the same input, validated
   const index = {
-    ...(whole.GlobalSecondaryIndexes?.at(-1) as StoredIndex), // safe: the last is the new one
+    ...(whole.GlobalSecondaryIndexes?.at(-1) as StoredIndex), // safe: the new index is last
     IndexArn: `${table.TableArn}/index/${create["IndexName"]}`,
     IndexStatus: "ACTIVE",
     IndexSizeBytes: 0,
@@ -118,16 +122,17 @@ async function createIndex(
   });
   const entries: Change[] = [];
   for await (const [, item] of dynalite.store.db.iterator(rangeOf(itemPrefix(TableName)))) {
-    entries.push(...entriesOf(dynalite, after, index, item as Item)); // dynalite keeps the table's items there
+    entries.push(...entriesOf(dynalite, after, index, item as Item)); // dynalite stores the table's items under this prefix
   }
-  // What a deletion that was cut off may have left.
+  // An interrupted deletion can leave entries.
   await dynalite.store.db.clear(rangeOf(indexPrefix("Global", TableName, index.IndexName)));
   return store(dynalite, after, entries);
 }
 
 /**
- * What a new index has of an item that was there before it: nothing where a key is missing or an empty string. An item whose key
- * attribute has another type is left out by DynamoDB; dynalite could not even delete it any more, so it is refused here.
+ * Returns the entries of an existing item in a new index. An item without one of the keys, or with
+ * an empty key, has no entries. DynamoDB leaves out an item whose key attribute has another type;
+ * this function rejects it, because dynalite could not even delete it afterwards.
  */
 function entriesOf(
   dynalite: Dynalite,
@@ -189,7 +194,10 @@ function described({ IndexName, KeySchema, Projection }: Input | StoredIndex): o
   return { IndexName, KeySchema, Projection };
 }
 
-/** The table's definitions and those of the request, which need not repeat the table's. */
+/**
+ * Merges the definitions of the table and of the request. A request does not have to repeat the
+ * table's.
+ */
 function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: unknown): unknown {
   if (given === undefined) return known;
   if (!Array.isArray(given)) throw invalidMember(null, "attributeDefinitions", "not be null");
@@ -205,7 +213,7 @@ function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: 
   return [...known, ...added];
 }
 
-/** A table without definitions of attributes that no key has any more. */
+/** Removes the definitions of attributes that are not part of any key. */
 function usedDefinitions(table: StoredTable): StoredTable {
   const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
   const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>

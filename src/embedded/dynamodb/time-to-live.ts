@@ -4,10 +4,9 @@ import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const prefix = "keelson-ttl~";
-/** DynamoDB leaves alone what seems to have expired more than five years ago. */
+/** DynamoDB does not delete items that expired more than five years ago. */
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
-/** Runs `UpdateTimeToLive`. */
 export async function updateTimeToLive(
   dynalite: Dynalite,
   input: Readonly<Record<string, unknown>>,
@@ -43,7 +42,6 @@ export async function updateTimeToLive(
   return { TimeToLiveSpecification: { Enabled: enabled, AttributeName: attribute } };
 }
 
-/** Runs `DescribeTimeToLive`. */
 export async function describeTimeToLive(
   dynalite: Dynalite,
   input: Readonly<Record<string, unknown>>,
@@ -57,12 +55,12 @@ export async function describeTimeToLive(
   };
 }
 
-/** What deleting a table does to its time to live. */
+/** Returns the change that deletes a table's time to live together with the table. */
 export function forgetTimeToLive(table: string): Change {
   return { type: "del", key: prefix + table };
 }
 
-/** The tables whose items expire, at most `limit`. */
+/** Returns at most `limit` tables that have time to live. */
 export async function tablesWithTimeToLive(
   store: Store,
   limit: number,
@@ -74,8 +72,8 @@ export async function tablesWithTimeToLive(
 }
 
 /**
- * Deletes the expired among `limit` items of a table, after `start`; the caller holds the write
- * lock. Returns where to go on, `undefined` for the beginning.
+ * Deletes the expired items of one page, which has at most `limit` items after `start`. The caller
+ * holds the write lock. Returns the start of the next page; `undefined` to start over.
  */
 export async function sweepExpired(
   dynalite: Dynalite,
@@ -84,14 +82,14 @@ export async function sweepExpired(
 ): Promise<Item | undefined> {
   const { table, limit, start } = sweep;
   const attribute = await timeToLiveOf(dynalite.store, table);
-  if (attribute === undefined) return undefined; // switched off, or the table deleted, since it was listed
+  if (attribute === undefined) return undefined; // disabled, or the table was deleted, since it was listed
   const scan = {
     TableName: table,
     Limit: limit,
     ...(start === undefined ? {} : { ExclusiveStartKey: start }),
   };
   const page = await dynalite.run("Scan", dynalite.prepare("Scan", scan));
-  const { Items, LastEvaluatedKey } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // what a scan answers
+  const { Items, LastEvaluatedKey } = page as { Items: Item[]; LastEvaluatedKey?: Item }; // shape of a Scan response
   const { KeySchema } = (await dynalite.table(table)) as unknown as {
     KeySchema: { AttributeName: string }[];
   }; // every table has one
@@ -123,11 +121,11 @@ async function existingTable(
 ): Promise<string> {
   const { TableName: name } = dynalite.prepare("DescribeTable", { TableName }) as {
     TableName: string;
-  }; // prepare has checked it
+  }; // checked by prepare
   await dynalite.table(name);
   return name;
 }
 
 async function timeToLiveOf(store: Store, table: string): Promise<string | undefined> {
-  return (await store.db.get(prefix + table)) as string | undefined; // written by updateTimeToLive alone
+  return (await store.db.get(prefix + table)) as string | undefined; // only updateTimeToLive writes it
 }

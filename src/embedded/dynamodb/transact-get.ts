@@ -11,7 +11,7 @@ import {
   validationReason,
 } from "./transaction-items.ts";
 
-/** Runs `TransactGetItems`: under the read lock, so that no write falls between its reads. */
+/** Runs `TransactGetItems` under the read lock, so that no write falls between its reads. */
 export async function transactGet(
   dynalite: Dynalite,
   lock: ReadWriteLock,
@@ -30,7 +30,7 @@ export async function transactGet(
       ProjectionExpression,
       ExpressionAttributeNames,
     });
-    const checked = prepared as { TableName: string; Key: Item }; // prepare has checked them
+    const checked = prepared as { TableName: string; Key: Item }; // checked by prepare
     return { prepared, table: checked.TableName, of: { key: checked.Key } };
   });
   return lock.read(async () => {

@@ -27,7 +27,7 @@ import {
 } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** The kinds of a transaction's items. A condition check is a deletion whose effect is thrown away. */
+/** Operations of a transaction. A condition check runs as a deletion whose effect is discarded. */
 const kinds = {
   Put: "PutItem",
   Update: "UpdateItem",
@@ -38,14 +38,14 @@ type Kind = keyof typeof kinds;
 
 interface TransactOperation extends ItemOperation {
   readonly kind: Kind;
-  /** What DynamoDB counts of the request against the 4 MB. */
+  /** Size of the request that counts toward the 4 MB limit. */
   readonly bytes: number;
 }
 
 /**
- * Runs `TransactWriteItems`. Under the write lock every item's operation runs in dynalite
- * against one write batch; where all succeed the batch is committed at once together with the
- * request's token, and otherwise dropped.
+ * Runs `TransactWriteItems` under the write lock. dynalite runs every operation against one write
+ * batch. If all succeed, the batch is committed atomically together with the request's token;
+ * otherwise it is discarded.
  */
 export async function transactWrite(
   dynalite: Dynalite,
@@ -54,7 +54,7 @@ export async function transactWrite(
   input: Readonly<Record<string, unknown>>,
 ): Promise<object> {
   const items = transactItems(input);
-  const token = requestToken(input["ClientRequestToken"], items); // hashed first: preparing alters the input
+  const token = requestToken(input["ClientRequestToken"], items); // hashed first, because preparing changes the input
   const operations = items.map((item, index) =>
     prepareItem(dynalite, item, `transactItems.${index + 1}.member`),
   );
@@ -113,7 +113,7 @@ function prepareItem(
   };
 }
 
-/** A constraint that a member breaks is told with the member's full path. */
+/** Prepares an operation. Prefixes the path of an invalid member with the path of its item. */
 function prepareMember(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
@@ -123,7 +123,7 @@ function prepareMember(
   try {
     return prepareOperation(dynalite, operation, request);
   } catch (error) {
-    const { type, message } = error as ServiceError; // preparing throws nothing else
+    const { type, message } = error as ServiceError; // prepareOperation only throws ServiceError
     throw new ServiceError(
       type,
       message.replaceAll(/Value (null|'[^']{0,200}') at '/g, `$&${path}.`),
@@ -151,7 +151,7 @@ async function commit(
     );
   }
   if (reasons.some(({ Code }) => Code !== "None")) throw transactionCancelled(reasons);
-  // The request may be small and the items that it updates large.
+  // A small request can update large items.
   refuseLargeTransaction(batch.items().reduce((sum, item) => sum + dynalite.sizeOf(item), 0));
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
 }

@@ -2,7 +2,7 @@ import type { Dynalite } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
 import { ServiceError } from "../service/service.ts";
 
-/** What went wrong with one item of a transaction; `None` for one that is not to blame. */
+/** Failure of one item of a transaction. `None` marks an item that did not fail. */
 export interface CancellationReason {
   readonly Code: "None" | "ConditionalCheckFailed" | "ValidationError";
   readonly Message?: string;
@@ -12,7 +12,7 @@ export interface CancellationReason {
 const maxItems = 100;
 const maxBytes = 4 * 1024 * 1024;
 
-/** The `TransactItems` of a request: 1 to 100, each an object. */
+/** Returns the `TransactItems` of a request: 1 to 100 objects. */
 export function transactItems(
   input: Readonly<Record<string, unknown>>,
 ): readonly Readonly<Record<string, unknown>>[] {
@@ -32,14 +32,14 @@ export function transactItems(
   );
 }
 
-/** A member that must be an object. */
+/** Returns a member that must be an object. */
 export function asStructure(value: unknown, path: string): Readonly<Record<string, unknown>> {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw invalidMember(null, path, "not be null");
   return value as Record<string, unknown>; // an object that is neither null nor an array has string keys
 }
 
-/** Refuses a second operation on one item, whatever the operations are. */
+/** Rejects a transaction with more than one operation on the same item. */
 export async function refuseSharedItems(
   dynalite: Dynalite,
   operations: readonly Parameters<typeof placeOf>[1][],
@@ -54,13 +54,12 @@ export async function refuseSharedItems(
   }
 }
 
-/** Refuses items that are more than 4 MB together. */
 export function refuseLargeTransaction(bytes: number): void {
   if (bytes > maxBytes)
     throw validationError(`Transaction payload size cannot exceed 4MB. Payload Size: ${bytes}`);
 }
 
-/** The answer to a transaction that was cancelled, with a reason for each of its items, in order. */
+/** Creates the error of a cancelled transaction, with a reason for each item in order. */
 export function transactionCancelled(reasons: readonly CancellationReason[]): ServiceError {
   const codes = reasons.map(({ Code }) => Code).join(", ");
   return new ServiceError(
@@ -70,13 +69,15 @@ export function transactionCancelled(reasons: readonly CancellationReason[]): Se
   );
 }
 
-/** The reason of an item that broke a rule which only its table or its stored item could show. */
+/**
+ * Converts a validation error that only the table or the stored item could reveal into a reason.
+ */
 export function validationReason(error: unknown): CancellationReason {
   if (!(error instanceof ServiceError) || !error.type.endsWith("#ValidationException")) throw error;
   return { Code: "ValidationError", Message: error.message };
 }
 
-/** The place of an item, `undefined` where the key does not fit: its run gives the reason. */
+/** Returns the place of an item; `undefined` for an invalid key, which its operation reports. */
 async function placeOf(
   dynalite: Dynalite,
   { table, of }: { readonly table: string; readonly of: Parameters<Dynalite["placeOf"]>[1] },

@@ -5,7 +5,7 @@ import { ServiceError } from "../service/service.ts";
 const prefix = "keelson-token~";
 const validMs = 10 * 60_000;
 
-/** A ClientRequestToken together with the transaction that it stands for. */
+/** Hash of a ClientRequestToken together with the hash of its transaction. */
 export interface TransactionToken {
   readonly key: string;
   readonly payload: string;
@@ -16,22 +16,23 @@ interface StoredToken {
   readonly at: number;
 }
 
-/** Makes the token of a transaction; `items` are hashed with their members in a fixed order. */
+/** Hashes a token and its transaction. The order of members in `items` does not affect the hash. */
 export function transactionToken(token: string, items: readonly unknown[]): TransactionToken {
   return { key: prefix + sha256(token), payload: sha256(canonical(items)) };
 }
 
 /**
- * Whether the token's transaction was committed within the last 10 minutes.
+ * Returns `true` if the token's transaction was committed within the last 10 minutes.
  *
- * @throws ServiceError `IdempotentParameterMismatchException` where it was another transaction.
+ * @throws ServiceError `IdempotentParameterMismatchException` if the token belongs to another
+ * transaction.
  */
 export async function isCommitted(
   store: Store,
   { key, payload }: TransactionToken,
   nowMs: number,
 ): Promise<boolean> {
-  const stored = (await store.db.get(key)) as StoredToken | undefined; // written by tokenRecord alone
+  const stored = (await store.db.get(key)) as StoredToken | undefined; // only tokenRecord writes it
   if (stored === undefined || nowMs - stored.at >= validMs) return false;
   if (stored.payload === payload) return true;
   throw new ServiceError(
@@ -40,14 +41,17 @@ export async function isCommitted(
   );
 }
 
-/** The record of a committed token: it goes into the transaction's own batch, so it cannot be missing. */
+/**
+ * Creates the record of a committed token. The transaction's own batch contains it, so it cannot be
+ * lost.
+ */
 export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): Change {
   return { type: "put", key, value: { payload, at: nowMs } satisfies StoredToken };
 }
 
 /**
- * Deletes tokens that are over, looking at `limit` records after `cursor` at most. Returns the
- * cursor to go on from, `""` for the beginning.
+ * Deletes expired tokens among at most `limit` records after `cursor`. Returns the next cursor;
+ * `""` to start over.
  */
 export async function dropOldTokens(
   store: Store,
@@ -64,7 +68,7 @@ export async function dropOldTokens(
     lt,
     limit,
   })) {
-    if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key }); // written by tokenRecord alone
+    if (nowMs - (value as StoredToken).at >= validMs) old.push({ type: "del", key }); // only tokenRecord writes it
     last = key;
     seen += 1;
   }

@@ -7,25 +7,23 @@ import {
   type Store,
 } from "../service/dynalite.ts";
 
-/** A store that reads through and collects what is written, until all of it is committed at once. */
+/** Store that reads through and collects writes until they are committed atomically. */
 export interface WriteBatch {
-  /** What dynalite's actions write to. */
+  /** Store that dynalite's actions write to. */
   readonly store: Store;
-  /** The items put so far. */
   items(): readonly Item[];
-  /** Writes all that was collected, and `further` changes, in one atomic batch. */
+  /** Writes all collected changes and `further` ones in one atomic batch. */
   commit(further?: readonly Change[]): Promise<void>;
 }
 
 /**
  * Opens a {@link WriteBatch} on a store.
  *
- * This is what makes every write all or nothing, indexes included, also when the process is
- * killed: LevelDB appends a batch to its log as one checksummed record before it has any effect,
- * and when it opens drops a record that was cut off. So no journal of our own has to be rolled
- * back, and until the commit nothing has happened that would have to be undone.
+ * The batch makes every write atomic, including its index entries, even if the process is killed.
+ * LevelDB appends a batch to its log as one checksummed record before it takes effect, and drops an
+ * incomplete record when it opens. keelson therefore needs neither a journal nor a rollback.
  *
- * Reads do not see the batch: no write of DynamoDB has two operations on one item. The caller
+ * Reads do not see the batch, because no DynamoDB write has two operations on one item. The caller
  * holds the write lock, so locks per item are not needed.
  */
 export function openWriteBatch(store: Store): WriteBatch {

@@ -5,9 +5,9 @@ const longestName = 1011;
 const deepest = 15;
 
 /**
- * Checks the name of a parameter that is written, as Parameter Store does.
+ * Validates the name of a new parameter by Parameter Store's rules.
  *
- * @throws ServiceError in Parameter Store's words.
+ * @throws ServiceError with Parameter Store's message.
  */
 export function checkName(name: string): void {
   if (!/^[a-zA-Z0-9_.\-/]+$/.test(name) || name.endsWith("/") || name.includes("//")) {
@@ -35,7 +35,7 @@ export function checkName(name: string): void {
   }
 }
 
-/** Whether a parameter stands under a path: directly below it, or anywhere with `isRecursive`. */
+/** Returns `true` if a parameter is directly below a path, or at any depth with `isRecursive`. */
 export function isUnder(name: string, path: string, isRecursive: boolean): boolean {
   const qualified = name.startsWith("/") ? name : `/${name}`;
   const prefix = path.endsWith("/") ? path : `${path}/`;

@@ -1,37 +1,35 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** A parameter as it is stored. */
 export interface StoredParameter {
   readonly name: string;
   readonly type: ParameterType;
-  /** Of a SecureString sealed, of any other type as it is. */
+  /** Sealed for a SecureString, plain for any other type. */
   readonly value: string;
   readonly version: number;
   /** Epoch seconds. */
   readonly modifiedAt: number;
   readonly description?: string;
-  /** The key of KMS that it was put with. */
+  /** KMS key named in PutParameter. */
   readonly keyId?: string;
 }
 
-/** The types that Parameter Store knows. */
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/** The parameters by name, in a file where there is one. */
+/** Store of parameters by name, in memory or in a file. */
 export interface ParameterStore {
   get(name: string): StoredParameter | undefined;
-  /** All of them, by name. */
+  /** Returns all parameters, sorted by name. */
   all(): readonly StoredParameter[];
   put(parameter: StoredParameter): void;
   delete(name: string): void;
 }
 
 /**
- * Opens the store. A change is in the file before it is answered: the file is replaced as a whole,
- * so a crash leaves the one before or the one after.
+ * Opens the store. Each change is on disk before the call returns. The file is replaced as a whole,
+ * so a crash leaves either the old or the new version.
  *
- * @throws Error where the file is not what was written.
+ * @throws Error if the file is corrupt.
  */
 export function openParameterStore(path?: string): ParameterStore {
   const parameters = new Map(
@@ -64,7 +62,7 @@ function read(path: string): StoredParameter[] {
     throw error;
   }
   try {
-    return JSON.parse(text) as StoredParameter[]; // this module alone writes the file
+    return JSON.parse(text) as StoredParameter[]; // only this module writes the file
   } catch (cause) {
     throw new Error(
       `${path} is not what the embedded stack wrote; delete it to begin with no parameters`,

@@ -1,14 +1,17 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
-/** Seals texts with AES-256-GCM. */
+/** Encryption of strings with AES-256-GCM. */
 export interface Sealer {
-  /** What the text is sealed as, in Base64; `place` is where it will stand, and bound to it. */
+  /** Seals a string and returns Base64. The result only opens with the same `place`. */
   seal(text: string, place: string): string;
-  /** @throws Error where it was not sealed with this key, or for another place. */
+  /** @throws Error if the value was sealed with another key or for another place. */
   open(sealed: string, place: string): string;
 }
 
-/** Creates a {@link Sealer} from a development secret. It is for development: nothing rotates its key. */
+/**
+ * Creates a {@link Sealer} from a development secret. Only for development, because its key is
+ * never rotated.
+ */
 export function createSealer(secret: string): Sealer {
   const key = createHash("sha256").update(secret).digest();
   return {

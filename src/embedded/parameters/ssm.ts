@@ -30,19 +30,18 @@ interface Ssm {
   readonly region: string;
 }
 
-/** How {@link openSsm} opens its store. */
 export interface SsmOptions {
-  /** The data directory; absent: in memory. */
+  /** Data directory. Default: in memory. */
   readonly directory?: string;
-  /** The machine's clock by default. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
-  /** What ARNs name. Default `us-east-1`. */
+  /** Region in ARNs. Default `us-east-1`. */
   readonly region?: string;
 }
 
 /**
- * Opens Parameter Store: parameters by name and by path, their newest version. A SecureString is
- * sealed where it is kept, and in answers without `WithDecryption`.
+ * Opens Parameter Store with parameters by name and by path, in their latest version only. A
+ * SecureString is sealed on disk and in responses without `WithDecryption`.
  */
 export function openSsm({
   directory,
@@ -131,7 +130,10 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   };
 }
 
-/** By name only. Nothing here encrypts with a key of KMS: its name is kept, so that tools can be tried. */
+/**
+ * Describes parameters by name only. The KMS key is stored but not used, so that tools can be
+ * tried.
+ */
 function describeParameters({ store }: Ssm, input: Input): object {
   const [filter, ...more] = Array.isArray(input["ParameterFilters"])
     ? (input["ParameterFilters"] as Input[])
@@ -224,7 +226,10 @@ function shown(
   };
 }
 
-/** What a sealed value is bound to: moved to another name or version it does not open. */
+/**
+ * Returns the place that a sealed value is bound to. Under another name or version it does not
+ * open.
+ */
 function placeOf(name: string, version: number): string {
   return `${name}:${version}`;
 }

@@ -6,7 +6,10 @@ import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { type Input, optionalText, requiredText } from "./sqs-input.ts";
 import { arnOf, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
 
-/** Puts messages that were received in vain too often into the dead-letter queue, with their ids. */
+/**
+ * Moves messages that exceeded their maximum receive count into the dead-letter queue. They keep
+ * their IDs.
+ */
 export function moveDeadLetters(
   scope: SqsScope,
   {
@@ -21,7 +24,7 @@ export function moveDeadLetters(
   now: number,
 ): void {
   for (const message of dead) {
-    // As SQS has it: only in a FIFO queue does the time that it is kept begin anew.
+    // Like SQS: the retention period restarts only in a FIFO queue.
     const sentAt = to.settings.fifo ? now : message.sentAt;
     to.messages.accept({ ...message, sentAt, deadLetterSource: arnOf(scope, from) }, now);
   }
@@ -29,8 +32,8 @@ export function moveDeadLetters(
 }
 
 /**
- * Moves what is visible in a dead-letter queue to one queue, or each message to where it came from, at
- * once. They are new messages then, with new ids.
+ * Moves the visible messages of a dead-letter queue to one queue, or each message to its source
+ * queue. The move completes before the call returns. Moved messages get new IDs.
  */
 export function startMessageMoveTask(
   scope: SqsScope,
@@ -64,7 +67,7 @@ export function startMessageMoveTask(
   return { TaskHandle: Buffer.from(`${randomUUID()}:${sourceArn}`).toString("base64url") };
 }
 
-/** Names the queues that have a queue as their dead-letter queue. */
+/** Lists the queues that use a queue as their dead-letter queue. */
 export function listDeadLetterSourceQueues(
   scope: SqsScope,
   input: Input,

@@ -1,11 +1,12 @@
 import { request } from "node:http";
 
-/** The embedded stack's own operation of SQS. */
+/** Operation that only the embedded SQS has. */
 export const endPollsOperation = "KeelsonEndPolls";
 
 /**
- * Ends the polls that wait for messages of a queue of the embedded stack: a process that stops does not wait for them, and no
- * message is taken by a poll whose process has gone. Never fails: a stack that is not there has no polls.
+ * Ends the long polls on a queue of the embedded stack. A stopping process therefore does not wait
+ * for its polls, and no poll takes a message for a process that has stopped. Never fails: an
+ * unreachable stack has no polls.
  */
 export async function endPolls(queueUrl: string): Promise<void> {
   const headers = {
@@ -13,7 +14,7 @@ export async function endPolls(queueUrl: string): Promise<void> {
     "content-type": "application/x-amz-json-1.0",
   };
   await new Promise<void>((resolve) => {
-    // Not fetch, whose first call loads for 20 ms.
+    // Avoids fetch, whose first call takes 20 ms to load.
     const asking = request(new URL("/", queueUrl), { method: "POST", headers }, (response) => {
       response.resume().once("close", resolve);
     });

@@ -1,14 +1,16 @@
-/** Those who wait for something to happen to a queue. */
+/** Callers that wait for a change of a queue. */
 export interface LongPolls {
-  /** Waits until the queue is told of, the time is over, or the signal is aborted. Gives whether it is to wait no more. */
+  /**
+   * Waits until the queue changes, the time elapses or the signal aborts. Resolves to `true` if the
+   * caller must stop waiting.
+   */
   wait(queue: string, ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Something happened to the queue: everybody who waits looks again. */
+  /** Wakes all waiting callers of a queue, which then check it again. */
   wake(queue: string): void;
-  /** Nobody who waits for the queue now is to wait any longer. */
+  /** Ends the wait of all current callers of a queue. */
   end(queue: string): void;
 }
 
-/** Creates {@link LongPolls}. */
 export function createLongPolls(): LongPolls {
   const waiting = new Map<string, Set<(hasEnded: boolean) => void>>();
   const tell = (queue: string, hasEnded: boolean) => {

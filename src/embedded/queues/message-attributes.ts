@@ -6,20 +6,19 @@ const most = 10;
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
-/** One attribute of a message, as the protocol has it: a binary value is in base64. */
+/** Attribute of a message, as in the protocol. Binary values are in base64. */
 export interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;
   readonly BinaryValue?: string;
 }
 
-/** The attributes of a message, by name. */
 export type MessageAttributes = Readonly<Record<string, MessageAttribute>>;
 
 /**
- * Reads the attributes that a message is sent with.
+ * Validates the attributes of a sent message.
  *
- * @throws SqsError where there are more than ten, or one has no name, type or value that SQS takes.
+ * @throws SqsError for more than ten attributes, or an invalid name, type or value.
  */
 export function readMessageAttributes(value: unknown): MessageAttributes | undefined {
   if (value === undefined || value === null) return undefined;
@@ -39,7 +38,7 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
   );
 }
 
-/** How much of a message's limit its attributes take. */
+/** Returns the number of bytes that attributes add to the size of a message. */
 export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
   return Object.entries(attributes).reduce(
     (bytes, [name, attribute]) =>
@@ -51,7 +50,7 @@ export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
   );
 }
 
-/** The attributes that a receiver asks for: by name, by the beginning of a name (`trace.*`), or `All`. */
+/** Selects the attributes that a receiver requests: by name, by a prefix (`trace.*`), or `All`. */
 export function chooseAttributes(
   attributes: MessageAttributes = {},
   wanted: readonly string[],
@@ -67,7 +66,7 @@ export function chooseAttributes(
   return chosen.length === 0 ? undefined : Object.fromEntries(chosen);
 }
 
-/** The digest of a message's attributes as SQS computes it, by which a client sees that they arrived. */
+/** Computes the digest of a message's attributes like SQS. Clients use it to verify them. */
 export function digestOfAttributes(attributes: MessageAttributes): string {
   const hash = createHash("md5");
   const add = (bytes: Uint8Array) => {

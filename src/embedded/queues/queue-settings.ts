@@ -1,10 +1,9 @@
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { isInput } from "./sqs-input.ts";
 
-/** The attributes of a queue that can be set, as SQS has them: texts by name. */
+/** Settable attributes of a queue by name, as strings. */
 export type QueueAttributes = Readonly<Record<string, string>>;
 
-/** What the attributes of a queue say. */
 export interface QueueSettings {
   readonly fifo: boolean;
   readonly contentBasedDeduplication: boolean;
@@ -16,13 +15,13 @@ export interface QueueSettings {
   readonly redrive?: RedrivePolicy;
 }
 
-/** Where messages go that were received in vain too often. */
+/** Dead-letter queue, and the number of receives after which a message moves to it. */
 export interface RedrivePolicy {
   readonly deadLetterTargetArn: string;
   readonly maxReceiveCount: number;
 }
 
-/** The limit of a message, and of all messages of a batch together. */
+/** Maximum size of one message, and of all messages of a batch together, in bytes. */
 export const longestMessageBytes = 262_144;
 
 const wholes: Readonly<Record<string, readonly [least: number, most: number]>> = {
@@ -33,7 +32,7 @@ const wholes: Readonly<Record<string, readonly [least: number, most: number]>> =
   VisibilityTimeout: [0, 43_200],
 };
 
-/** What a FIFO queue has beside them, and what it may be. */
+/** Additional attributes of FIFO queues, with their accepted values. */
 const fifoOnly: Readonly<Record<string, readonly string[]>> = {
   FifoQueue: ["true"],
   ContentBasedDeduplication: ["true", "false"],
@@ -41,7 +40,7 @@ const fifoOnly: Readonly<Record<string, readonly string[]>> = {
   FifoThroughputLimit: ["perQueue"],
 };
 
-/** Kept and shown, and without effect here. */
+/** Attributes that are stored and returned but have no effect here. */
 const inert: readonly string[] = [
   "Policy",
   "RedriveAllowPolicy",
@@ -50,7 +49,7 @@ const inert: readonly string[] = [
   "SqsManagedSseEnabled",
 ];
 
-/** What a queue has where nothing is said. */
+/** Defaults of every queue. */
 const defaults: QueueAttributes = {
   DelaySeconds: "0",
   MaximumMessageSize: String(longestMessageBytes),
@@ -65,9 +64,10 @@ const fifoDefaults: QueueAttributes = {
 };
 
 /**
- * Checks attributes that a queue is created with or given.
+ * Validates the attributes of a new or existing queue.
  *
- * @throws SqsError InvalidAttributeName, InvalidAttributeValue or, for a redrive policy, InvalidParameterValue.
+ * @throws SqsError InvalidAttributeName, InvalidAttributeValue or, for a redrive policy,
+ * InvalidParameterValue.
  */
 export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueAttributes {
   if (attributes === undefined || attributes === null) return {};
@@ -78,7 +78,10 @@ export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueA
   );
 }
 
-/** The attributes with what holds where nothing was said; what was set to nothing is gone. */
+/**
+ * Merges the attributes with their defaults and removes attributes that were set to an empty
+ * string.
+ */
 export function effectiveAttributes(attributes: QueueAttributes): QueueAttributes {
   const all = {
     ...defaults,
@@ -88,7 +91,6 @@ export function effectiveAttributes(attributes: QueueAttributes): QueueAttribute
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
 }
 
-/** What the attributes of a queue say. */
 export function settingsOf(attributes: QueueAttributes): QueueSettings {
   const all = effectiveAttributes(attributes);
   const redrive = all["RedrivePolicy"];
@@ -100,11 +102,11 @@ export function settingsOf(attributes: QueueAttributes): QueueSettings {
     waitSeconds: Number(all["ReceiveMessageWaitTimeSeconds"]),
     retentionMs: Number(all["MessageRetentionPeriod"]) * 1000,
     maximumBytes: Number(all["MaximumMessageSize"]),
-    ...(redrive === undefined ? {} : { redrive: JSON.parse(redrive) as RedrivePolicy }), // written by redrivePolicy below
+    ...(redrive === undefined ? {} : { redrive: JSON.parse(redrive) as RedrivePolicy }), // redrivePolicy below wrote it
   };
 }
 
-/** Whether a text names an attribute of queues. */
+/** Returns `true` for the name of a settable attribute. */
 export function isSettable(name: string): boolean {
   return (
     Object.hasOwn(wholes, name) ||

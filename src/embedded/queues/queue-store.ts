@@ -9,10 +9,9 @@ import {
 } from "./queue.ts";
 import { type QueueAttributes, type QueueSettings, settingsOf } from "./queue-settings.ts";
 
-/** A queue with what is said of it. */
 export interface StoredQueue {
   readonly name: string;
-  /** As they were set, without what holds by default. */
+  /** Attributes as set, without defaults. */
   readonly attributes: QueueAttributes;
   readonly settings: QueueSettings;
   /** Epoch milliseconds. */
@@ -22,16 +21,15 @@ export interface StoredQueue {
   readonly messages: Queue;
 }
 
-/** The queues by name, in a file where there is one. */
+/** Store of queues by name, in memory or in a file. */
 export interface QueueStore {
   get(name: string): StoredQueue | undefined;
-  /** All of them, by name. */
+  /** Returns all queues, sorted by name. */
   all(): readonly StoredQueue[];
   create(name: string, attributes: QueueAttributes, now: number): StoredQueue;
-  /** Replaces the attributes of a queue. */
   configure(queue: StoredQueue, attributes: QueueAttributes, now: number): void;
   delete(queue: StoredQueue): void;
-  /** Keeps what has changed since the last time, all or nothing. */
+  /** Persists all changes since the last flush atomically. */
   flush(): void;
   close(): void;
 }
@@ -43,10 +41,10 @@ type JournalEntry =
   | { readonly of: string; readonly send: RememberedSend };
 
 /**
- * Opens the queues. What has been flushed is there after a restart: messages in flight, and which
- * sends a FIFO queue remembers.
+ * Opens the store. Flushed changes survive a restart, including messages in flight and the sends
+ * that a FIFO queue remembers.
  *
- * @throws Error where the file is not what was written.
+ * @throws Error if the file is corrupt.
  */
 export function openQueueStore(path?: string): QueueStore {
   const journal = openJournal<JournalEntry>(path);

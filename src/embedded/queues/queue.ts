@@ -1,36 +1,37 @@
 import type { MessageAttributes } from "./message-attributes.ts";
 
-/** How long a FIFO queue knows a deduplication id, from the first send on. */
+/**
+ * Time for which a FIFO queue remembers a deduplication ID after the first send, in milliseconds.
+ */
 const deduplicationMs = 5 * 60 * 1000;
 
-/** What is sent. */
 export interface NewMessage {
   readonly body: string;
   readonly attributes?: MessageAttributes;
   readonly group?: string;
-  /** Sends of one id within 5 minutes are one message. */
+  /** Sends with the same ID within 5 minutes are one message. */
   readonly deduplicationId?: string;
-  /** How long it stays hidden. */
+  /** Delay before the message becomes visible, in milliseconds. */
   readonly delayMs: number;
 }
 
-/** A message in a queue. Times are epoch milliseconds. */
+/** Message in a queue. Times are epoch milliseconds. */
 export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly id: string;
-  /** Its place in the queue. */
+  /** Position in the queue. */
   readonly sequence: number;
   readonly sentAt: number;
-  /** From when on it can be received: after its delay or its visibility timeout; 0 where it is not hidden. */
+  /** End of the delay or visibility timeout; 0 if the message is visible. */
   readonly visibleAt: number;
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
-  /** The receipt handle of the newest receive. */
+  /** Receipt handle of the latest receive. */
   readonly receipt?: string;
-  /** The ARN of the queue from which it came into this dead-letter queue. */
+  /** ARN of the queue that dead-lettered the message. */
   readonly deadLetterSource?: string;
 }
 
-/** A send that a FIFO queue remembers. */
+/** Send that a FIFO queue remembers for deduplication. */
 export interface RememberedSend {
   readonly deduplicationId: string;
   readonly id: string;
@@ -38,71 +39,78 @@ export interface RememberedSend {
   readonly sentAt: number;
 }
 
-/** A change of a queue, for its store. */
+/** Change of a queue, for its store. */
 export type QueueChange =
   | { readonly kind: "put"; readonly message: QueueMessage }
   | { readonly kind: "removed"; readonly id: string }
   | { readonly kind: "remembered"; readonly send: RememberedSend }
   | { readonly kind: "forgotten"; readonly deduplicationId: string };
 
-/** How {@link createQueue} begins. */
 export interface QueueOptions {
   readonly fifo: boolean;
   readonly messages?: readonly QueueMessage[];
   readonly sends?: readonly RememberedSend[];
-  /** Gives an id that is new. */
+  /** Returns a new unique ID. */
   createId(): string;
-  /** Told of every change. */
+  /** Receives every change. */
   record(change: QueueChange): void;
 }
 
-/** How {@link Queue.receive} receives. */
 export interface Receive {
   readonly max: number;
-  /** For how long nobody else receives what was received. */
+  /** Visibility timeout of the received messages, in milliseconds. */
   readonly visibilityMs: number;
-  /** Messages that were received this often are dead. Absent: none ever is. */
+  /** Number of receives after which a message is dead. Default: messages never become dead. */
   readonly maxReceiveCount?: number;
 }
 
-/** How many messages there are: waiting, in flight and not yet visible for the first time. */
+/** Number of messages that are visible, in flight, or delayed before their first receive. */
 export interface QueueCounts {
   readonly visible: number;
   readonly inFlight: number;
   readonly delayed: number;
 }
 
-/** One queue. The caller passes the time. */
+/** Queue. Callers pass the current time, in epoch milliseconds. */
 export interface Queue {
-  /** Adds a message; one whose deduplication id is known is the message that was sent then. */
+  /** Adds a message. For a remembered deduplication ID, returns the earlier message instead. */
   send(message: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence">;
-  /** Adds a message of another queue, as one that nobody has received. */
+  /** Adds a message from another queue and resets its receive count. */
   accept(message: QueueMessage, now: number): void;
-  /** Takes visible messages, in order; dead ones leave the queue. */
+  /**
+   * Receives visible messages in order. Removes dead messages from the queue and returns them
+   * separately.
+   */
   receive(
     options: Receive,
     now: number,
   ): { readonly taken: readonly QueueMessage[]; readonly dead: readonly QueueMessage[] };
-  /** Deletes a message by the receipt handle of its newest receive; of a FIFO queue, while it is in flight. */
+  /**
+   * Deletes a message by the receipt handle of its latest receive. A FIFO queue only deletes
+   * messages in flight.
+   */
   delete(receipt: string, now: number): "deleted" | "missing" | "outdated" | "expired";
-  /** Says anew for how long, from now on, a message in flight is nobody else's. */
+  /** Restarts the visibility timeout of a message in flight. */
   changeVisibility(
     receipt: string,
     visibilityMs: number,
     now: number,
   ): "changed" | "missing" | "outdated" | "visible";
-  /** Removes the messages that fit. */
+  /** Removes all matching messages and returns them. */
   remove(fits: (message: QueueMessage) => boolean): readonly QueueMessage[];
-  /** Removes everything, what it remembers too. */
+  /** Removes all messages and all remembered sends. */
   clear(): void;
   counts(now: number): QueueCounts;
-  /** When the next hidden message becomes visible; Infinity where none is hidden. */
+  /**
+   * Returns the time at which the next hidden message becomes visible; Infinity if no message is
+   * hidden.
+   */
   nextVisibleAt(now: number): number;
 }
 
 /**
- * Creates a queue, standard or FIFO. In a FIFO queue a message that is in flight or delayed holds up
- * what its group has behind it.
+ * Creates a standard or FIFO queue. In a FIFO queue, a message that is in flight or delayed blocks
+ * the later messages of its group.
  */
 export function createQueue({
   fifo,
@@ -111,7 +119,7 @@ export function createQueue({
   createId,
   record,
 }: QueueOptions): Queue {
-  // In order of their sequence, as a map is in the order of its insertions.
+  // Sorted by sequence. A Map keeps its insertion order.
   const messages = new Map(
     [...stored]
       .sort((one, other) => one.sequence - other.sequence)
@@ -135,7 +143,8 @@ export function createQueue({
     messages.delete(message.id);
     record({ kind: "removed", id: message.id });
   };
-  // The clock's part makes them grow although a restart with an empty queue forgets the last one.
+  // The clock keeps sequences increasing after a restart with an empty queue, which forgets the
+  // last one.
   const nextSequence = (now: number) => {
     lastSequence = Math.max(lastSequence + 1, now * 1000);
     return lastSequence;
@@ -250,12 +259,15 @@ export function createQueue({
   };
 }
 
-/** What is not hidden is visible to everybody, also to a caller whose clock is behind the sender's. */
+/**
+ * Returns 0 without a delay: such a message is visible even to a caller whose clock is behind the
+ * sender's.
+ */
 function hiddenUntil(now: number, ms: number): number {
   return ms === 0 ? 0 : now + ms;
 }
 
-/** Whether a text has the form of a receipt handle. */
+/** Returns `true` for a well-formed receipt handle. */
 export function isReceipt(text: string): boolean {
   return (
     /^[^:]+:[^:]+$/.test(Buffer.from(text, "base64url").toString()) &&

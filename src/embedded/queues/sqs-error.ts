@@ -4,7 +4,7 @@ const generic = "com.amazon.coral.service";
 const modelled = "com.amazonaws.sqs";
 const legacy = "AWS.SimpleQueueService";
 
-/** The type that the JSON protocol has, and the code that its predecessor had: the SDK looks at both. */
+/** Type in the JSON protocol and code in the older query protocol, by name. The SDK reads both. */
 const errors = {
   BatchEntryIdsNotDistinct: [
     `${modelled}#BatchEntryIdsNotDistinct`,
@@ -29,12 +29,11 @@ const errors = {
   ],
 } as const;
 
-/** The errors of SQS, by the names that the SDK gives them. */
+/** Names of SQS errors, as in the SDK. */
 export type SqsErrorName = keyof typeof errors;
 
-/** An error as SQS answers it. */
 export class SqsError extends ServiceError {
-  /** What an entry of a batch says of it. */
+  /** Error code of a batch entry. */
   readonly code: string;
 
   constructor(name: SqsErrorName, message: string) {
@@ -44,7 +43,6 @@ export class SqsError extends ServiceError {
   }
 }
 
-/** The answer to a value that SQS does not take. */
 export function invalidParameter(name: string, value: unknown, reason: string): SqsError {
   return new SqsError(
     "InvalidParameterValue",

@@ -1,9 +1,9 @@
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 
-/** The input of an operation, of which nothing has been checked. */
+/** Unvalidated input of an operation. */
 export type Input = Readonly<Record<string, unknown>>;
 
-/** A text that has to be there. */
+/** Returns a required string member. Throws MissingParameter if it is missing or empty. */
 export function requiredText(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {
@@ -12,7 +12,6 @@ export function requiredText(input: Input, member: string): string {
   return value;
 }
 
-/** A text that may be there. */
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
   if (value !== undefined && typeof value !== "string")
@@ -20,7 +19,6 @@ export function optionalText(input: Input, member: string): string | undefined {
   return value;
 }
 
-/** A whole number within bounds that may be there. */
 export function optionalWhole(
   input: Input,
   member: string,
@@ -39,7 +37,7 @@ export function optionalWhole(
   return value;
 }
 
-/** A list of texts that may be there. */
+/** Returns an optional list of strings; `[]` if it is missing. */
 export function texts(input: Input, member: string): readonly string[] {
   const value = input[member] ?? [];
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) {
@@ -48,7 +46,7 @@ export function texts(input: Input, member: string): readonly string[] {
   return value;
 }
 
-/** Whether a value is an object with members. */
+/** Returns `true` for an object that is neither null nor an array. */
 export function isInput(value: unknown): value is Input {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -16,11 +16,10 @@ import { type Input, optionalText, optionalWhole, requiredText, texts } from "./
 import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
 
 const longestVisibilitySeconds = 43_200;
-/** What XML cannot carry, SQS does not take. */
+/** SQS rejects characters that XML cannot contain. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const identifier = /^[\x21-\x7e]{1,128}$/;
 
-/** Sends one message. */
 export function sendMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
   const queue = queueOf(scope, input);
   const answer = send(queue, input, nowMs);
@@ -28,7 +27,6 @@ export function sendMessage(scope: SqsScope, input: Input, { nowMs }: CallContex
   return answer;
 }
 
-/** Sends up to ten messages. */
 export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
   const queue = queueOf(scope, input);
   const entries = batchEntries(input);
@@ -47,7 +45,9 @@ export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallC
   return answer;
 }
 
-/** Receives messages, and waits for them where there are none and the caller or the queue says so. */
+/**
+ * Receives messages. If the queue is empty, waits for the time that the caller or the queue sets.
+ */
 export async function receiveMessage(
   scope: SqsScope,
   input: Input,
@@ -87,25 +87,26 @@ export async function receiveMessage(
   }
 }
 
-/** No operation of AWS: ends the polls that wait for messages now, empty as they are. */
+/**
+ * Ends all current long polls of a queue; they return no messages. AWS does not have this
+ * operation.
+ */
 export function endPolls(scope: SqsScope, input: Input): object {
   scope.polls.end(queueOf(scope, input).name);
   return {};
 }
 
-/** Deletes one message. */
 export function deleteMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
   const queue = queueOf(scope, input);
   return remove(scope, queue, input, nowMs);
 }
 
-/** Deletes up to ten messages. */
 export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
   const queue = queueOf(scope, input);
   return answerBatch(batchEntries(input), (entry) => remove(scope, queue, entry, nowMs));
 }
 
-/** Says anew for how long one message in flight is hidden. */
+/** Restarts the visibility timeout of one message in flight. */
 export function changeMessageVisibility(
   scope: SqsScope,
   input: Input,
@@ -115,7 +116,7 @@ export function changeMessageVisibility(
   return changeVisibility(scope, queue, input, nowMs);
 }
 
-/** Says anew for how long up to ten messages in flight are hidden. */
+/** Restarts the visibility timeouts of up to ten messages in flight. */
 export function changeMessageVisibilityBatch(
   scope: SqsScope,
   input: Input,
@@ -277,7 +278,7 @@ function remove(
   if (messages.delete(receipt, now) === "expired") {
     throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
   }
-  scope.polls.wake(name); // the next of its group can be received
+  scope.polls.wake(name); // the next message of its group is now receivable
   return {};
 }
 

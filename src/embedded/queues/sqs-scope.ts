@@ -4,10 +4,9 @@ import type { QueueStore, StoredQueue } from "./queue-store.ts";
 import { SqsError } from "./sqs-error.ts";
 import { type Input, requiredText } from "./sqs-input.ts";
 
-/** The account that everything embedded belongs to. */
+/** Account ID of all embedded resources. */
 export const embeddedAccount = "000000000000";
 
-/** What the operations of SQS work on. */
 export interface SqsScope {
   readonly store: QueueStore;
   readonly polls: LongPolls;
@@ -16,27 +15,26 @@ export interface SqsScope {
   readonly closing: AbortSignal;
 }
 
-/** The queue that an input names by its URL. */
+/** Returns the queue that an input names by its URL. Throws QueueDoesNotExist. */
 export function queueOf({ store }: SqsScope, input: Input): StoredQueue {
   const url = requiredText(input, "QueueUrl");
   return existing(store.get(url.slice(url.lastIndexOf("/") + 1)));
 }
 
-/** The queue, where there is one. */
+/** Returns the queue, or throws QueueDoesNotExist for `undefined`. */
 export function existing(queue: StoredQueue | undefined): StoredQueue {
   if (queue === undefined)
     throw new SqsError("QueueDoesNotExist", "The specified queue does not exist.");
   return queue;
 }
 
-/** The queue that an ARN names. */
+/** Returns the queue that an ARN names; `undefined` if it does not exist or the ARN is invalid. */
 export function queueByArn({ store }: SqsScope, arn: string): StoredQueue | undefined {
   return /^arn:aws:sqs:[^:]+:[^:]+:[^:]+$/.test(arn)
     ? store.get(arn.slice(arn.lastIndexOf(":") + 1))
     : undefined;
 }
 
-/** The ARN of a queue. */
 export function arnOf(
   { region }: Pick<SqsScope, "region">,
   { name }: Pick<StoredQueue, "name">,
@@ -44,12 +42,12 @@ export function arnOf(
   return `arn:aws:sqs:${region}:${embeddedAccount}:${name}`;
 }
 
-/** The URL of a queue, at the address that the caller used. */
+/** Returns the URL of a queue at the address that the caller used. */
 export function urlOf({ endpoint }: CallContext, { name }: Pick<StoredQueue, "name">): string {
   return `${endpoint}/${embeddedAccount}/${name}`;
 }
 
-/** Removes what has been in a queue longer than it keeps messages. */
+/** Removes messages beyond the queue's retention period. */
 export function expire({ messages, settings }: StoredQueue, now: number): void {
   messages.remove(({ sentAt }) => sentAt + settings.retentionMs <= now);
 }

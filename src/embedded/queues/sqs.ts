@@ -54,26 +54,25 @@ const operations: Readonly<Record<string, Operation>> = {
   [endPollsOperation]: endPolls,
 };
 
-/** SQS on this machine. */
+/** Local implementation of SQS. */
 export interface Sqs extends AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
-  /** Ends the long polls, and takes no more calls. */
+  /** Ends all long polls and rejects further calls. */
   close(): void;
 }
 
-/** How {@link openSqs} opens its store. */
 export interface SqsOptions {
-  /** The file of the queues; absent: in memory. */
+  /** File of the queues. Default: in memory. */
   readonly path?: string;
-  /** What ARNs name. Default `us-east-1`. */
+  /** Region in ARNs. Default `us-east-1`. */
   readonly region?: string;
 }
 
 /**
- * Opens SQS: standard and FIFO queues, dead-letter queues, long polls. Time is the caller's; a long
- * poll goes on from there by the machine's clock.
+ * Opens SQS with standard and FIFO queues, dead-letter queues and long polls. Callers pass the time
+ * of each call; a long poll continues from there by the system clock.
  *
- * @throws Error where the file is not what was written.
+ * @throws Error if the file is corrupt.
  */
 export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
   const store = openQueueStore(path);
@@ -192,7 +191,7 @@ function shownAttributes(scope: SqsScope, queue: StoredQueue, now: number): Queu
   };
 }
 
-/** The dead-letter queue has to be there, and of the same type. */
+/** Checks that the dead-letter queue exists and has the same type. */
 function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean): void {
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;

@@ -12,35 +12,35 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** A process that works on a data directory, written down for other processes. */
+/** Process that uses a data directory, recorded for other processes. */
 export interface DirectoryHolder {
   readonly pid: number;
-  /** The process that started it, which is the one that people know. */
+  /** Process that started it. Users know this one. */
   readonly parentPid: number;
-  /** How others use it as well, if they may. */
+  /** Access for other processes, if the stack is shared. */
   readonly shared?: SharedHolder;
-  /** Whether it is about to say how others use it. */
+  /** Whether the process is starting and will share its access soon. */
   readonly isStarting?: true;
-  /** Whether it is about to let go. */
+  /** Whether the process is about to release the directory. */
   readonly isEnding?: true;
 }
 
-/** What a process needs to use a stack that another one has started. */
+/** Details that a process needs to use a stack of another process. */
 export interface SharedHolder {
-  /** On 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   readonly port: number;
-  /** Proves that a client can read the directory. */
+  /** Key that proves that a client can read the directory. */
   readonly key: string;
-  /** What its ARNs name. */
+  /** Region in its ARNs. */
   readonly region: string;
 }
 
 /**
- * Creates a data directory that only its owner can read and that git leaves alone. One that is there and open to others is
- * closed, where it is empty or a data directory.
+ * Creates a data directory that only its owner can read and that git ignores. Restricts the
+ * permissions of an existing directory if it is empty or a data directory.
  *
- * @throws Error where it belongs to somebody else, or holds what somebody else has put there; where it is open to others and
- * holds something else: that is not ours to close.
+ * @throws Error if another user owns the directory or a file in it, or if other users can read it
+ * and it holds other files. keelson does not change the permissions of such a directory.
  */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -55,7 +55,7 @@ export function createDataDirectory(directory: string): void {
 function closeToOthers(directory: string): void {
   const { uid, mode } = statSync(directory);
   const self = process.getuid?.();
-  if (self === undefined) return; // Windows has neither owners nor modes of this kind
+  if (self === undefined) return; // Windows has neither such owners nor such modes
   const refuse = (why: string) =>
     new Error(
       `The data directory ${resolve(directory)} ${why}: it keeps secrets; name another by KEELSON_DIRECTORY`,
@@ -70,28 +70,29 @@ function closeToOthers(directory: string): void {
     }
     chmodSync(directory, 0o700);
   }
-  // While it was open somebody may have left a secret there that they know: looked for once nobody can add one.
+  // While the directory was open, another user may have planted a secret that they know. The check
+  // runs after the permissions are restricted, when no more can be added.
   const foreign = readdirSync(directory).find(
     (name) => lstatSync(join(directory, name)).uid !== self,
   );
   if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
 }
 
-/** What is found in a data directory alone. */
+/** Names of files that identify a data directory. */
 const ownNames = ["development-secret", "holder.json"];
 
-/** A directory whose stack another process has started, and which can be used as well. */
+/** Result for a directory whose stack another process started and shares. */
 export const shared = Symbol("shared");
 
 /**
- * Opens a directory's database for this process alone. The lock is LevelDB's own: the operating
- * system's lock on a file, which ends with the process that holds it, so nothing can go stale
- * and nobody has to delete it. `holder.json` names its holder.
+ * Opens a directory's database exclusively. LevelDB itself locks the directory with an operating
+ * system lock on a file. The lock ends with the process that holds it, so it never becomes stale.
+ * `holder.json` names the holder.
  *
- * @param region - what the ARNs of a stack that is shared have to name; any will do where it is `undefined`
- * @returns {@link shared} where the holder shares such a stack.
- * @throws Error naming the directory and its holder where another process has it. One that is on its way in or out is waited
- * for, 5 seconds by default: it says so, or its parent is gone.
+ * @param region - required region of a shared stack's ARNs; `undefined` accepts any region
+ * @returns {@link shared} if the holder shares such a stack.
+ * @throws Error with the directory and its holder if another process has it. A holder that reports
+ * that it is starting or ending, or whose parent has exited, is waited for, 5 seconds by default.
  */
 export async function openExclusively<Opened>(
   directory: string,
@@ -118,7 +119,7 @@ export async function openExclusively<Opened>(
   }
 }
 
-/** Whether a stack is shared that a process with this region can use, which is any where it has none. */
+/** Returns `true` if a shared stack matches the region. `undefined` matches any region. */
 export function isOfRegion(
   shared: SharedHolder | undefined,
   region: string | undefined,
@@ -126,7 +127,7 @@ export function isOfRegion(
   return shared !== undefined && (region === undefined || shared.region === region);
 }
 
-/** Whether nothing says that a holder lets go soon, or shares what it has. */
+/** Returns `true` unless the holder is likely to release or share its directory soon. */
 function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
   return (
     isStarting === undefined &&
@@ -136,19 +137,21 @@ function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHo
   );
 }
 
-/** Writes down who holds a directory. It appears with its whole content: others read it at any time. */
+/**
+ * Records the holder of a directory. Replaces the file atomically, because other processes read it
+ * at any time.
+ */
 export function writeHolder(directory: string, holder: DirectoryHolder): void {
   const draft = join(directory, `holder.json.${process.pid}`);
   writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });
   renameSync(draft, join(directory, "holder.json"));
 }
 
-/** Whether a process with this id exists. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return systemCode(error) === "EPERM"; // it exists and is somebody else's
+    return systemCode(error) === "EPERM"; // the process exists and belongs to another user
   }
 }
 
@@ -156,17 +159,19 @@ function isLocked(error: unknown): boolean {
   return error instanceof Error && (systemCode(error) === "LEVEL_LOCKED" || isLocked(error.cause));
 }
 
-/** Who holds a directory, or has held it last. */
+/** Returns the current or last holder of a directory. */
 export function readHolder(directory: string): DirectoryHolder | undefined {
   try {
     const holder = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
     return Number.isInteger(holder.pid) && Number.isInteger(holder.parentPid) ? holder : undefined;
   } catch {
-    return undefined; // not there yet
+    return undefined; // the file does not exist yet
   }
 }
 
-/** Where the stack of a directory answers on 127.0.0.1; `undefined` where no process serves it. */
+/**
+ * Returns the address of the stack that serves a directory; `undefined` if no process serves it.
+ */
 export function servedFrom(directory: string): Pick<SharedHolder, "port" | "region"> | undefined {
   const holder = readHolder(directory);
   return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;

@@ -7,10 +7,11 @@ import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
 
 /**
- * Returns the secret that signs development tokens: 43 characters from 32 random bytes, created once and kept in
- * `<directory>/development-secret`, readable by its owner only. Processes that ask at the same time get the same secret.
+ * Returns the secret that signs development tokens: 43 characters from 32 random bytes. Creates it
+ * once in `<directory>/development-secret`, readable only by its owner. Concurrent processes get
+ * the same secret.
  *
- * @throws Error in production and in Lambda, and if the file holds less than 32 bytes.
+ * @throws Error in production and in Lambda, and if the file contains less than 32 bytes.
  */
 export function developmentSecret(directory: string, env: Variables): string {
   refuseInProduction("The development secret", env);
@@ -19,9 +20,9 @@ export function developmentSecret(directory: string, env: Variables): string {
 }
 
 /**
- * Returns the secret that a file keeps, and makes both where there is none.
+ * Returns the secret in a file. Creates both if the file does not exist.
  *
- * @throws Error where the file holds less than 32 bytes.
+ * @throws Error if the file contains less than 32 bytes.
  */
 export function secretInFile(path: string): string {
   const secret = read(path) ?? create(path);
@@ -39,7 +40,7 @@ function read(path: string): string | undefined {
   }
 }
 
-// A link appears with its whole content or not at all, and only the first one does.
+// A hard link makes the file appear with its whole content, and only the first link succeeds.
 function create(path: string): string {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   writeFileSync(draft, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });

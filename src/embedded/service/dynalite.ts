@@ -1,13 +1,13 @@
 import { createRequire } from "node:module";
 import { ServiceError, serializationError, unknownOperation } from "./service.ts";
 
-/** An attribute value in DynamoDB's JSON, `{ S: "text" }`. */
+/** Attribute value in DynamoDB's JSON, `{ S: "text" }`. */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
-/** An item, or a key, in DynamoDB's JSON. */
+/** Item or key in DynamoDB's JSON. */
 export type Item = Readonly<Record<string, AttributeValue>>;
 
-/** What is used of a table's description. */
+/** Fields of a table's description that keelson uses. */
 export interface Table {
   readonly TableName: string;
   readonly TableStatus: string;
@@ -17,14 +17,14 @@ export interface Table {
   }[];
 }
 
-/** A change to the store under its full key. */
+/** Change to the store under its full key. */
 export type Change =
   | { readonly type: "put"; readonly key: string; readonly value: unknown }
   | { readonly type: "del"; readonly key: string };
 
 type Callback<Result = void> = (error: unknown, result?: Result) => void;
 
-/** One table's items or one index's entries, as dynalite's actions use them. */
+/** Items of one table or entries of one index, as dynalite's actions use them. */
 export interface Section {
   lock(key: string, work: (release: (done: Callback) => Callback) => void): void;
   get(key: string, done: Callback<Item>): void;
@@ -32,7 +32,7 @@ export interface Section {
   del(key: string, done: Callback): void;
 }
 
-/** What dynalite's actions for items need of a store; `db` is the LevelDB underneath. */
+/** Store interface that dynalite's item actions need. `db` is the underlying LevelDB. */
 export interface Store {
   readonly options: object;
   readonly db: Level;
@@ -78,7 +78,7 @@ interface Validations {
   checkValidations(input: object, types: object, custom: unknown, store: Store): void;
 }
 
-/** Operations of dynalite that are used, by what they do. */
+/** Supported dynalite operations, by kind. */
 const operations = {
   read: [
     "GetItem",
@@ -93,45 +93,57 @@ const operations = {
   table: ["CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource"],
 } as const;
 
-/** Whether an operation reads, writes items, or changes tables. */
+/** Kind of an operation: it reads, writes items, or changes tables. */
 export type OperationKind = keyof typeof operations;
 
 /**
- * dynalite as a library: its validation, its actions and its store, without its HTTP server. So
- * a write can be run against a store that only collects changes (write-batch.ts).
+ * dynalite as a library: its validation, actions and store, without its HTTP server. A write can
+ * therefore run against a store that only collects changes (write-batch.ts).
  */
 export interface Dynalite {
   readonly store: Store;
-  /** What `operation` does; throws `UnknownOperationException` for one that dynalite has not. */
+  /**
+   * Returns the kind of an operation. Throws `UnknownOperationException` if dynalite does not have
+   * it.
+   */
   kindOf(operation: string): OperationKind;
-  /** Checks input and parses its expressions; the result serves for one run. */
+  /** Validates input and parses its expressions. The result is valid for one run. */
   prepare(operation: string, input: object): object;
-  /** Runs a prepared operation, on `store` instead of its own where given. */
+  /** Runs a prepared operation on `store`. Default: dynalite's own store. */
   run(operation: string, prepared: object, store?: Store): Promise<Record<string, unknown>>;
-  /** The table; throws `ResourceNotFoundException`. */
+  /** Returns a table. Throws `ResourceNotFoundException`. */
   table(name: string): Promise<Table>;
-  /** The place of an item in its table; throws where a key attribute is missing or of a wrong type. */
+  /**
+   * Returns the place of an item in its table. Throws if a key attribute is missing or has the
+   * wrong type.
+   */
   placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string;
-  /** The item at a place, `undefined` where there is none. */
+  /** Returns the item at a place; `undefined` if there is no item. */
   itemAt(table: string, place: string): Promise<Item | undefined>;
-  /** The entry that a global index of the table has of an item; none where the item lacks one of its keys. */
+  /**
+   * Returns the entry of an item in a global index; empty if the item lacks one of the index keys.
+   */
   indexEntries(table: Table, index: object, item: Item): readonly Change[];
-  /** The size that counts for DynamoDB's limits, in bytes. */
+  /** Returns the size that counts toward DynamoDB's limits, in bytes. */
   sizeOf(item: Item): number;
-  /** Rejects all that runs: for an exception out of dynalite's own callbacks, which names no request. */
+  /**
+   * Rejects all operations in flight, after an exception in dynalite's own callbacks. Such an
+   * exception does not name its request.
+   */
   abandon(error: unknown): void;
 }
 
 /**
- * Opens dynalite, on disk where a path is given, otherwise in memory.
+ * Opens dynalite on disk if a path is given, otherwise in memory.
  *
- * @throws Error where dynalite is not installed, or stores items in another way than its version 4.0.
+ * @throws Error if dynalite is not installed, or uses another storage layout than version 4.0.
  */
 export async function openDynalite(
   path?: string,
   load: (id: string) => unknown = createRequire(import.meta.url),
 ): Promise<Dynalite> {
-  // The three modules are untyped; what is used of them is written down above and held by the contract suite.
+  // The three modules are untyped. The types above describe the parts in use, and the contract
+  // suite verifies them.
   const database = requireDynalite(load, "dynalite/db") as Database;
   const validations = requireDynalite(load, "dynalite/validations") as Validations;
   const actionOf = (operation: string) =>
@@ -162,7 +174,7 @@ export async function openDynalite(
         validations.checkValidations(checked, types, custom, store);
         return checked;
       } catch (error) {
-        // dynalite trips over a null where a structure belongs; DynamoDB calls that a serialization error.
+        // dynalite fails on a null in place of a structure. DynamoDB reports a serialization error.
         const translated = translate(error);
         throw translated instanceof ServiceError
           ? translated
@@ -208,17 +220,17 @@ export async function openDynalite(
   };
 }
 
-/** Where the items of a table are stored, without the key. */
+/** Returns the key prefix of a table's items. */
 export function itemPrefix(table: string): string {
   return `item-${table}~`;
 }
 
-/** Where the entries of an index are stored, without the key. */
+/** Returns the key prefix of an index's entries. */
 export function indexPrefix(type: string, table: string, index = ""): string {
   return `index-${type.toLowerCase()}~${table}~${index === "" ? "" : `${index}~`}`;
 }
 
-/** The range of all keys that begin with `prefix`. */
+/** Returns the range of all keys that start with `prefix`. */
 export function rangeOf(prefix: string): { gte: string; lt: string } {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
@@ -247,7 +259,10 @@ function lowerFirst(name: string): string {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
-/** Makes a dynalite error, which has a status and a body as AWS sends it, a service's; leaves any other. */
+/**
+ * Converts a dynalite error, which has a status and an AWS error body, to a ServiceError. Returns
+ * any other error unchanged.
+ */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
   const { __type, message, Message } = error.body as {
@@ -258,7 +273,7 @@ function translate(error: unknown): unknown {
   return new ServiceError(__type, String(message ?? Message));
 }
 
-/** Changes are written under full keys (write-batch.ts), so these must be where dynalite looks for them. */
+/** Checks that dynalite finds items under the full keys that write-batch.ts writes. */
 async function checkLayout(store: Store): Promise<void> {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],

@@ -8,32 +8,32 @@ import {
 } from "node:fs";
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** A file is not rewritten before it is this large. */
+/** Minimum size of a file before it is compacted, in bytes. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
-/** Nor before it is this many times what was live in it when it was rewritten last. */
+/** Minimum growth of a file since its last compaction, as a multiple of its size at that time. */
 const growth = 4;
 
-/** A key with its newest value; without one, the key is gone. */
+/** Key with its latest value. A missing value deletes the key. */
 type Change<Value> = readonly [key: string, value?: Value];
 
-/** Values by key that outlive the process, kept as a list of changes. */
+/** Persistent map, stored as a log of changes. */
 export interface Journal<Value> {
-  /** What was live when the journal was opened, in the order of the first changes. */
+  /** Values at the time of opening, in the order of their first changes. */
   readonly opened: readonly Value[];
-  /** Takes a change, which is kept with the next {@link Journal.flush}. */
+  /** Adds a change. The next {@link Journal.flush} persists it. */
   put(key: string, value: Value): void;
   delete(key: string): void;
-  /** Writes the changes since the last time, all or none of them. */
+  /** Persists all changes since the last flush atomically. */
   flush(): void;
   close(): void;
 }
 
 /**
- * Opens a journal: a file of JSON lines, one a flush. What a process wrote is there when it has been
- * killed, as the operating system has it; a line that it was killed in counts as not written. Without
- * a path nothing is kept.
+ * Opens a journal, a file of JSON lines with one line for each flush. Flushed changes survive a
+ * killed process, because the operating system has them; an incomplete last line is ignored.
+ * Without a path, nothing is persisted.
  *
- * @throws Error where the file is not what was written.
+ * @throws Error if the file is corrupt.
  */
 export function openJournal<Value>(
   path?: string,
@@ -76,7 +76,7 @@ export function openJournal<Value>(
 function replay<Value>(path: string): Map<string, Value> {
   const live = new Map<string, Value>();
   const lines = read(path).split("\n");
-  lines.pop(); // nothing, or what the process was killed in
+  lines.pop(); // empty, or incomplete because the process was killed
   for (const [index, line] of lines.entries()) {
     for (const [key, value] of changesOf<Value>(line, `${path}:${index + 1}`)) {
       if (value === undefined) live.delete(key);
@@ -103,7 +103,7 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
       Array.isArray(changes) &&
       changes.every((change) => Array.isArray(change) && typeof change[0] === "string")
     ) {
-      return changes as Change<Value>[]; // this module alone writes the file
+      return changes as Change<Value>[]; // only this module writes the file
     }
   } catch (error) {
     cause = error;
@@ -114,7 +114,7 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
   );
 }
 
-/** Replaces the file by what is live, and says how large it is. */
+/** Replaces the file with the current values and returns its size in bytes. */
 function compact<Value>(path: string, live: ReadonlyMap<string, Value>): number {
   const text = Array.from(live, (change) => lineOf([change])).join("");
   writeFileSync(`${path}.draft`, text, { mode: 0o600 });

@@ -1,18 +1,21 @@
 import type { Dynalite, Item } from "./dynalite.ts";
 import { ServiceError } from "./service.ts";
 
-/** A write of one item, by itself or as part of a transaction, checked and ready to run. */
+/** Validated write of one item, standalone or part of a transaction. */
 export interface ItemOperation {
   readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
   readonly table: string;
-  /** The item of a put, the key of any other. */
+  /** Item of a put, key of any other write. */
   readonly of: { readonly item: Item } | { readonly key: Item };
-  /** Whether a failed condition tells the item that failed it. */
+  /** Whether a failed condition returns the item. */
   readonly returnsItem: boolean;
   readonly prepared: object;
 }
 
-/** Checks the input of a write. `ReturnValuesOnConditionCheckFailure` is unknown to dynalite. */
+/**
+ * Validates the input of a write, including `ReturnValuesOnConditionCheckFailure`, which dynalite
+ * does not support.
+ */
 export function prepareOperation(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
@@ -27,13 +30,16 @@ export function prepareOperation(
     );
   }
   const prepared = dynalite.prepare(operation, input);
-  // prepare has checked these: a table's name, and an item for a put or a key for the others
+  // prepare has checked these: a table name, and an item for a put or a key for the other writes
   const { TableName, Item, Key } = prepared as { TableName: string; Item: Item; Key: Item };
   const of = operation === "PutItem" ? { item: Item } : { key: Key };
   return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
 }
 
-/** The item that made an operation's condition fail, where the operation asks for it and there is one. */
+/**
+ * Returns the item that failed an operation's condition, if the operation requests it and the item
+ * exists.
+ */
 export async function itemOnFailure(
   dynalite: Dynalite,
   { table, of, returnsItem }: ItemOperation,
@@ -43,17 +49,15 @@ export async function itemOnFailure(
   return item === undefined ? {} : { Item: item };
 }
 
-/** Whether an error is a condition that did not hold. */
 export function isConditionFailure(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.type.endsWith("#ConditionalCheckFailedException");
 }
 
-/** DynamoDB's answer to input that its rules forbid. */
 export function validationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }
 
-/** DynamoDB's words for a member that breaks a constraint. */
+/** Creates DynamoDB's validation error for an invalid member. */
 export function invalidMember(
   value: string | null,
   path: string,

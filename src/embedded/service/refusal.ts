@@ -1,10 +1,9 @@
 import { environmentOf, type Variables } from "../../base/process/environment.ts";
 
 /**
- * Refuses what is for development and tests only, where a process is in production or in Lambda
- * (design: it must fail closed).
+ * Rejects a development feature in production and in Lambda. The design requires it to fail closed.
  *
- * @throws Error naming the variable to set.
+ * @throws Error with the variable to set.
  */
 export function refuseInProduction(what: string, env: Variables): void {
   if (env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {

@@ -1,13 +1,14 @@
 /**
- * One AWS service behind the embedded front server: the JSON protocol names the service and the
+ * AWS service behind the embedded front server. The JSON protocol names the service and the
  * operation in `X-Amz-Target`.
  */
 export interface AwsJsonService {
-  /** What `X-Amz-Target` begins with, up to and including the dot: `DynamoDB_20120810.`. */
+  /** Prefix of `X-Amz-Target` up to and including the dot: `DynamoDB_20120810.`. */
   readonly targetPrefix: string;
   /**
-   * Runs an operation; throws {@link ServiceError} for what the service itself would refuse. The front
-   * server always says where the call comes from; a service that does not look at it can go without.
+   * Runs an operation. Throws {@link ServiceError} for requests that the AWS service would reject.
+   * The front server always passes `context`; direct callers can omit it if the service does not
+   * use it.
    */
   call(
     operation: string,
@@ -16,25 +17,24 @@ export interface AwsJsonService {
   ): Promise<object>;
 }
 
-/** Where a call comes from. */
+/** Origin of a call. */
 export interface CallContext {
-  /** Epoch milliseconds by the caller's clock, which a test may have moved. */
+  /** Epoch milliseconds by the caller's clock, which a test may shift. */
   readonly nowMs: number;
-  /** The address that the caller used: `http://127.0.0.1:4566`. */
+  /** Address that the caller used: `http://127.0.0.1:4566`. */
   readonly endpoint: string;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** An error as an AWS JSON service answers it: `__type`, `message` and members of its own. */
+/** Error response of an AWS JSON service. */
 export class ServiceError extends Error {
-  /** The `__type` of the answer, with its namespace. */
+  /** `__type` of the response, with its namespace. */
   readonly type: string;
-  /** The HTTP status. */
   readonly status: number;
-  /** Further members of the answer, `CancellationReasons` for example. */
+  /** Further members of the response, for example `CancellationReasons`. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** Further headers of the answer. */
+  /** Further headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(type: string, message: string, details: ServiceErrorDetails = {}) {
@@ -47,7 +47,6 @@ export class ServiceError extends Error {
   }
 }
 
-/** What an error may have beside its type and its message. */
 export interface ServiceErrorDetails {
   /** Default 400. */
   readonly status?: number;
@@ -55,7 +54,6 @@ export interface ServiceErrorDetails {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The answer to an operation that a service does not know. */
 export function unknownOperation(operation: string): ServiceError {
   return new ServiceError(
     "com.amazon.coral.service#UnknownOperationException",
@@ -63,7 +61,7 @@ export function unknownOperation(operation: string): ServiceError {
   );
 }
 
-/** The answer to input that is not of the shape the protocol asks for. */
+/** Creates the error for input that does not have the shape of the protocol. */
 export function serializationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.service#SerializationException", message);
 }

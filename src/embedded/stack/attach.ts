@@ -3,26 +3,26 @@ import type { Socket } from "node:net";
 import { isOfRegion, readHolder } from "../service/data-directory.ts";
 import { attachmentKeyHeader, attachmentProtocol } from "./attachments.ts";
 
-/** How long a stack may take to answer. */
+/** Timeout for a response of the stack, in milliseconds. */
 const answerMs = 2_000;
 
-/** A connection to a stack that other processes use as well. */
+/** Connection to a stack that other processes share. */
 export interface Attachment {
-  /** Its port on 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   readonly port: number;
-  /** What its ARNs name. */
+  /** Region in its ARNs. */
   readonly region: string;
-  /** Resolves once the connection is gone, also after {@link Attachment.detach}. */
+  /** Resolves when the connection closes, including after {@link Attachment.detach}. */
   readonly ended: Promise<void>;
-  /** Lets go: the stack ends once nobody uses it any more. */
+  /** Disconnects. The stack stops after its last user disconnects. */
   detach(): Promise<void>;
 }
 
 /**
- * Attaches to the stack that shares a directory; `undefined` where none does that can be used.
+ * Attaches to the shared stack of a directory; returns `undefined` if there is no usable stack.
  *
- * @param region - what its ARNs have to name; any will do where it is `undefined`
- * @param write - gets what the stack reports
+ * @param region - required region of its ARNs; `undefined` accepts any region
+ * @param write - receives the errors that the stack reports
  */
 export async function attach(
   directory: string,
@@ -46,7 +46,7 @@ export async function attach(
     asking.once("upgrade", (_response, taken) => resolve(taken));
     asking.on("error", () => resolve(undefined));
     asking.once("response", () => {
-      asking.destroy(); // somebody else's server by now, or a stack that does not know the key any more
+      asking.destroy(); // another server uses the port by now, or the stack has a new key
       resolve(undefined);
     });
   });
@@ -56,7 +56,7 @@ export async function attach(
   const ended = new Promise<void>((resolve) => {
     socket.once("close", () => resolve());
   });
-  socket.unref(); // a process that forgets to let go still ends
+  socket.unref(); // lets a process exit without detaching
   return {
     port: shared.port,
     region: shared.region,

@@ -1,32 +1,40 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** What a client asks to upgrade to: a connection that stands for it, for as long as it uses the stack. */
+/** Upgrade protocol of attachments. A client keeps its connection open while it uses the stack. */
 export const attachmentProtocol = "keelson-stack";
-/** The header of the key that the data directory has. */
+/** Header with the key from the data directory. */
 export const attachmentKeyHeader = "x-keelson-key";
 
-/** The processes that use a stack. */
+/** Processes that use a stack. */
 export interface Attachments {
-  /** Counts one that needs no connection, until what this returns is called, which gives how many are left. */
+  /**
+   * Counts a user without a connection. The returned function removes it and returns the number of
+   * remaining users.
+   */
   enter(): () => number;
-  /** Tells all clients, for their standard error. */
+  /** Sends a message to all clients, for their standard error. */
   tell(text: string): void;
-  /** Takes no more clients. Those that are attached learn of the end once the process has ended. */
+  /** Rejects new clients. Attached clients see their connections close when the process ends. */
   close(): void;
 }
 
-/** Options of {@link acceptAttachments}. */
 export interface AttachmentOptions {
-  /** What a client has to show. */
+  /** Key that a client must present. */
   readonly key: string;
-  /** How long nobody may use it, in milliseconds. 0 is not at all: the last client to let go waits until the process has ended. */
+  /**
+   * Time without users after which the stack stops, in milliseconds. With 0 it stops immediately,
+   * and the last client to detach waits until the process ends.
+   */
   readonly idleMs: number;
-  /** Called once nobody has used it for that long. */
+  /** Called after `idleMs` without users. */
   readonly onIdle: () => void;
 }
 
-/** Takes the connections of clients on a server, and counts them: one whose process is killed is gone as well. */
+/**
+ * Accepts and counts the connections of clients. A killed client no longer counts, because its
+ * connection closes.
+ */
 export function acceptAttachments(
   server: Server,
   { key, idleMs, onIdle }: AttachmentOptions,
@@ -42,7 +50,7 @@ export function acceptAttachments(
       if (hasLeft) return users;
       hasLeft = true;
       users -= 1;
-      // At once where that is allowed: a client that came in between would lose its stack.
+      // With 0 there is no timer: a client that attached in between would lose its stack.
       if (users === 0 && idleMs === 0) onIdle();
       else if (users === 0) idle = setTimeout(onIdle, idleMs);
       return users;

@@ -4,29 +4,33 @@ import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
 
-/** The log records of a process in development, kept for `keelson trace`. */
+/** Log of a development process, which `keelson trace` reads. */
 export interface DevelopmentLog {
-  /** Takes a record, which is written within {@link delayMs}. Never throws. */
+  /** Accepts a record, and writes it within {@link delayMs}. Never throws. */
   readonly keep: (record: string) => void;
-  /** Writes what was taken, and takes nothing more. */
+  /** Writes pending records and ignores later ones. */
   close(): void;
 }
 
-/** How large a file may become, and there are two; how much waits to be written. */
+/** Maximum size of each of the two files, in bytes, and of the pending records, in characters. */
 const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
-/** Records are written together: a request waits for none of them. */
+/**
+ * Delay after which pending records are written together, in milliseconds. Requests do not wait for
+ * the write.
+ */
 const delayMs = 50;
 
-/** The files of a data directory, the older first. */
+/** Returns the paths of the log files in a data directory, oldest first. */
 export function developmentLogFiles(directory: string): readonly [before: string, current: string] {
   const current = join(directory, "log.jsonl");
   return [`${current}.1`, current];
 }
 
 /**
- * Keeps log records in `<directory>/log.jsonl`, as JSON lines. At 4 MiB it becomes `log.jsonl.1`, in place of the one before.
+ * Writes log records to `<directory>/log.jsonl` as JSON lines. At 4 MiB the file becomes
+ * `log.jsonl.1` and replaces the previous one.
  *
- * @throws Error in production and in Lambda, and where the directory cannot be used.
+ * @throws Error in production, in Lambda, and if the directory is not usable.
  */
 export function openDevelopmentLog(
   directory: string,
@@ -47,11 +51,11 @@ export function openDevelopmentLog(
     waiting = "";
     if (text === "") return;
     try {
-      // Opened anew: another process on the directory may have begun a file.
+      // Reopened for each write: another process may have rotated the file.
       appendFileSync(current, text, { mode: 0o600 });
       if (statSync(current).size >= limitBytes) renameSync(current, before);
     } catch {
-      isOpen = false; // a full disk is no reason to stop serving
+      isOpen = false; // a full disk must not stop the server
     }
   };
   return {
@@ -61,7 +65,7 @@ export function openDevelopmentLog(
       if (waiting.length >= waitingCharacters) return flush();
       if (timer !== undefined) return;
       timer = setTimeout(flush, delayMs).unref();
-      process.once("exit", flush); // a process that ends before has its last lines, too
+      process.once("exit", flush); // writes the last records of a process that exits earlier
     },
     close: () => {
       flush();

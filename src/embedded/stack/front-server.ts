@@ -9,19 +9,22 @@ import {
   unknownOperation,
 } from "../service/service.ts";
 
-/** DynamoDB takes 16 MB; the slack is for what its limit does not count. */
+/**
+ * Maximum body size, in bytes. DynamoDB accepts 16 MB; the rest allows for data that its limit does
+ * not count.
+ */
 const maxBodyBytes = 17 * 1024 * 1024;
 
-/** Milliseconds that a test's clock is ahead of the machine's. */
+/** Header with the offset of a test's clock, in milliseconds ahead of the system clock. */
 const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
-/** Names a browser may only use for this machine; anything else is DNS rebinding. */
+/** Host names of this machine. Any other name indicates DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
 /**
- * Creates the HTTP server in front of the embedded services: it reads a bounded body, finds the
- * service by its target prefix, and answers in the AWS JSON protocol. It does not listen yet.
+ * Creates the HTTP server in front of the embedded services. It reads a bounded body, selects the
+ * service by its target prefix, and responds in the AWS JSON protocol. The caller starts listening.
  */
 export function createFrontServer(
   services: readonly AwsJsonService[],
@@ -29,7 +32,7 @@ export function createFrontServer(
 ): Server {
   const server = createServer((request, response) => {
     answer(services, request, response).catch((error: unknown) => {
-      if (response.destroyed) return; // the client hung up
+      if (response.destroyed) return; // the client disconnected
       const known = error instanceof ServiceError ? error : internalError(error, reportFault);
       for (const [name, value] of Object.entries(known.headers)) response.setHeader(name, value);
       send(request, response, known.status, {
@@ -39,7 +42,7 @@ export function createFrontServer(
       });
     });
   });
-  // Longer than the SDK's agents keep an idle socket, or they would send into one that closes.
+  // Longer than the SDK's agents keep an idle socket, so that they never write to a closing one.
   server.keepAliveTimeout = 65_000;
   return server;
 }
@@ -72,7 +75,7 @@ async function answer(
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // The socket must outlive a refusal, or nobody would read it.
+  // The socket must stay open after an error, so that the client receives the response.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     if (bytes > maxBodyBytes) {
@@ -131,7 +134,8 @@ function send(
   body: object,
 ): void {
   const text = JSON.stringify(body);
-  // A refusal may come before the body has been read: the rest of it must not be taken for a request.
+  // An error response can precede the end of the body. The connection closes so that the rest of
+  // the body is not parsed as a request.
   if (!request.complete) response.setHeader("connection", "close");
   response.writeHead(status, {
     "content-type":

@@ -4,30 +4,31 @@ import { fileURLToPath } from "node:url";
 import type { Variables } from "../../base/process/environment.ts";
 import type { StackProcessMessage, StackProcessOptions } from "./stack-process.ts";
 
-/** How long a process that says nothing may take to end before it is killed. */
+/** Timeout for an unresponsive process to exit before it is killed, in milliseconds. */
 const stopMs = 5000;
 
-/** The child process of a stack that listens. */
+/** Child process of a listening stack. */
 export interface StackChild {
   readonly child: ChildProcess;
-  /** What it has told. */
+  /** First message from the process. */
   readonly told: Exclude<StackProcessMessage, { readonly failure: string }>;
 }
 
 /**
- * Starts the process of a stack and waits until it listens. It does not keep this process running.
+ * Starts the process of a stack and waits until it listens. The child does not keep this process
+ * alive.
  *
- * @throws Error saying why it did not start.
+ * @throws Error with the reason if it does not start.
  */
 export async function startStackChild(
   options: StackProcessOptions,
   ownRegion: string,
 ): Promise<StackChild> {
-  // Beside this file, and like it TypeScript in the repository and JavaScript in the package.
+  // The entry is next to this file: TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
   const parameters = [entry, JSON.stringify(options)];
-  const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs name it
+  const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs contain it
   const child =
     options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
   const told = await messageOf(child);
@@ -36,31 +37,34 @@ export async function startStackChild(
     throw new Error(`The embedded stack did not start: ${told.failure}`);
   }
   child.unref();
-  child.channel?.unref?.(); // in Bun a channel has no such methods, and keeps no process running
+  child.channel?.unref?.(); // Bun's channel has no such method and does not keep the process alive
   return { child, told };
 }
 
-/** Lets go of the process of a stack. It ends, unless others use it; then it is nobody's child. */
+/**
+ * Leaves the process of a stack. It exits unless other processes use it; otherwise it continues
+ * detached.
+ */
 export async function leaveStackChild(child: ChildProcess): Promise<void> {
   if (!child.connected) return stopStackChild(child);
   child.ref();
   child.channel?.ref?.();
   const killer = setTimeout(() => child.kill("SIGKILL"), stopMs);
-  child.send("leave", () => {}); // one that has gone gets nothing
-  await messageOf(child); // that others use it, or its end
+  child.send("leave", () => {}); // ignores the error of a process that has exited
+  await messageOf(child); // resolves when other users remain, or when the process exits
   clearTimeout(killer);
   if (child.connected) child.disconnect();
   child.unref();
 }
 
-/** Leaves a process alone that does not count its parent as a user. */
+/** Disconnects from a process that does not count its parent as a user. */
 export function releaseStackChild(child: ChildProcess): void {
-  /* v8 ignore next -- one that has died in between has let go by itself */
+  /* v8 ignore next -- a process that has exited since is already disconnected */
   if (child.connected) child.disconnect();
   child.unref();
 }
 
-/** Ends a process that is no stack which anybody uses. */
+/** Stops a process that is not a stack in use. */
 export async function stopStackChild(child: ChildProcess): Promise<void> {
   if (child.connected) child.disconnect();
   if (child.exitCode !== null || child.signalCode !== null) return;
@@ -79,8 +83,8 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
 }
 
 /**
- * In a session of its own, and nobody's child: tools that restart a process signal its whole group, or all that stands
- * below it, and wait until that has ended.
+ * Starts the process in its own session and without a parent. Tools that restart a process signal
+ * its whole group or all its descendants, and wait until they exit.
  */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   const options = {
@@ -88,7 +92,7 @@ function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): C
     env,
     detached: true,
   };
-  /* v8 ignore next -- Windows knows no shell of this kind, and Bun's channel ends with the shell */
+  /* v8 ignore next -- Windows has no such shell, and Bun's channel ends with the shell */
   if (process.platform === "win32" || process.versions["bun"] !== undefined)
     return spawn(process.execPath, parameters, options);
   return spawn("/bin/sh", ["-c", '"$0" "$@" &', process.execPath, ...parameters], options);
@@ -99,8 +103,9 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   const { signal } = stopped;
   try {
     return await Promise.race([
-      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // stack-process.ts sends nothing else
-      // Its end of the channel goes with it, also where it is not the child itself.
+      once(child, "message", { signal }).then(([told]) => told as StackProcessMessage), // stack-process.ts sends only these messages
+      // The disconnect event covers a process that is not the direct child: its end of the channel
+      // closes when it exits.
       Promise.all([once(child, "exit", { signal }), once(child, "disconnect", { signal })]).then(
         ([[code, killedBy]]) => ({
           failure: `its process ended with ${killedBy ?? code} before it listened`,
@@ -112,7 +117,7 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   }
 }
 
-/** What a Node process may need of its parent's environment to run at all. */
+/** Variables of the parent's environment that a Node process may need in order to run. */
 const needed = new Set([
   ...["PATH", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "TZ", "LANG", "LC_ALL"],
   ...["SYSTEMROOT", "WINDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ELECTRON_RUN_AS_NODE"],
@@ -120,9 +125,10 @@ const needed = new Set([
 ]);
 
 /**
- * The variables of the parent that its stack gets: none that change what Node does, as those of watchers, debuggers and
- * loaders do. `node --watch` would have the process tell about its imports where it is to tell its port. With Plug'n'Play
- * nothing is found without the loader in `NODE_OPTIONS`.
+ * Selects the parent's variables for its stack. Excludes variables that change Node's behavior,
+ * such as those of watchers, debuggers and loaders: under `node --watch`, the process would report
+ * its imports in place of its port. With Plug'n'Play, no import resolves without the loader in
+ * `NODE_OPTIONS`.
  */
 export function stackVariables(
   variables: Variables,

@@ -1,6 +1,6 @@
-/* v8 ignore file -- the entry of a child process: only a real process can show its wiring (stack.system.test.ts) */
-// The entry of the child process that stack.ts starts. Its parts are tested by themselves; what
-// stands here is their wiring to a process, which only a real process can show (stack.system.test.ts).
+/* v8 ignore file -- child process entry: only a real process can exercise its wiring (stack.system.test.ts) */
+// Entry of the child process that stack.ts starts. Its parts have unit tests; this file wires them
+// to a process, which only a real process can exercise (stack.system.test.ts).
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -16,34 +16,41 @@ import { openExclusively, shared, writeHolder } from "../service/data-directory.
 import { type Attachments, acceptAttachments } from "./attachments.ts";
 import { createFrontServer } from "./front-server.ts";
 
-/** What the parent says on the command line. */
+/** Command-line options from the parent. */
 export interface StackProcessOptions {
   readonly directory?: string;
   readonly port: number;
-  /** What the ARNs of a stack that is there already have to name. Any will do where it is absent. */
+  /** Required region of an existing stack's ARNs. Default: any region. */
   readonly region?: string;
-  /** The parent does not count as a user, unless it attaches: after how long without any the process ends. */
+  /**
+   * Time without users after which the process exits, in milliseconds. If set, the parent is not a
+   * user unless it attaches.
+   */
   readonly idleMs?: number;
 }
 
 /**
- * What the process tells its parent at first: the port of a stack that the parent uses through it, or that the directory has
- * one which can be attached to, and whether that is this process.
+ * First message of the process to its parent: the port of a stack that the parent uses directly, or
+ * `isOwn` if the directory has a stack to attach to. `isOwn` is `true` if this process runs that
+ * stack.
  */
 export type StackProcessMessage =
   | { readonly port: number }
   | { readonly isOwn: boolean }
   | { readonly failure: string };
 
-/** The answer to a parent that lets go, where the process stays for others; without any it ends. */
+/**
+ * Response to a parent that leaves while other users remain. Otherwise the process exits without
+ * one.
+ */
 const othersUse = { isStaying: true } as const;
 
 // A terminal and a supervisor signal the whole group. The parent still needs its store while it
-// drains, so this process ends only when the parent says so or is gone.
+// drains, so this process exits only when the parent leaves or is gone.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
-  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // written by stack.ts alone
+  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // only stack.ts writes it
 } catch (error) {
   process.once("disconnect", () => process.exit(1));
   tell({ failure: messageOf(error) });
@@ -73,7 +80,7 @@ async function run({
     tell({ isOwn: false });
     return;
   }
-  // dynalite may throw in a callback of its own, where no request can be told from another.
+  // dynalite can throw in its own callbacks, where the error cannot be attributed to a request.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);
@@ -100,7 +107,7 @@ async function run({
     await dynamoDb.close();
     process.exit(0);
   };
-  const key = randomBytes(16).toString("base64url"); // of a stack in memory it stays here
+  const key = randomBytes(16).toString("base64url"); // never shared for a stack in memory
   attachments = acceptAttachments(server, { key, idleMs: idleMs ?? 0, onIdle: close });
   if (idleMs === undefined) useUntilParentLeaves(attachments);
 
@@ -108,13 +115,13 @@ async function run({
   await once(server, "listening").catch((error: unknown) => {
     throw new Error(reasonOf(error, port), { cause: error });
   });
-  const listening = (server.address() as AddressInfo).port; // it listens on TCP, so its address is one
+  const listening = (server.address() as AddressInfo).port; // a TCP server's address is an AddressInfo
   if (directory !== undefined)
     writeHolder(directory, { ...self, shared: { port: listening, key, region } });
   tell(idleMs === undefined ? { port: listening } : { isOwn: true });
 }
 
-/** The parent lets go by a message, or by its end. */
+/** Counts the parent as a user until it sends a message or exits. */
 function useUntilParentLeaves({ enter }: Attachments): void {
   const leave = enter();
   process.once("disconnect", leave);

@@ -11,41 +11,50 @@ import {
   stopStackChild,
 } from "./stack-child.ts";
 
-/** How long a stack that processes share waits for the next one, in milliseconds. */
+/** Time that a shared stack waits for its next user, in milliseconds. */
 const idleMs = 5000;
 
 /** Options of {@link startEmbeddedStack}. */
 export interface EmbeddedStackOptions {
-  /** Where data is kept, such as `.keelson`. Default: in memory. */
+  /** Data directory, such as `.keelson`. Default: in memory. */
   readonly directory?: string;
-  /** The port on 127.0.0.1. Default 0, which picks a free one, or that of a stack which runs on the directory. */
+  /**
+   * Port on 127.0.0.1. Default 0, which uses the port of the stack that runs on the directory, or a
+   * free port.
+   */
   readonly port?: number;
-  /** Gets an error if the stack stops unexpectedly, and an info if another process has started it. */
+  /** Logs an error if the stack stops unexpectedly, and an info if another process started it. */
   readonly log?: Logger;
-  /** Where the environment (production or not) and the region are read from. Default `process.env`. */
+  /**
+   * Variables that determine the environment (production or not) and the region. Default
+   * `process.env`.
+   */
   readonly env?: Variables;
 }
 
-/** A running embedded stack. */
+/** Running embedded stack. */
 export interface EmbeddedStack {
-  /** Its address, `http://127.0.0.1:PORT`. */
+  /** Address of the stack, `http://127.0.0.1:PORT`. */
   readonly endpoint: string;
-  /** Variables that point AWS clients of any process at it: endpoint, region and dummy credentials. */
+  /**
+   * Variables that point the AWS clients of any process to the stack: endpoint, region and dummy
+   * credentials.
+   */
   readonly env: Readonly<Record<string, string>>;
-  /** Stops it; data in a directory stays. */
+  /** Stops the stack. Data in a directory remains. */
   close(): Promise<void>;
 }
 
 /**
- * Starts AWS for development and tests in a child process: DynamoDB, SSM, SQS and EventBridge, on 127.0.0.1 only.
- * The child ends with this process, however this process ends.
+ * Starts local DynamoDB, SSM, SQS and EventBridge for development and tests, in a child process on
+ * 127.0.0.1. The child exits with this process, even if this process is killed.
  *
- * A stack with a directory is one that other processes use as well: whoever starts another on the directory gets it. It ends
- * with its last user; in a process that is restarted with each change (`node --watch`, `KEELSON_WATCH=1`) 5 s later, so the
- * next process finds it running.
+ * Processes that start a stack on the same directory share it. The shared stack stops after its
+ * last user. In a process that restarts on each change (`node --watch`, `KEELSON_WATCH=1`) it stops
+ * 5 s later, so that the next process can reuse it.
  *
- * @throws Error in production and in Lambda; if dynalite is not installed, the port is taken, or the directory has a stack
- * of another region or port.
+ * @throws Error in production and in Lambda; if dynalite is not installed, the port is taken, or
+ * the directory has a stack of another region or port.
  * @example
  * const stack = await startEmbeddedStack({ directory: ".keelson" });
  * Object.assign(process.env, stack.env);
@@ -80,27 +89,27 @@ export async function startEmbeddedStack(
   };
 }
 
-/** A stack that runs: this process's own, or one that it shares. */
+/** Running stack that this process started or shares. */
 interface OpenedStack {
   readonly port: number;
   readonly region: string;
-  /** Whether it was there already. */
+  /** Whether the stack already ran. */
   readonly isAttached: boolean;
-  /** Resolves with what is known of its end. */
+  /** Resolves with details when the stack ends. */
   readonly ended: Promise<Readonly<Record<string, unknown>>>;
   close(): Promise<void>;
 }
 
 interface Wanted {
   readonly directory: string | undefined;
-  /** 0 is any. */
+  /** 0 accepts any port. */
   readonly port: number;
-  /** `undefined` is that of a stack which is there already. */
+  /** `undefined` accepts the region of an existing stack. */
   readonly region: string | undefined;
   readonly isWatched: boolean;
 }
 
-/** How often a directory's stack is attached to: the one that was found may be about to end. */
+/** Maximum number of attempts to attach to a directory's stack, which may be about to stop. */
 const attempts = 3;
 
 async function openStack({ directory, port, region, isWatched }: Wanted): Promise<OpenedStack> {

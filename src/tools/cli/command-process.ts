@@ -1,8 +1,9 @@
-/* v8 ignore file -- the course of a process: the documents' sessions and npm start run it as one of their own */
+/* v8 ignore file -- process wiring: the sessions of the documentation and npm start run it in a child process */
 import { systemClock } from "../../base/process/clock.ts";
 import { runCommand } from "./command.ts";
 
-// A reader that has seen enough (`| head`) ends neither a rotation in the middle nor the command with a stack trace.
+// A closed pipe (`| head`) must not interrupt a rotation halfway or end the command with a stack
+// trace.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
@@ -21,14 +22,15 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   stopping,
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   ...(process.stdin.isTTY && process.stdout.isTTY ? { ask } : {}),
-  // Loaded only where it is asked for: with a secret in the environment nothing is read from the disk.
+  // Loaded lazily: with a secret in the environment, the command does not read the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../../embedded/service/development-secret.ts");
     return developmentSecret(process.env["KEELSON_DIRECTORY"] || ".keelson", process.env);
   },
 });
 
-// A module that starts something would keep the process for ever, and a pipeline of CI with it. Asked for once all is written.
+// A module that keeps a handle open would keep the process alive forever, and a CI pipeline with
+// it. The timer starts after all output is written.
 process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
 
 function endStarted(): void {
@@ -38,12 +40,18 @@ function endStarted(): void {
   );
 }
 
-/** Back to the line's beginning, which is cleared; a text that goes on in the next line could not be. */
+/**
+ * Returns to the start of the line and clears it. The message is cut to one line, because a wrapped
+ * line cannot be cleared.
+ */
 function progress(text: string): void {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
 }
 
-/** From here on the first signal ends the command where it can go on another time, and the second at once. */
+/**
+ * Returns a signal for a clean stop. The first SIGINT or SIGTERM aborts it; the second ends the
+ * process immediately.
+ */
 function stopping(): AbortSignal {
   const controller = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const)
@@ -55,7 +63,7 @@ async function ask(question: string): Promise<string> {
   const { createInterface } = await import("node:readline/promises");
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   let isAnswered = false;
-  // Ctrl+C and Ctrl+D end the command: nobody has answered.
+  // Ctrl+C and Ctrl+D close the terminal without an answer and end the command.
   terminal.once("close", () => {
     if (!isAnswered) process.exit(130);
   });

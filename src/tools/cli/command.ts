@@ -36,12 +36,15 @@ Other commands, each with --help:
   keelson tenant              exports and erases the rows of a tenant
   keelson projection          rebuilds projections and tells how they are`;
 
-/** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
+/**
+ * Runs the `keelson` command and returns its exit code: 0, 1 if it failed, 2 if its usage was
+ * wrong.
+ */
 export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
   const context = forTerminal(given);
   const [first] = args;
   if (first === "key-ring") {
-    // Loaded here: a token needs nothing of AWS.
+    // Loaded lazily: `keelson token` does not need AWS code.
     const { runKeyRingCommand } = await import("./commands/key-ring-command.ts");
     return runKeyRingCommand(args.slice(1), context);
   }
@@ -111,13 +114,16 @@ export async function runCommand(args: readonly string[], given: CommandContext)
     context.print(await signToken({ ...options, secret }, context.clock));
     return 0;
   } catch (error) {
-    // The secret is in order, so this is about the options.
+    // The secret is valid, so the options are wrong.
     context.complain(`keelson: ${messageOf(error)}`);
     return 2;
   }
 }
 
-/** KEELSON_AUTH_SECRET, where an empty one counts as unset as environment files have it, else the development secret. */
+/**
+ * Returns KEELSON_AUTH_SECRET, or the development secret if it is unset or empty. Environment files
+ * set unused variables to an empty string.
+ */
 async function readSecret({ env, developmentSecret }: CommandContext): Promise<string> {
   const configured = env["KEELSON_AUTH_SECRET"];
   if (!configured) {
@@ -137,7 +143,7 @@ async function readSecret({ env, developmentSecret }: CommandContext): Promise<s
   throw new TypeError(`KEELSON_AUTH_SECRET is refused: ${wrong.message}; ${wrong.fix}`);
 }
 
-/** The options of the token; `undefined` where help is asked for. */
+/** Parses the options of `keelson token`; `undefined` for `--help`. */
 function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | undefined {
   const { values, positionals } = parseArgs({
     args: [...args],

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-/* v8 ignore file -- the entry of a process: the documents' sessions and npm start run it as one of their own */
+/* v8 ignore file -- process entry: the sessions of the documentation and npm start run it in a child process */
 import { nodeTooOld } from "./node-version.ts";
 
 const complaint = nodeTooOld(process.versions.node);
-// Loaded here: an older Node may not even read it.
+// Loaded lazily: an older Node may fail to parse it.
 if (complaint === undefined) await import("./command-process.ts");
 else {
   process.stderr.write(`keelson: ${complaint}\n`);

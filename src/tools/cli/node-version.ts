@@ -1,7 +1,7 @@
-/** The oldest Node that imports TypeScript without a flag. `engines` says the same. */
+/** Oldest Node version that imports TypeScript without a flag. `engines` has the same version. */
 const oldest = "22.18";
 
-/** What to tell whoever runs the command with a Node that is too old; `undefined` where it is not. */
+/** Returns the error message if Node is too old; `undefined` otherwise. */
 export function nodeTooOld(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = oldest.split(".").map(Number);

@@ -4,7 +4,6 @@ import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import { runDocumentCommand } from "./document-command.ts";
 
-/** What `keelson asyncapi --help` prints. */
 export const asyncApiUsage = `Usage: keelson asyncapi <module> [options]
 
 Writes the AsyncAPI 3 document of a server: its events, jobs and deliveries, as they are on the wire. The same
@@ -20,7 +19,10 @@ Schemas that no JSON Schema can be made of are named on stderr, and stand in the
 
 Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`;
 
-/** Runs `keelson asyncapi` and returns its exit code: 0, 1 where it failed or a schema cannot say itself, 2 where it was used wrongly. */
+/**
+ * Runs `keelson asyncapi` and returns its exit code: 0, 1 if it failed or a schema has no JSON
+ * Schema, 2 if its usage was wrong.
+ */
 export function runAsyncApiCommand(
   args: readonly string[],
   context: CommandContext,

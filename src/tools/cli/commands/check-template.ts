@@ -6,14 +6,14 @@ import type { CommandContext } from "../setup/command-context.ts";
 import { loadModule } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 
-/** A template in a file, and the module that its functions are in, where that is to be looked at too. */
+/** Template in a file, and optionally the module of its functions, which is checked as well. */
 export interface Checked {
   readonly file: string;
   readonly template: ComparedTemplate;
   readonly entry: string | undefined;
 }
 
-/** Prints what does not fit; the exit code is 1 then. */
+/** Prints every mismatch between a template and the server. Returns exit code 1 if it finds any. */
 export async function checkTemplate(
   server: DeclaredServer,
   { file, template, entry }: Checked,

@@ -16,7 +16,6 @@ import { runCommand, UsageError } from "../setup/run-command.ts";
 import { writeText } from "../setup/write-text.ts";
 import { type Checked, reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
 
-/** What `keelson contract --help` prints. */
 export const contractUsage = `Usage: keelson contract write|check <module> [options]
 
 Locks what a server promises: routes, events, jobs and configuration keys. \`write\` puts it into a file that is
@@ -36,7 +35,10 @@ Exit codes: 0 written, or nothing breaks; 1 something breaks; 2 wrong usage, no 
 
 type Values = ReturnType<typeof parse>["values"];
 
-/** Runs `keelson contract` and returns its exit code: 0, 1 where something breaks, 2 where it cannot be told. */
+/**
+ * Runs `keelson contract` and returns its exit code: 0, 1 if a change breaks a client, consumer or
+ * stored row, 2 if the check is not possible.
+ */
 export function runContractCommand(
   args: readonly string[],
   context: CommandContext,
@@ -51,7 +53,7 @@ export function runContractCommand(
         : await check(module, values, context);
     } catch (error) {
       if (error instanceof UsageError) throw error;
-      context.complain(`keelson: ${(error as Error).message}`); // safe: what a module has thrown is wrapped in one
+      context.complain(`keelson: ${(error as Error).message}`); // safe: loadModule wraps every value that a module throws in an error
       return 2;
     }
   };
@@ -108,12 +110,14 @@ async function check(
   return checked.changes.some(({ breaks }) => breaks !== undefined) ? 1 : 0;
 }
 
-/** @throws UsageError where a part of the lock is not of its kind, as after a change by hand. */
+/**
+ * @throws UsageError if a part of the lock has the wrong shape, for example after a manual edit.
+ */
 function changesSince(before: Contract, contract: Contract, file: string): readonly Change[] {
   try {
     return contractChanges(before, contract);
   } catch (error) {
-    const { message } = error as Error; // safe: what compares throws errors only
+    const { message } = error as Error; // safe: contractChanges only throws errors
     throw new UsageError(
       `the lock ${JSON.stringify(file)} is not taken: a part of it is not what keelson writes (${message}); write it anew`,
     );
@@ -124,19 +128,21 @@ function declared(server: ServerInternals, module: string): Promise<ReadContract
   return contractOf(server, dirname(resolve(module)));
 }
 
-/** What is not in the lock is not checked: nobody should believe otherwise. */
+/**
+ * Names the schemas that the lock does not contain, so that the user knows they are not checked.
+ */
 function nameUnsaid(unsaid: readonly UnsaidSchema[], complain: CommandContext["complain"]): void {
   for (const { where, why } of unsaid)
     complain(`keelson: not in the lock: ${oneLine(where)}: ${oneLine(why)}`);
 }
 
-/** @throws UsageError where there is none, or it cannot be read. */
+/** @throws UsageError if the lock does not exist or cannot be read. */
 async function readLock(file: string, module: string): Promise<Contract> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException; // safe: it throws errors only
+    const { code, message } = error as NodeJS.ErrnoException; // safe: readFile only throws errors
     if (code !== "ENOENT")
       throw new UsageError(`the lock ${JSON.stringify(file)} cannot be read: ${message}`);
     throw new UsageError(
@@ -148,7 +154,7 @@ async function readLock(file: string, module: string): Promise<Contract> {
   } catch (error) {
     throw new UsageError(
       `the lock ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
-    ); // safe: it throws errors only
+    ); // safe: readContract only throws errors
   }
 }
 
@@ -158,14 +164,14 @@ async function readStored(
   context: CommandContext,
   module: string,
 ): Promise<StoredReport> {
-  // Loaded here: what reads no table needs nothing of AWS.
+  // Loaded lazily: a check without `--stored` does not need AWS code.
   const { storedRows } = await import("./stored-rows.ts");
   try {
     return await onItsStack(context, server, ({ env, clock, progress }) =>
       storedRows({ server, locked: keys, env, clock, progress }),
     );
   } catch (error) {
-    const { message } = error as Error; // safe: it throws errors only
+    const { message } = error as Error; // safe: the callee only throws errors
     throw new Error(
       `the stored settings cannot be read: ${message}; keelson doctor ${module} says what is wrong with region, credentials or table`,
       { cause: error },

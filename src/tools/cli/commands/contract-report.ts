@@ -2,18 +2,17 @@ import type { Broken, Change } from "../../contract/schema-changes.ts";
 import type { StoredReport } from "../../contract/stored-report.ts";
 import { oneLine } from "../setup/one-line.ts";
 
-/** What a check has found. */
+/** Result of `keelson contract check`. */
 export interface Checked {
   readonly changes: readonly Change[];
-  /** Whether the lock is not what `write` would write. */
+  /** Whether the lock differs from the output of `write`. */
   readonly isStale: boolean;
-  /** Schemas that no JSON Schema says: changes of theirs are not seen. */
+  /** Schemas without a JSON Schema. The check does not see changes to them. */
   readonly unsaid: readonly { readonly where: string; readonly why: string }[];
-  /** `undefined` where nobody asked. */
+  /** `undefined` without `--stored`. */
   readonly stored: StoredReport | undefined;
 }
 
-/** What was found, as one JSON document. */
 export function reportJson({ changes, isStale, unsaid, stored }: Checked): string {
   const document = {
     changes: changes.map(({ breaks, where, rule }) => ({
@@ -36,7 +35,7 @@ export function reportJson({ changes, isStale, unsaid, stored }: Checked): strin
   return JSON.stringify(document, undefined, 2);
 }
 
-/** What was found, for people at a terminal. */
+/** Formats the result for people at a terminal. */
 export function reportLines(
   { changes, isStale, stored }: Checked,
   write: string,
@@ -54,7 +53,7 @@ export function reportLines(
   return [...groups, ...rows, ...summaryOf(changes, isStale, write)];
 }
 
-/** What was found, for the comment of a pull request. */
+/** Formats the result as Markdown, for a pull request comment. */
 export function reportMarkdown(
   { changes, isStale, unsaid, stored }: Checked,
   write: string,
@@ -155,7 +154,7 @@ function shown(text: string): string {
   return line.length > 160 ? `${line.slice(0, 157)}...` : line;
 }
 
-/** As code of Markdown, within a table. */
+/** Formats inline Markdown code that is safe inside a table. */
 function code(text: string): string {
   return `\`${oneLine(text).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

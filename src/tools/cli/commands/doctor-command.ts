@@ -7,7 +7,6 @@ import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 
-/** What `keelson doctor --help` prints. */
 export const doctorUsage = `Usage: keelson doctor <module> [options]
 
 Checks everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
@@ -23,7 +22,10 @@ Options:
 Region, credentials, endpoints and names come from the environment: run it with the server's variables.
 Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
 
-/** Runs `keelson doctor` and returns its exit code: 0, 1 where something is wrong, 2 where it was used wrongly. */
+/**
+ * Runs `keelson doctor` and returns its exit code: 0, 1 if a check failed, 2 if its usage was
+ * wrong.
+ */
 export function runDoctorCommand(
   args: readonly string[],
   context: CommandContext,
@@ -47,7 +49,7 @@ async function examine(
     );
   }
   const server = await loadServer(module);
-  // Loaded here: what is used wrongly needs nothing of AWS.
+  // Loaded lazily: a usage error does not need AWS code.
   const { diagnose } = await import("../doctor/diagnose.ts");
   const findings = await onItsStack(context, server, ({ env, clock }) =>
     diagnose(server, { env, clock, timeoutMs: Number(seconds) * 1_000 }),

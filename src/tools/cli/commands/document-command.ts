@@ -8,20 +8,25 @@ import { oneLine } from "../setup/one-line.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 import { writeText } from "../setup/write-text.ts";
 
-/** A command that makes one document of a server. */
+/** Command that generates one document of a server. */
 export interface DocumentCommand {
-  /** As it is typed: `openapi`. */
+  /** Name on the command line, for example `openapi`. */
   readonly name: string;
-  /** What `--help` prints. */
   readonly usage: string;
-  /** Makes the text, and names the schemas that cannot say themselves; packages are looked for from `directory` on. */
+  /**
+   * Generates the document and lists the schemas without a JSON Schema. Resolves packages from
+   * `directory`.
+   */
   readonly make: (
     server: DeclaredServer,
     directory: string,
   ) => Promise<{ readonly text: string; readonly unsaid: readonly UnsaidSchema[] }>;
 }
 
-/** Runs it and returns its exit code: 0, 1 where it failed or a schema cannot say itself, 2 where it was used wrongly. */
+/**
+ * Runs the command and returns its exit code: 0, 1 if it failed or a schema has no JSON Schema, 2
+ * if its usage was wrong.
+ */
 export function runDocumentCommand(
   { name, usage, make }: DocumentCommand,
   args: readonly string[],

@@ -14,7 +14,6 @@ import { oneLine } from "../setup/one-line.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 import { checkTemplate } from "./check-template.ts";
 
-/** What `keelson infra --help` prints. */
 export const infraUsage = `Usage: keelson infra <module> [options]
 
 Writes the CloudFormation template of what a server needs: tables, bus and queues, and the functions that work
@@ -49,7 +48,10 @@ interface InfraCall {
   readonly entry: string | undefined;
 }
 
-/** Runs `keelson infra` and returns its exit code: 0, 1 where it failed or a change is dangerous, 2 where it was used wrongly. */
+/**
+ * Runs `keelson infra` and returns its exit code: 0, 1 if it failed, a change is dangerous or
+ * `--check` found a mistake, 2 if its usage was wrong.
+ */
 export function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
     const call = callOf(values, module);
@@ -104,7 +106,7 @@ function compare(
   return changes.some(({ isDangerous }) => isDangerous) ? 1 : 0;
 }
 
-/** @throws UsageError where the file is no template. */
+/** @throws UsageError if the file is not a CloudFormation template. */
 async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
   const read = await readJson(option, file);
   if (!isTemplate(read))
@@ -114,7 +116,7 @@ async function readTemplate(option: "diff" | "check", file: string): Promise<Com
   return read;
 }
 
-/** @throws UsageError where the file is no template of an application's own. */
+/** @throws UsageError if the file is not a valid template extension. */
 async function readExtension(file: string): Promise<Extension> {
   const read = await readJson("with", file);
   try {
@@ -122,7 +124,7 @@ async function readExtension(file: string): Promise<Extension> {
   } catch (error) {
     throw new UsageError(
       `--with ${JSON.stringify(file)} is not taken: ${(error as Error).message}`,
-    ); // safe: it throws errors only
+    ); // safe: extensionOf only throws errors
   }
 }
 
@@ -132,11 +134,11 @@ async function readJson(option: string, file: string): Promise<unknown> {
   } catch (error) {
     throw new UsageError(
       `--${option} ${JSON.stringify(file)} cannot be read as JSON: ${(error as Error).message}`,
-    ); // safe: both throw errors only
+    ); // safe: readFile and JSON.parse only throw errors
   }
 }
 
-/** Whether it has the shape of a template; what is deeper is compared as unknown. */
+/** Checks the top levels of a template. The comparison treats deeper levels as unknown. */
 function isTemplate(read: unknown): read is ComparedTemplate {
   if (!isObject(read)) return false;
   const { Resources, Parameters = {}, Conditions = {}, Outputs = {} } = read;
@@ -147,7 +149,7 @@ function isTemplate(read: unknown): read is ComparedTemplate {
   );
 }
 
-/** The members of what has just been seen to be an object, each of which is looked at. */
+/** Returns the members of a value that is known to be an object. The caller checks each member. */
 function membersOf(value: unknown): Readonly<Record<string, unknown>>[] {
   return Object.values(value as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
 }

@@ -6,7 +6,6 @@ import { writeProject } from "../init/template.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 
-/** What `keelson init --help` prints. */
 export const initUsage = `Usage: keelson init [folder] [options]
 
 Makes a project in a new or empty folder: a feature with its test, the entries of a Lambda function and a container,
@@ -23,7 +22,10 @@ Options:
 In a terminal it asks for what the command line does not say. It uses the network for npm install alone.
 Exit codes: 0 the project is there, 1 it could not be made or installed, 2 wrong usage.`;
 
-/** Runs `keelson init` and returns its exit code: 0, 1 where the project could not be made, 2 where it was used wrongly. */
+/**
+ * Runs `keelson init` and returns its exit code: 0, 1 if the project could not be created, 2 if its
+ * usage was wrong.
+ */
 export function runInitCommand(args: readonly string[], context: CommandContext): Promise<number> {
   return runCommand(
     { usage: initUsage, parse, run: (values, folder) => init(values, folder, context) },

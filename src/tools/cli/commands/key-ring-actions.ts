@@ -18,7 +18,6 @@ import { rotateRows } from "../../../parts/config/operate/rotation.ts";
 import { createRowCipher } from "../../../parts/config/read/row-cipher.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 
-/** One call of `keelson key-ring`. */
 export interface KeyRingCall {
   readonly parameter: string;
   readonly key: string | undefined;
@@ -29,19 +28,24 @@ export interface KeyRingCall {
   readonly bindVersion: boolean;
 }
 
-/** Does what is asked for; throws an Error that says why it cannot. */
+/** Performs an action. Throws an Error with the reason if it cannot. */
 export type KeyRingAction = (
   call: KeyRingCall,
   stored: KeyRingParameter,
   context: CommandContext,
 ) => Promise<void>;
 
-/** Servers seal with a ring that is up to 10 s old; this much later all know of a change. */
+/**
+ * Delay after which every server knows of a change, in milliseconds. Servers cache the ring for up
+ * to 10 s.
+ */
 const knownMs = 15_000;
-/** Answers to writes are stored sealed for five minutes, where a write asks for it. */
+/**
+ * Time for which a stored response can need its key, in milliseconds. A write that asks for it
+ * keeps its sealed response for five minutes.
+ */
 const answerRetentionMs = 310_000;
 
-/** What `keelson key-ring` can do, by name. */
 export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
   Object.entries({
     create: async (call, stored, { clock, print }) => {
@@ -128,7 +132,8 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
         const name = ownKey(now, call);
         assertRetired(now, name);
         const { [name]: secret, ...keys } = now.keys;
-        // Safe: the ring has it, as was just asked. Messages that it has signed may lie in a queue for a while.
+        // Safe: `ownKey` found the key. Queues can still hold messages that it signed, so it is
+        // kept as retired.
         return {
           ...now,
           keys,
@@ -173,7 +178,10 @@ async function readRing(
   return { ...rest, ring: parseKeyRingText(text) };
 }
 
-/** Changes the ring as it is now. SSM has no conditional write: that somebody else wrote in between is found out, and said. */
+/**
+ * Applies a change to the current ring. SSM has no conditional write, so a concurrent change is
+ * detected afterwards, by the version, and reported.
+ */
 async function change(
   call: KeyRingCall,
   stored: KeyRingParameter,
@@ -201,7 +209,7 @@ async function untilKnown(
   await wait(leftMs);
 }
 
-/** The key that the call names. */
+/** Returns the key that the call names. Throws if the ring does not have it. */
 function ownKey(ring: KeyRingText, { key }: KeyRingCall): string {
   const name = String(key);
   if (Object.hasOwn(ring.keys, name)) return name;
@@ -212,7 +220,7 @@ function assertRetired({ active }: KeyRingText, name: string): void {
   if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
 }
 
-/** The ring as text. Nothing is stored that a server would refuse. */
+/** Serializes the ring. Throws if a server would reject it. */
 function checked(ring: KeyRingText): string {
   const text = JSON.stringify(ring);
   parseKeyRingText(text);

@@ -6,7 +6,6 @@ import type { CommandContext } from "../setup/command-context.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 import { type KeyRingAction, type KeyRingCall, keyRingActions } from "./key-ring-actions.ts";
 
-/** What `keelson key-ring --help` prints. */
 export const keyRingUsage = `Usage: keelson key-ring <action> --parameter <name> [options]
 
 Manages the key ring, a SecureString in SSM. It never prints a key.
@@ -34,10 +33,11 @@ Options:
 
 Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`;
 
-/** The command was used wrongly. */
 class UsageError extends Error {}
 
-/** Runs `keelson key-ring` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
+/**
+ * Runs `keelson key-ring` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong.
+ */
 export async function runKeyRingCommand(
   args: readonly string[],
   context: CommandContext,
@@ -121,9 +121,12 @@ function parse(args: readonly string[]) {
   });
 }
 
-/** What went wrong, with its cause: a store that fails is behind "cannot be read". */
+/**
+ * Returns the message of an error and of its causes, because "cannot be read" hides the error of
+ * the store.
+ */
 function messageOf(error: unknown): string {
-  /* v8 ignore next -- nothing here throws anything else */
+  /* v8 ignore next -- all code in this file throws errors only */
   if (!(error instanceof Error)) return String(error);
   return isTypedError(error) && error.cause !== undefined
     ? `${error.message}: ${messageOf(error.cause)}`

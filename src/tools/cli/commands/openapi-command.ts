@@ -4,7 +4,6 @@ import { serverDocument } from "../../../app/routes/openapi-document.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import { runDocumentCommand } from "./document-command.ts";
 
-/** What `keelson openapi --help` prints. */
 export const openApiUsage = `Usage: keelson openapi <module> [options]
 
 Writes the OpenAPI 3.1 document of a server. The same declarations give the same document, whatever the environment.
@@ -19,7 +18,10 @@ Schemas that no JSON Schema can be made of are named on stderr, and stand in the
 
 Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`;
 
-/** Runs `keelson openapi` and returns its exit code: 0, 1 where it failed or a schema cannot say itself, 2 where it was used wrongly. */
+/**
+ * Runs `keelson openapi` and returns its exit code: 0, 1 if it failed or a schema has no JSON
+ * Schema, 2 if its usage was wrong.
+ */
 export function runOpenApiCommand(
   args: readonly string[],
   context: CommandContext,

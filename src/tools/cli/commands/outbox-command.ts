@@ -8,7 +8,6 @@ import type { CommandContext } from "../setup/command-context.ts";
 import { onItsStack } from "../setup/embedded-stack.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 
-/** What `keelson outbox --help` prints. */
 export const outboxUsage = `Usage: keelson outbox <action> [options]
 
 Manages events that were set aside because the bus will never take them as they are.
@@ -48,7 +47,7 @@ const actions: ReadonlyMap<string, OutboxAction> = new Map(
   } satisfies Record<string, OutboxAction>),
 );
 
-/** Runs `keelson outbox` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
+/** Runs `keelson outbox` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong. */
 export function runOutboxCommand(
   args: readonly string[],
   context: CommandContext,
@@ -74,7 +73,7 @@ async function act(call: OutboxCall, { env, print, complain }: CommandContext): 
   }
 }
 
-/** Gives how many there were. */
+/** Returns the number of items it processed. */
 async function actOn(
   store: AsideStore,
   { action, event }: OutboxCall,
@@ -89,7 +88,10 @@ async function actOn(
   return count;
 }
 
-/** Its ID; what was no event goes by what its key has in its place: `<time>#<event ID>#shard#<n>`. */
+/**
+ * Returns the event ID of an item. For an item that is not an event, reads it from the key:
+ * `<time>#<event ID>#shard#<n>`.
+ */
 function eventOf({ eventId, sk }: AsideItem): unknown {
   return eventId ?? String(sk).split("#")[1];
 }

@@ -8,7 +8,6 @@ import { onItsServer } from "../setup/its-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 
-/** What `keelson projection --help` prints. */
 export const projectionUsage = `Usage: keelson projection rebuild <module> <name> [options]
        keelson projection status <module>
 
@@ -31,7 +30,10 @@ Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counte
 
 type Values = ReturnType<typeof parse>["values"];
 
-/** Runs `keelson projection` and returns its exit code: 0, 1 where it failed or was stopped, 2 where it was used wrongly. */
+/**
+ * Runs `keelson projection` and returns its exit code: 0, 1 if it failed or was stopped, 2 if its
+ * usage was wrong.
+ */
 export function runProjectionCommand(
   args: readonly string[],
   context: CommandContext,
@@ -64,10 +66,10 @@ export function runProjectionCommand(
   return runCommand({ usage: projectionUsage, parse, maxArguments: 3, run }, args, context);
 }
 
-/** How many events that cannot be counted are named. */
+/** Maximum number of uncounted events that are listed. */
 const mostNamed = 20;
 
-/** Gives the exit code: 1 where events could not be counted. */
+/** Returns the exit code: 1 if events could not be counted. */
 async function make(
   runtime: Runtime,
   name: string,
@@ -138,7 +140,7 @@ async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise
     const { events } = await adapters.messaging.open();
     const { visible, hidden } = await events.size();
     const waiting = visible + hidden;
-    // What waits is looked for only where something does: it takes a walk through the table of kept events.
+    // Runs only if messages are waiting, because it scans the table of kept events.
     const oldestMs = waiting === 0 ? undefined : await oldestUncounted(adapters, projection, nowMs);
     const rebuilding = begun && {
       version: begun.version,

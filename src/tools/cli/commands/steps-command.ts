@@ -17,7 +17,6 @@ import { onItsServer } from "../setup/its-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 
-/** What `keelson steps --help` prints. */
 export const stepsUsage = `Usage: keelson steps list <module> [--unknown]
        keelson steps resolve <module> <id> --result <json> | --retry
 
@@ -42,7 +41,7 @@ queue are moved back afterwards; clients retry by themselves.`;
 
 type Values = ReturnType<typeof parse>["values"];
 
-/** Runs `keelson steps` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
+/** Runs `keelson steps` and returns its exit code: 0, 1 if it failed, 2 if its usage was wrong. */
 export function runStepsCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const run = async (
     values: Values,
@@ -74,7 +73,7 @@ function listing({ unknown, result, retry }: Values): Work {
   return async (_runtime, adapters, { clock, print }) => {
     const steps = await adapters.steps.open();
     for await (const step of steps.list()) {
-      // The store deletes later what has expired.
+      // DynamoDB deletes expired items late.
       if (step.record.expiresAt * 1000 <= clock.now()) continue;
       const status = await standingOf(adapters, step, clock.now());
       if (unknown && status !== "unknown") continue;
@@ -93,7 +92,7 @@ async function standingOf(
   return stepStanding(record, isStarted ? await claims.read(claim) : undefined, nowMs);
 }
 
-/** Who resolves a step: nobody's run has such an owner. */
+/** Owner of a step that an operator resolves. No run has this owner. */
 const operator = "operator";
 
 function resolving({ result, retry, unknown }: Values, id: string | undefined): Work {

@@ -17,25 +17,28 @@ import type { LockedKey } from "../../contract/locked-keys.ts";
 import { reportStored, type StoredReport } from "../../contract/stored-report.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 
-/** What is looked at, and how. */
 export interface StoredRowsOptions {
   readonly server: DeclaredServer;
-  /** The keys of the lock. What is read instead of a value is not shown of one that was encrypted. */
+  /**
+   * Keys in the lock. For a key that was encrypted, the report does not show the value that
+   * replaces a stored one.
+   */
   readonly locked: readonly LockedKey[];
-  /** The server's variables: region, credentials, endpoints, names of tables. */
+  /** Variables of the server: region, credentials, endpoints, table names. */
   readonly env: CommandContext["env"];
   readonly clock?: Clock;
-  /** Shows how far it is; `""` shows nothing. */
+  /** Shows progress; `""` clears it. */
   readonly progress?: CommandContext["progress"];
-  /** How many rows are listed; the others are only counted. Default 1,000. */
+  /** Maximum number of listed rows. The rest are only counted. Default 1,000. */
   readonly limit?: number;
 }
 
 /**
- * Reads the configuration rows of the environment, page by page, and says what becomes of those that do not fit. Writes nothing.
- * Secrets are opened to be held against their declarations, where the key ring can be read, and are not shown.
+ * Reads the configuration rows of the environment page by page and reports rows that do not fit.
+ * Writes nothing. If the key ring is readable, opens secrets to check them against their
+ * declarations, but never shows them.
  *
- * @throws Error where the table, or the parameters that the server names, cannot be read.
+ * @throws Error if the table, or the parameters that the server names, cannot be read.
  */
 export async function storedRows(options: StoredRowsOptions): Promise<StoredReport> {
   const { server, locked, env, clock = systemClock, progress = () => {}, limit = 1_000 } = options;
@@ -74,7 +77,7 @@ async function parametersOf(
   env: CommandContext["env"],
 ): Promise<Parameters> {
   const { config = {}, ssm, keyRing } = server.options;
-  // As for a server: in production nothing is opened with what is made for development.
+  // Follows the server: production never uses the development secret.
   const secret =
     server.environment === "production" ? undefined : env["KEELSON_AUTH_SECRET"] || undefined;
   if (ssm === undefined && keyRing === undefined) {
@@ -97,7 +100,7 @@ async function parametersOf(
   }
 }
 
-/** @throws Error where they cannot be read, or a server would not start with them. */
+/** @throws Error if the parameters cannot be read or a server would not start with them. */
 async function overridesBelow(
   reader: ParameterReader,
   { registry }: DeclaredServer,
@@ -110,7 +113,9 @@ async function overridesBelow(
   );
 }
 
-/** Whoever runs the command may have no right to open secrets: they are counted then. */
+/**
+ * Returns the key ring, or `undefined` if the user may not read it. Secrets are only counted then.
+ */
 async function ringOf(
   reader: ParameterReader,
   parameter: string,

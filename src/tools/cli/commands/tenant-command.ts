@@ -24,7 +24,6 @@ import { loadServer } from "../setup/load-server.ts";
 import { oneLine } from "../setup/one-line.ts";
 import { runCommand, UsageError } from "../setup/run-command.ts";
 
-/** What `keelson tenant --help` prints. */
 export const tenantUsage = `Usage: keelson tenant export <module> <id> --out <file> [options]
        keelson tenant erase <module> <id> [--dry-run] [--yes] [options]
 
@@ -61,7 +60,10 @@ interface TenantCall {
   readonly json: boolean;
 }
 
-/** Runs `keelson tenant` and returns its exit code: 0, 1 where it failed or rows are left, 2 where it was used wrongly. */
+/**
+ * Runs `keelson tenant` and returns its exit code: 0, 1 if it failed or rows are left, 2 if its
+ * usage was wrong.
+ */
 export function runTenantCommand(
   args: readonly string[],
   context: CommandContext,
@@ -108,7 +110,7 @@ async function carryOut(
   return receipt.isDone ? 0 : 1;
 }
 
-/** Does what is asked for. What was shown of it is gone in the end. */
+/** Runs the action and clears its progress line. */
 async function receiptFor(
   call: TenantCall,
   found: TenantSources,
@@ -207,7 +209,7 @@ function keptState(
   return stateFile(state, { action, tenant, tables: sources.map(({ tableName }) => tableName) });
 }
 
-/** @throws Error where whoever is asked does not type the tenant. */
+/** @throws Error if the user does not type the tenant's ID. */
 async function assertMeant(
   tenant: string,
   { sources }: TenantSources,
@@ -224,7 +226,7 @@ async function assertMeant(
 
 const doings = { export: "exported", erase: "erased", count: "found" } as const;
 
-/** Shows how far a walk is, where somebody watches. */
+/** Returns a function that shows the progress of a walk at a terminal. */
 function showing(
   { action }: TenantCall,
   { sources }: TenantSources,

@@ -9,7 +9,6 @@ import { runCommand, UsageError } from "../setup/run-command.ts";
 import type { TraceDocument } from "../trace/document.ts";
 import type { TableFacts } from "../trace/node.ts";
 
-/** What `keelson trace --help` prints. */
 export const traceUsage = `Usage: keelson trace <module> [<id>] [options]
 
 Prints what became of a request: its commit, its events, their consumers, jobs and deliveries, as one tree, and the one thing
@@ -31,7 +30,10 @@ Exit codes: 0 nothing is stuck, 1 something is, or it failed, 2 wrong usage, or 
 
 type Values = ReturnType<typeof parse>["values"];
 
-/** Runs `keelson trace` and returns its exit code: 0, 1 where something is stuck, 2 where it was used wrongly or the ID is not found. */
+/**
+ * Runs `keelson trace` and returns its exit code: 0, 1 if something is stuck, 2 if its usage was
+ * wrong or the ID is unknown.
+ */
 export function runTraceCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const run = (values: Values, module: string | undefined, [id]: readonly string[]) =>
     trace(values, module, id, context);
@@ -64,7 +66,7 @@ async function trace(
     throw new UsageError("nothing comes in on standard input");
   const server = await loadServer(module);
   const { env } = context;
-  // Loaded here: what is used wrongly needs nothing of AWS.
+  // Loaded lazily: a usage error does not need AWS code.
   const { developmentDirectory } = await import("../trace/open-tables.ts");
   const { developmentLogFiles } = await import("../../../embedded/stack/development-log.ts");
   const directory = developmentDirectory(server, env);
@@ -113,13 +115,13 @@ interface Asked {
   readonly module: string;
   readonly paths: readonly string[];
   readonly asked: string | undefined;
-  /** Whether the logs are those of a server that runs. */
+  /** Whether the logs are those of a running server. */
   readonly isLive: boolean;
-  /** How long tables may take, in milliseconds; 0 asks none. */
+  /** Timeout for the tables, in milliseconds. 0 skips them. */
   readonly tablesMs: number;
 }
 
-/** `undefined` where no ID is given, and the logs have no request. */
+/** Returns `undefined` if no ID is given and the logs contain no request. */
 async function found(
   { server, module, paths, asked, isLive, tablesMs }: Asked,
   context: CommandContext,
@@ -146,7 +148,7 @@ async function found(
     const build = (nowMs: number) =>
       buildTrace({ id, lines, consumers, facts: tables.facts ?? noFacts, nowMs });
     const nowMs = clock.now();
-    // What logs alone say holds for the time of their last line.
+    // Without tables, the state is valid for the time of the last log line.
     const asOfMs = isLive ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
     if (tablesMs > 0 && usesMessages(server.registry)) {
       try {
@@ -191,7 +193,7 @@ async function askAll(
   }
 }
 
-/** Credentials that are nowhere are looked for a long time. */
+/** Limits the time of `work`. The SDK searches a long time for missing credentials. */
 async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -3,10 +3,13 @@ import type { Clock } from "../../../base/process/clock.ts";
 import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** AWS refuses signatures of another time than this, in milliseconds; and what makes leases and tokens end too early or too late. */
+/**
+ * Clock differences, in milliseconds: AWS rejects signatures beyond the first; beyond the second,
+ * leases and tokens expire noticeably early or late.
+ */
 const [refusedMs, noticedMs] = [300_000, 5_000];
 
-/** Whether there are a region and credentials, and whether the clock is right. */
+/** Checks the region, the credentials and the clock. */
 export function accountChecks(
   client: DynamoDBClient,
   place: Place,
@@ -35,7 +38,7 @@ export function accountChecks(
           await client.config.credentials();
           return fine("found");
         } catch (error) {
-          // Safe: the SDK throws errors only.
+          // Safe: the SDK only throws errors.
           return wrong(
             `none are found (${(error as Error).name})`,
             "aws configure",
@@ -61,7 +64,7 @@ export function accountChecks(
   ];
 }
 
-/** How much later it is at the endpoint, by the `Date` of any answer at all. */
+/** Returns how far the endpoint's clock is ahead, from the `Date` header of any response. */
 async function differenceMs(
   client: DynamoDBClient,
   place: Place,
@@ -75,7 +78,7 @@ async function differenceMs(
       startMs = clock.now();
       const result = await next(args);
       endMs = clock.now();
-      // Safe: next to the wire, the answer is one of HTTP, whatever it says.
+      // Safe: at this step of the stack, every response is an HTTP response.
       date = (result.response as { readonly headers: Readonly<Record<string, string>> }).headers[
         "date"
       ];
@@ -90,10 +93,11 @@ async function differenceMs(
       }),
     );
   } catch (error) {
-    // An answer that says no says what time it is, too.
+    // An error response has a `Date` header too.
     if (endMs === 0) throw error;
   }
-  // It is cut off to the second, and of any moment of the call: what lies within is no difference.
+  // `Date` has a resolution of one second and can be from any moment of the call. A difference
+  // within that range does not count.
   const [fromMs, untilMs] = [Date.parse(date ?? ""), Date.parse(date ?? "") + 1_000];
   if (Number.isNaN(fromMs)) return undefined;
   return untilMs < startMs ? untilMs - startMs : Math.max(0, fromMs - endMs);

@@ -10,7 +10,7 @@ import { asked, type Check, fine, type Outcome, unchecked, wrong } from "./outco
 import type { Place } from "./place.ts";
 import type { AskedQueue, FoundQueue } from "./queues.ts";
 
-/** What is looked at of the bus, and of the way from it to the queue of events. */
+/** Checks the bus and its route to the queue of events. */
 export function busChecks(
   client: EventBridgeClient,
   place: Place,
@@ -70,7 +70,7 @@ async function isThere(client: EventBridgeClient, place: Place, busName: string)
   }
 }
 
-/** Whether each type that is consumed comes from the bus into the queue. */
+/** Checks that a rule routes every consumed type from the bus to the queue. */
 async function rulesOutcome(
   client: EventBridgeClient,
   place: Place,
@@ -115,7 +115,7 @@ async function rulesOutcome(
   );
 }
 
-/** A rule of events; those of a schedule are none. */
+/** Rule with an event pattern. Rules with a schedule do not have one. */
 interface EventRule {
   readonly name: string;
   readonly isDisabled: boolean;
@@ -135,7 +135,7 @@ async function rulesOf(
       client.send(command, { abortSignal: place.signal }),
     );
     for (const { Name, State, EventPattern } of page.Rules ?? []) {
-      // Safe: EventBridge takes objects only.
+      // Safe: EventBridge only accepts objects.
       const pattern =
         EventPattern === undefined ? undefined : (JSON.parse(EventPattern) as EventRule["pattern"]);
       if (pattern !== undefined)
@@ -163,12 +163,17 @@ function routes(pattern: EventRule["pattern"], source: string, type: string): bo
   return takes(pattern["source"], source) && takes(pattern["detail-type"], type);
 }
 
-/** Whether one member of a pattern takes a text. What is more than a text there (a prefix, a wildcard) may take it: that is believed. */
+/**
+ * Returns `true` if a member of a pattern matches a string. Assumes that every complex matcher (a
+ * prefix, a wildcard) matches.
+ */
 function takes(member: unknown, text: string): boolean {
   return !Array.isArray(member) || member.some((one) => one === text || typeof one === "object");
 }
 
-/** Whether EventBridge may send into the queue: where it may not, events are lost without a word. */
+/**
+ * Checks that EventBridge may send to the queue. Without this permission, events are lost silently.
+ */
 function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outcome {
   const set = (attribute: string, value: string) =>
     place.aws(
@@ -206,9 +211,9 @@ interface Statement {
   readonly Action?: string | readonly string[];
 }
 
-/** Its conditions are not looked at. */
+/** Ignores the conditions of the policy. */
 function allowsEventBridge(policy: string): boolean {
-  // Safe: SQS takes policies of this shape only.
+  // Safe: SQS only accepts policies of this shape.
   const { Statement = [] } = JSON.parse(policy) as {
     readonly Statement?: Statement | readonly Statement[];
   };

@@ -1,17 +1,16 @@
 import { command } from "./command-line.ts";
 import { type Outcome, unchecked, wrong } from "./outcome.ts";
 
-/** What was asked. */
 export interface Call {
   readonly service: string;
   readonly operation: string;
   readonly resource: string;
-  /** Where, for people. */
+  /** Endpoint, for people. */
   readonly shown: string;
   readonly isEmulator: boolean;
 }
 
-/** A call that failed; what it has failed with is its cause. */
+/** Failed call to AWS. Its `cause` is the original error. */
 export class CallError extends Error {
   override readonly name = "CallError";
   readonly call: Call;
@@ -22,12 +21,12 @@ export class CallError extends Error {
   }
 }
 
-/** The name of the error that a call has failed with: `ResourceNotFoundException`. */
+/** Returns the name of the error behind a failed call, for example `ResourceNotFoundException`. */
 export function failureName(error: unknown): string | undefined {
   return error instanceof CallError ? rootOf(error.cause).name : undefined;
 }
 
-/** What a check comes to that could not ask. */
+/** Converts the error of a check into an outcome. */
 export function outcomeOf(error: unknown): Outcome {
   if (!(error instanceof CallError)) return wrong(`it cannot be checked: ${textOf(error)}`);
   const { call } = error;
@@ -66,11 +65,11 @@ interface Failure extends Error {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** What the SDK has thrown, also from behind what keelson made of it. */
+/** Returns the SDK's error, unwrapped from keelson's errors. */
 function rootOf(error: unknown): Failure {
   let failure = error instanceof Error ? error : new Error(String(error));
   while (failure.cause instanceof Error && !("$metadata" in failure)) failure = failure.cause;
-  // Safe: what the members are is looked at where they are used.
+  // Safe: callers check the members before they use them.
   return failure as Failure;
 }
 
@@ -105,7 +104,10 @@ function isLate({ name }: Failure): boolean {
   return ["TimeoutError", "AbortError"].includes(name);
 }
 
-/** The command that gives who called the right to call, where AWS has said who it was. */
+/**
+ * Builds the command that grants the missing permission, if AWS's message names the caller and the
+ * resource.
+ */
 function permission(action: string, message: string): string | undefined {
   const [, kind, name] = /:(?:sts|iam)::\d*:(assumed-role|user)\/([\w+=,.@-]+)/.exec(message) ?? [];
   const [, resource] = /on resource: (arn:[\w:/.*-]+)/.exec(message) ?? [];

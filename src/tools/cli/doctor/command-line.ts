@@ -1,9 +1,12 @@
-/** A command as a shell takes it: what is more than letters, digits and harmless signs is quoted. */
+/**
+ * Formats a shell command. Quotes every word that contains more than letters, digits and harmless
+ * punctuation.
+ */
 export function command(...words: readonly string[]): string {
   return words
     .map((word) => (bare.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
     .join(" ");
 }
 
-/** Not with `=` in front, which the Z shell looks up as a command. */
+/** Excludes a leading `=`: the Z shell expands `=word` to the path of a command. */
 const bare = /^[\w.,:/@%+-][\w.,:=/@%+-]*$/;

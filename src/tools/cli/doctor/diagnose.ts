@@ -17,23 +17,23 @@ import { placeOf, type ServiceName } from "./place.ts";
 import { askedQueue, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
-/** What came of one check. */
+/** Outcome of one named check. */
 export interface Finding extends Outcome {
   readonly name: string;
 }
 
-/** How a server is looked at. */
 export interface DiagnosisOptions {
   readonly env: Variables;
   readonly clock: Clock;
-  /** How long a check may take, in milliseconds. */
+  /** Timeout of each check, in milliseconds. */
   readonly timeoutMs: number;
 }
 
 /**
- * Looks at everything that a server needs from outside, all at once, and changes nothing. What cannot be asked is a finding.
+ * Checks everything that a server needs from outside, concurrently and without changing anything. A
+ * failed call becomes a finding.
  *
- * @throws Error where an endpoint is no URL.
+ * @throws Error if an endpoint is not a URL.
  */
 export async function diagnose(
   server: DeclaredServer,
@@ -83,11 +83,13 @@ export async function diagnose(
   }
 }
 
-/** Some of what the SDK waits for knows no signal: nothing takes longer than it may. */
+/**
+ * Runs a check with its own timeout, because some of the SDK's waiting ignores the abort signal.
+ */
 async function carriedOut({ name, run }: Check, timeoutMs: number): Promise<Finding> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
-    // What was asked has its own moment to say why.
+    // The extra 500 ms let an aborted call report its own error first.
     timer = setTimeout(
       () => reject(new Error(`no answer within ${timeoutMs} ms`)),
       timeoutMs + 500,

@@ -6,10 +6,10 @@ import { failureName } from "./call-error.ts";
 import { type Check, fine, type Outcome, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** A tenant that nobody has: its session reaches no row. */
+/** Tenant that does not exist, so its session reaches no row. */
 const madeUp = { key: "tenant", value: "keelson-doctor" } as const;
 
-/** Whether the role of tenants' sessions can be assumed, with the tag that its policy is about. */
+/** Checks that the isolation role can be assumed with the session tag that its policy requires. */
 export function isolationChecks(server: DeclaredServer, env: Variables, place: Place): Check[] {
   return [{ name: "isolation", run: () => outcome(server, env, place) }];
 }

@@ -4,7 +4,7 @@ import { proofMode } from "../../../parts/messages/proof.ts";
 import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome } from "./outcome.ts";
 
-/** A check that needs no call: whether messages have to prove where they come from. */
+/** Checks that messages must carry a proof of origin. Makes no call. */
 export function messageChecks(server: DeclaredServer): Check[] {
   return usesMessages(server.registry)
     ? [{ name: "proof of messages", run: async () => proofOutcome(server) }]
@@ -12,7 +12,7 @@ export function messageChecks(server: DeclaredServer): Check[] {
 }
 
 function proofOutcome({ options, environment }: DeclaredServer): Outcome {
-  // Outside of production a ring is made from the development secret.
+  // Outside production, keelson derives a key ring from the development secret.
   const mode = proofMode(
     options.messages?.proof,
     options.keyRing !== undefined || environment !== "production",

@@ -1,44 +1,44 @@
-/** How something is: `skip` says that nobody has looked. */
+/** Status of a check. `skip`: the check did not run. */
 export type Status = "ok" | "warn" | "fail" | "skip";
 
-/** What came of a check. */
 export interface Outcome {
   readonly status: Status;
-  /** What is so, or what is wrong. Nothing secret is in it. */
+  /** State or problem that the check found. Never contains a secret. */
   readonly message: string;
-  /** The commands that mend it, in their order. */
+  /** Commands that fix the problem, in order. */
   readonly fix: readonly string[];
 }
 
-/** Something to look at, without changing it. */
+/** Read-only check. */
 export interface Check {
   readonly name: string;
-  /** @throws what it could not ask. */
+  /** @throws CallError if a call fails. */
   run(): Promise<Outcome>;
 }
 
-/** It is as it has to be. */
 export const fine = (message: string): Outcome => ({ status: "ok", message, fix: [] });
-/** It works, and may not always. */
+/** Outcome of something that works now but can fail later. */
 export const doubtful = (message: string, ...fix: readonly string[]): Outcome => ({
   status: "warn",
   message,
   fix,
 });
-/** It does not work. */
 export const wrong = (message: string, ...fix: readonly string[]): Outcome => ({
   status: "fail",
   message,
   fix,
 });
-/** Nobody has looked, and why. */
+/** Outcome of a check that did not run. */
 export const unchecked = (why: string): Outcome => ({
   status: "skip",
   message: `not checked: ${why}`,
   fix: [],
 });
 
-/** A check of what another one finds: where there is nothing to look at, the other says so. */
+/**
+ * Creates a check of a resource that another check finds. If there is no such resource, it refers
+ * to that check.
+ */
 export function following<Found>(
   name: string,
   first: { readonly name: string; readonly find: () => Promise<Found | undefined> },
@@ -53,7 +53,7 @@ export function following<Found>(
   };
 }
 
-/** Asks once; all callers share the result. */
+/** Memoizes an asynchronous lookup: all callers share one result. */
 export function asked<Found>(ask: () => Promise<Found>): () => Promise<Found> {
   let answer: Promise<Found> | undefined;
   return () => {

@@ -11,7 +11,7 @@ import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** What is looked at of the parameters in SSM. Their values are in no outcome. */
+/** Checks the parameters in SSM. No outcome contains their values. */
 export function parameterChecks(
   reader: ParameterReader,
   place: Place,
@@ -50,7 +50,7 @@ export function parameterChecks(
   return checks;
 }
 
-/** A check that needs no call: keys that are encrypted, and no ring to do it with. */
+/** Checks that a server with encrypted keys names a key ring. Makes no call. */
 export function ringlessChecks({ options, registry, environment }: DeclaredServer): Check[] {
   const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) =>
     definition.encrypted ? [id] : [],
@@ -81,7 +81,10 @@ function parameterFix(
   return place.aws("put-parameter", "--overwrite", "--type", type, "--name", name, "--value", "…");
 }
 
-/** Both releases read them while one replaces the other; afterwards a name that no key has is easily taken for a mistake. */
+/**
+ * Reports parameters under former names. During a rolling deployment both releases read them;
+ * later, a name without a key looks like a mistake.
+ */
 function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
   const messages = former.map(({ name, today, isRead }) =>
     isRead
@@ -117,7 +120,7 @@ function keyRingOutcome(
   const create = command("npx", "keelson", "key-ring", "create", "--parameter", parameter);
   switch (rule) {
     case "key-ring-missing":
-      // Elsewhere one is made from the development secret.
+      // Other environments derive a ring from the development secret.
       return environment === "production"
         ? wrong("there is no such parameter", create)
         : doubtful(
@@ -131,7 +134,7 @@ function keyRingOutcome(
         create,
       );
     default:
-      // Not the values of its history: they are keys.
+      // Excludes the values of the history, because they are keys.
       return wrong(
         `${message}; restore the previous version`,
         place.aws(

@@ -5,26 +5,25 @@ import { tableMode } from "../../../hosts/container/adapters.ts";
 import { CallError } from "./call-error.ts";
 import { command } from "./command-line.ts";
 
-/** A service of AWS, as its command line calls it. */
+/** AWS service, as the AWS CLI names it. */
 export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
-/** Where a service is, and how it is asked. */
+/** Endpoint of a service, with the settings for calls to it. */
 export interface Place {
   readonly service: ServiceName;
-  /** For people; without what an address may have of credentials. */
+  /** Address for people, without any credentials in the URL. */
   readonly shown: string;
-  /** What lacks something may be an emulator's own lack. */
+  /** Whether the endpoint is an emulator, which may not support every feature. */
   readonly isEmulator: boolean;
-  /** What a client of the SDK is made with. */
   readonly options: ReturnType<typeof clientOptions> & {
     readonly maxAttempts: number;
     readonly requestHandler: { readonly connectionTimeout: number };
   };
-  /** Ends every call when the time is over. */
+  /** Aborts every call at the timeout. */
   readonly signal: AbortSignal;
-  /** @throws CallError, which says what was asked. */
+  /** @throws CallError with the call that failed. */
   call<Answer>(operation: string, resource: string, send: () => Promise<Answer>): Promise<Answer>;
-  /** A command of AWS's command line for this place: `aws sqs <words>`. */
+  /** Builds an AWS CLI command for this endpoint: `aws sqs <words>`. */
   aws(...words: readonly string[]): string;
 }
 
@@ -37,9 +36,9 @@ const variableNames = {
 } as const;
 
 /**
- * Where a service is that the environment, or the server itself, names.
+ * Determines the endpoint of a service from the environment or from the server's own options.
  *
- * @throws Error where what is named is no URL.
+ * @throws Error if the endpoint is not a URL.
  */
 export function placeOf(
   service: ServiceName,
@@ -52,7 +51,7 @@ export function placeOf(
 ): Place {
   const endpoint = given.endpoint ?? endpointOf(env, variableNames[service]);
   if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint))) {
-    // Not shown: a URL may hold credentials.
+    // The message leaves the URL out, because it can contain credentials.
     const variable = `AWS_ENDPOINT_URL_${variableNames[service]}`;
     throw new Error(
       `the endpoint of ${service} is no URL; set AWS_ENDPOINT_URL or ${variable} to http://<host>:<port>`,

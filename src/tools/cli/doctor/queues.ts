@@ -5,25 +5,27 @@ import { failureName } from "./call-error.ts";
 import { asked, type Check, doubtful, fine, following, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
-/** A queue that was found. */
 export interface FoundQueue {
   readonly url: string;
   readonly arn: string;
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** A queue that is asked for once, by the checks that look at it. */
+/** Queue that its checks look up once. */
 export interface AskedQueue {
-  /** Of its first check. */
+  /** Name of its first check. */
   readonly name: string;
   readonly wanted: NeededQueue;
   readonly find: () => Promise<FoundQueue | undefined>;
 }
 
-/** The attempts of a message end before what its claims remember, in receives; and two may be a duplicate's. */
+/**
+ * Bounds of `maxReceiveCount`. Minimum: a duplicate can use up two receives. Maximum: a message
+ * must use up its attempts before its claims expire.
+ */
 const [fewestReceives, mostReceives] = [3, 6];
 
-/** A queue, to be asked for when the first check wants to know. */
+/** Creates the shared lookup of a queue. The first check triggers it. */
 export function askedQueue(client: SQSClient, place: Place, wanted: NeededQueue): AskedQueue {
   const { name } = wanted;
   return {
@@ -33,7 +35,6 @@ export function askedQueue(client: SQSClient, place: Place, wanted: NeededQueue)
   };
 }
 
-/** What is looked at of a queue. */
 export function queueChecks(client: SQSClient, place: Place, queue: AskedQueue): Check[] {
   const { wanted } = queue;
   return [
@@ -67,7 +68,7 @@ async function findQueue(
     const { Attributes } = await place.call("GetQueueAttributes", name, () =>
       client.send(command, { abortSignal: signal }),
     );
-    const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has some
+    const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has attributes
     return { url, arn: String(attributes["QueueArn"]), attributes };
   } catch (error) {
     if (/QueueDoesNotExist|NonExistentQueue/.test(failureName(error) ?? "")) return undefined;
@@ -171,7 +172,7 @@ async function deadLetterOutcome(
 }
 
 function redriveOf({ attributes }: FoundQueue) {
-  // Safe: SQS has checked what it holds.
+  // Safe: SQS validates the policy.
   return JSON.parse(attributes["RedrivePolicy"] || "{}") as {
     readonly deadLetterTargetArn?: string;
     readonly maxReceiveCount?: number | string;

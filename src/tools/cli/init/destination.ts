@@ -1,17 +1,17 @@
 import { readdir } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 
-/** What a fresh clone has before anybody wrote a file. */
+/** Entries of a fresh clone that do not count as files. */
 const overlooked = [".git"];
 const shown = 5;
 
-/** What is in the way of a project in `folder`; `undefined` where nothing is. */
+/** Returns the reason why a project cannot be created in `folder`; `undefined` if it can. */
 export async function obstacleIn(folder: string): Promise<string | undefined> {
   let entries: string[];
   try {
     entries = await readdir(folder);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException; // safe: of the file system
+    const { code } = error as NodeJS.ErrnoException; // safe: readdir throws system errors
     if (code === "ENOENT") return undefined;
     return code === "ENOTDIR"
       ? `${folder} is a file; name a folder`
@@ -23,14 +23,13 @@ export async function obstacleIn(folder: string): Promise<string | undefined> {
   return `${folder} is not empty: it has ${names}${there.length > shown ? ` and ${there.length - shown} more` : ""}; name a new folder`;
 }
 
-/** Whether npm takes it as the name of a package. */
+/** Returns `true` if npm accepts the name for a package. */
 export function isPackageName(name: string): boolean {
   return (
     name.length <= 214 && /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/.test(name)
   );
 }
 
-/** A package's name for a project in `folder`. */
 export function packageNameFor(folder: string): string {
   const name = basename(resolve(folder))
     .toLowerCase()

@@ -1,11 +1,12 @@
 import { type SpawnOptions, spawn } from "node:child_process";
 
-/** Runs `npm install` in a folder; its output is the terminal's. @returns whether it has succeeded. */
+/** Runs `npm install` in a folder. @returns whether it succeeded. */
 export function npmInstall(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<boolean> {
-  // Its output goes to stderr: stdout is the command's own. On Windows npm is a batch file, which only a shell runs.
+  // npm's output goes to stderr, because stdout is the command's own. On Windows npm is a batch
+  // file, which only a shell runs.
   const options: SpawnOptions = {
     cwd: folder,
     env,

@@ -1,16 +1,19 @@
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Where this package is: from the sources as from `dist/`. */
+/** Root of this package, both from the sources and from `dist/`. */
 export const packageFolder = join(import.meta.dirname, "../../../..");
-/** A project that the repository tests as its own. Names that begin with `_` stand for dotfiles, some of which npm leaves out. */
+/**
+ * Template project, which the repository tests. A leading `_` in a name stands for a dot, because
+ * npm leaves some dotfiles out of packages.
+ */
 const templateFolder = join(packageFolder, "examples/starter");
-/** What the project's `package.json` is made of. */
+/** Template of the project's `package.json`. */
 const manifestName = "manifest.json";
-/** Files that name the project. */
+/** Files that contain the project's name. */
 const naming = ["README.md"];
 
-/** The parts of a `package.json` that versions are taken from. */
+/** Parts of keelson's own `package.json` that supply versions. */
 export interface OwnManifest {
   readonly version: string;
   readonly dependencies?: Readonly<Record<string, string>>;
@@ -23,7 +26,7 @@ interface TemplateManifest {
   readonly devDependencies: readonly string[];
 }
 
-/** Writes the files of a new project into `folder`, which is made where it is not there. */
+/** Writes the files of a new project into `folder`, and creates the folder if it does not exist. */
 export async function writeProject(folder: string, name: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const entry of await readdir(templateFolder)) {
@@ -49,7 +52,10 @@ export async function writeProject(folder: string, name: string): Promise<void> 
   );
 }
 
-/** The project's `package.json`: what it depends on has the versions that this version of keelson was tested with. */
+/**
+ * Builds the project's `package.json`. Dependencies get the versions that this version of keelson
+ * was tested with.
+ */
 export function manifestOf(
   name: string,
   template: TemplateManifest,

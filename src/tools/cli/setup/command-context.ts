@@ -1,24 +1,27 @@
 import type { Readable } from "node:stream";
 import type { Clock } from "../../../base/process/clock.ts";
 
-/** What the command works with, so that a test can give it others. */
+/** Environment of a command, which tests replace. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** What comes in on standard input; absent where nothing does. */
+  /** Standard input; absent if nothing is piped in. */
   readonly input?: Readable | undefined;
-  /** Prints a line of the answer. */
+  /** Prints a line to standard output. */
   readonly print: (line: string) => void;
-  /** Prints a line about what went wrong. */
+  /** Prints a line to standard error. */
   readonly complain: (line: string) => void;
-  /** Shows how far it is, in the place of what it showed before; `""` shows nothing. Absent where nobody watches. */
+  /** Shows progress in place of the previous one; `""` clears it. Absent without a terminal. */
   readonly progress?: (text: string) => void;
-  /** Gives the signal by which whoever runs the command ends it between two steps. Default: none. */
+  /**
+   * Returns a signal that aborts when the user stops the command. The command ends between two
+   * steps. Default: the command cannot be stopped.
+   */
   readonly stopping?: () => AbortSignal;
-  /** Resolves after `ms`. */
+  /** Resolves after `ms` milliseconds. */
   readonly wait: (ms: number) => Promise<void>;
-  /** Asks whoever sits at the terminal; absent where nobody does. */
+  /** Asks the user at the terminal; absent without a terminal. */
   readonly ask?: (question: string) => Promise<string>;
-  /** The secret of the embedded stack; throws in production. */
+  /** Returns the secret of the embedded stack. Throws in production. */
   readonly developmentSecret: () => Promise<string>;
 }

@@ -8,11 +8,12 @@ import {
 import type { CommandContext } from "./command-context.ts";
 
 /**
- * Does a command's work where its server keeps its data: with the variables as they are, or, in development without an endpoint,
- * with those of the embedded stack in `KEELSON_DIRECTORY`, which a server that runs goes on using.
+ * Runs a command's work against the data of its server. In development without an endpoint, uses
+ * the embedded stack in `KEELSON_DIRECTORY`, which it shares with a running server. Otherwise uses
+ * the variables unchanged.
  *
- * @param server - whose data it is, if the command knows
- * @throws Error where the directory has no data.
+ * @param server - owner of the data, if the command knows it
+ * @throws Error if the directory has no data.
  */
 export async function onItsStack<Result>(
   context: CommandContext,
@@ -40,7 +41,10 @@ export async function onItsStack<Result>(
   }
 }
 
-/** As the container chooses it: by the variables, and by the server, which may know better. */
+/**
+ * Chooses the directory the same way as the container: by the variables and by the server's own
+ * options.
+ */
 function stackDirectory(
   env: Variables,
   server: Parameters<typeof onItsStack>[1],

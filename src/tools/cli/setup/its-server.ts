@@ -6,7 +6,9 @@ import type { CommandContext } from "./command-context.ts";
 import { onItsStack } from "./embedded-stack.ts";
 import { findServer } from "./load-server.ts";
 
-/** Does a command's work with the server that a module exports, which is closed afterwards. */
+/**
+ * Runs a command's work with the server that a module exports, and closes the server afterwards.
+ */
 export async function onItsServer<Result>(
   module: string,
   context: CommandContext,

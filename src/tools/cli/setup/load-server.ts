@@ -5,15 +5,20 @@ import { type Server, type ServerInternals, serverInternals } from "../../../app
 import { UsageError } from "./run-command.ts";
 
 /**
- * The server that a module exports: as `server`, as its default, or under any name.
+ * Returns the server that a module exports as `server`, as its default export or under any other
+ * name.
  *
- * @throws UsageError where there is no such module, or no server in it; Error where it cannot be loaded.
+ * @throws UsageError if the module does not exist or exports no server; Error if it cannot be
+ * loaded.
  */
 export async function loadServer(module: string): Promise<ServerInternals> {
   return serverInternals(await findServer(module));
 }
 
-/** The same as hosts take it. @throws as {@link loadServer}. */
+/**
+ * Returns the same server as {@link loadServer}, in the form that hosts accept. Throws the same
+ * errors.
+ */
 export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);
   const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
@@ -27,9 +32,9 @@ export async function findServer(module: string): Promise<Server> {
 }
 
 /**
- * What a module exports.
+ * Loads a module and returns its exports.
  *
- * @throws UsageError where there is no such module; Error where it cannot be loaded.
+ * @throws UsageError if the module does not exist; Error if it cannot be loaded.
  */
 export async function loadModule(module: string): Promise<Readonly<Record<string, unknown>>> {
   const path = resolve(module);
@@ -38,7 +43,7 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
     process.stderr.write(
       `keelson: ${module} has ended the process while it was loaded; name one that only builds the server\n`,
     );
-    // Whatever the module said: nobody is to believe that it was looked at.
+    // Overrides the module's exit code: the command has not checked anything.
     process.exitCode = 2;
   };
   process.once("exit", endEarly);
@@ -56,7 +61,7 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
 
 function serverOf(value: unknown): Server | undefined {
   try {
-    const server = value as Server; // safe: it throws for anything else
+    const server = value as Server; // safe: serverInternals throws for anything else
     serverInternals(server);
     return server;
   } catch {

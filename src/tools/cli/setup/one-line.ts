@@ -1,4 +1,7 @@
-/** What others have written, as a part of a line: it does not begin one of its own. What acts on a terminal is escaped where it is printed. */
+/**
+ * Replaces control characters in foreign input with blanks, so that it cannot start a new line. The
+ * printer escapes sequences that act on a terminal.
+ */
 export function oneLine(text: string): string {
   return text.replaceAll(/\p{C}+/gu, " ");
 }

@@ -1,20 +1,18 @@
 import type { CommandContext } from "./command-context.ts";
 
-/** The command was used wrongly. */
 export class UsageError extends Error {}
 
-/** A command with options and arguments. */
 export interface Command<Values> {
-  /** What `--help` prints, and wrong usage after its reason. */
+  /** Help message. Wrong usage prints it after the reason. */
   readonly usage: string;
-  /** What `parseArgs` reads; it throws for options that there are not. */
+  /** Parses options with `parseArgs`, which throws for unknown ones. */
   readonly parse: (args: readonly string[]) => {
     readonly values: Values;
     readonly positionals: readonly string[];
   };
-  /** How many arguments there may be. Default 1. */
+  /** Maximum number of arguments. Default 1. */
   readonly maxArguments?: number;
-  /** @returns the exit code: 0, or 1 where it did its work and found something wrong. */
+  /** @returns the exit code: 0, or 1 if the command completed and found a problem. */
   readonly run: (
     values: Values,
     argument: string | undefined,
@@ -22,7 +20,7 @@ export interface Command<Values> {
   ) => Promise<number>;
 }
 
-/** Runs a command and returns its exit code: its own, 1 where it failed, 2 where it was used wrongly. */
+/** Runs a command and returns its exit code: its own, 1 if it failed, 2 if its usage was wrong. */
 export async function runCommand<Values extends { readonly help: boolean }>(
   { usage, parse, maxArguments = 1, run }: Command<Values>,
   args: readonly string[],
@@ -38,7 +36,7 @@ export async function runCommand<Values extends { readonly help: boolean }>(
     print(usage);
     return 0;
   } catch (error) {
-    const { message } = error as Error; // safe: what a module has thrown is wrapped in one
+    const { message } = error as Error; // safe: loadModule wraps every value that a module throws in an error
     const isUsage = error instanceof UsageError;
     complain(isUsage ? `keelson: ${message}\n\n${usage}` : `keelson: ${message}`);
     return isUsage ? 2 : 1;
@@ -52,6 +50,6 @@ function parsed<Result>(
   try {
     return parse(args);
   } catch (error) {
-    throw new UsageError((error as Error).message); // safe: parseArgs throws errors only
+    throw new UsageError((error as Error).message); // safe: parseArgs only throws errors
   }
 }

@@ -2,15 +2,16 @@ import { visible } from "../../../base/log/quoted-text.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /**
- * A context in which nothing that is printed acts on a terminal, whoever wrote it: rows of tables, logs, modules and their errors.
- * Every command gets this one. What is JSON stays the same JSON, since the escapes are JSON's.
+ * Wraps a context so that printed data cannot act on a terminal: table rows, logs, modules and
+ * their errors. Every command gets this context. JSON output stays equivalent, because the escapes
+ * are JSON's.
  */
 export function forTerminal(given: CommandContext): CommandContext {
   const { progress, stopping, ask, print, complain } = given;
   return {
     env: given.env,
     clock: given.clock,
-    // Asked for where it is needed: whoever reads it opens standard input.
+    // A getter, because reading `input` opens standard input.
     get input() {
       return given.input;
     },
@@ -24,7 +25,7 @@ export function forTerminal(given: CommandContext): CommandContext {
   };
 }
 
-/** A text of any number of lines, which it keeps, and its tabs. */
+/** Escapes a message of any number of lines. Keeps line breaks and tabs. */
 function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, (part) => visible(part));
 }

@@ -2,16 +2,16 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
 /**
- * Writes a file that a command makes, and the directories that it is in.
+ * Writes a generated file and creates its parent directories.
  *
- * @throws Error naming the file, and why it cannot be written.
+ * @throws Error with the file and the reason.
  */
 export async function writeText(file: string, text: string): Promise<void> {
   try {
     await mkdir(dirname(resolve(file)), { recursive: true });
     await writeFile(file, text);
   } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException; // safe: the file system throws errors only
+    const { code = "", message } = error as NodeJS.ErrnoException; // safe: the file system only throws errors
     throw new Error(`${JSON.stringify(file)} cannot be written: ${reasons[code] ?? message}`, {
       cause: error,
     });

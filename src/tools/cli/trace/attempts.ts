@@ -1,28 +1,31 @@
 import type { TraceLine } from "./line.ts";
 import type { TraceAttempt } from "./node.ts";
 
-/** What the lines of a run come to. */
+/** Attempts of one run, as its log lines show them. */
 export interface RunSummary {
   readonly attempts: readonly Attempt[];
-  /** When it began, as far as is seen. */
+  /** Start of the run if the logs show it, in milliseconds since the epoch. */
   readonly startMs: number | undefined;
-  /** How it stands, by its last attempt that was not handed back; `undefined` where there is none. */
+  /** Last attempt that was not handed back; `undefined` if there is no such attempt. */
   readonly last:
     | (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> })
     | undefined;
 }
 
-/** An attempt, with its times in milliseconds since the epoch. */
+/** One attempt of a run, with its times in milliseconds since the epoch. */
 export interface Attempt
   extends Pick<TraceAttempt, "attempt" | "state" | "durationMs" | "status" | "reason"> {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** Tells the attempts of a run apart. Its lines are in the order of time. */
+/** Groups the lines of a run into attempts. Expects the lines in chronological order. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
-  /** What began, what it has failed with, and what was seen after that: the next attempt, where nobody writes a line at the end. */
+  /**
+   * Start and failure of the current attempt, and the first line after that failure. That line
+   * starts the next attempt if the current one ends without a line.
+   */
   let [open, failure, next]: Seen = nothing;
   const failed = (line: TraceLine) => {
     attempts.push({
@@ -60,7 +63,7 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
     }
   }
   if (failure !== undefined) failed(failure);
-  // What a run says after its end is no new one.
+  // Lines that a run writes after its end do not start another attempt.
   if (
     open !== undefined &&
     !attempts.some(({ state, status }) => status !== undefined || isDone(state))
@@ -81,14 +84,14 @@ const nothing: Seen = [undefined, undefined, undefined];
 
 const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
 const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;
-/** What says of a run that somebody else has it, or is written after it is over. */
+/** Matches lines about a run that another process holds, and lines written after a run ends. */
 const isLate = /\.(?:conflicted|replayed|failed_late|after_failed|after_late|gave_up)$/;
 
 function isOwn(attempt: Attempt): attempt is NonNullable<RunSummary["last"]> {
   return attempt.state !== "handed-back";
 }
 
-/** Whether the run is over for good. */
+/** Returns `true` if the run is complete and keelson will not retry it. */
 export function isDone(state: string | undefined): state is "done" | "replayed" {
   return state === "done" || state === "replayed";
 }

@@ -14,36 +14,34 @@ import {
 import { runKey, type TableFacts, type TraceAttempt, type TraceNode } from "./node.ts";
 import { dispatchState, effectNodes, jobState, runState, type Standing } from "./standing.ts";
 
-/** What a tree is made of. */
 export interface TraceParts {
-  /** Of a request, event, job, delivery or trace. */
+  /** ID of a request, event, job, delivery or trace. */
   readonly id: string;
   readonly lines: readonly TraceLine[];
   readonly facts: TableFacts;
-  /** The consumers of events by type, as the server declares them. */
+  /** Consumers that the server declares, by event type. */
   readonly consumers: ReadonlyMap<string, readonly string[]>;
-  /** When it is looked at, in milliseconds since the epoch. */
+  /** Current time, in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
-/** How much of a tree is told. */
 const limits = Object.freeze({ roots: 20, nodes: 20_000, depth: 60, attempts: 50 });
 
-/** What belongs to an ID. */
+/** Trees that contain the requested ID. */
 export interface BuiltTrace {
-  /** Mostly one. */
+  /** Usually a single root. */
   readonly roots: readonly TraceNode[];
-  /** How many things more belong to it than are told. */
+  /** Number of nodes beyond the limits. */
   readonly leftOut: number;
 }
 
-/** Builds what belongs to an ID. Never throws, whatever the lines say. */
+/** Builds the trees that contain an ID. Never throws, even on malformed lines. */
 export function buildTrace(parts: TraceParts): BuiltTrace {
   const index = indexLines(parts.lines);
   const links = linkTrace(index, parts.facts.rows.values());
   const roots = links.rootsOf(parts.id);
   const building = new Building(parts, links);
-  // Later ones: who asks for a request mostly means the last.
+  // Keep the latest roots: a reused request ID usually means its last request.
   const told = roots.slice(-limits.roots).map((root) => building.tree(root));
   return { roots: told, leftOut: building.leftOut + roots.length - told.length };
 }
@@ -131,7 +129,7 @@ class Building {
     if (kind === "event") return this.#event(subject, common, depth);
     if (kind === "message")
       return { ...common, state: "not-seen", children: this.#below(subjectPlace(id), depth) };
-    // A job has one handler; whatever else a line says has its place as well.
+    // A job has one handler. Lines that name another handler are shown as well.
     const lines = [...subject.runs.values()].flat().sort((one, other) => one.ms - other.ms);
     const { attempts, last } = summarize(lines);
     const standing = this.#jobStanding(subject);
@@ -206,7 +204,9 @@ class Building {
     };
   }
 
-  /** When something is first known of: a row of a job says when it is due, not since when. */
+  /**
+   * Returns the earliest known time. The row of a job holds its due time, not its creation time.
+   */
   #beginOf(subject: Subject): number | undefined {
     const row = this.#parts.facts.rows.get(subject.id);
     return firstMsOf(subject) ?? (row?.kind === "event" ? row.atMs : undefined);
@@ -238,7 +238,7 @@ function compared(one: number | string, other: number | string): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-/** When something is first seen, in milliseconds since the epoch. */
+/** Returns the time of the first line about a subject, in milliseconds since the epoch. */
 function firstMsOf({ producers, runs, way }: Subject): number | undefined {
   const starts = [...runs.values()].flatMap((lines) => [
     summarize(lines).startMs,

@@ -1,26 +1,26 @@
 import type { TraceNode } from "./node.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** What `keelson trace --json` prints. */
+/** Output of `keelson trace --json`. */
 export interface TraceDocument extends Verdict {
-  /** What was asked for. */
+  /** ID that the user requested. */
   readonly id: string;
   readonly roots: readonly TraceNode[];
-  /** How many things more belong to it than are told. */
+  /** Number of nodes beyond the limits. */
   readonly leftOut: number;
-  /** What could not be read or asked. */
+  /** Files and tables that could not be read. */
   readonly notes: readonly string[];
   readonly logs: {
-    /** Lines that belong to it. */
+    /** Number of lines that belong to the ID. */
     readonly lines: number;
-    /** Lines that mention it and cannot be read. */
+    /** Number of lines that mention the ID but cannot be parsed. */
     readonly broken: number;
   };
-  /** Whether the tables were asked. */
+  /** Whether the command read the tables. */
   readonly tables: boolean;
 }
 
-/** The document as JSON in which nothing can act on a terminal. */
+/** Serializes the document as JSON. Escapes control characters, which could act on a terminal. */
 export function jsonOf(document: TraceDocument): string {
   return JSON.stringify(document, undefined, 2).replaceAll(/[^\n\P{C}]/gu, (character) =>
     [...Array(character.length).keys()]

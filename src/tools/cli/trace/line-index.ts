@@ -1,45 +1,45 @@
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
 import { inOrder, type TraceLine } from "./line.ts";
 
-/** Where a tree begins: a request, a schedule that fires, or a run of the server. */
+/** Origin of a tree: a request, a firing of a schedule, or a run of the server. */
 export interface Origin {
   readonly key: string;
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly tenantId: string | undefined;
-  /** In the order of time; empty where nothing of it is seen. */
+  /** In chronological order; empty if no line shows it. */
   readonly lines: TraceLine[];
 }
 
-/** An event, a job or a delivery, with all that is seen of it. */
+/** Event, job or delivery, with all lines about it. */
 export interface Subject {
   readonly id: string;
-  /** `undefined` where it is only named as a cause. */
+  /** `undefined` if lines name it only as a cause. */
   kind: "event" | "job" | "delivery" | undefined;
-  /** The type of an event, the name of a job, the channel of a delivery. */
+  /** Type of an event, name of a job, or channel of a delivery. */
   name: string | undefined;
   tenantId: string | undefined;
-  /** Who has published or enqueued it, in the order of time. */
+  /** Runs that published or enqueued it, in chronological order. */
   readonly producers: Produced[];
-  /** What its own lines say of where it comes from. */
+  /** Cause that its own lines name. */
   cause: Cause | undefined;
-  /** The lines of its runs, by their handler. */
+  /** Lines of its runs, by handler. */
   readonly runs: Map<string, TraceLine[]>;
-  /** What queues, bus and outbox say of it. */
+  /** Lines that queues, bus and outbox wrote about it. */
   readonly way: TraceLine[];
-  /** When it is due, in milliseconds since the epoch. */
+  /** Due time, in milliseconds since the epoch. */
   dueMs: number | undefined;
   takenBackMs: number | undefined;
 }
 
-/** Who has published or enqueued something, and when. */
+/** Run that published or enqueued a subject, and the time. */
 export interface Produced {
   readonly by: Producer;
   readonly ms: number;
   readonly tenantId: string | undefined;
 }
 
-/** An origin by its key, or a run of a subject. */
+/** Key of an origin, or a run of a subject. */
 export type Producer =
   | { readonly origin: string }
   | { readonly subject: string; readonly handler: string };
@@ -49,13 +49,13 @@ interface Cause {
   readonly origin: Pick<Origin, "requestId" | "traceId" | "tenantId">;
 }
 
-/** What lines are about, by ID. */
+/** Origins by key and subjects by ID. */
 export interface TraceIndex {
   readonly origins: ReadonlyMap<string, Origin>;
   readonly subjects: ReadonlyMap<string, Subject>;
 }
 
-/** Sorts lines by what they are about. The order in which they come does not matter. */
+/** Groups lines by origin and subject. Accepts lines in any order. */
 export function indexLines(given: readonly TraceLine[]): TraceIndex {
   const [origins, subjects] = [new Map<string, Origin>(), new Map<string, Subject>()];
   const subjectOf = (id: string): Subject => {
@@ -93,12 +93,12 @@ export function indexLines(given: readonly TraceLine[]): TraceIndex {
   return { origins, subjects };
 }
 
-/** Lines of queues, bus and outbox: no run writes them. */
+/** Matches the lines of queues, bus and outbox. No run writes these. */
 function isOfTheWay({ msg }: TraceLine): boolean {
   return /^queue\.|^(?:event|job)\.(?:set_aside|set_aside_failed|dispatch_failed)$/.test(msg);
 }
 
-/** Whose run has written a line. */
+/** Returns the run that wrote a line. */
 function producerOf(line: TraceLine): Producer | undefined {
   const { requestId, trace_id, tenantId, handler, origRequestId, causedBy, eventId, jobId } = line;
   const subject = eventId ?? jobId;
@@ -115,7 +115,10 @@ function producerOf(line: TraceLine): Producer | undefined {
     : { origin: originKey({ requestId, traceId: trace_id, tenantId }) };
 }
 
-/** Names an origin: the same request ID is another request in another trace, and for another tenant. */
+/**
+ * Builds the key of an origin. The same request ID in another trace or for another tenant is a
+ * different request.
+ */
 export function originKey({
   requestId,
   traceId,
@@ -131,7 +134,7 @@ function originOf(
 ): Origin {
   let origin = origins.get(key);
   if (origin === undefined) {
-    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] }; // safe: its key is made of it
+    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] }; // safe: the key contains it
     origins.set(key, origin);
   }
   return origin;
@@ -149,7 +152,7 @@ function addRun(subject: Subject, handler: string, line: TraceLine): void {
     msg,
   } = line;
   subject.tenantId ??= tenantId;
-  // Safe: a line without them is of no run.
+  // Safe: every line of a run has both fields.
   subject.cause ??= {
     causedBy: causedBy as string,
     origin: { requestId: origRequestId as string, traceId, tenantId },
@@ -163,7 +166,10 @@ function addRun(subject: Subject, handler: string, line: TraceLine): void {
   else lines.push(line);
 }
 
-/** The lines that say what follows from a run, and where they say it. */
+/**
+ * Lines that record published events, enqueued jobs and deliveries, with the fields of their ID and
+ * name.
+ */
 const productions: ReadonlyMap<string, Production> = new Map<string, Production>([
   ["event.published", { kind: "event", id: "publishedId", name: "event" }],
   ["job.enqueued", { kind: "job", id: "enqueuedId", name: "job" }],

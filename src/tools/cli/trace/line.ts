@@ -1,27 +1,30 @@
 import type { LogRecord } from "./log-records.ts";
 
-/** What is kept of a record: its known fields, bounded. */
+/** Known fields of a log record, bounded in length. */
 export interface TraceLine extends Texts, Numbers {
-  /** When it was written, in milliseconds since the epoch. */
+  /** Time of the record, in milliseconds since the epoch. */
   readonly ms: number;
   readonly msg: string;
   readonly replayed?: boolean;
   readonly aborted?: boolean;
-  /** IDs of events and jobs that could not be dispatched. */
+  /** IDs of events and jobs that keelson could not dispatch. */
   readonly left?: readonly string[];
 }
 
 type Texts = { readonly [Name in (typeof textFields)[number]]?: string };
 type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
 
-/** How long a text may be; IDs have at most 128 characters. */
+/** Maximum length of a string, in characters. IDs have at most 128. */
 const longestText = 256;
-/** Beyond 31 years a number is no duration, and no time is more than some 250,000 years away: sums of both stay what a Date can be. */
+/**
+ * Bounds of durations (31 years) and times (some 250,000 years), in milliseconds. A sum of both
+ * still fits in a Date.
+ */
 const [longestMs, farthestMs] = [1e12, 8e15];
-/** How many events or jobs a line may name. */
+/** Maximum number of events or jobs that one line can name. */
 const mostLeft = 200;
 
-/** IDs, names and reasons, in the order in which lines of one time are sorted. */
+/** IDs, names and reasons. The order of the fields breaks ties between lines of the same time. */
 const textFields = [
   "requestId",
   "trace_id",
@@ -54,11 +57,14 @@ const textFields = [
 ] as const;
 const numberFields = ["status", "durationMs", "attempt", "afterMs", "attempts"] as const;
 
-/** Reads a record; `undefined` for one that says nothing of a trace: without a time, or written by a browser. */
+/**
+ * Parses a record. Returns `undefined` for a record that lacks a message or a time, and for records
+ * from browsers.
+ */
 export function traceLine(record: LogRecord): TraceLine | undefined {
   const { msg, source } = record;
   const ms = msOf(record["time"] ?? record["timestamp"]);
-  // What a browser has sent is logged as it says: it may call itself anything, but not say where it comes from.
+  // Records from browsers are not trusted: the browser chooses every field except `source`.
   if (
     typeof msg !== "string" ||
     msg.length > longestText ||
@@ -83,10 +89,10 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
         ? record["jobs"]
         : undefined;
   if (Array.isArray(left)) line["left"] = left.slice(0, mostLeft).flatMap(idOf);
-  return line as unknown as TraceLine; // safe: it has what it has to, and each field as it is declared
+  return line as unknown as TraceLine; // safe: `ms` and `msg` are set, and every other field has its declared type
 }
 
-/** `<type> <ID>`, as lines name what is left. */
+/** Parses `<type> <ID>`, the format in which lines name undispatched events and jobs. */
 function idOf(text: unknown): string[] {
   return typeof text === "string" && text.length <= longestText
     ? [text.slice(text.lastIndexOf(" ") + 1)]
@@ -98,7 +104,7 @@ function msOf(time: unknown): number | undefined {
   return typeof ms === "number" && Math.abs(ms) <= farthestMs ? ms : undefined;
 }
 
-/** The lines in the order of time, each once, whatever the order in which they came. */
+/** Sorts lines chronologically and removes duplicates. Accepts lines in any order. */
 export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
   const byText = new Map(lines.map((line) => [JSON.stringify(line), line]));
   return [...byText]
@@ -109,7 +115,9 @@ export function inOrder(lines: readonly TraceLine[]): TraceLine[] {
     .map(([, line]) => line);
 }
 
-/** Whether a run is over with this line: at one time it is the last. */
+/**
+ * Returns `true` for a line that ends a run. Such a line sorts last among lines of the same time.
+ */
 function isEnd(msg: string): boolean {
   return msg.endsWith(".completed") || msg.startsWith("queue.");
 }

@@ -7,37 +7,37 @@ import {
 } from "./line-index.ts";
 import { type RowFact, runKey } from "./node.ts";
 
-/** What stands below what. */
+/** Parents and children of a tree. */
 export interface TraceLinks {
-  /** Those of which nothing is seen but what follows from them are there too. */
+  /** Includes origins without lines, known only from their effects. */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly subjects: ReadonlyMap<string, Subject>;
-  /** By {@link originPlace}, {@link runPlace} or {@link subjectPlace}. */
+  /** Subjects by {@link originPlace}, {@link runPlace} or {@link subjectPlace}. */
   readonly below: ReadonlyMap<string, readonly Below[]>;
-  /** Where the trees begin that an ID belongs to, in the order of time. */
+  /** Returns the roots of the trees that contain an ID, in chronological order. */
   rootsOf(id: string): readonly Root[];
 }
 
-/** A subject below something. */
+/** Child of a place in the tree. */
 export interface Below {
   readonly subject: Subject;
-  /** When it was published or enqueued there, where that is seen. */
+  /** Time at which the parent published or enqueued it, if the logs show it. */
   readonly ms: number | undefined;
-  /** It stands with all that follows from it in another place. */
+  /** Whether the subject and its descendants are shown at another place. */
   readonly isAgain: boolean;
   readonly isIndirect: boolean;
 }
 
-/** Where a tree begins: a subject where nothing says where it comes from, or only subjects of a circle. */
+/** Root of a tree. A subject is a root if its cause is unknown or if it is part of a cycle. */
 export type Root = { readonly origin: Origin } | { readonly subject: Subject };
 
-/** The places that subjects stand below. */
+/** Keys of the places that have subjects as children. */
 export const originPlace = (key: string): string => `origin ${key}`;
 export const runPlace = (subject: string, handler: string): string =>
   `run ${runKey(subject, handler)}`;
 export const subjectPlace = (id: string): string => `subject ${id}`;
 
-/** Finds out what stands below what, from what lines and rows of the outbox say. */
+/** Derives the tree from log lines and outbox rows. */
 export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLinks {
   const { origins, aliases } = merged(index.origins);
   const subjects = new Map(index.subjects);
@@ -46,7 +46,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   const parents = new Map<string, Parent>();
 
   const originOf = (asked: Pick<Origin, "requestId" | "traceId" | "tenantId">): Origin => {
-    // What a run of the system does for a tenant begins with a run that has none.
+    // A system run that works for a tenant starts without a tenant.
     for (const key of [originKey(asked), originKey({ ...asked, tenantId: undefined })]) {
       const known = origins.get(aliases.get(key) ?? key);
       if (known !== undefined) return known;
@@ -67,7 +67,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     else others.push(item);
   };
 
-  /** Subjects that are only named as a cause come to the list while it is walked. */
+  /** The loop below appends subjects that are only named as a cause. */
   const list = [...subjects.values()];
   const indirect = new Map<string, Origin>();
   for (let at = 0; at < list.length; at += 1) {
@@ -76,7 +76,8 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     const producers = subject.producers.filter(({ tenantId }) =>
       isSame(tenantId, subject.tenantId),
     );
-    // Not any: a delivery with a key is one and the same for all who send it, and was caused by the first.
+    // The first producer is the cause. Senders that use the same key share one delivery, which the
+    // first sender caused.
     const first = producers.find(({ by }) => isCause(by, cause?.causedBy));
     const seen = new Set<string>();
     for (const produced of [...(first === undefined ? [] : [first]), ...producers]) {
@@ -110,7 +111,10 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
 }
 
-/** The lines of a request before it is known whose it is belong to the one that it turned out to be. */
+/**
+ * Merges the lines that a request wrote before its tenant was known into the request of that
+ * tenant.
+ */
 function merged(given: TraceIndex["origins"]): {
   origins: Map<string, Origin>;
   aliases: ReadonlyMap<string, string>;
@@ -161,7 +165,9 @@ function addRow(subjects: Map<string, Subject>, row: RowFact): void {
   }
 }
 
-/** Whether two tenants can be one: not all lines name it. */
+/**
+ * Returns `true` if two lines can belong to the same tenant. Some lines do not name their tenant.
+ */
 function isSame(one: string | undefined, other: string | undefined): boolean {
   return one === undefined || other === undefined || one === other;
 }
@@ -170,10 +176,10 @@ function isCause(by: Producer, causedBy: string | undefined): boolean {
   if (causedBy === undefined) return true;
   return "subject" in by
     ? by.subject === causedBy
-    : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` has made it
+    : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` built it
 }
 
-/** Where something stands: below an origin by its key, or below a run of a subject, or the subject itself. */
+/** Parent of a subject: an origin by its key, or another subject. */
 type Parent = { readonly origin: string } | { readonly subject: string };
 
 interface Climbing extends Pick<TraceLinks, "origins" | "subjects"> {
@@ -190,12 +196,12 @@ function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly
   for (let at = subjects.get(id); at !== undefined; ) {
     const parent = parents.get(at.id);
     seen.add(at.id);
-    // Safe, here and below: where something stands is there.
+    // Safe, here and below: every parent is in one of the two maps.
     if (parent !== undefined && "origin" in parent) {
       roots.set(originPlace(parent.origin), { origin: origins.get(parent.origin) as Origin });
       break;
     }
-    // A circle begins anywhere.
+    // A cycle has no start, so the requested subject becomes the root.
     const isEnd = parent === undefined || seen.has(parent.subject);
     if (isEnd)
       roots.set(subjectPlace(at.id), {

@@ -1,16 +1,19 @@
-/** A record of a log, parsed. */
+/** Parsed log record. */
 export type LogRecord = Readonly<Record<string, unknown>>;
 
-/** What a line of a log holds. */
+/** Records found in one line of a log. */
 export interface LineRecords {
   readonly records: readonly LogRecord[];
-  /** Whether it looks like a record of keelson's and cannot be read as one. */
+  /** Whether the line looks like a keelson record but cannot be parsed. */
   readonly isBroken: boolean;
 }
 
-/** How deep a record may lie in what collectors put around it. */
+/** Maximum nesting of a record inside wrappers of log collectors. */
 const mostDepth = 5;
-/** Where collectors put a line: CloudWatch and its Insights, Docker's files, Fluent Bit, journald, results of queries. */
+/**
+ * Members in which collectors wrap a line: CloudWatch and Logs Insights, Docker's log files, Fluent
+ * Bit, journald, query results.
+ */
 const wrappers = [
   "@message",
   "message",
@@ -21,13 +24,16 @@ const wrappers = [
   "events",
   "results",
 ] as const;
-/** How a member begins of a document that was written over several lines, as the AWS CLI prints them. */
+/**
+ * Matches the start of a member in a JSON document that spans several lines, as the AWS CLI prints
+ * it.
+ */
 const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
- * Finds the records in a line, whatever stands around them: a time and a stream before them (`aws logs tail`), a container's name
- * (`kubectl logs --prefix`, `docker compose logs`), a collector's own JSON, a line of the AWS CLI's output, a cell of a CSV file.
- * Never throws.
+ * Finds the records in a line and ignores the text around them: a time and a stream name (from
+ * `aws logs tail`), a container name (from `kubectl logs --prefix` or `docker compose logs`), a
+ * collector's own JSON, a line of AWS CLI output, or a cell of a CSV file. Never throws.
  */
 export function recordsOf(line: string): LineRecords {
   const records = read(line, 0);
@@ -47,7 +53,10 @@ function read(text: string, depth: number): readonly LogRecord[] {
   return unwrap(value ?? objectIn(text), depth);
 }
 
-/** What stands in quotes after the name of a wrapper, to the line's end. In steps: a pattern for all of it takes quadratic time for blanks. */
+/**
+ * Returns the quoted value after the name of a wrapper. Works in steps, because one regular
+ * expression for the whole line takes quadratic time on blanks.
+ */
 function wrappedText(text: string): string | undefined {
   const line = text.trim();
   const start = memberStart.exec(line)?.[0].length;
@@ -56,7 +65,7 @@ function wrappedText(text: string): string | undefined {
   return value.length > 1 && value.endsWith('"') ? value : undefined;
 }
 
-/** The object that a line ends with, whatever stands before it. */
+/** Parses the object at the end of a line and ignores the text before it. */
 function objectIn(text: string): unknown {
   const end = text.lastIndexOf("}") + 1;
   let start = text.indexOf("{");
@@ -81,7 +90,7 @@ function unwrap(value: unknown, depth: number): readonly LogRecord[] {
     const inner = unwrap(member(record, name), depth + 1);
     if (inner.length > 0) return inner;
   }
-  // As Powertools' formatter has it.
+  // Powertools' formatter writes `message` and `timestamp`.
   const message = member(record, "message");
   return typeof message === "string" && member(record, "timestamp") !== undefined
     ? [{ ...record, msg: message }]

@@ -1,20 +1,20 @@
 import type { StepStanding } from "../../../parts/once/step.ts";
 
 /**
- * How something stands.
+ * State of a node.
  *
  * | state | means |
  * |---|---|
- * | `done`, `replayed` | it is over; it was done before, and what is stored has answered |
- * | `failed` | its last attempt failed, and nothing says when the next is |
- * | `retrying` | it failed, and comes again at `until` |
- * | `dead-lettered`, `set-aside`, `gave-up` | keelson has given up on it |
+ * | `done`, `replayed` | it has finished; `replayed`: an earlier run did it, and keelson returned the stored result |
+ * | `failed` | its last attempt failed, and no line gives the time of the next attempt |
+ * | `retrying` | its last attempt failed, and the next one is at `until` |
+ * | `dead-lettered`, `set-aside`, `gave-up` | keelson has stopped retrying |
  * | `waiting` | a job that is due at `until` |
- * | `running`, `interrupted` | its claim says that somebody works on it until `until`, or that who did is gone |
- * | `in-outbox`, `dispatched` | an event that waits for the bus, and one that the bus has taken |
- * | `taken`, `taken-back` | a claim; a job that was due later |
- * | `unknown` | a step or commit of which nobody knows how it ended |
- * | `unended`, `not-seen` | it began and has no end, or there is no line of it, in these logs |
+ * | `running`, `interrupted` | a process holds its claim until `until`, or held it and stopped |
+ * | `in-outbox`, `dispatched` | an event that waits for the bus, or that the bus has accepted |
+ * | `taken`, `taken-back` | a claim; a job that was unscheduled before it was due |
+ * | `unknown` | a step or commit whose outcome is not known |
+ * | `unended`, `not-seen` | it has no end, or no line at all, in these logs |
  */
 export type TraceState =
   | "done"
@@ -35,9 +35,12 @@ export type TraceState =
   | "unended"
   | "not-seen";
 
-/** One thing of a tree, as `--json` prints it; absent is what nothing says. */
+/**
+ * Node of a tree, as `--json` prints it. A field is absent if neither logs nor tables give its
+ * value.
+ */
 export interface TraceNode {
-  /** `message`: an event or a job that is only named as a cause. */
+  /** `message` is an event or a job that lines name only as a cause. */
   readonly kind:
     | "request"
     | "schedule"
@@ -50,40 +53,39 @@ export interface TraceNode {
     | "job"
     | "delivery"
     | "message";
-  /** Method and route, a type, a handler, a channel. */
+  /** Method and route, event type, handler or channel. */
   readonly name: string;
-  /** A consumer has that of its event, a step its key. */
+  /** A consumer has the ID of its event, a step its key. */
   readonly id?: string | undefined;
   readonly state: TraceState;
-  /** When it began, or was published or enqueued, in ISO 8601. */
+  /** Time at which it started, or was published or enqueued, in ISO 8601. */
   readonly at?: string | undefined;
-  /** The same in milliseconds since the tree began. */
+  /** Time of `at` relative to the start of the tree, in milliseconds. */
   readonly sinceMs?: number | undefined;
   readonly durationMs?: number | undefined;
-  /** The status that a request was answered with. */
+  /** Status code of the response to a request. */
   readonly status?: number | undefined;
-  /** Until when it is held, when it is due or comes again, in ISO 8601. */
+  /** End of the lease, due time or time of the next attempt, in ISO 8601. */
   readonly until?: string | undefined;
-  /** Why it failed, in the words of its line. */
+  /** Reason of the failure, as logged. */
   readonly reason?: string | undefined;
-  /** The queue that it was given up in. */
+  /** Queue that retries it or dead-lettered it. */
   readonly queue?: string | undefined;
   readonly tenantId?: string | undefined;
   readonly traceId?: string | undefined;
-  /** Whether `state` is what the tables say. */
+  /** Whether the tables confirm `state`. */
   readonly confirmed?: true | undefined;
-  /** What lies between it and what it stands below is not seen. */
+  /** Whether the logs lack the nodes between this one and its parent. */
   readonly indirect?: true | undefined;
-  /** It has another place in the tree, with all that follows from it. */
+  /** Whether the tree shows this node at another place too, with its descendants. */
   readonly again?: true | undefined;
-  /** In the order of time. */
+  /** In chronological order. */
   readonly attempts?: readonly TraceAttempt[] | undefined;
   readonly children: readonly TraceNode[];
 }
 
-/** One attempt of a run. */
 export interface TraceAttempt {
-  /** From 1, as its message counts them. */
+  /** Delivery count of the message, from 1. */
   readonly attempt?: number | undefined;
   readonly state: "done" | "replayed" | "failed" | "handed-back" | "unended";
   readonly at: string;
@@ -93,26 +95,26 @@ export interface TraceAttempt {
   readonly reason?: string | undefined;
 }
 
-/** What tables say, as far as they were asked. */
+/** Facts from the tables that the command read. */
 export interface TableFacts {
-  /** Rows of the outbox, by the ID of their event or job. */
+  /** Outbox rows, by the ID of their event or job. */
   readonly rows: ReadonlyMap<string, RowFact>;
-  /** Events and jobs that were looked for there. */
+  /** Events and jobs that the command looked up in the outbox. */
   readonly asked: ReadonlySet<string>;
-  /** Claims by {@link runKey}; `undefined` where there is none. */
+  /** Claims by {@link runKey}; `undefined` if the run has no claim. */
   readonly claims: ReadonlyMap<string, ClaimFact | undefined>;
-  /** By their key. */
+  /** Steps by their key. */
   readonly steps: ReadonlyMap<string, StepStanding>;
 }
 
-/** A row of the outbox: an event that waits for the bus, or a job that is due later. */
+/** Outbox row of an event that waits for the bus, or of a job that is due later. */
 export interface RowFact {
   readonly kind: "event" | "job";
   readonly id: string;
   readonly name: string;
-  /** When it was published; when it is due. */
+  /** Publish time of an event or due time of a job, in milliseconds since the epoch. */
   readonly atMs: number;
-  /** Why it was set aside. */
+  /** Reason for which it was set aside. */
   readonly aside?: string | undefined;
   readonly tenantId?: string | undefined;
   readonly causedBy?: string | undefined;
@@ -120,12 +122,10 @@ export interface RowFact {
   readonly traceId?: string | undefined;
 }
 
-/** The claim of a run. */
 export type ClaimFact =
   | { readonly isDone: true }
   | { readonly isDone: false; readonly leaseUntilMs: number };
 
-/** No tables were asked. */
 export const noFacts: TableFacts = Object.freeze({
   rows: new Map(),
   asked: new Set<string>(),
@@ -133,7 +133,6 @@ export const noFacts: TableFacts = Object.freeze({
   steps: new Map(),
 });
 
-/** Names a run of a subject. */
 export function runKey(subject: string, handler: string): string {
   return JSON.stringify([subject, handler]);
 }

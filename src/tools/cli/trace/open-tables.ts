@@ -10,13 +10,12 @@ import { embeddedDirectory, type Variables } from "../../../base/process/environ
 import { servedFrom } from "../../../embedded/service/data-directory.ts";
 import type { TraceStores } from "./tables.ts";
 
-/** Tables that can be asked. */
 export interface OpenedTables {
   readonly stores: TraceStores;
   close(): void;
 }
 
-/** The data directory of a server that is being developed; `undefined` for any other. */
+/** Returns the data directory of a development server; `undefined` in any other environment. */
 export function developmentDirectory(
   { environment }: Pick<ServerInternals, "environment">,
   env: Variables,
@@ -25,10 +24,11 @@ export function developmentDirectory(
 }
 
 /**
- * Opens the tables of a server: those of the endpoint that it or the environment names, in development those of the process that
- * runs on the data directory, elsewhere AWS's. Nothing is created.
+ * Opens the tables of a server without creating any. Uses the endpoint that the options or the
+ * environment name; otherwise, in development, the process that runs on the data directory, and
+ * elsewhere AWS.
  *
- * @throws Error where no process runs on the data directory.
+ * @throws Error if no process runs on the data directory.
  */
 export async function openTables(server: ServerInternals, env: Variables): Promise<OpenedTables> {
   const { options } = server;

@@ -8,34 +8,39 @@ import { idForm } from "../../../app/runtime/request-id.ts";
 import { type TraceLine, traceLine } from "./line.ts";
 import { recordsOf } from "./log-records.ts";
 
-/** What was found in logs. */
 export interface FoundLines {
-  /** Those that belong to the ID, in no order. */
+  /** Lines that belong to the ID, unordered. */
   readonly lines: readonly TraceLine[];
-  /** How many mention it, and cannot be read. */
+  /** Number of lines that mention the ID but cannot be parsed. */
   readonly broken: number;
-  /** How many more belong to it than are kept. */
+  /** Number of matching lines beyond the limit. */
   readonly leftOut: number;
-  /** When the last line was written, in milliseconds since the epoch. */
+  /** Time of the last line in the logs, in milliseconds since the epoch. */
   readonly lastMs: number | undefined;
 }
 
-/** Logs that are read several times, each as far as it was when it was opened. */
+/** Open logs. Every pass reads each file up to its size at the time of opening. */
 export interface OpenedLogs {
-  /** @throws what reading a file throws. */
+  /** @throws any error of reading a file. */
   find(id: string, show?: (text: string) => void): Promise<FoundLines>;
-  /** The ID of the last request that is no business of keelson's own; `undefined` where there is none. */
+  /**
+   * Returns the ID of the last request outside keelson's own handlers; `undefined` if there is no
+   * such request.
+   */
   lastRequest(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
-/** How much is kept: 200,000 lines take some 200 MB. A line of a collector's whole document may be long. */
+/**
+ * Limits: lines kept (200,000 take some 200 MB), requests followed, and characters of one line. The
+ * limit for a line is high because a collector can write a whole document in one line.
+ */
 const [mostLines, mostRequests, longestLine] = [200_000, 10_000, 16_777_216];
 const chunkBytes = 1_048_576;
-/** Up to so many texts are looked for one by one. */
+/** Maximum number of search strings that are matched one by one. */
 const few = 16;
 
-/** Opens logs. @throws where a file cannot be opened. */
+/** Opens logs. @throws if a file cannot be opened. */
 export async function openLogs(
   paths: readonly string[],
   stdin?: Readable,
@@ -51,7 +56,8 @@ export async function openLogs(
     for (const path of paths) {
       let from = path;
       if (path === "-" && stdin !== undefined) {
-        // Read more than once, so that what is kept in memory is what belongs to the tree.
+        // The input is read several times. A file keeps all lines that do not belong to the tree
+        // out of memory.
         spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
         from = join(spool, "stdin");
         await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
@@ -121,13 +127,14 @@ export async function openLogs(
           }
         };
         await each(anyOf(texts), take, showing(number));
-        // Each pass meets those of the one before again.
+        // Each pass meets the lines of the previous pass again.
         leftOut = Math.max(leftOut, missed);
       };
       await pass(1, new Set([id]), (line) => idsOf(line).includes(id));
       const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));
       await pass(2, requests, (line) => requestsOf(line).some((request) => requests.has(request)));
-      // What queues, bus and outbox say has no request's ID, and what several requests have sent has the first one's.
+      // Lines of queues, bus and outbox have no request ID. A message that several requests sent
+      // has the ID of the first.
       const messages = new Set([...found.values()].flatMap(messagesOf));
       await pass(3, messages, (line) =>
         [line.eventId, line.jobId, ...(line.left ?? [])].some(
@@ -160,7 +167,7 @@ export async function openLogs(
     },
   };
 
-  /** From the ends of the files: what there is in between is earlier. */
+  /** Reads only the ends of the files, which hold the latest lines. */
   async function lastMs(): Promise<number | undefined> {
     let last: number | undefined;
     for (const { file, bytes } of files) {
@@ -179,7 +186,10 @@ export async function openLogs(
   }
 }
 
-/** Tells whether a text has one of those that are wanted; with many, whether it has any ID of their kind. */
+/**
+ * Returns a function that checks whether a string contains one of `texts`. With many of them, it
+ * looks up every ID-like part of the string.
+ */
 function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
   const all = [...texts];
   if (all.length <= few) return (text) => all.some((one) => text.includes(one));

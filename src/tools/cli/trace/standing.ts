@@ -4,7 +4,7 @@ import type { TraceLine } from "./line.ts";
 import type { Subject } from "./line-index.ts";
 import type { ClaimFact, TableFacts, TraceNode } from "./node.ts";
 
-/** How something stands, and who says so. */
+/** State of a node, and whether the tables confirm it. */
 export type Standing = Pick<TraceNode, "state" | "until" | "reason" | "queue" | "confirmed">;
 
 interface Now {
@@ -12,7 +12,7 @@ interface Now {
   readonly nowMs: number;
 }
 
-/** Whether an event has gone to the bus. */
+/** Returns the state of an event on its way to the bus. */
 export function dispatchState(subject: Subject, now: Now): Standing {
   const { id, runs, way } = subject;
   const { facts } = now;
@@ -22,7 +22,7 @@ export function dispatchState(subject: Subject, now: Now): Standing {
   if (row?.aside !== undefined) return { state: "set-aside", reason: row.aside, confirmed: true };
   if (row !== undefined) return { state: "in-outbox", reason: left?.reason, confirmed: true };
   if (runs.size > 0) return { state: "dispatched" };
-  // A message that cannot be read is no consumer's.
+  // A message that cannot be parsed never reaches a consumer.
   const message = runState(subject, summarize([]), undefined, now);
   if (message.state !== "not-seen") return message;
   if (facts.asked.has(id)) return { state: "dispatched", confirmed: true };
@@ -31,7 +31,7 @@ export function dispatchState(subject: Subject, now: Now): Standing {
   return { state: "dispatched" };
 }
 
-/** How a job or a delivery stands, which may be due later. */
+/** Returns the state of a job or delivery, which can be due later. */
 export function jobState(
   subject: Subject,
   summary: RunSummary,
@@ -61,7 +61,8 @@ export function jobState(
     };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
-  // Nobody has sent it before its time.
+  // A missing row before the due time means that the job was unscheduled: no process sends it
+  // early.
   return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 
@@ -69,7 +70,7 @@ function isoOf(ms: number): string {
   return new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString();
 }
 
-/** How a run stands, by its attempts, what the queue says of its message, and its claim. */
+/** Returns the state of a run, from its attempts, its message's queue lines and its claim. */
 export function runState(
   { way }: Subject,
   { last }: RunSummary,
@@ -84,7 +85,7 @@ export function runState(
       : { until: isoOf(claim.leaseUntilMs), confirmed: true as const };
   const isHeld = claim !== undefined && claim.leaseUntilMs + skewMs >= nowMs;
   if (held !== undefined && isHeld) return { state: "running", ...held };
-  // What came before the last attempt was about another.
+  // Earlier queue lines are about an earlier attempt.
   const since = last?.state === "failed" ? last.endMs : Number.NEGATIVE_INFINITY;
   const letter = way.findLast(({ msg, ms }) => msg === "queue.dead_lettered" && ms >= since);
   const retry = way.findLast(({ msg, ms }) => msg === "queue.retry" && ms >= since);
@@ -100,10 +101,10 @@ export function runState(
   return { state: last.state === "failed" ? "failed" : "unended" };
 }
 
-/** A claim, a commit or a step of a run, and when it was seen. */
+/** Claim, commit or step of a run, with the time at which the logs show it. */
 export type EffectNode = Omit<TraceNode, "at" | "sinceMs"> & { readonly ms: number };
 
-/** What lines say of the claim, the commit and the steps of a run. */
+/** Builds nodes for the claim, the commit and the steps of a run from its lines. */
 export function effectNodes(
   lines: readonly TraceLine[],
   isOver: boolean,

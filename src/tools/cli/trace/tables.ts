@@ -15,7 +15,7 @@ import type { StepStore } from "../../../parts/once/step-store.ts";
 import { type ClaimFact, type RowFact, runKey, type TableFacts, type TraceNode } from "./node.ts";
 import { nodesOf } from "./verdict.ts";
 
-/** The tables that are asked, by key alone. */
+/** Stores that the command reads by key. */
 export interface TraceStores {
   readonly outbox: Pick<OutboxStore, "pending">;
   readonly aside: Pick<AsideStore, "list">;
@@ -23,16 +23,19 @@ export interface TraceStores {
   readonly steps: Pick<StepStore, "find">;
 }
 
-/** How much is asked: claims and steps one by one, the outbox by pages of a shard, what was set aside in its order. */
+/**
+ * Read limits: claims and steps in total and concurrently, outbox rows per page and pages per
+ * shard, rows that were set aside.
+ */
 const limits = Object.freeze({ reads: 200, atOnce: 10, rowsPerPage: 100, pages: 5, aside: 1_000 });
-/** How far the clocks of processes may differ, in milliseconds. */
+/** Maximum clock difference between processes, in milliseconds. */
 const skewMs = 5_000;
 
 /**
- * Asks tables what they know of what logs have told: of events and jobs that nobody is seen to have run, of their runs, and of steps.
- * Nothing is scanned.
+ * Looks up facts that the logs leave open: events and jobs without a run, the claims of their runs,
+ * and steps. Never scans a table.
  *
- * @throws what the stores throw.
+ * @throws any error of the stores.
  */
 export async function askTables(
   stores: TraceStores,
@@ -113,7 +116,7 @@ export async function askTables(
   return { rows, asked, claims, steps };
 }
 
-/** States of which tables may know more. */
+/** States that the tables can refine. */
 const unseen: ReadonlySet<string> = new Set(["not-seen", "unended", "waiting", "taken-back"]);
 
 async function eachOf<Item>(
@@ -127,7 +130,7 @@ async function eachOf<Item>(
   await Promise.all(Array.from({ length: limits.atOnce }, next));
 }
 
-/** Reads the rows of a shard from a time on; gives whether these were all. */
+/** Reads the rows of a shard from a time onward. Returns `true` if it read all of them. */
 async function readShard(
   { outbox }: TraceStores,
   shard: string,
@@ -144,14 +147,14 @@ async function readShard(
       after,
     );
     for (const row of rows) take(row);
-    // A page that is not full is not the last: it ends at 1 MB.
+    // A short page can have a successor, because DynamoDB ends a page at 1 MB.
     if (rows.length === 0) return true;
     after = rows.at(-1)?.sort;
   }
   return false;
 }
 
-/** The row of a job that is due later: its ID says where. */
+/** Reads the row of a job that is due later. The ID of the job contains its place. */
 async function dueFact({ outbox }: TraceStores, jobId: string): Promise<RowFact | undefined> {
   const place = duePlace(jobId);
   if (place === undefined) return undefined;
@@ -205,11 +208,11 @@ function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
   };
 }
 
-/** What a message says of where it comes from. */
+/** Parses the cause and the trace of a message. */
 function messageFacts(text: string): Pick<RowFact, "causedBy" | "origRequestId" | "traceId"> {
   try {
     const { causedBy, origRequestId, trace } = objectOf(text, "the row");
-    const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"]; // safe: it is asked for one member alone
+    const traceparent = (trace as Readonly<Record<string, unknown>> | undefined)?.["traceparent"]; // safe: only one member is read, as `unknown`
     return {
       ...texts({
         causedBy,
@@ -241,7 +244,7 @@ interface AskedRun {
   readonly tenantId: string | undefined;
 }
 
-/** The runs of which no line says that they are over. */
+/** Returns the runs that no line reports as over. */
 function runsOf(nodes: readonly TraceNode[]): readonly AskedRun[] {
   const open: ReadonlySet<string> = new Set(["not-seen", "unended", "failed", "retrying"]);
   return nodes.flatMap(({ kind, id, name, tenantId, state, children }) => {

@@ -2,10 +2,9 @@ import { visible } from "../../../base/log/quoted-text.ts";
 import type { TraceDocument } from "./document.ts";
 import type { TraceAttempt, TraceNode } from "./node.ts";
 
-/** How much is printed: `--json` has more. */
+/** Limits of the text output. `--json` prints more. */
 const limits = Object.freeze({ children: 20, lines: 400, label: 60, text: 160 });
 
-/** One line of a tree. */
 interface Row {
   readonly label: string;
   readonly state: string;
@@ -14,7 +13,7 @@ interface Row {
   readonly rest: string;
 }
 
-/** Writes trees for people: what others have written is escaped and cut. */
+/** Formats trees for people. Escapes and shortens text that comes from logs. */
 export function textOf({ roots, says, stuck, notes, leftOut }: TraceDocument): readonly string[] {
   const lines: string[] = [];
   for (const root of roots) lines.push(...treeLines(root), "");
@@ -72,10 +71,10 @@ function treeLines(root: TraceNode): string[] {
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
-  // What is not printed is not made.
+  // Stop early: rows beyond the limit are not printed.
   if (rows.length > limits.lines) return;
   const attempts = told(node.attempts ?? []);
-  // Said once, below.
+  // The reason is printed once, at the attempt.
   const reason = attempts.some((attempt) => attempt.reason !== undefined) ? undefined : node.reason;
   rows.push(rowOf({ ...node, reason }, first));
   const children = chosen(node.children);
@@ -97,13 +96,16 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
 
-/** The attempts that are worth a line: all, unless the first did it. */
+/** Returns the attempts to print: none for a single first attempt that did not fail. */
 function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
   const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
   return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
-/** Of many children those that are not over, and the first of the others, in their order. */
+/**
+ * Selects children to print: unfinished ones first, then finished ones up to the limit. Keeps their
+ * order.
+ */
 function chosen(children: readonly TraceNode[]): readonly TraceNode[] {
   if (children.length <= limits.children) return children;
   const isQuiet = ({ state }: TraceNode) => ["done", "replayed", "dispatched"].includes(state);
@@ -179,7 +181,7 @@ const untilWords: Readonly<Record<string, string>> = {
   interrupted: "lease ended at",
 };
 
-/** A time for people: three digits at most, but for days. */
+/** Formats a duration with at most three digits, except for days. */
 function time(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 100_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
@@ -188,7 +190,7 @@ function time(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Clocks of processes differ: what follows may seem to have come before. */
+/** Formats an offset. It can be negative, because the clocks of processes differ. */
 function signed(ms: number): string {
   return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }

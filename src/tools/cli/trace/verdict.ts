@@ -1,32 +1,35 @@
 import { command } from "../doctor/command-line.ts";
 import type { TraceNode, TraceState } from "./node.ts";
 
-/** What is to be said of a tree at its end. */
+/** Conclusion about a trace. */
 export interface Verdict {
-  /** The one thing that does not go on by itself; absent where nothing is. */
+  /** Node that needs an operator; absent if nothing is stuck. */
   readonly stuck?: Stuck | undefined;
   /** One sentence. */
   readonly says: string;
 }
 
-/** What does not go on by itself. */
+/** Node that does not continue without an operator. */
 export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason"> {
-  /** What it needs. */
+  /** Action that the operator takes. */
   readonly fix: string;
-  /** Commands that do it, or help. */
+  /** Commands that take this action or help with it. */
   readonly commands: readonly string[];
 }
 
-/** How much later than it should something may come before it is stuck, in milliseconds: two sweeps; the longest visibility timeout. */
+/**
+ * Delay after which an overdue node counts as stuck, in milliseconds: two sweeps of the outbox, or
+ * the longest visibility timeout.
+ */
 const [sweepsMs, visibilityMs] = [30_000, 300_000];
 
 interface Looking {
   readonly nowMs: number;
-  /** The module, for commands. */
+  /** Path of the server's module, for commands. */
   readonly module: string;
 }
 
-/** Finds the one thing that is stuck in trees: the worst, of two alike the first. */
+/** Finds the worst stuck node. Of two nodes of the same state, the first wins. */
 export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
   let [worst, waiting, unseen]: [TraceNode | undefined, TraceNode | undefined, number] = [
     undefined,
@@ -60,7 +63,7 @@ export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdic
   return { says: `Nothing is stuck${seen}.` };
 }
 
-/** All nodes, the earlier first. Without recursion. */
+/** Walks all nodes in tree order, without recursion. */
 export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
   const left = [...roots].reverse();
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
@@ -122,7 +125,7 @@ function isWaiting({ kind, state, again }: TraceNode): boolean {
   );
 }
 
-/** What a thing is called in a sentence. */
+/** Names a node in a sentence. */
 export function titleOf({ kind, name, id }: Pick<TraceNode, "kind" | "name" | "id">): string {
   const words = [kind === "consumer" ? "" : kind, name, id ?? ""];
   return words.filter((word) => word !== "").join(" ");
@@ -145,7 +148,8 @@ function waitText({ state, until = "" }: TraceNode): string {
   }
 }
 
-// IDs come from logs, whose lines others write: each is one word for the shell, and none is taken for an option.
+// IDs come from logs, which anyone may write. Quoting makes each ID one shell word, and an ID with
+// a leading dash is never parsed as an option.
 
 function resolveCommand(module: string, id: string, end: string): string {
   const start = command("npx", "keelson", "steps", "resolve", module);
