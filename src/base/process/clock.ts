@@ -1,6 +1,6 @@
-/** Where the time comes from: the machine, or a test that moves it. */
+/** Source of the time. Tests replace it to control the time. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   now(): number;
 }
 
