@@ -88,8 +88,8 @@ export interface ServerLogger extends Logger {
  * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
  * malformed.
  * @example
- * const log = createServerLogger({ environment: "production", env: process.env }); log.child({
- * requestId: "r1" }).info("file.created", { id: "f1" });
+ * const log = createServerLogger({ environment: "production", env: process.env });
+ * log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
  */
 export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   const rules = createRecordRules(createRedaction(options.redact), [
