@@ -57,7 +57,7 @@ export function createAuthenticator(options: {
   let verifier: Promise<TokenVerifier> | undefined;
   const open = (given: AuthOptions): Promise<TokenVerifier> => {
     verifier ??= createTokenVerifier(given, clock).catch((error: unknown) => {
-      verifier = undefined; // the next token tries again
+      verifier = undefined; // so that the next token retries
       throw error;
     });
     return verifier;
@@ -84,7 +84,7 @@ export function createAuthenticator(options: {
       try {
         return identify(await (await open(auth)).verifyAtHand(token), auth.claims).user;
       } catch {
-        return undefined; // the request is refused for another reason, and answered with that
+        return undefined; // the request fails for another reason, which the response reports
       }
     },
   });

@@ -38,7 +38,7 @@ const encoder = new TextEncoder();
  * @throws Any other error of `write`.
  */
 export function writeAll(text: string, write: WriteSync): void {
-  const fits = text.length * 3 <= scratch.byteLength; // no UTF-16 unit takes more bytes than three
+  const fits = text.length * 3 <= scratch.byteLength; // a UTF-16 code unit takes at most three bytes
   const bytes = fits ? scratch : Buffer.from(text);
   const length = fits ? encoder.encodeInto(text, scratch).written : bytes.byteLength;
   let written = 0;

@@ -191,7 +191,7 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
       nowMs,
     );
   }
-  const phase = state as ShutdownPhase; // safe: only in a phase something is due
+  const phase = state as ShutdownPhase; // safe: deadlines exist only in shutdown phases
   const { cut } = actionsOf[phase];
   const isCut = phase !== "draining";
   const late = isCut
@@ -244,7 +244,7 @@ const hurriedMs = 1_000;
  * and the total.
  */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
-  const known = deadlines as Deadlines; // safe: the first signal has set them
+  const known = deadlines as Deadlines; // safe: set by the first signal
   const soon = (atMs: number) => Math.min(atMs, nowMs);
   const later = (atMs: number, withinMs: number) => Math.min(atMs, nowMs + withinMs);
   return {

@@ -152,7 +152,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     seal: async (text, place) => {
       const { active, keys } = await current();
-      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring has its active key
+      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
     },
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
