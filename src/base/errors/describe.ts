@@ -21,7 +21,6 @@ export interface ErrorDescription {
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
 }
 
-/** The request and environment in which an error occurred. */
 export interface ErrorSituation {
   readonly requestId: string;
   readonly environment: "development" | "test" | "production";

@@ -31,14 +31,11 @@ export interface AccessRule<Caller extends User = User> {
   readonly [callerType]?: () => Caller;
 }
 
-/** The type of the callers that a rule admits. */
 export type CallerOf<Rule extends AccessRule> =
   Rule extends AccessRule<infer Caller> ? Caller : User;
 
-/** A rule that admits only signed-in callers. */
 type AuthenticatedRule = AccessRule<AuthenticatedUser>;
 
-/** A rule that admits only callers of a tenant. */
 type TenantRule = AccessRule<TenantUser>;
 
 /**

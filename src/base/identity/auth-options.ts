@@ -34,7 +34,6 @@ export interface AuthOptions {
   readonly clockToleranceSeconds?: number;
 }
 
-/** A problem with the `auth` options. */
 export type AuthProblem = Omit<BootProblem, "feature">;
 
 /** Minimum length of a secret, in bytes. RFC 7518 forbids keys shorter than the output of HS256. */

@@ -21,7 +21,6 @@ export interface Credentials {
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
-/** Identifies the callers of requests. */
 export interface Authenticator {
   /**
    * Identifies the caller from claims that the gateway verified, otherwise from a bearer token

@@ -101,7 +101,6 @@ export function isIdentifier(value: unknown): value is string {
   );
 }
 
-/** Fills in the default claim names. */
 export function withDefaults(names: ClaimNames): Required<ClaimNames> {
   return {
     user: names.user ?? "sub",

@@ -17,7 +17,6 @@ export interface RemoteKeyLimits {
   readonly retryMs: number;
 }
 
-/** Finds the keys that verify tokens. */
 export interface RemoteKeys {
   readonly find: JWTVerifyGetKey;
   /** Finds a key among those already fetched. Never fetches. */

@@ -3,7 +3,6 @@ import type { Clock } from "../process/clock.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 
-/** Verifies tokens and returns their claims. */
 export interface TokenVerifier {
   /** Verifies a token. @throws Errors that {@link tokenFault} explains. */
   verify(token: string): Promise<JWTPayload>;

@@ -12,7 +12,6 @@ export const textLimits = Object.freeze({
   stringLength: 8_192,
 });
 
-/** State of one walk through a value. */
 export interface Walk {
   readonly redaction: Redaction;
   /** Characters of JSON still available. Once they are used up, the walk leaves out the rest. */

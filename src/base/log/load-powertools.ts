@@ -1,6 +1,5 @@
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Type of the module that delegates the log level to Powertools. */
 export type PowertoolsThreshold = typeof import("./powertools-threshold.ts");
 
 /** Loads Powertools if it affects the level of a server's logger. */

@@ -158,7 +158,6 @@ function isTaken(name: string, context: LogContext, { reserved, isTaken }: Recor
   return reserved.has(name) || context.has(name) || isTaken?.(name) === true;
 }
 
-/** The names under which a record carries its time. */
 export type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
 
 /**

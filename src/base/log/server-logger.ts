@@ -13,7 +13,6 @@ import { writeToStandardOutput } from "./standard-output.ts";
 
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
-/** Options of {@link createServerLogger}. */
 export interface ServerLoggerOptions {
   /** Sets the default level: `debug` in development, otherwise `info`. */
   readonly environment: "development" | "test" | "production";

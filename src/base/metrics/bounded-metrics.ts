@@ -15,10 +15,8 @@ export interface MetricSink {
   record(metric: MetricDeclaration, value: number, labels: SeriesLabels): void;
 }
 
-/** Label values that a server declares. */
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-/** Options of {@link createMetrics}. */
 export interface BoundedMetricsOptions {
   /** Metrics declared by features, with full names. */
   readonly own: Iterable<MetricDeclaration>;
@@ -129,7 +127,6 @@ function allowedIn(declared: DeclaredLabels): Allowed {
   };
 }
 
-/** The known series of a metric. */
 class Series {
   readonly metric: MetricDeclaration;
   readonly #labels: readonly (readonly [

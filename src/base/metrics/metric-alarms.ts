@@ -49,7 +49,6 @@ const counted = (
 const givenUp = (kind: string, of: AlarmSubject, says: string) =>
   counted(`given-up-${kind}`, "keelson.dead_letters", { "keelson.kind": kind }, of, says);
 
-/** The alarms on keelson's metrics. */
 export const metricAlarms: readonly MetricAlarm[] = Object.freeze([
   {
     name: "outbox-age",

@@ -271,7 +271,6 @@ export const metricList = [
   },
 ] as const satisfies readonly MetricDeclaration[];
 
-/** Name of one of keelson's metrics. */
 export type MetricName = (typeof metricList)[number]["name"];
 
 /** Labels whose values come from outside and can be any string. */

@@ -35,7 +35,6 @@ export interface Metrics {
   readonly close?: (() => void) | undefined;
 }
 
-/** Response to a scrape. */
 export interface MetricsPage {
   readonly text: string;
   readonly contentType: string;

@@ -23,7 +23,6 @@ export function prometheusName({
   return `${base}${base.endsWith(end) ? "" : end}${isCounter ? "_total" : ""}`;
 }
 
-/** Returns the Prometheus name of a label. */
 export function prometheusLabel(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
 }

@@ -1,7 +1,6 @@
 /** Environment of a server. Controls stack traces, development secrets and embedded adapters. */
 export type Environment = "development" | "test" | "production";
 
-/** Environment variables in the form of `process.env`. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -44,7 +43,6 @@ export function isReloaded({ environment, variables }: ReloadedProcess): boolean
   return environment !== "production" && isWatched(variables);
 }
 
-/** The properties of a process that {@link isReloaded} needs. */
 interface ReloadedProcess {
   readonly environment: Environment;
   readonly variables: Variables;

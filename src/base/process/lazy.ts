@@ -8,7 +8,6 @@ export interface Lazy<Value> {
   open(): Promise<Value>;
 }
 
-/** Creates a {@link Lazy} value. */
 export function lazy<Value>(open: () => Promise<Value>): Lazy<Value> {
   const made: { -readonly [Name in keyof Lazy<Value>]: Lazy<Value>[Name] } = {
     value: undefined,

@@ -36,7 +36,6 @@ export type LifecycleAction =
   /** The process ends with the exit code. */
   | "exit";
 
-/** Event in the life of a process. */
 export type LifecycleEvent =
   | { readonly type: "started" }
   /**
@@ -48,7 +47,6 @@ export type LifecycleEvent =
   | { readonly type: "fault" }
   /** A phase has finished its work. `clean` is `false` if the work failed. */
   | { readonly type: "done"; readonly phase: ShutdownPhase; readonly clean?: boolean }
-  /** Time has passed. */
   | { readonly type: "time" };
 
 /** State of a process and its history. */
@@ -70,7 +68,6 @@ export interface Lifecycle {
   readonly hasEnded: boolean;
 }
 
-/** Creates the lifecycle of a process that starts. */
 export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycle {
   return {
     state: "starting",
@@ -170,7 +167,6 @@ export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): 
     : deadlineOf(state as ShutdownPhase, deadlines);
 }
 
-/** Starts the shutdown unless it has already started. */
 function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step {
   if (lifecycle.deadlines !== undefined) return { lifecycle, actions: [] };
   const { state, times } = lifecycle;

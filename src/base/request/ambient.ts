@@ -24,7 +24,6 @@ export interface AmbientContext {
 export interface AmbientStore {
   /** Frozen. Replaced when the caller is identified. */
   readonly context: AmbientContext;
-  /** The server that handles this request. */
   readonly runtime: {
     /** Returns the physical name of a declared table. */
     readonly tableName: (name: string) => string;
@@ -37,9 +36,7 @@ export interface AmbientStore {
   projecting?: { readonly name: string; readonly version: number } | undefined;
 }
 
-/** Active versions of projections. */
 export interface ActiveVersions {
-  /** Returns the version that a tenant reads. */
   version(name: string, tenantId: string | undefined): Promise<number>;
 }
 

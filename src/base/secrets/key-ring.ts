@@ -131,7 +131,6 @@ export function pruned(ring: KeyRingText, nowMs: number): KeyRingText {
   return left.length === 0 ? rest : { ...rest, retired: Object.fromEntries(left) };
 }
 
-/** Reports whether `name` is a valid key name. */
 export function isKeyName(name: string): boolean {
   return keyName.test(name);
 }

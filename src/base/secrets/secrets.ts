@@ -38,9 +38,7 @@ export interface Secrets {
   mayHaveRing(): boolean;
 }
 
-/** The most recent ring that is known. */
 export interface RecentRing {
-  /** `undefined` if no ring exists. */
   readonly ring: KeyRing | undefined;
   /**
    * Whether the latest read failed or is still in flight. If so, an unknown key may have been added
@@ -49,7 +47,6 @@ export interface RecentRing {
   readonly isStale: boolean;
 }
 
-/** Options of {@link createSecrets}. */
 export interface SecretsOptions {
   /** Reads the ring. Absent if the ring cannot change. */
   readonly load?: (() => Promise<KeyRing>) | undefined;
@@ -73,7 +70,6 @@ const recentMs = 300_000;
 /** Maximum time that a caller waits for a read of the ring, in milliseconds. */
 const patienceMs = 2_000;
 
-/** Creates the {@link Secrets} of one runtime. */
 export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
   /**
