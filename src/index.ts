@@ -63,7 +63,7 @@ export { type AmbientContext, currentContext } from "./base/request/ambient.ts";
 export type { RequestView } from "./base/request/request-view.ts";
 export type { IncomingTrace, Trace, TraceHeaders } from "./base/request/trace.ts";
 export type { CommitItem, Database } from "./base/types/database.ts";
-// A star, because only what a star exports can be augmented by `declare module "keelson"`.
+// A star export, because `declare module "keelson"` can only augment names that a star exports.
 export * from "./base/types/names.ts";
 export type { CacheOptions } from "./parts/config/cache/cache-options.ts";
 export { validateAppOverrides } from "./parts/config/declare/app-overrides.ts";

@@ -1,20 +1,20 @@
 /** A reason why a server cannot be built. */
 export interface BootProblem {
-  /** The feature that declares it; `""` for an option of the server. */
+  /** The feature that declares the key; `""` for an option of the server. */
   readonly feature: string;
-  /** The key, handler, route or option concerned. */
+  /** The key, handler, route or option with the problem. */
   readonly key: string;
   /** The broken rule, in kebab case: `bounds-order`, `duplicate-handler`. */
   readonly rule: string;
-  /** What is wrong, with which value. */
+  /** The problem, including the wrong value. */
   readonly message: string;
-  /** What to do. */
+  /** The suggested fix. */
   readonly fix: string;
 }
 
 /**
- * Thrown if a server cannot be built. Lists every problem, not only the first
- * (specification 7, rule 4).
+ * Thrown if a server cannot be built. Lists every problem, not only the first (specification 7,
+ * rule 4).
  */
 export class BootError extends Error {
   readonly problems: readonly BootProblem[];

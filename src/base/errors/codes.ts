@@ -1,6 +1,6 @@
 /**
- * The error codes that keelson itself answers with, and the HTTP status of each
- * (specification 7). A `ConflictError` has a code of its own, a `PipelineError` a status.
+ * HTTP statuses of keelson's error codes (specification 7). A `ConflictError` defines its own code,
+ * a `PipelineError` its own status.
  */
 export const errorCodes = Object.freeze({
   malformed_request: 400,

@@ -1,10 +1,13 @@
 import { ConflictError } from "./errors.ts";
 
-/** Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`). Nothing is written then. */
+/**
+ * Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`). In that case,
+ * nothing is written.
+ */
 export class CommitConditionError extends ConflictError {
-  /** The index of the item, from 0. */
+  /** Index of the item, from 0. */
   readonly index: number;
-  /** DynamoDB's reason. */
+  /** The reason that DynamoDB gives. */
   readonly reason: string;
 
   constructor(index: number, reason: string) {

@@ -6,22 +6,21 @@ export interface ErrorBody {
   readonly error: string;
   readonly message: string;
   readonly requestId: string;
-  /** Only for validation errors. */
+  /** Present only for validation errors. */
   readonly fields?: readonly FieldError[];
-  /** Only in development. */
+  /** Present only in development. */
   readonly stack?: string;
 }
 
-/** What an error comes to: for the client, and for the log. */
+/** The response and the log record for an error. */
 export interface ErrorDescription {
   readonly status: number;
-  /** Names in lower case. */
+  /** Header names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ErrorBody;
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
 }
 
-/** Where an error is described. */
 export interface ErrorSituation {
   readonly requestId: string;
   readonly environment: "development" | "test" | "production";
@@ -34,9 +33,10 @@ const maxFields = 100;
 const maxCauses = 10;
 
 /**
- * Describes an error (specification 7): its status, the uniform body, and its log record. 500 and
- * above is logged as `error` with stack and causes, anything lower as `warn` without. What is no
- * typed error is a 500 whose text stays on the server. Never throws, whatever was thrown.
+ * Describes an error (specification 7): its status, the uniform body, and its log record. A status
+ * of 500 or above is logged as `error` with stack and causes, a lower one as `warn` without them.
+ * An untyped error becomes a 500 whose message stays on the server. Never throws, regardless of the
+ * thrown value.
  */
 export function describeError(
   error: unknown,
@@ -83,7 +83,7 @@ interface Typed {
   readonly fields: readonly FieldError[] | undefined;
 }
 
-/** The members of a typed error, each checked: a brand alone proves nothing about them. */
+/** Reads and checks the members of a typed error. The brand does not guarantee their types. */
 function typed(error: unknown): Typed | undefined {
   try {
     if (!isTypedError(error)) return undefined;
@@ -113,7 +113,7 @@ function typed(error: unknown): Typed | undefined {
 function fieldsOf(fields: unknown): FieldError[] | undefined {
   if (!Array.isArray(fields)) return undefined;
   const sound: FieldError[] = [];
-  // By index: `slice` and `map` of a look-alike's array may be its own.
+  // By index: an object that imitates an array may override `slice` and `map`.
   for (let index = 0; index < Math.min(fields.length, maxFields); index++) {
     const field: Partial<FieldError> | null | undefined = fields[index];
     sound.push({
@@ -135,7 +135,7 @@ function headersOf(headers: unknown): Record<string, string> {
   return safe;
 }
 
-/** The chain of causes, each with name, message and stack; bounded, and a circle ends it. */
+/** Lists the causes with name, message and stack. Stops at a limit or a cycle. */
 function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   const seen = new Set<unknown>([error]);
   const causes: Record<string, unknown>[] = [];
@@ -181,7 +181,7 @@ function textOf(
   }
 }
 
-/** What was thrown, where it is no error. */
+/** Describes a thrown value that is not an error. */
 function thrownText(thrown: unknown): string {
   try {
     return thrown === null

@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes } from "./codes.ts";
 
-/** A problem of an input field; `field` is its dotted path (specification 2.7). */
+/** A problem with an input field. `field` is its dotted path (specification 2.7). */
 export interface FieldError {
   readonly field: string;
   readonly error: string;
@@ -8,31 +8,32 @@ export interface FieldError {
 
 /** Options of typed errors. */
 export interface ErrorDetails {
-  /** The error behind this one. Logged with its whole chain, never sent to a client. */
+  /** The underlying error. Logged with its whole chain of causes, never sent to a client. */
   readonly cause?: unknown;
   /** Headers of the response, such as `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Options of errors that have a usual message. */
+/** Options of errors that have a default message. */
 export interface MessageDetails extends ErrorDetails {
-  /** Sent to the client in place of the usual message. The code stays. */
+  /** Replaces the default message sent to the client. The code does not change. */
   readonly message?: string;
 }
 
-/** Present on every typed error, so that two copies of the package recognise each other's. */
+/** Brand of every typed error. Lets two copies of the package recognize each other's errors. */
 export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
 
 /**
- * An error with an HTTP status of its own, 400 to 599; the base of every typed error
- * (specification 7). Its message is sent to the client.
+ * Base class of typed errors, with an HTTP status from 400 to 599 (specification 7). Its message is
+ * sent to the client.
  *
  * @throws RangeError if the status is not a whole number from 400 to 599.
  * @example
  * throw new PipelineError("The archive is being rebuilt", 503);
  */
 export class PipelineError extends Error {
-  // Said, here and below, so that a bundler that shortens the names of classes does not shorten it in the log.
+  // Explicit, here and below, because bundlers that shorten class names would also shorten them in
+  // the log.
   static override readonly name: string = "PipelineError";
   /** The `error` member of the response body. */
   readonly code: string;
@@ -40,9 +41,9 @@ export class PipelineError extends Error {
   readonly status: number;
   /** Headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The status, as error handlers read it that follow `http-errors`, such as that of Middy. */
+  /** The status for error handlers that follow `http-errors`, such as Middy's. */
   declare readonly statusCode: number;
-  /** Tells the same error handlers that the message may be sent: `true`, whatever the status. */
+  /** Allows the same error handlers to send the message. `true` for every status. */
   declare readonly expose: boolean;
 
   constructor(
@@ -72,10 +73,10 @@ export class PipelineError extends Error {
 }
 
 /**
- * 404 `not_found`, "<resource> <id> not found": something does not exist, or the caller may not
- * know that it does (specification 7).
+ * 404 `not_found`, "<resource> <id> not found": a resource does not exist, or the caller must not
+ * learn that it does (specification 7).
  *
- * @param details another message, or an object with it
+ * @param details Another message, or an object that contains it.
  * @example
  * throw new NotFoundError("file", input.id);
  */
@@ -90,7 +91,7 @@ export class NotFoundError extends PipelineError {
 /**
  * 403 `access_denied`: the caller lacks a permission (specification 7).
  *
- * @param details another message, or an object with it
+ * @param details Another message, or an object that contains it.
  * @example
  * throw new AccessDeniedError("files.delete");
  */
@@ -103,10 +104,10 @@ export class AccessDeniedError extends PipelineError {
 }
 
 /**
- * 422 `validation_error`, "Validation failed": the input is invalid; `fields` says where
- * (specification 7).
+ * 422 `validation_error`, "Validation failed": the input is invalid. `fields` lists the invalid
+ * fields (specification 7).
  *
- * @param details another message, or an object with it
+ * @param details Another message, or an object that contains it.
  * @example
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
  */
@@ -123,9 +124,10 @@ export class ValidationError extends PipelineError {
 }
 
 /**
- * 409 with a code of yours, "Conflict: <code>": the state of a resource forbids the request (specification 7).
+ * 409 with an application code, "Conflict: <code>": the state of a resource forbids the request
+ * (specification 7).
  *
- * @param details the message, or an object with it
+ * @param details The message, or an object that contains it.
  * @example
  * throw new ConflictError("file_locked", "Ann is editing the file");
  */
@@ -138,7 +140,8 @@ export class ConflictError extends PipelineError {
 }
 
 /**
- * An error of keelson's own: its status is that of its code in {@link errorCodes} (specification 7).
+ * Error raised by keelson. Its code determines the status; see {@link errorCodes} (specification
+ * 7).
  *
  * @example
  * if (error instanceof FrameworkError && error.code === "config_unavailable") retryLater();
@@ -150,17 +153,20 @@ export class FrameworkError extends PipelineError {
   }
 }
 
-/** A member that no log line shows; it can be set, as by code that gave errors these members before they had them. */
+/**
+ * Defines a member that does not appear in log lines. It stays writable for older code that sets
+ * these members itself.
+ */
 function hidden(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true };
 }
 
-/** A text alone is the message. */
+/** Treats a plain string as the message. */
 function detailsOf(details: MessageDetails | string): MessageDetails {
   return typeof details === "string" ? { message: details } : details;
 }
 
-/** Tells whether `error` is a typed error, of this copy of the package or of another. */
+/** Reports whether `error` is a typed error, from this copy of the package or another. */
 export function isTypedError(error: unknown): error is PipelineError {
   return (
     typeof error === "object" &&

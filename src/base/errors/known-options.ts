@@ -1,10 +1,11 @@
 import { quoted } from "./quoted.ts";
 
 /**
- * Checks that options are an object with known members only, since a misspelled option would be ignored.
+ * Checks that options are an object without unknown members. Otherwise, a misspelled option would
+ * be ignored.
  *
- * @param call - the call as the message names it, such as `ctx.enqueue`
- * @throws TypeError that names the wrong option, and the known ones.
+ * @param call Name of the call for the message, such as `ctx.enqueue`.
+ * @throws TypeError that names the wrong option and lists the known ones.
  */
 export function assertKnownOptions(call: string, options: unknown, known: readonly string[]): void {
   if (options === undefined) return;

@@ -1,9 +1,11 @@
-/** Names this long are compared by their beginning: the distance costs the product of both lengths. */
+/**
+ * Maximum number of characters compared. The cost of a comparison is the product of both lengths.
+ */
 const longest = 256;
 
 /**
- * The candidate that `name` was most likely meant to be: the one with the fewest single
- * characters to change, at most a third of the name; `undefined` where none is that near.
+ * Returns the candidate that `name` most likely misspells: the one with the fewest single-character
+ * changes, at most a third of the name. Returns `undefined` if no candidate is that close.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
@@ -18,7 +20,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** The Levenshtein distance: row by row, each from the one above it. */
+/** Computes the Levenshtein distance row by row. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length }, (_, column) => column + 1);
   let changes = to.length;

@@ -1,8 +1,9 @@
-/** Present on every permanent error, so that two copies of the package recognise each other's. */
+/** Brand of every permanent error. Lets two copies of the package recognize each other's errors. */
 export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**
- * Throw it in a consumer, a job or a channel if a retry is pointless: the message goes to the dead-letter queue at once.
+ * Thrown in a consumer, a job or a channel if a retry is pointless. The message goes to the
+ * dead-letter queue immediately.
  *
  * @example
  * throw new PermanentError("the account is closed");
@@ -18,7 +19,7 @@ export class PermanentError extends Error {
   }
 }
 
-/** Whether `error` is a permanent one, of this copy of the package or of another. */
+/** Reports whether `error` is permanent, from this copy of the package or another. */
 export function isPermanent(error: unknown): error is PermanentError {
   return (
     typeof error === "object" &&

@@ -1,7 +1,7 @@
-/** The longest text of a value in a message, in UTF-16 code units. */
+/** Maximum length of a value in a message, in UTF-16 code units. */
 const longest = 80;
 
-/** Writes any value into a message: on one line, bounded, and never throwing. */
+/** Formats any value for a message, on one line and bounded. Never throws. */
 export function quoted(value: unknown): string {
   return Array.isArray(value)
     ? shortened(`[${value.slice(0, longest).map(quotedItem).join(", ")}]`)

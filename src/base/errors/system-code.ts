@@ -1,6 +1,6 @@
 /**
- * The code of an error of Node's, such as `ENOENT`; `undefined` of anything else. The error's class is not asked: where
- * code runs in a context of its own, as under Jest, Node's errors are of another `Error`.
+ * Returns the code of a Node error, such as `ENOENT`, or `undefined` for any other value. Does not
+ * check the class: in a separate context, as under Jest, Node's errors extend a different `Error`.
  */
 export function systemCode(error: unknown): unknown {
   return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;

@@ -3,15 +3,16 @@ import { PipelineError } from "./errors.ts";
 import { permanentBrand } from "./permanent-error.ts";
 
 /**
- * 409 `unknown_outcome`: a step was begun before, and how it ended is not known. `ctx.step` throws it with
- * `ifUnknown: "refuse"`, until somebody says how it ended (`keelson steps resolve`). In a consumer, a job or a schedule it is
- * permanent: the message goes to the dead-letter queue at once.
+ * 409 `unknown_outcome`: an earlier run started a step, and its outcome is unknown. `ctx.step`
+ * throws it with `ifUnknown: "refuse"` until an operator resolves the step (`keelson steps
+ * resolve`). In a consumer, a job or a schedule it is permanent: the message goes to the
+ * dead-letter queue immediately.
  */
 export class UnknownOutcomeError extends PipelineError {
   static override readonly name: string = "UnknownOutcomeError";
-  /** The name of the step. */
+  /** Name of the step. */
   readonly step: string;
-  /** The step's key, which is its ID for `keelson steps resolve`. */
+  /** Key of the step, which `keelson steps resolve` takes as its ID. */
   readonly key: string;
 
   constructor(step: string, key: string) {

@@ -13,15 +13,15 @@ const kinds = [
   "allOf",
 ] as const;
 
-/** The caller that a rule lets through, carried by rules; it does not exist at run time. */
+/** Brand that carries the type of the callers a rule admits. It does not exist at run time. */
 declare const callerType: unique symbol;
 
 /**
- * Who may do something: frozen plain data, made by {@link access} and by nothing else (specification 5). `Caller` is what is
- * known of who it lets through: the type of `ctx.user` behind it.
+ * Frozen plain data that determines which callers have access, created only by {@link access}
+ * (specification 5). `Caller` is the type of `ctx.user` after the check.
  */
 export interface AccessRule<Caller extends User = User> {
-  /** Recognised by every copy of the package. */
+  /** Recognized by every copy of the package. */
   readonly [accessBrand]: true;
   readonly kind: (typeof kinds)[number];
   /** The role names of `roles`; empty for every other kind. */
@@ -31,17 +31,17 @@ export interface AccessRule<Caller extends User = User> {
   readonly [callerType]?: () => Caller;
 }
 
-/** The caller that a rule lets through. */
 export type CallerOf<Rule extends AccessRule> =
   Rule extends AccessRule<infer Caller> ? Caller : User;
 
-/** A rule that admits only signed-in callers. */
 type AuthenticatedRule = AccessRule<AuthenticatedUser>;
 
-/** A rule that admits only callers of a tenant. */
 type TenantRule = AccessRule<TenantUser>;
 
-/** The caller that every one of the rules admits at least: signed in, or of a tenant, only if all rules ask for that. */
+/**
+ * The type common to all callers that any of the rules admits: signed in, or with a tenant, only if
+ * every rule requires it.
+ */
 type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
   ? AuthenticatedUser
   : [Rules[number]] extends [TenantRule]
@@ -49,8 +49,9 @@ type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [A
     : User;
 
 /**
- * The caller that the strictest of the rules admits which are certain to be there: a list behind other rules may be empty, and a
- * union of two rules may be either.
+ * The type of the callers that all of the rules admit. Only rules that are certain to be present
+ * count, and the strictest one decides: a list after other rules may be empty, and a union of two
+ * rules may be either.
  */
 type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [
   Rules[number],
@@ -70,24 +71,27 @@ type Stricter<Rule, Known extends User> = [Rule] extends [TenantRule] ? TenantUs
 
 /**
  * The access rules (specification 2.1 and 5). `authenticated` and every stricter rule require a
- * caller with user and tenant, `tenant` one with a tenant; `ctx.user` behind them has the type of one.
+ * caller with user and tenant; `tenant` requires a tenant. `ctx.user` then has the matching type.
  *
  * @example
  * const rule = access.anyOf(access.admin, access.roles("editor", "owner"));
  */
 export const access = Object.freeze({
-  /** Allows everybody, signed in or not. */
+  /** Allows every caller, signed in or not. */
   everyone: rule<User>("everyone"),
   /** Allows every signed-in caller. */
   authenticated: rule<AuthenticatedUser>("authenticated"),
-  /** Allows every caller of a tenant: signed-in users, and runs of the system for a tenant, which have no user. */
+  /**
+   * Allows every caller of a tenant: signed-in users, and system runs for a tenant, which do not
+   * have a user.
+   */
   tenant: rule<TenantUser>("tenant"),
   /** Allows the roles `admin` and `systemAdmin`. */
   admin: rule<AuthenticatedUser>("admin"),
   /** Allows the role `systemAdmin`. */
   systemAdmin: rule<AuthenticatedUser>("systemAdmin"),
   /**
-   * Allows a caller with at least one of the roles. Names are compared whole and case-sensitively.
+   * Allows a caller with at least one of the roles. Role names must match exactly, including case.
    *
    * @throws TypeError without names, or if one is not a non-empty string.
    */
@@ -116,7 +120,7 @@ export const access = Object.freeze({
     return rule("anyOf", [], checked("anyOf", rules));
   },
   /**
-   * Allows a caller that every one of the rules allows.
+   * Allows a caller that every rule allows.
    *
    * @throws TypeError without rules, or if one is not an access rule.
    */
@@ -127,15 +131,18 @@ export const access = Object.freeze({
   },
 });
 
-/** Tells whether `value` is a rule made by {@link access}, of this copy of the package or of another. */
+/**
+ * Reports whether `value` is a rule created by {@link access}, from this copy of the package or
+ * another.
+ */
 export function isAccessRule(value: unknown): value is AccessRule {
   if (typeof value !== "object" || value === null) return false;
-  // Reading members of an unknown object: each is checked before it is believed.
+  // Safe: each member is checked before use.
   const candidate = value as Partial<AccessRule>;
   return candidate[accessBrand] === true && kinds.some((kind) => kind === candidate.kind);
 }
 
-/** Tells whether `rule` allows `user`; a rule it does not understand allows nobody. */
+/** Reports whether `rule` allows `user`. An unknown kind of rule rejects every user. */
 export function allows(rule: AccessRule, user: User): boolean {
   switch (rule.kind) {
     case "everyone":
@@ -153,14 +160,15 @@ export function allows(rule: AccessRule, user: User): boolean {
     case "anyOf":
       return rule.rules.some((part) => allows(part, user));
     case "allOf":
-      // The factory refuses an empty list; a copy with an emptied one must not become "everyone".
+      // The factory rejects an empty list. A rule from another copy with an emptied list must not
+      // admit everyone.
       return rule.rules.length > 0 && rule.rules.every((part) => allows(part, user));
     default:
       return false;
   }
 }
 
-/** Describes a rule as it is written: `roles(editor, owner)`. */
+/** Formats a rule as it appears in code: `roles(editor, owner)`. */
 export function describeRule(rule: AccessRule): string {
   if (rule.kind === "roles") return `roles(${rule.names.join(", ")})`;
   if (rule.kind === "anyOf" || rule.kind === "allOf")
@@ -168,7 +176,7 @@ export function describeRule(rule: AccessRule): string {
   return rule.kind;
 }
 
-/** Tells whether a caller has to be signed in: `false` only where everyone is allowed. */
+/** Reports whether a caller must be identified: `false` only if the rule allows everyone. */
 export function needsIdentity(rule: AccessRule): boolean {
   return !allows(rule, anonymous);
 }

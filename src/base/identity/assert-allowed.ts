@@ -3,10 +3,11 @@ import { type AccessRule, allows, describeRule } from "./access.ts";
 import type { User } from "./user.ts";
 
 /**
- * Checks that a rule allows a user, for a call that does not come from outside. The refusal names the handler that was called.
+ * Checks that a rule allows a user, for an internal call. The error message names the called
+ * handler.
  *
- * @throws FrameworkError `unauthenticated` (401) without the user or tenant that the rule requires, AccessDeniedError (403) for a
- * user without access.
+ * @throws FrameworkError `unauthenticated` (401) if the user or tenant that the rule requires is
+ * missing, AccessDeniedError (403) if the user lacks access.
  */
 export function assertAllowed(rule: AccessRule, user: User, handler: string): void {
   if (allows(rule, user)) return;

@@ -1,38 +1,45 @@
 import type { BootProblem } from "../errors/boot.ts";
 
-/** The names of the claims that become `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
+/**
+ * Names of the claims that become `ctx.user`. A name is not a path: `custom:tenantId` is one name.
+ */
 export interface ClaimNames {
-  /** Default `sub`. */
+  /** Claim of the user ID. Default `sub`. */
   readonly user?: string;
-  /** Default `tenantId`. */
+  /** Claim of the tenant ID. Default `tenantId`. */
   readonly tenant?: string;
-  /** Default `roles`. */
+  /** Claim of the roles. Default `roles`. */
   readonly roles?: string;
 }
 
-/** How tokens are verified: with either `jwks` or `secret` (specification 5). */
+/** Options for verifying tokens, with either `jwks` or `secret` (specification 5). */
 export interface AuthOptions {
-  /** URL of a JSON Web Key Set: `https`, or `http` on this machine. Tokens are signed asymmetrically. */
+  /**
+   * URL of a JSON Web Key Set: `https`, or `http` on this machine. Requires tokens with asymmetric
+   * signatures.
+   */
   readonly jwks?: string;
-  /** At least 32 bytes, shared with the issuer of the tokens. Tokens are signed with HS256. */
+  /** Secret shared with the token issuer, at least 32 bytes. Requires tokens signed with HS256. */
   readonly secret?: string;
-  /** The only accepted `iss`. Default: not checked; in production a key set needs `issuer` or `audience`. */
+  /**
+   * The only accepted `iss`. Default: not checked. In production, a key set requires `issuer` or
+   * `audience`.
+   */
   readonly issuer?: string;
-  /** The accepted `aud`, any of them. Default: not checked. */
+  /** Accepted `aud` values. A token needs one of them. Default: not checked. */
   readonly audience?: string | readonly string[];
-  /** Where a token says who the caller is. */
+  /** Names of the claims that identify the caller. */
   readonly claims?: ClaimNames;
-  /** How far clocks may differ for `exp` and `nbf`, in seconds, 0 to 300. Default 0. */
+  /** Allowed clock difference for `exp` and `nbf`, in seconds, 0 to 300. Default 0. */
   readonly clockToleranceSeconds?: number;
 }
 
-/** One reason why the `auth` options are refused. */
 export type AuthProblem = Omit<BootProblem, "feature">;
 
-/** The least length of a secret, in bytes: the output length of HS256, below which RFC 7518 forbids a key. */
+/** Minimum length of a secret, in bytes. RFC 7518 forbids keys shorter than the output of HS256. */
 export const minSecretBytes = 32;
 
-/** Finds every problem of the `auth` options; never throws and never repeats a secret. */
+/** Finds every problem with the `auth` options. Never throws, and never repeats a secret. */
 export function authProblems(options: unknown): AuthProblem[] {
   try {
     if (!isRecord(options)) {
@@ -73,8 +80,8 @@ export function authProblems(options: unknown): AuthProblem[] {
 }
 
 /**
- * Whether tokens of other applications would be taken: a key set is an issuer's, who may issue to many. A secret is
- * shared with one.
+ * Reports whether the server would accept tokens of other applications. An issuer may use one key
+ * set for many applications, but shares a secret with only one.
  */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
@@ -227,7 +234,7 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value.trim() !== "";
 }
 
-/** A wrong value, short and on one line. Never given a secret. */
+/** Formats a wrong value, short and on one line. Never receives a secret. */
 function shown(value: unknown): string {
   if (typeof value === "string")
     return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);

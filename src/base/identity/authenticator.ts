@@ -13,25 +13,25 @@ import {
 import { createTokenVerifier, type TokenVerifier, tokenFault } from "./token-verifier.ts";
 import type { User } from "./user.ts";
 
-/** What a request brings along to say who sent it. */
+/** Data in a request that identifies the caller. */
 export interface Credentials {
   /** The `Authorization` header. */
   readonly authorization: string | undefined;
-  /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
+  /** Claims verified by an API Gateway authorizer. Set only by the Lambda host. */
   readonly gatewayClaims: GatewayClaims | undefined;
 }
 
-/** Tells who a request comes from. */
 export interface Authenticator {
   /**
-   * Identifies the caller from what the gateway verified, else from a bearer token (specification 5).
+   * Identifies the caller from claims that the gateway verified, otherwise from a bearer token
+   * (specification 5).
    *
-   * @throws PipelineError 503 where the keys to verify a token with cannot be had.
+   * @throws PipelineError 503 if the keys for verifying a token are unavailable.
    */
   authenticate(credentials: Credentials): Promise<Identification>;
   /**
-   * The same for a request that is refused whoever sent it: with keys that are at hand, so that no key set is fetched for
-   * it. Never fails.
+   * Identifies the caller of a request that is rejected in any case. Uses only keys that are
+   * already loaded, so it never fetches a key set. Never fails.
    */
   recognize(credentials: Credentials): Promise<User | undefined>;
 }
@@ -40,10 +40,10 @@ const maxTokenLength = 8 * 1024;
 const maxHeaderLength = "Bearer ".length + maxTokenLength;
 
 /**
- * Creates the authenticator of a server. Without `auth` only the claims of a gateway count; with it
- * they go first. jose is loaded with the first token.
+ * Creates the authenticator of a server. Without `auth`, only a gateway's claims identify a caller.
+ * With it, they take precedence over tokens. The first token loads jose.
  *
- * @throws BootError where `auth` has problems.
+ * @throws BootError if `auth` has problems.
  */
 export function createAuthenticator(options: {
   readonly auth: AuthOptions | undefined;
@@ -56,7 +56,7 @@ export function createAuthenticator(options: {
   let verifier: Promise<TokenVerifier> | undefined;
   const open = (given: AuthOptions): Promise<TokenVerifier> => {
     verifier ??= createTokenVerifier(given, clock).catch((error: unknown) => {
-      verifier = undefined; // the next token tries again
+      verifier = undefined; // so that the next token retries
       throw error;
     });
     return verifier;
@@ -75,7 +75,7 @@ export function createAuthenticator(options: {
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
       if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims))
         return identifyBy(gatewayClaims, auth).user;
-      // A key set that no token has asked for yet is not at hand.
+      // The key set is loaded only after a first token needs it.
       if (auth === undefined || (auth.secret === undefined && verifier === undefined))
         return undefined;
       const token = bearerToken(authorization);
@@ -83,7 +83,7 @@ export function createAuthenticator(options: {
       try {
         return identify(await (await open(auth)).verifyAtHand(token), auth.claims).user;
       } catch {
-        return undefined; // the request is refused for another reason, and answered with that
+        return undefined; // the request fails for another reason, which the response reports
       }
     },
   });
@@ -104,7 +104,7 @@ async function verified(
   } catch (error) {
     const problem = tokenFault(error);
     if (problem !== undefined) return { user: undefined, problem };
-    // Not the token's fault: a 401 would make clients throw a good token away.
+    // The token may be valid. A 401 would make clients discard it.
     throw new PipelineError("The caller's identity cannot be verified at the moment", 503, {
       cause: error,
       headers: { "retry-after": "2" },
@@ -113,7 +113,7 @@ async function verified(
   return identify(claims, auth.claims);
 }
 
-/** The one token of the header; its length is checked before anything looks at it. */
+/** Reads the single token of the header, after checking the header's length. */
 function bearerToken(authorization: string | undefined): string | Identification {
   if (authorization === undefined) return { user: undefined, problem: undefined };
   if (authorization.length > maxHeaderLength)

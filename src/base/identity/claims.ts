@@ -2,26 +2,26 @@ import type { ClaimNames } from "./auth-options.ts";
 import type { User } from "./user.ts";
 
 /**
- * Who a request comes from, or why that is not known: `problem` is safe to send to the client,
- * and `undefined` where nothing was sent that could tell.
+ * The caller of a request, or the reason why it is unknown. `problem` is safe to send to the
+ * client, and `undefined` if the request carried no credentials.
  */
 export type Identification =
   | { readonly user: User }
   | { readonly user: undefined; readonly problem: string | undefined };
 
-/** The longest user, tenant or role. */
+/** Maximum length of a user, tenant or role. */
 export const maxNameLength = 256;
 const maxRoles = 100;
 const maxRolesLength = 8192;
 const unnamable = /[\p{Control}\p{Surrogate}\uFFFE\uFFFF]/u;
 
 /**
- * Makes a `User` of claims that somebody trusted has verified: a token's, or a gateway's. User and
- * tenant are non-empty strings without control characters, at most 256 characters; a claim of
- * another kind refuses the whole set (specification 5).
+ * Creates a `User` from verified claims of a token or gateway. User and tenant are non-empty
+ * strings without control characters, at most 256 characters. An invalid claim rejects the whole
+ * set (specification 5).
  *
- * @param rolesOf - how whoever verified the claims writes roles: {@link parseRoles} for a token's,
- * {@link parseGatewayRoles} for a gateway's.
+ * @param rolesOf Parses roles in the format of the verifier: {@link parseRoles} for a token, {@link
+ * parseGatewayRoles} for a gateway.
  */
 export function identify(
   claims: Readonly<Record<string, unknown>>,
@@ -40,7 +40,7 @@ export function identify(
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
 }
 
-/** Tells whether `claims` say anything at all about the caller, right or wrong. */
+/** Reports whether `claims` contain anything about the caller, valid or not. */
 export function saysWho(
   claims: Readonly<Record<string, unknown>>,
   names: ClaimNames = {},
@@ -52,8 +52,8 @@ export function saysWho(
 }
 
 /**
- * Reads a token's roles claim as a set of whole names, at most 100; `undefined` where it is none. A list holds a name
- * each, a text is one name: `"Read-only admin"` is not `admin`.
+ * Reads a token's roles claim as a set of at most 100 names; `undefined` if the claim is invalid.
+ * Each list item is one name, and a string is one name: `"Read-only admin"` is not `admin`.
  */
 export function parseRoles(claim: unknown): string[] | undefined {
   const names = typeof claim === "string" ? [claim] : claim;
@@ -62,15 +62,16 @@ export function parseRoles(claim: unknown): string[] | undefined {
   return [...new Set(names)];
 }
 
-/** Claims that an authorizer of API Gateway has verified. */
+/** Claims verified by an API Gateway authorizer. */
 export interface GatewayClaims {
-  /** Which one: each has its own way to make a text of a list. */
+  /** Kind of the authorizer. Each kind converts lists to strings differently. */
   readonly by: "jwt" | "cognito" | "lambda";
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Reads a roles claim as a gateway hands it over, which makes texts of lists. Any other text is one role:
+ * Reads a roles claim from a gateway, which converts lists to strings. Any other string is one
+ * role:
  *
  * | claim | `jwt`, of an HTTP API | `cognito`, of a REST API | `lambda` |
  * |---|---|---|---|
@@ -79,15 +80,17 @@ export interface GatewayClaims {
  * | `"admin,user"` | `admin,user` | `admin`, `user` | `admin,user` |
  * | `"Read-only admin"` | `Read-only admin` | the same | the same |
  *
- * Between brackets one role with a space in it cannot be told from two, nor between commas one with a comma.
+ * In brackets, one role with a space is indistinguishable from two roles. In a comma-separated
+ * list, the same applies to a role with a comma.
  */
 export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): string[] | undefined {
   return parseRoles(typeof claim === "string" ? splitRoles(claim, by) : claim);
 }
 
 /**
- * Tells whether `value` can be a user, a tenant or a role; half a surrogate pair would become U+FFFD, so two of them one name. SQS would
- * refuse events of a user with U+FFFE or U+FFFF.
+ * Reports whether `value` is a valid user, tenant or role. Half a surrogate pair would become
+ * U+FFFD, so two different names could become equal. SQS rejects events of a user with U+FFFE or
+ * U+FFFF.
  */
 export function isIdentifier(value: unknown): value is string {
   return (
@@ -98,7 +101,6 @@ export function isIdentifier(value: unknown): value is string {
   );
 }
 
-/** The claim names, with the defaults for those that are not given. */
 export function withDefaults(names: ClaimNames): Required<ClaimNames> {
   return {
     user: names.user ?? "sub",
@@ -115,7 +117,8 @@ function splitRoles(text: string, by: GatewayClaims["by"]): readonly string[] | 
   if (text.length > maxRolesLength) return undefined;
   if (by === "cognito") return textList(text) ?? named(text, text.split(","));
   if (!text.startsWith("[") || !text.endsWith("]")) return named(text, [text]);
-  // `[7]` is the role "7" as an HTTP API delivers it, and JSON of something else: only texts count as JSON.
+  // An HTTP API sends the role "7" as `[7]`, which is also a JSON list of a number. Only lists of
+  // strings count as JSON.
   const inside = text.slice(1, -1);
   return textList(text) ?? (by === "jwt" ? named(inside, inside.split(" ")) : undefined);
 }
@@ -129,7 +132,10 @@ function textList(text: string): string[] | undefined {
   }
 }
 
-/** The names in a text; a bracket or a quote left over means that this is some other notation. */
+/**
+ * Cleans up the names in a string. A remaining bracket or quote means that the string has an
+ * unknown format.
+ */
 function named(text: string, names: readonly string[]): string[] | undefined {
   if (/[[\]"']/.test(text)) return undefined;
   return names.map((name) => name.trim()).filter((name) => name !== "");

@@ -1,30 +1,31 @@
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../process/clock.ts";
 
-/** How a key set is fetched and how long it is believed. */
+/** Limits on fetching and caching a key set. */
 export interface RemoteKeyLimits {
-  /** How long one fetch may take. Default 2,000 ms. */
+  /** Timeout of one fetch. Default 2,000 ms. */
   readonly timeoutMs: number;
-  /** How large the key set may be. Default 256 KiB. */
+  /** Maximum size of the key set. Default 256 KiB. */
   readonly maxBytes: number;
-  /** The age at which it is fetched anew. Default 10 minutes. */
+  /** Age after which the key set is fetched again. Default 10 minutes. */
   readonly maxAgeMs: number;
-  /** The age up to which it serves while the endpoint is down. Default 1 hour. */
+  /** Maximum age for use while the endpoint is down. Default 1 hour. */
   readonly maxStaleMs: number;
-  /** The least time from a good fetch to one that an unknown key asks for. Default 10 s. */
+  /** Minimum time between a successful fetch and a fetch for an unknown key. Default 10 s. */
   readonly cooldownMs: number;
-  /** The least time from a failed fetch to the next. Default 2 s. */
+  /** Minimum time between a failed fetch and the next one. Default 2 s. */
   readonly retryMs: number;
 }
 
-/** Finds the keys of tokens. */
 export interface RemoteKeys {
   readonly find: JWTVerifyGetKey;
-  /** Among those that were fetched for other tokens; fetches nothing. */
+  /** Finds a key among those already fetched. Never fetches. */
   readonly findAtHand: JWTVerifyGetKey;
 }
 
-/** The endpoint of the key set cannot be reached, so nothing can be said about a token. */
+/**
+ * Thrown if the key set cannot be fetched, so that the token can be neither accepted nor rejected.
+ */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
     super(
@@ -45,9 +46,9 @@ const defaults: RemoteKeyLimits = Object.freeze({
 });
 
 /**
- * Finds the key of a token in a remote key set. It differs from jose's own in three ways: an outage
- * does not take the known keys away, tokens cannot cause more fetches than `cooldownMs` and
- * `retryMs` allow even while the endpoint is down, and time is `clock`'s.
+ * Finds the key of a token in a remote key set. Differs from jose's implementation in three ways:
+ * known keys survive an outage, tokens cannot cause more fetches than `cooldownMs` and `retryMs`
+ * allow even while the endpoint is down, and `clock` provides the time.
  *
  * | known keys | token's key | endpoint | outcome |
  * |---|---|---|---|
@@ -90,7 +91,10 @@ export function createRemoteKeys(
     return known.find;
   }
 
-  /** One fetch at a time, and none too soon; a failure is remembered, not thrown. */
+  /**
+   * Fetches the key set, one fetch at a time and within the limits. Records a failure instead of
+   * throwing it.
+   */
   async function refresh(): Promise<void> {
     const allowedAt =
       failure === undefined ? (known?.fetchedAt ?? -Infinity) + cooldownMs : failure.at + retryMs;
@@ -130,6 +134,6 @@ async function fetchKeySet(url: URL, timeoutMs: number, maxBytes: number): Promi
     if (bytes > maxBytes) throw new Error(`the endpoint's answer is longer than ${maxBytes} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
-  // Not believed as it is: createLocalJWKSet checks the shape and throws where it is another.
+  // Safe: createLocalJWKSet checks the shape and throws if it is wrong.
   return JSON.parse(text + decoder.decode()) as JSONWebKeySet;
 }

@@ -3,22 +3,26 @@ import type { Clock } from "../process/clock.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 
-/** Gives the claims of tokens. */
 export interface TokenVerifier {
-  /** @throws what {@link tokenFault} explains. */
+  /** Verifies a token. @throws Errors that {@link tokenFault} explains. */
   verify(token: string): Promise<JWTPayload>;
-  /** The same, with the keys that are known: nothing is fetched. @throws also where the token's is not among them. */
+  /**
+   * Verifies a token with the known keys, without a fetch. @throws Also if the token's key is not
+   * among them.
+   */
   verifyAtHand(token: string): Promise<JWTPayload>;
 }
 
-/** Never one list for both: a public key must not be taken for the secret of an HMAC. */
+/** The two lists stay separate: a public key must never serve as an HMAC secret. */
 const secretAlgorithms = ["HS256"];
 const keySetAlgorithms = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Loads jose, imports the key once, and pins algorithms, `iss`, `aud` and a required `exp`. */
+/**
+ * Loads jose, imports the key once, and fixes the algorithms, `iss`, `aud` and a required `exp`.
+ */
 export async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
@@ -61,11 +65,12 @@ function importSecret(secret: string): Promise<CryptoKey> {
 }
 
 /**
- * Explains what is wrong with the token, in words for the client; `undefined` where the error is not the token's fault.
- * Anything that is not listed counts as ours: a fault of the key set must not read as a bad token.
+ * Describes the problem with a token for the client; `undefined` if the token is not the cause. An
+ * unlisted error counts as the server's: a failure of the key set must not look like a bad token.
  */
 export function tokenFault(error: unknown): string | undefined {
-  // Errors of jose carry `code`, and those about a claim `claim` and `reason`; compared only, so any type is safe.
+  // jose's errors have `code`, and claim errors also have `claim` and `reason`. Only compared, so
+  // any type is safe.
   const { code, claim, reason } = error as { code?: unknown; claim?: unknown; reason?: unknown };
   switch (code) {
     case "ERR_JWT_EXPIRED":

@@ -1,23 +1,31 @@
-/** The caller (specification 2.6), from a verified token or claims that the gateway verified. */
+/**
+ * The caller (specification 2.6), from a verified token or from claims that the gateway verified.
+ */
 export interface User {
-  /** `undefined` for a caller that is not signed in. */
+  /** `undefined` for a caller that is not signed in, and for a system run. */
   readonly id: string | undefined;
   /** `undefined` for a caller that is not signed in. */
   readonly tenantId: string | undefined;
   readonly roles: readonly string[];
 }
 
-/** A caller of a tenant, which `access.tenant` requires: a signed-in user, or a run of the system for that tenant. */
+/**
+ * A caller with a tenant, as required by `access.tenant`: a signed-in user, or a system run for
+ * that tenant.
+ */
 export interface TenantUser extends User {
   readonly tenantId: string;
 }
 
-/** A caller that is signed in, which every access rule but `access.everyone` and `access.tenant` requires. */
+/**
+ * A signed-in caller, as required by every access rule except `access.everyone` and
+ * `access.tenant`.
+ */
 export interface AuthenticatedUser extends TenantUser {
   readonly id: string;
 }
 
-/** The caller of `access.everyone` that is not signed in: no IDs, no roles. */
+/** The caller that is not signed in, without IDs and roles. Only `access.everyone` admits it. */
 export const anonymous: User = Object.freeze({
   id: undefined,
   tenantId: undefined,

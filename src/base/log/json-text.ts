@@ -2,22 +2,21 @@ import { types } from "node:util";
 import { cut, quoted } from "./quoted-text.ts";
 import { endsPath, type PathPosition, type Redaction, stepInto } from "./redaction.ts";
 
-/** How much of a value is written. Whatever is left out leaves a mark in its place. */
+/** Limits on the size of a written value. A mark replaces everything left out. */
 export const textLimits = Object.freeze({
-  /** Objects inside one another, the causes of an error among them. */
+  /** Nesting depth of objects, including the causes of an error. */
   depth: 10,
-  /** Members of an object, items of an array, entries of a Map or Set. */
+  /** Members of an object, items of an array, or entries of a Map or Set. */
   entries: 200,
-  /** UTF-16 units of a string. */
+  /** Length of a string, in UTF-16 code units. */
   stringLength: 8_192,
 });
 
-/** One walk through a value. */
 export interface Walk {
   readonly redaction: Redaction;
-  /** Characters of JSON that may still be written; what is met after they are used up is left out. */
+  /** Characters of JSON still available. Once they are used up, the walk leaves out the rest. */
   left: number;
-  /** The objects that the walk is inside of. */
+  /** The objects that enclose the current position, which reveal cycles. */
   readonly within: object[];
 }
 
@@ -27,9 +26,10 @@ export function startWalk(redaction: Redaction, characters: number): Walk {
 }
 
 /**
- * Writes any value as JSON, bounded and redacted. Never throws: what cannot be read is `"[unreadable]"`,
- * a cycle `"[circular]"`. Beyond what `JSON.stringify` writes: bigint in decimal, `"NaN"` and
- * `"Infinity"`, errors with stack and causes, Map, Set, functions and symbols by name, bytes by their number.
+ * Writes any value as bounded, redacted JSON. Never throws: an unreadable value becomes
+ * `"[unreadable]"`, a cycle becomes `"[circular]"`. Goes beyond `JSON.stringify`: writes bigints in
+ * decimal, `"NaN"` and `"Infinity"`, errors with stack and causes, Map, Set, functions and symbols
+ * by name, and the byte count of binary data.
  */
 export function jsonText(value: unknown, walk: Walk, position: PathPosition): string {
   switch (typeof value) {
@@ -51,10 +51,10 @@ export function jsonText(value: unknown, walk: Walk, position: PathPosition): st
 }
 
 /**
- * Writes members as `"name":value`, with commas between, without the braces around. Members that are
- * `undefined` are left out, as JSON has it.
+ * Writes members as `"name":value`, separated by commas, without the enclosing braces. Omits
+ * members that are `undefined`, like `JSON.stringify`.
  *
- * @param shownName the name to write for a member; redaction goes by the name that it has
+ * @param shownName Maps a member's name to the name to write. Redaction uses the original name.
  */
 export function membersText(
   source: object,
@@ -89,10 +89,10 @@ export function membersText(
   return text;
 }
 
-/** Reads a member of what may be a Proxy, or a getter that throws. */
+/** Reads a member. The object may be a Proxy, and the getter may throw. */
 export function readMember(source: object, name: string | number): unknown {
   try {
-    // Safe: any name of any object may be read, and what comes back stays unknown.
+    // Safe: any object allows reading any name, and the result stays unknown.
     return (source as Readonly<Record<string | number, unknown>>)[name];
   } catch {
     return unreadable;
@@ -114,7 +114,8 @@ function spent(text: string, walk: Walk): string {
 function stringText(value: string, walk: Walk): string {
   const room = Math.max(0, Math.min(textLimits.stringLength, walk.left));
   const text = quoted(cut(value, room));
-  // An escape takes up to six characters: a string full of them is cut a second time, to end within twice the room.
+  // An escape takes up to six characters. A second cut keeps a string full of escapes within twice
+  // the room.
   return spent(
     text.length <= 2 * room + 100 ? text : quoted(cut(value, Math.floor(room / 3))),
     walk,
@@ -133,7 +134,7 @@ function objectText(value: object, walk: Walk, position: PathPosition): string {
   try {
     return shapeText(value, walk, position);
   } catch {
-    // A Proxy whose traps throw, a toJSON or an iterator that does.
+    // A Proxy trap, `toJSON` or an iterator threw.
     return spent('"[unreadable]"', walk);
   } finally {
     walk.within.pop();
@@ -156,14 +157,20 @@ function shapeText(value: object, walk: Walk, position: PathPosition): string {
   return `{${membersText(value, names, walk, position)}}`;
 }
 
-/** `{ name: "authorization", value: ... }` and `{ key: "Authorization", value: ... }`, as lists of headers have it, and AWS with capitals. */
+/**
+ * Detects `{ name: "authorization", value: ... }` and `{ key: "Authorization", value: ... }`, the
+ * form of header lists. AWS capitalizes the member names.
+ */
 function isNamedSecret(source: object, redaction: Redaction): boolean {
   return namesOfNames.some((name) => redaction.isSecretName(readMember(source, name)));
 }
 
 const namesOfNames = ["name", "key", "Name", "Key"];
 
-/** An item after a secret's name is redacted: raw headers and entries are lists of names and values. */
+/**
+ * Redacts an item that follows the name of a secret: raw headers and entries are lists of
+ * alternating names and values.
+ */
 function itemsText(
   items: ArrayLike<unknown>,
   size: number,
@@ -187,20 +194,20 @@ function itemsText(
   return `${text}]`;
 }
 
-/** What is neither plain nor an array, where its own members would say nothing. */
+/** Writes objects whose own members would reveal nothing, such as errors, dates, Maps and bytes. */
 function specialText(value: object, walk: Walk, position: PathPosition): string | undefined {
   if (isError(value)) return errorText(value, walk, position);
   if (types.isDate(value)) return stringText(dateText(value), walk);
   if (types.isMap(value)) return mapText(value, walk, position);
   if (types.isSet(value)) return itemsText(firstOf(value), value.size, walk, position);
   if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) {
-    // Only how many: bytes are unreadable in a log, and often a key.
+    // Only the count: bytes are unreadable in a log and often hold a key.
     return stringText(`[${className(value)}, ${value.byteLength} bytes]`, walk);
   }
   return types.isBoxedPrimitive(value) ? jsonText(value.valueOf(), walk, position) : undefined;
 }
 
-/** Whether it is an error, of this realm or another. Never throws. */
+/** Reports whether a value is an error of this realm or another. Never throws. */
 export function isError(value: object): value is Error {
   try {
     return types.isNativeError(value) || value instanceof Error;
@@ -228,7 +235,7 @@ function dateText(date: Date): string {
   return Number.isNaN(time) ? "[invalid date]" : new Date(time).toISOString();
 }
 
-/** An object where all keys are strings, otherwise a list of entries. */
+/** Writes an object if all keys are strings, otherwise a list of entries. */
 function mapText(map: ReadonlyMap<unknown, unknown>, walk: Walk, position: PathPosition): string {
   const entries = firstOf(map);
   if (!entries.every(([key]) => typeof key === "string"))
@@ -236,7 +243,7 @@ function mapText(map: ReadonlyMap<unknown, unknown>, walk: Walk, position: PathP
   const members: Record<string, unknown> = Object.create(null);
   for (const [key, value] of entries) members[String(key)] = value;
   const names = Object.keys(members);
-  // As many names as there are entries, so that those left out are counted.
+  // Lengthened to the map's size so that `membersText` counts the entries it leaves out.
   names.length = map.size;
   return `{${membersText(members, names, walk, position)}}`;
 }

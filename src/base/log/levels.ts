@@ -1,6 +1,9 @@
 import type { LogLevel } from "./logger.ts";
 
-/** All levels, as Powertools names and numbers them. Not read from Powertools: importing its Logger takes a millisecond of a cold start. */
+/**
+ * Names and numbers of all Powertools levels. Copied, because importing the Powertools Logger adds
+ * a millisecond to a cold start.
+ */
 export const powertoolsNumbers = Object.freeze({
   TRACE: 6,
   DEBUG: 8,
@@ -11,7 +14,7 @@ export const powertoolsNumbers = Object.freeze({
   SILENT: 28,
 });
 
-/** Our levels, in Powertools' numbers. */
+/** Maps keelson's levels to Powertools' numbers. */
 export const levelNumbers: Readonly<Record<LogLevel, number>> = Object.freeze({
   debug: powertoolsNumbers.DEBUG,
   info: powertoolsNumbers.INFO,
@@ -19,12 +22,11 @@ export const levelNumbers: Readonly<Record<LogLevel, number>> = Object.freeze({
   error: powertoolsNumbers.ERROR,
 });
 
-/** A level, as Powertools names it. */
 export type LevelName = keyof typeof powertoolsNumbers;
 
 /**
- * Reads the level of a Powertools Logger; `otherwise` where that throws, as it does with `AWS_LAMBDA_MAX_CONCURRENCY`
- * set outside Lambda.
+ * Reads the level of a Powertools Logger. Returns `otherwise` if the read throws, which happens
+ * outside Lambda if `AWS_LAMBDA_MAX_CONCURRENCY` is set.
  */
 export function levelOf(powertools: { readonly level: number }, otherwise: number): number {
   try {
@@ -34,15 +36,18 @@ export function levelOf(powertools: { readonly level: number }, otherwise: numbe
   }
 }
 
-/** The level from which lines are printed, as Powertools decides it. */
+/** The lowest level that is printed, as determined by Powertools. */
 export interface LogThreshold {
-  /** In Powertools' numbers: debug 8, info 12, warn 16, error 20. */
+  /** Powertools' number of the level: debug 8, info 12, warn 16, error 20. */
   readonly current: number;
-  /** Has Powertools decide anew whether this invocation is sampled. As in Powertools the first call does nothing. */
+  /**
+   * Makes Powertools decide again whether to sample this invocation. As in Powertools, the first
+   * call does nothing.
+   */
   refreshSampling(): void;
-  /** Whether that decides anything. */
+  /** Whether `refreshSampling` has any effect. */
   readonly isSampling: boolean;
 }
 
-/** Prints a line of the logger's own. */
+/** Prints a line on behalf of the logger itself. */
 export type Notify = (level: LogLevel, msg: string, data?: Record<string, unknown>) => void;

@@ -1,16 +1,16 @@
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The module that has Powertools decide. */
 export type PowertoolsThreshold = typeof import("./powertools-threshold.ts");
 
-/** Loads Powertools where it has anything to decide, for what creates a server's logger. */
+/** Loads Powertools if it affects the level of a server's logger. */
 export async function loadPowertools(env: Variables): Promise<PowertoolsThreshold | undefined> {
   return isLeftToPowertools(env) ? import("./powertools-threshold.ts") : undefined;
 }
 
 /**
- * Whether Powertools has anything to decide: where none of the variables is there that it looks at itself, the level is the
- * one that it would be given. Making a Logger opens both standard streams, which takes 2 ms of a cold start (`lambda-cold`).
+ * Reports whether Powertools affects the level. Without any of the variables that Powertools reads,
+ * the level is the one passed to it. Skipping Powertools saves 2 ms of a cold start
+ * (`lambda-cold`), because creating a Logger opens both standard streams.
  */
 export function isLeftToPowertools(env: Variables): boolean {
   const platformLevel = "AWS_LAMBDA_LOG_LEVEL";

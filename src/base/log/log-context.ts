@@ -4,20 +4,28 @@ import { isHarmless } from "./quoted-text.ts";
 import { metricNames, renaming } from "./record-names.ts";
 import type { Redaction } from "./redaction.ts";
 
-/** What the records of one server have in common. */
+/** Settings shared by all records of one server. */
 export interface RecordRules {
   readonly redaction: Redaction;
-  /** Names that neither context nor data may have: of what stands in a record beside them, and {@link metricNames}. */
+  /**
+   * Names that neither context nor data may use: the record's own names and {@link metricNames}.
+   */
   readonly reserved: ReadonlySet<string>;
-  /** Names beside these that data cannot overwrite, but the context may. Default: none. */
+  /**
+   * Checks for further names that data must not overwrite but the context may use. Default: no
+   * further names.
+   */
   readonly isTaken?: (name: string) => boolean;
-  /** A name with the quotes around it, `:` and the quote of a text after it; `undefined` where a plain text may not follow. */
+  /**
+   * Returns the quoted name with `:` and an opening quote. Returns `undefined` if the name's value
+   * cannot be written as plain text.
+   */
   readonly plainMember: (name: string) => PlainMember | undefined;
-  /** `"msg":"text"` of messages that were written before: nearly all are constants. */
+  /** Cache of `"msg":"text"` by message. Nearly all messages are constants. */
   readonly messages: Map<string, string>;
 }
 
-/** A name whose texts are written as they are, and the last of them: handlers and tenants come again and again. */
+/** A name with plain text values, and its most recent value. Handlers and tenants repeat often. */
 interface PlainMember {
   /** `"name":"` */
   readonly start: string;
@@ -25,7 +33,11 @@ interface PlainMember {
   text: string;
 }
 
-/** Creates {@link RecordRules}; `ownNames` are those of what stands in a record beside context and data. */
+/**
+ * Creates {@link RecordRules}.
+ *
+ * @param ownNames The names that a record uses in addition to context and data.
+ */
 export function createRecordRules(redaction: Redaction, ownNames: Iterable<string>): RecordRules {
   const reserved = new Set([...metricNames, ...ownNames]);
   const remembered = new Map<string, PlainMember>();
@@ -44,20 +56,23 @@ export function createRecordRules(redaction: Redaction, ownNames: Iterable<strin
   };
 }
 
-/** How long a context may become. */
+/** Limits on the size of a context. */
 export const contextLimits = Object.freeze({
-  /** Characters of JSON for one field, so that a long one does not drive out the others. */
+  /** Characters of JSON for one field. Stops a long field from crowding out the others. */
   fieldCharacters: 1_024,
-  /** Characters of JSON for all fields, those of the parents included; fields beyond are left out. */
+  /**
+   * Characters of JSON for all fields, including the parents' fields. Fields beyond the limit are
+   * left out.
+   */
   characters: 16_384,
 });
 
-/** Far within the limits above. */
+/** Limits of the fast path, far below `contextLimits`. */
 const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 100 });
 
 /**
- * The context of a logger and its parents. A child costs one object; the context is read and written
- * once, for the first line that carries it.
+ * The context of a logger and its parents. Creating a child costs one object. The first line that
+ * carries the context reads and writes it, once.
  */
 export class LogContext {
   readonly #rules: RecordRules;
@@ -65,9 +80,9 @@ export class LogContext {
   readonly #parent: LogContext | undefined;
   #fields: ReadonlyMap<string, string> | undefined;
   #text: string | undefined;
-  /** The names of the fields, where they were written without `#fields`. */
+  /** The names of the fields if the fast path wrote them without `#fields`. */
   #plainNames: readonly string[] | undefined;
-  /** Characters left for children, once the fields are written. */
+  /** Characters left for children after the fields are written. */
   #left = 0;
 
   constructor(rules: RecordRules, added?: unknown, parent?: LogContext) {
@@ -76,24 +91,25 @@ export class LogContext {
     this.#parent = parent;
   }
 
-  /** This context with more fields. One of the same name takes the place of the parent's. */
+  /**
+   * Returns this context with more fields. A field replaces the parent's field of the same name.
+   */
   child(added: unknown): LogContext {
     return new LogContext(this.#rules, added, this);
   }
 
-  /** `"name":value` by name. */
+  /** The fields as `"name":value`, by name. */
   get fields(): ReadonlyMap<string, string> {
     this.#fields ??= this.#write();
     return this.#fields;
   }
 
-  /** All fields as they stand in a line, with a comma after each. */
+  /** All fields as written in a line, each followed by a comma. */
   get text(): string {
     this.#text ??= this.#plainText() ?? this.#joined();
     return this.#text;
   }
 
-  /** Whether there is a field of this name. */
   has(name: string): boolean {
     return this.#plainNames?.includes(name) ?? this.fields.has(name);
   }
@@ -104,7 +120,7 @@ export class LogContext {
     return text;
   }
 
-  /** A loop, since a chain of children may be longer than the stack. */
+  /** Writes the fields. Uses a loop because a chain of children may exceed the stack. */
   #write(): ReadonlyMap<string, string> {
     const unwritten: LogContext[] = [];
     let written: LogContext | undefined = this;
@@ -118,7 +134,7 @@ export class LogContext {
     return fields;
   }
 
-  /** Writes what this context adds, and gives the characters that are left after it. */
+  /** Writes the fields that this context adds, and returns the number of characters left. */
   #addTo(fields: Map<string, string>, characters: number): number {
     const { redaction, reserved } = this.#rules;
     const { source, names } = fieldsOf(this.#added, "context");
@@ -140,8 +156,8 @@ export class LogContext {
   }
 
   /**
-   * What nearly all contexts are: a few short texts with nothing to bound, to escape or to redact, below a parent
-   * without fields. `undefined` where it is another one.
+   * Fast path for nearly all contexts: a few short strings without anything to bound, escape or
+   * redact, below a parent without fields. Returns `undefined` for any other context.
    */
   #plainText(): string | undefined {
     const { redaction, plainMember } = this.#rules;
@@ -173,21 +189,21 @@ export class LogContext {
   }
 }
 
-/** Where fields are read from, and the names they have there. */
+/** An object and the names of its fields. */
 export interface Fields {
   readonly source: object;
   readonly names: readonly string[];
 }
 
-/** No fields at all. */
 export const noFields: Fields = Object.freeze({
   source: Object.freeze({}),
   names: Object.freeze([]),
 });
 
 /**
- * Finds the fields of what was given as data or context. Plain JavaScript gives anything: an error
- * becomes the field `error`, whatever else is not an object of fields the field `otherwise`.
+ * Finds the fields in the given data or context. Callers in plain JavaScript may pass anything: an
+ * error becomes the field `error`, and any other value without fields becomes the field named by
+ * `otherwise`.
  */
 export function fieldsOf(given: unknown, otherwise: string): Fields {
   if (given === undefined || given === null) return noFields;
@@ -196,7 +212,7 @@ export function fieldsOf(given: unknown, otherwise: string): Fields {
     if (isObjectOfFields(given)) return { source: given, names: Object.keys(given) };
     return oneField(isError(given) ? "error" : otherwise, given);
   } catch {
-    // A Proxy whose traps throw.
+    // A Proxy trap threw.
     return oneField(otherwise, given);
   }
 }

@@ -2,24 +2,40 @@ import type { LogLevel } from "./logger.ts";
 import type { PowertoolsLogger } from "./powertools-logger.ts";
 
 /**
- * Which requests, events, jobs, deliveries, schedules and runs write a line at their end: all, none, those that failed (a request
- * with a status from 400 up, or whose client did not get all of the answer), or those that failed or took longer.
+ * Selects the requests, events, jobs, deliveries, schedules and runs that write a line when they
+ * end.
+ *
+ * | value | lines |
+ * |---|---|
+ * | `true` | all |
+ * | `false` | none |
+ * | `"failed"` | failures: for requests, a status from 400 up or an incomplete response |
+ * | `{ slowerThanMs }` | failures, and everything that takes longer than this, in milliseconds |
  */
 export type RequestLines = boolean | "failed" | { readonly slowerThanMs: number };
 
-/** What is logged, and how (`log` of `buildServer`). */
+/** Log options of a server (`log` of `buildServer`). */
 export interface LogOptions {
-  /** Default `debug` in development, otherwise `info`; `LOG_LEVEL` wins. */
+  /**
+   * The lowest level to print. Default: `debug` in development, otherwise `info`. `LOG_LEVEL` takes
+   * precedence.
+   */
   readonly level?: LogLevel;
-  /** Dotted paths to redact, beside the names that are always redacted; `*` stands for any one name. */
+  /**
+   * Dotted paths to redact in addition to the names that are always redacted. `*` matches any one
+   * name.
+   */
   readonly redact?: readonly string[];
-  /** A Powertools Logger of yours: its level, sampling, buffering and formatter apply. */
+  /** Your own Powertools Logger. Its level, sampling, buffering and formatter apply. */
   readonly powertools?: PowertoolsLogger;
-  /** Whether each request, event, job, delivery and schedule writes a line at its end. Default `true`. */
+  /**
+   * Selects the requests, events, jobs, deliveries, schedules and runs that write a line when they
+   * end. Default `true`.
+   */
   readonly requests?: RequestLines;
 }
 
-/** Says of each option what it should be, where it is something else. */
+/** Validates each option. A check returns the expected form if the value does not have it. */
 export const logChecks: Readonly<Record<keyof LogOptions, (value: unknown) => string | undefined>> =
   {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
@@ -39,7 +55,7 @@ function isPath(value: unknown): boolean {
   return typeof value === "string" && /^[^.]+(\.[^.]+)*$/.test(value);
 }
 
-/** The members that the logger uses of an own Powertools Logger. */
+/** Checks the members that the logger uses of an application's Powertools Logger. */
 function isPowertoolsLogger(value: unknown): boolean {
   if (!isRecord(value) || typeof value["level"] !== "number") return false;
   return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every(

@@ -11,15 +11,18 @@ import type { LogLevel } from "./logger.ts";
 import { cut, isHarmless, quoted } from "./quoted-text.ts";
 import { renaming } from "./record-names.ts";
 
-/** How long the parts of a line may become. With all of it used up a line stays under 256 KiB, what CloudWatch takes as one event. */
+/**
+ * Limits on the parts of a line. A line that uses all of them stays below 256 KiB, the size of one
+ * CloudWatch event.
+ */
 export const recordLimits = Object.freeze({
-  /** UTF-16 units of `msg`; the rest is cut, saying how much. */
+  /** Length of `msg`, in UTF-16 code units. A mark states how much was cut. */
   msgLength: 8_192,
   /** Characters of JSON for the data of one call. */
   dataCharacters: 49_152,
 });
 
-/** Prints a record, or does not, by its level. */
+/** Prints a record, depending on its level. */
 export type Print = (
   level: LogLevel,
   logger: { readonly context: LogContext },
@@ -28,8 +31,9 @@ export type Print = (
 ) => void;
 
 /**
- * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. Data named as
- * one of these or as a field of the context is written as `data_<name>`: it overwrites nothing and is not lost.
+ * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. Renames data
+ * that clashes with one of these or with a context field to `data_<name>`, so it overwrites nothing
+ * and is not lost.
  */
 export function recordText(
   level: LogLevel,
@@ -42,21 +46,21 @@ export function recordText(
   return `{"level":"${level}",${bodyText(context, msg, data, rules)},${timeFields}}`;
 }
 
-/** Gives context, `msg` and data of a record as one object of plain, bounded, redacted values. */
+/** Returns context, `msg` and data of a record as one object of plain, bounded, redacted values. */
 export function recordFields(
   context: LogContext,
   msg: unknown,
   data: unknown,
   rules: RecordRules,
 ): Record<string, unknown> {
-  // Safe: the text is that of an object, as its braces say.
+  // Safe: the braces make the text an object.
   return JSON.parse(`{${bodyText(context, msg, data, rules)}}`) as Record<string, unknown>;
 }
 
 function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
   const fields = fieldsOf(data, "data");
   if (typeof msg === "string") {
-    // First, since it settles what `has` looks at.
+    // Must come first: reading `context.text` determines the result of `context.has`.
     const start = context.text + (rules.messages.get(msg) ?? learnMessage(msg, rules));
     return (
       start +
@@ -64,7 +68,7 @@ function bodyText(context: LogContext, msg: unknown, data: unknown, rules: Recor
         dataText(fields, recordLimits.dataCharacters, context, rules).text)
     );
   }
-  // Plain JavaScript gives anything as the message; an error is data as well.
+  // Callers in plain JavaScript may pass anything as the message. An error also becomes data.
   const said = spoken(msg, rules);
   const thrown =
     typeof msg === "object" && msg !== null && isError(msg) ? errorField(msg, fields) : noFields;
@@ -92,13 +96,16 @@ function spoken(msg: unknown, { redaction }: RecordRules): string {
     : jsonText(msg, startWalk(redaction, recordLimits.msgLength), redaction.root);
 }
 
-/** As `msg`, which becomes `data_msg`, where the data has an `error` of its own. */
+/**
+ * Adds the error as `error`. If the data already has an `error`, adds it as `msg`, which becomes
+ * `data_msg`.
+ */
 function errorField(error: Error, { names }: Fields): Fields {
   const name = names.includes("error") ? "msg" : "error";
   return { source: { [name]: error }, names: [name] };
 }
 
-/** Far within the limits. */
+/** Limits of the fast path, far below `recordLimits`. */
 const plainLimits = Object.freeze({
   fields: 16,
   characters: 256,
@@ -107,8 +114,9 @@ const plainLimits = Object.freeze({
 });
 
 /**
- * What nearly all data is: a few short texts, numbers and booleans with nothing to bound, to escape, to redact or to rename; each
- * with a comma before it. `undefined` where it is other data.
+ * Fast path for nearly all data: a few short strings, numbers and booleans without anything to
+ * bound, escape, redact or rename. Writes a comma before each. Returns `undefined` for any other
+ * data.
  */
 function plainText(
   { source, names }: Fields,
@@ -132,7 +140,7 @@ function plainText(
   return text;
 }
 
-/** Each field with a comma before it, and how many characters are left after them. */
+/** Writes each field with a comma before it, and returns the number of characters left. */
 function dataText(
   { source, names }: Fields,
   characters: number,
@@ -150,12 +158,11 @@ function isTaken(name: string, context: LogContext, { reserved, isTaken }: Recor
   return reserved.has(name) || context.has(name) || isTaken?.(name) === true;
 }
 
-/** Names under which a record has its time. */
 export type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];
 
 /**
- * Finds under which names the time is needed: `time`, and in Lambda's JSON log format `timestamp` as well, without which
- * the platform takes a line for INFO and may drop it, errors too.
+ * Selects the names for the time: `time`, plus `timestamp` in Lambda's JSON log format. Without
+ * `timestamp` the platform treats a line as INFO and may drop it, even an error.
  */
 export function timeNames(env: Readonly<Record<string, string | undefined>>): TimeNames {
   return env["AWS_LAMBDA_LOG_FORMAT"]?.trim().toUpperCase() === "JSON"
@@ -163,7 +170,10 @@ export function timeNames(env: Readonly<Record<string, string | undefined>>): Ti
     : ["time"];
 }
 
-/** Creates a function that gives the clock's time in ISO 8601, UTC, as members of a record. Many lines share one: it is written once. */
+/**
+ * Creates a function that returns the clock's time in ISO 8601, UTC, as members of a record. Lines
+ * of the same millisecond share one string.
+ */
 export function createTimeFields(clock: Clock, names: TimeNames): () => string {
   let last = Number.NaN;
   let text = "";

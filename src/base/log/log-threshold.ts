@@ -2,28 +2,31 @@ import { type LevelName, type LogThreshold, type Notify, powertoolsNumbers } fro
 import type { PowertoolsThreshold } from "./load-powertools.ts";
 import type { LogLevel } from "./logger.ts";
 
-/** From what the level is chosen. */
+/** Inputs that determine the level. */
 export interface ThresholdOptions {
   readonly environment: "development" | "test" | "production";
   readonly level?: LogLevel;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What `loadPowertools` has loaded. */
+  /** The module that `loadPowertools` returned. */
   readonly powertools?: PowertoolsThreshold | undefined;
 }
 
 /**
- * Creates the threshold: on a Powertools Logger of our own, which never prints, where `loadPowertools` has loaded it.
+ * Creates the threshold. If `loadPowertools` returned a module, a Powertools Logger that never
+ * prints determines the level.
  *
  * | `LOG_LEVEL` | `AWS_LAMBDA_LOG_LEVEL` | level |
  * |---|---|---|
- * | set | set | the less verbose of both, since the platform drops what is below its own |
- * | set | | `LOG_LEVEL`, or `debug` where this process or invocation is sampled |
+ * | set | set | the less verbose of both, since the platform drops lines below its own level |
+ * | set | | `LOG_LEVEL`, or `debug` if this process or invocation is sampled |
  * | | set | the platform's; no sampling, as in Powertools |
  * | | | `options.level`, default `debug` in development, otherwise `info`; or sampled |
  *
- * `POWERTOOLS_LOG_LEVEL` counts where `LOG_LEVEL` is not set; names are those of Powertools, in any case.
+ * `POWERTOOLS_LOG_LEVEL` applies if `LOG_LEVEL` is not set. Level names are the names that
+ * Powertools defines, in any case.
  *
- * @throws TypeError or Error from Powertools, where a `POWERTOOLS_LOGGER_*` variable of the process is malformed.
+ * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
+ * malformed.
  */
 export function createThreshold(options: ThresholdOptions, notify: Notify): LogThreshold {
   const { env } = options;
@@ -70,13 +73,16 @@ function levelFromVariables(env: ThresholdOptions["env"], notify: Notify): Level
 
 function levelNamed(name: string | undefined): LevelName | undefined {
   const level = name?.toUpperCase();
-  // Safe: the name is a key of the table of names.
+  // Safe: the name is a key of the table.
   return level !== undefined && Object.hasOwn(powertoolsNumbers, level)
     ? (level as LevelName)
     : undefined;
 }
 
-/** The platform's FATAL is Powertools' CRITICAL. Other than ours, names count only in upper case, as Powertools has it. */
+/**
+ * Reads the platform's level. Its FATAL is Powertools' CRITICAL. Unlike keelson's variables, the
+ * platform's names count only in upper case, as in Powertools.
+ */
 function platformName(env: ThresholdOptions["env"]): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();
   if (name === "FATAL") return "CRITICAL";

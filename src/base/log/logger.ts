@@ -1,9 +1,9 @@
-/** A level of specification 2.5. */
+/** A log level (specification 2.5). */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /**
- * The logger of specification 2.5, the same on server and client. A record is one line of
- * JSON: `level`, the context, `msg`, the fields of `data`, and `time`.
+ * The logger of specification 2.5, identical on server and client. A record is one line of JSON:
+ * `level`, the context, `msg`, the fields of `data`, and `time`.
  */
 export interface Logger {
   info(msg: string, data?: Record<string, unknown>): void;

@@ -5,16 +5,21 @@ import { type Print, recordFields } from "./log-record.ts";
 import type { LogLevel } from "./logger.ts";
 import type { Redaction } from "./redaction.ts";
 
-/** What is used of a Powertools Logger: any version's, or that of another copy. */
+/**
+ * The members that keelson uses of a Powertools Logger, from any version or copy of the package.
+ */
 export type PowertoolsLogger = {
-  /** The lowest level that it prints, as a number. */
+  /** The number of the lowest level that the Logger prints. */
   readonly level: number;
   getPersistentLogAttributes(): Record<string, unknown>;
-  /** Of versions that have it. */
+  /** Missing in older versions. */
   getCorrelationId?(): unknown;
 } & Record<LogLevel, (message: string, attributes: Record<string, unknown>) => void>;
 
-/** Names that Powertools writes itself: it drops those of the first line from attributes, and takes those of the second for its own. */
+/**
+ * Names that Powertools writes itself. It drops attributes with a name of the first group and fills
+ * the names of the second group with its own values.
+ */
 const reservedByPowertools: ReadonlySet<string> = new Set([
   ...[
     "level",
@@ -38,10 +43,11 @@ const reservedByPowertools: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Creates printing by an own Powertools Logger, by its public methods alone. Each call passes all of its
- * context as attributes: nothing of a request is ever kept in the instance, which concurrent requests share.
+ * Creates a print function that uses only the public methods of an application's Powertools Logger.
+ * Each call passes the whole context as attributes, because concurrent requests share the instance
+ * and it must not keep any request's data.
  *
- * @param otherwise prints where the Logger throws, its formatter for example
+ * @param otherwise Prints the line if the Logger throws, for example in its formatter.
  */
 export function createPowertoolsPrint(
   powertools: PowertoolsLogger,
@@ -51,7 +57,8 @@ export function createPowertoolsPrint(
   const rules = createRecordRules(redaction, reservedByPowertools);
   const print: Print = (level, logger, msg, data) => {
     try {
-      // A line below its level may still go into its buffer, which exists only within an X-Ray trace.
+      // The Logger's buffer may still take a line below its level, but it exists only within an
+      // X-Ray trace.
       if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
       const own = powertools.getPersistentLogAttributes();
       const isTaken = (name: string) =>

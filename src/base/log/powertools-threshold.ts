@@ -8,13 +8,13 @@ import {
   powertoolsNumbers,
 } from "./levels.ts";
 
-/** What is decided before Powertools is asked. */
+/** Settings determined before Powertools is involved. */
 export interface Decided {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly initial: LevelName;
-  /** The number below which no line is printed, sampled or not. */
+  /** The number of the level below which no line is printed, sampled or not. */
   readonly least: number;
-  /** The level is the platform's, so that nothing is sampled. */
+  /** Whether the platform sets the level, which disables sampling. */
   readonly isPlatforms: boolean;
 }
 
@@ -23,13 +23,17 @@ const sampleRateName = "POWERTOOLS_LOGGER_SAMPLE_RATE";
 /**
  * Creates the threshold on a Powertools Logger.
  *
- * @throws TypeError or Error from Powertools, where a `POWERTOOLS_LOGGER_*` variable of the process is malformed.
+ * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
+ * malformed.
  */
 export function createPowertoolsThreshold(
   { env, initial, least, isPlatforms }: Decided,
   notify: Notify,
 ): LogThreshold {
-  /** Takes only the decisions: what Powertools itself has to say becomes a line of ours. */
+  /**
+   * Uses only the Logger's decisions. Messages of Powertools itself become lines of keelson's
+   * logger.
+   */
   class Levels extends Powertools {
     protected override processLogItem(level: number, input: LogItemMessage): void {
       if (level >= levelOf(this, powertoolsNumbers[initial]))
@@ -38,11 +42,11 @@ export function createPowertoolsThreshold(
   }
   const levels = new Levels({ logLevel: initial, ...sampleRate(env, isPlatforms) });
   const read = () => Math.max(levelOf(levels, powertoolsNumbers[initial]), least);
-  // Reading the level costs a look into the process's environment each time; only where one process runs several
-  // Lambda invocations at once does each have a level of its own.
+  // Each read of the level reads the process's environment. Invocations have different levels only
+  // if one process runs several Lambda invocations concurrently.
   const isPerInvocation = Boolean(env["AWS_LAMBDA_MAX_CONCURRENCY"]);
   let known = read();
-  // Powertools looks for the variable in the process itself where it was not given one.
+  // Powertools reads the variable from the process unless it receives the value.
   const isSampling = [env, process.env].some(
     (variables) => variables[sampleRateName] !== undefined,
   );
@@ -56,14 +60,17 @@ export function createPowertoolsThreshold(
       try {
         levels.refreshSampleRateCalculation();
       } catch {
-        // As in levelOf: outside Lambda there is no invocation to sample.
+        // As in `levelOf`: outside Lambda there is no invocation to sample.
       }
       known = read();
     },
   };
 }
 
-/** Powertools reads the variable from the process itself; here it is read from the environment that was given. */
+/**
+ * Reads the sample rate from the given environment. Powertools itself would read it from the
+ * process.
+ */
 function sampleRate(env: Decided["env"], isPlatforms: boolean): { sampleRateValue?: number } {
   if (isPlatforms) return { sampleRateValue: 0 };
   const text = env[sampleRateName]?.trim();

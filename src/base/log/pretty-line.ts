@@ -3,12 +3,13 @@ import { visible } from "./quoted-text.ts";
 
 /**
  * Writes a record for people: time, level, message, then the fields as `name=value`. Stacks follow
- * below, indented, so that no text from outside can look like a record: only records begin a line.
+ * on indented lines. Only records start at the beginning of a line, so outside text cannot imitate
+ * one.
  *
- * @param record a line of JSON as `recordText` writes it
+ * @param record A line of JSON as `recordText` writes it.
  */
 export function prettyLine(record: string, colour: boolean): string {
-  // Safe: recordText writes these three, and only these can have such names.
+  // Safe: recordText writes these three, and no other field can have their names.
   const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> &
     PrettyRecord;
   const paint = colour ? painted : plain;
@@ -43,14 +44,17 @@ function plain(_code: number, text: string): string {
   return text;
 }
 
-/** A word named `stack` is a field like any other. */
+/** Distinguishes a stack from a single word in a field with the name `stack`. */
 function isStack(value: unknown): value is string {
   return typeof value === "string" && !bareWord.test(value);
 }
 
 const bareWord = /^[\w.:/@+-]+$/;
 
-/** A value without its stacks, which go below the line. Words stand bare, all else is JSON. */
+/**
+ * Writes a value, and moves its stacks below the line. Single words stay unquoted, everything else
+ * is JSON.
+ */
 function fieldText(value: unknown, stacks: string[]): string {
   if (typeof value === "string" && bareWord.test(value)) return value;
   return JSON.stringify(value, (name, inner: unknown) => {

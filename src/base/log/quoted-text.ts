@@ -1,23 +1,29 @@
 /**
- * The text as a JSON string in which nothing can act on a terminal or be taken for the end of a line:
- * control characters, ANSI escapes, U+2028, U+2029 and marks that reorder text are escaped, and so are
- * lone surrogates, which makes the result valid UTF-8.
+ * Quotes text as a JSON string that cannot affect a terminal or imitate the end of a line: escapes
+ * control characters, ANSI sequences, U+2028, U+2029 and marks that reorder text. Also escapes lone
+ * surrogates, so the result is valid UTF-8.
  */
 export function quoted(text: string): string {
   return isHarmless(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
 }
 
-/** Whether a text is a JSON string as it is, but for the quotes around it. */
+/** Reports whether a string only needs quotes to become JSON. */
 export function isHarmless(text: string): boolean {
   return harmless.test(text);
 }
 
-/** The text with all that `quoted` escapes made visible; `"` and `\` stay as they are. For lines read by people. */
+/**
+ * Makes visible all characters that `quoted` escapes, except `"` and `\`. For lines that people
+ * read.
+ */
 export function visible(text: string): string {
   return text.replace(controls, escaped).replace(hidden, escaped).replace(loneSurrogates, escaped);
 }
 
-/** The first `length` UTF-16 units, and how many were cut. Never cuts between the halves of a surrogate pair. */
+/**
+ * Cuts a string to `length` UTF-16 code units and appends the number of units cut. Never splits a
+ * surrogate pair.
+ */
 export function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
@@ -25,9 +31,15 @@ export function cut(text: string, length: number): string {
   return `${text.slice(0, end)}...[${text.length - end} characters cut]`;
 }
 
-/** Printable ASCII without `"` and `\`: nearly all strings, and four times as fast to test as `JSON.stringify` is. */
+/**
+ * Printable ASCII without `"` and `\`. Matches nearly all strings, and tests them four times as
+ * fast as `JSON.stringify`.
+ */
 const harmless = /^[ !#-[\]-~]*$/;
-/** What `JSON.stringify` leaves as it is though it may end a line or act on a terminal: DEL, C1, separators, direction marks, BOM. */
+/**
+ * Characters that `JSON.stringify` does not escape although they can end a line or affect a
+ * terminal: DEL, C1, separators, direction marks, BOM.
+ */
 const hidden = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const controls = /\p{Cc}/gu;
 const loneSurrogates = /\p{Surrogate}/gu;

@@ -1,15 +1,17 @@
 /**
- * Names with which CloudWatch takes a line for metrics: that of its Embedded Metric Format, and that of the format's version 0. Data
- * of clients ends up at the top of lines, so that no field of context or data may have them.
+ * Names that make CloudWatch treat a line as metrics: one from the Embedded Metric Format, one from
+ * its version 0. Client data reaches the top level of lines, so no context or data field may use
+ * them.
  */
 export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatchMetrics"]);
 
 /**
- * Names fields so that they overwrite nothing in a record, on the server and in the browser alike (specification 2.5): one whose
- * name is taken becomes `data_<name>`, or `context_<name>`, with as many of it as it takes.
+ * Renames fields so that they overwrite nothing in a record, on the server and in the browser
+ * (specification 2.5). A field whose name is taken becomes `data_<name>` or `context_<name>`, with
+ * the prefix repeated until the name is free.
  *
- * @param prefix - what the fields are
- * @param names - all of them, which keep those names that are not taken
+ * @param prefix Kind of the fields.
+ * @param names All field names. A field whose name is free keeps it.
  */
 export function renaming(
   prefix: "data" | "context",

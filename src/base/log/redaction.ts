@@ -1,23 +1,26 @@
 import { cut, quoted } from "./quoted-text.ts";
 
-/** A name as it stands in a line. */
+/** A member's name as written in a line. */
 export interface Member {
   /** `"name":`, bounded and escaped. */
   readonly json: string;
-  /** Whether its value is redacted wherever it stands. */
+  /** Whether the member's value is redacted at any depth. */
   readonly secret: boolean;
 }
 
-/** Where in the application's paths a value stands. Empty: no path leads here or further. */
+/**
+ * Position of a value within the application's redaction paths. Empty if no path matches here or
+ * below.
+ */
 export type PathPosition = readonly PathNode[];
 
 /** Decides which values are written as `[redacted]`. */
 export interface Redaction {
-  /** Where the fields of a record stand. */
+  /** The position of a record's fields. */
   readonly root: PathPosition;
-  /** How a name is written; remembers the names it has seen, up to a bound. */
+  /** Returns the written form of a name. Caches names, up to a limit. */
   member(name: string): Member;
-  /** Whether the value that goes with this name is redacted wherever it stands. */
+  /** Reports whether the value of a member with this name is redacted at any depth. */
   isSecretName(name: unknown): boolean;
 }
 
@@ -26,7 +29,10 @@ interface PathNode {
   isEnd: boolean;
 }
 
-/** Redacted at any depth, in any case, with or without what joins words: `set-cookie`, `api_key`, `apiKey`. */
+/**
+ * Names redacted at any depth, in any case, with or without word separators: `set-cookie`,
+ * `api_key`, `apiKey`.
+ */
 const secretNames: ReadonlySet<string> = new Set([
   ...[
     "authorization",
@@ -40,7 +46,10 @@ const secretNames: ReadonlySet<string> = new Set([
     "clientassertion",
   ],
 ]);
-/** So are names that end so, of one or of many: `clientSecret`, `db_passwords`, `AWS_SECRET_ACCESS_KEY`, but not `nextToken`. */
+/**
+ * Endings of redacted names, singular or plural: `clientSecret`, `db_passwords`,
+ * `AWS_SECRET_ACCESS_KEY`, but not `nextToken`.
+ */
 const secretEnds = [
   ...["secret", "password", "passwd", "pwd", "passphrase", "credential"],
   ...["apikey", "privatekey", "secretkey", "secretaccesskey", "signingkey", "encryptionkey"],
@@ -56,18 +65,18 @@ const secretEnds = [
     "xsrftoken",
   ],
 ];
-/** How much of a long name is looked at, in characters. */
+/** Number of characters checked at the end of a long name. */
 const longestSecretEnd = 64;
 const maxRememberedNames = 1_000;
 const maxRememberedLength = 64;
-/** Names longer than this many characters are cut. */
+/** Number of characters after which a name is cut. */
 const maxNameLength = 256;
 
 /**
- * Creates the rules of redaction.
+ * Creates the redaction rules.
  *
- * @param paths dotted, from a field of the record downwards; `*` stands for any one name, and an item's
- *   index is its name. Beside the names redacted always.
+ * @param paths Dotted paths that start at a field of the record. `*` matches any one name, and the
+ * name of an item is its index. They add to the names that are always redacted.
  */
 export function createRedaction(paths: readonly string[] = []): Redaction {
   const start: PathNode = { next: new Map(), isEnd: false };
@@ -87,7 +96,7 @@ export function createRedaction(paths: readonly string[] = []): Redaction {
   };
 }
 
-/** One name further down. */
+/** Returns the position of the member `name`. */
 export function stepInto(position: PathPosition, name: string): PathPosition {
   if (position.length === 0) return position;
   const reached: PathNode[] = [];
@@ -100,7 +109,7 @@ export function stepInto(position: PathPosition, name: string): PathPosition {
   return reached;
 }
 
-/** Whether one of the application's paths ends here. */
+/** Reports whether one of the application's paths ends here. */
 export function endsPath(position: PathPosition): boolean {
   return position.length > 0 && position.some((node) => node.isEnd);
 }

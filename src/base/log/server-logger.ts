@@ -13,67 +13,79 @@ import { writeToStandardOutput } from "./standard-output.ts";
 
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 
-/** What a server's logger is made of. */
 export interface ServerLoggerOptions {
-  /** The default level is `debug` in development, otherwise `info`. */
+  /** Sets the default level: `debug` in development, otherwise `info`. */
   readonly environment: "development" | "test" | "production";
-  /** The application's level. `LOG_LEVEL` and `AWS_LAMBDA_LOG_LEVEL` win. */
+  /** The application's level. `LOG_LEVEL` and `AWS_LAMBDA_LOG_LEVEL` take precedence. */
   readonly level?: LogLevel;
-  /** Dotted paths of fields to redact, `*` for any one name, beside the names that are redacted always. */
+  /**
+   * Dotted paths of fields to redact in addition to the names that are always redacted. `*` matches
+   * any one name.
+   */
   readonly redact?: readonly string[];
-  /** A Powertools Logger of one's own; see `createServerLogger`. */
+  /** The application's Powertools Logger; see `createServerLogger`. */
   readonly powertools?: PowertoolsLogger;
-  /** Decides on level and sampling, where Powertools has a say: what `loadPowertools` has loaded. */
+  /**
+   * Controls level and sampling if Powertools affects them. The module that `loadPowertools`
+   * returned.
+   */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
-  /** The environment: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_LEVEL`, `AWS_LAMBDA_LOG_FORMAT`, `POWERTOOLS_*`. */
+  /**
+   * The environment: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_LEVEL`,
+   * `AWS_LAMBDA_LOG_FORMAT`, `POWERTOOLS_*`.
+   */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Takes each line, without a line end. Default: stdout, written before the call returns. */
+  /** Receives each line, without a line end. Default: writes to stdout before the call returns. */
   readonly write?: (line: string) => void;
-  /** Takes each record as JSON as well, however lines are written. */
+  /** Also receives each record as JSON, regardless of the line format. */
   readonly keep?: ((record: string) => void) | undefined;
-  /** Where `time` comes from. Default: the machine's clock. */
+  /** Source of `time`. Default: the machine's clock. */
   readonly clock?: Clock;
 }
 
-/** Context that is asked for with the first line that carries it: most requests write none. */
+/** Context computed for the first line that carries it. Most requests do not write a line. */
 export abstract class LateContext {
   readonly #isLate = true;
 
   abstract fields(): Record<string, unknown>;
 
-  /** By a private name, since anything else that is asked of a given object may be a trap of it. */
+  /** Checks a private name, because any other access could trigger a trap of the given object. */
   static is(given: unknown): given is LateContext {
     return typeof given === "object" && given !== null && #isLate in given;
   }
 }
 
-/** The logger of a server. */
 export interface ServerLogger extends Logger {
   child(context: Record<string, unknown> | LateContext): Logger;
   /**
-   * Decides anew whether debug lines are sampled (`POWERTOOLS_LOGGER_SAMPLE_RATE`): for a Lambda host to call
-   * as an invocation begins. As in Powertools the first call does nothing. An own Powertools Logger is left to its owner.
+   * Decides again whether to sample debug lines (`POWERTOOLS_LOGGER_SAMPLE_RATE`). A Lambda host
+   * calls it when an invocation starts. As in Powertools, the first call does nothing. Has no
+   * effect on the application's Powertools Logger.
    */
   refreshSampling(): void;
-  /** Whether that decides anything. */
+  /** Whether `refreshSampling` has any effect. */
   readonly isSampling: boolean;
 }
 
 /**
- * Creates the logger of a server (specification 2.5): a record is one line of JSON with `level`, the
- * context, `msg`, the data and `time`; with `LOG_FORMAT=pretty` it is a line for people, coloured on a terminal
- * unless `NO_COLOR` is set. In Lambda's JSON log format the time is there as `timestamp` as well. Levels and sampling are Powertools'; the line is ours.
+ * Creates the logger of a server (specification 2.5). A record is one line of JSON with `level`,
+ * the context, `msg`, the data and `time`. With `LOG_FORMAT=pretty` it is a line for people,
+ * colored on a terminal unless `NO_COLOR` is set. In Lambda's JSON log format, `timestamp` repeats
+ * the time. Powertools defines levels and sampling, keelson the line.
  *
- * No call of the logger throws, and none loses its line: values are bounded (`textLimits`, `recordLimits`), what cannot
- * be read is marked. The values of names such as `authorization`, `password`, `token`, `apiKey` and `clientSecret`
- * are redacted at any depth, in any case.
+ * No logger call throws or loses its line: values are bounded (`textLimits`, `recordLimits`), and
+ * unreadable values are marked. The values of names such as `authorization`, `password`, `token`,
+ * `apiKey` and `clientSecret` are redacted at any depth, in any case.
  *
- * With `powertools` that Logger prints: its level, sampling, buffering, attributes, formatter and destination apply.
- * It gets the message, and as attributes context, `msg` and data, redacted and bounded as ever; names that it reserves
- * become `context_<name>` and `data_<name>`. `LOG_LEVEL` is then for it to read, which it does in upper case only. Where `write` is
- * given as well, as in tests, records are ours and go there: of the Powertools Logger only its level and its persistent attributes count.
+ * With `powertools`, that Logger prints: its level, sampling, buffering, attributes, formatter and
+ * destination apply. It receives the message, and context, `msg` and data as attributes, also
+ * redacted and bounded. Names that it reserves become `context_<name>` and `data_<name>`. The
+ * Logger then reads `LOG_LEVEL` itself, in upper case only. With both `powertools` and `write`, as
+ * in tests, keelson writes the records to `write` and uses only the level and the persistent
+ * attributes of the Powertools Logger.
  *
- * @throws TypeError or Error from Powertools, where a `POWERTOOLS_LOGGER_*` variable of the process is malformed.
+ * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
+ * malformed.
  * @example
  * const log = createServerLogger({ environment: "production", env: process.env });
  * log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
@@ -121,7 +133,10 @@ function loggerOf(print: Print, context: LogContext): Logger {
   return new ContextLogger(print, undefined, undefined, context);
 }
 
-/** Functions, not methods: `onClamp: log.warn` works. Its context is made for the first line: most requests write none. */
+/**
+ * Logger whose methods are bound functions, so that `onClamp: log.warn` works. Creates its context
+ * for the first line, because most requests do not write one.
+ */
 class ContextLogger implements Logger {
   readonly #print: Print;
   readonly #parent: ContextLogger | undefined;
@@ -148,7 +163,7 @@ class ContextLogger implements Logger {
     new ContextLogger(this.#print, this, added, undefined);
 
   get context(): LogContext {
-    // Safe: one without a context of its own has a parent.
+    // Safe: a logger without a context has a parent.
     this.#context ??= (this.#parent as ContextLogger).context.child(
       LateContext.is(this.#added) ? this.#added.fields() : this.#added,
     );
@@ -162,7 +177,7 @@ function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
   };
 }
 
-/** Writes lines whatever their level. */
+/** Creates a print function that writes every line, regardless of its level. */
 function createLinePrint(
   { env, write, keep, clock = systemClock }: ServerLoggerOptions,
   rules: RecordRules,
@@ -179,7 +194,7 @@ function createLinePrint(
       take(isPretty ? prettyLine(record, isColoured) : record);
       keep?.(record);
     } catch {
-      // Only a given `write` throws, and there is nowhere else to say so.
+      // Only a given `write` throws, and there is no other place to report it.
     }
   };
 
@@ -187,7 +202,7 @@ function createLinePrint(
     try {
       return recordText(level, context, msg, data, timeFields(), rules);
     } catch {
-      // Nothing known gets here but a clock that fails: the line matters more than its form.
+      // The only known cause is a clock that throws. Keeping the line matters more than its format.
       const text = quoted(typeof msg === "string" ? cut(msg, recordLimits.msgLength) : typeof msg);
       return `{"level":"${level}","msg":${text},${createTimeFields(systemClock, names)()}}`;
     }

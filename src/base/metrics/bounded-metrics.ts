@@ -7,37 +7,41 @@ import {
 } from "./metric-list.ts";
 import type { MetricLabels, Metrics } from "./metrics.ts";
 
-/** Labels as they go out: all values are of those that the label may have. The same series has the same object. */
+/** Labels of a series, limited to allowed values. Each series reuses one object. */
 export type SeriesLabels = Readonly<Record<string, string>>;
 
-/** Where values go. */
+/** Destination of measured values. */
 export interface MetricSink {
   record(metric: MetricDeclaration, value: number, labels: SeriesLabels): void;
 }
 
-/** What labels may be that a server declares. */
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-/** What {@link createMetrics} works with. */
 export interface BoundedMetricsOptions {
-  /** Metrics of features, with whole names. */
+  /** Metrics declared by features, with full names. */
   readonly own: Iterable<MetricDeclaration>;
   readonly declared: DeclaredLabels;
   readonly sinks: readonly MetricSink[];
 }
 
-/** How many series a metric may have; more are one, whose labels are all `other`. */
+/**
+ * Maximum number of series per metric. All further series share one, whose labels are all `other`.
+ */
 export const maxSeries = 2_000;
 
-/** The largest value that CloudWatch takes. Sums of such values stay finite, which a counter never recovers from otherwise. */
+/**
+ * The largest value that CloudWatch accepts. Also keeps sums finite, because a counter never
+ * recovers from infinity.
+ */
 const maxValue = 2 ** 360;
 
-/** Of how many metrics it is told that they were not taken. */
+/** Maximum number of metrics for which a rejected value is reported. */
 const maxTold = 100;
 
 /**
- * Holds what is measured to the declarations, before it goes anywhere: labels have the values that they may have, so that what
- * comes from outside neither fills the memory nor tells whose it is.
+ * Creates metrics that check each value against its declaration before any sink receives it. Labels
+ * only take declared values, so outside input can neither fill the memory nor identify a user or
+ * tenant.
  */
 export function createMetrics({
   own,
@@ -51,7 +55,7 @@ export function createMetrics({
   const theirs = new Map<string, Series>(
     [...own].map((metric) => [metric.name, new Series(metric, allowed)]),
   );
-  /** What the last of those that failed has thrown: one takes nothing from the others. */
+  /** Passes a value to all sinks, even if one fails. Returns the last error. */
   const give = (
     metric: MetricDeclaration,
     value: number,
@@ -68,9 +72,9 @@ export function createMetrics({
     return failure;
   };
   const told = new Set<string>();
-  /** The reason, where it is the first of this metric. */
+  /** Returns the reason on the first rejection of this metric, otherwise `undefined`. */
   const refused = (name: string, reason: string): string | undefined => {
-    const key = typeof name === "string" ? `=${name}` : typeof name; // plain JavaScript gives anything
+    const key = typeof name === "string" ? `=${name}` : typeof name; // plain JavaScript may pass any value
     if (told.has(key) || told.size >= maxTold) return undefined;
     told.add(key);
     return reason;
@@ -78,8 +82,8 @@ export function createMetrics({
   return {
     record: (name, value, ...given) => {
       const [labels = {}]: readonly MetricLabels[] = given;
-      const series = ours.get(name) as Series; // safe: each name is of the list
-      give(series.metric, value, series.of(labels)); // whoever reads metrics may fail; what is measured goes on
+      const series = ours.get(name) as Series; // safe: the type restricts names to the list
+      give(series.metric, value, series.of(labels)); // a failed sink must not stop the measured work
     },
     add: (name, value, labels = {}) => {
       const series = theirs.get(name);
@@ -98,7 +102,10 @@ export function createMetrics({
   };
 }
 
-/** A feature is easily forgotten: `r.metric` takes a name without it. */
+/**
+ * Suggests the full name, because callers easily forget the feature: `r.metric` takes a name
+ * without it.
+ */
 function undeclared(known: Iterable<string>, name: unknown): string {
   const whole = [...known].find((one) => one.slice(one.indexOf(".") + 1) === name);
   return whole === undefined
@@ -120,7 +127,6 @@ function allowedIn(declared: DeclaredLabels): Allowed {
   };
 }
 
-/** The series of a metric that were met. */
 class Series {
   readonly metric: MetricDeclaration;
   readonly #labels: readonly (readonly [
@@ -146,7 +152,7 @@ class Series {
   of(labels: MetricLabels): SeriesLabels {
     let given = "";
     for (const [name] of this.#labels) given += part(labelOf(labels, name));
-    // Only what is allowed is kept, so that what is found is.
+    // Safe to look up first: the map only contains allowed labels.
     return this.#known.get(given) ?? this.#bounded(labels);
   }
 
@@ -172,7 +178,7 @@ class Series {
   }
 }
 
-/** What an application's own reader has thrown may be anything. */
+/** Describes an error of an application's own reader, which may throw anything. */
 function textOf(error: unknown): string {
   return error instanceof Error
     ? `${error.name}: ${error.message}`

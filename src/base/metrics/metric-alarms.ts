@@ -1,6 +1,6 @@
 import type { MetricName } from "./metric-list.ts";
 
-/** What a server has to have for an alarm to make sense. */
+/** Feature that a server must use for an alarm to apply. */
 export type AlarmSubject =
   | "anything"
   | "outbox"
@@ -10,23 +10,23 @@ export type AlarmSubject =
   | "tenants"
   | "config";
 
-/** An alarm on a metric of the list: each means that somebody has to look. */
+/** An alarm on one of keelson's metrics. Each alarm requires an operator to act. */
 export interface MetricAlarm {
-  /** The end of its name, in kebab case. */
+  /** End of the alarm's name, in kebab case. */
   readonly name: string;
   readonly metric: MetricName;
-  /** The dimensions that it looks at; all that the metric has. */
+  /** The alarm's dimensions. Must contain every dimension of the metric. */
   readonly labels: Readonly<Record<string, string>>;
   readonly statistic: "Sum" | "Maximum";
   readonly threshold: number;
-  /** Of the last minutes, how many have to be above. */
+  /** Number of minutes that must exceed the threshold, out of the most recent minutes. */
   readonly minutes: readonly [above: number, of: number];
   readonly of: AlarmSubject;
   readonly says: string;
 }
 
 const once = [1, 1] as const;
-/** For a while, so that one failure among many calls wakes nobody. */
+/** Several minutes, so that one failure among many calls does not raise an alarm. */
 const lasting = [3, 5] as const;
 
 const counted = (
@@ -49,7 +49,6 @@ const counted = (
 const givenUp = (kind: string, of: AlarmSubject, says: string) =>
   counted(`given-up-${kind}`, "keelson.dead_letters", { "keelson.kind": kind }, of, says);
 
-/** The alarms on what keelson measures. */
 export const metricAlarms: readonly MetricAlarm[] = Object.freeze([
   {
     name: "outbox-age",

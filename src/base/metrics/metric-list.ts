@@ -1,38 +1,50 @@
-/** What a metric is: a count, a distribution of values, or a value of the moment. */
+/** Kind of a metric: a count, a distribution of values, or a current value. */
 export type MetricKind = "counter" | "histogram" | "gauge";
 
-/** What a server declares, whose names a label may have. */
+/** Declarations of a server that provide the values of a label. */
 export type LabelSource = "routes" | "handlers" | "channels" | "statuses";
 
-/** What a label may be: one of a list, or what the server declares. Any other value is {@link otherOf}. */
+/**
+ * Allowed values of a label: a fixed list or names that the server declares. Any other value
+ * becomes {@link otherOf}.
+ */
 export type LabelValues = readonly string[] | LabelSource;
 
-/** A metric: exporters, documents, dashboard and alarms are made of these. */
+/** Declaration of a metric. Exporters, documentation, the dashboard and alarms derive from it. */
 export interface MetricDeclaration {
-  /** As OpenTelemetry has it. */
+  /** Name in OpenTelemetry. */
   readonly name: string;
   readonly kind: MetricKind;
   /** UCUM: `s` is seconds, `{claim}` a number of claims. */
   readonly unit: string;
   readonly labels: Readonly<Record<string, LabelValues>>;
-  /** The labels that are dimensions in CloudWatch, where each combination costs; the others are in the log line. Default none. */
+  /**
+   * Labels that are dimensions in CloudWatch, where each combination costs money. The log line
+   * carries the other labels. Default none.
+   */
   readonly dimensions?: readonly string[];
-  /** The labels whose values are whole numbers, where an exporter tells numbers from text. Default none. */
+  /**
+   * Labels with whole-number values, for exporters that distinguish numbers from strings. Default
+   * none.
+   */
   readonly integers?: readonly string[];
-  /** The upper bounds of a histogram's buckets. */
+  /** Upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[];
-  /** Where it is measured alone. Default: on every host. */
+  /** The only host that measures the metric. Default: every host. */
   readonly host?: "container";
-  /** One sentence. */
+  /** Description in one sentence. */
   readonly text: string;
 }
 
-/** The value of a label that is none of those it may have: the conventions have names of their own for two. */
+/**
+ * Returns the replacement for a label value that is not allowed. The OpenTelemetry conventions
+ * define a special name for two labels.
+ */
 export function otherOf(label: string): string {
   return label === "http.request.method" || label === "error.type" ? "_OTHER" : "other";
 }
 
-/** Those of the convention for `http.server.request.duration`. */
+/** Buckets of the OpenTelemetry convention for `http.server.request.duration`. */
 const seconds = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const;
@@ -79,7 +91,7 @@ const storeErrors = [
   "ValidationException",
 ] as const;
 
-/** Every metric of keelson's. No label is a tenant, a user, a key or an ID. */
+/** All of keelson's metrics. A label never identifies a tenant, a user, a key or an ID. */
 export const metricList = [
   {
     name: "http.server.request.duration",
@@ -259,10 +271,9 @@ export const metricList = [
   },
 ] as const satisfies readonly MetricDeclaration[];
 
-/** The name of a metric of keelson's. */
 export type MetricName = (typeof metricList)[number]["name"];
 
-/** Those whose values come from outside, so that any may come. */
+/** Labels whose values come from outside and can be any string. */
 type OpenLabel = "http.request.method" | "db.operation.name" | "error.type";
 
 type ValueOf<Label, Values> = Label extends OpenLabel
@@ -276,8 +287,8 @@ type LabelsOf<Labels> = {
 };
 
 /**
- * Labels of a metric of keelson's, each of them, and values that they may have: an alarm waits for exactly those. One that is
- * `undefined` is left out.
+ * Labels of one of keelson's metrics, all of them, with their allowed values: an alarm only matches
+ * that exact set. A label that is `undefined` is left out.
  */
 export type MetricLabelsOf<Name extends MetricName> = LabelsOf<
   Extract<(typeof metricList)[number], { name: Name }>["labels"]

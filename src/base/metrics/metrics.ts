@@ -1,16 +1,20 @@
 import type { MetricLabelsOf, MetricName } from "./metric-list.ts";
 
-/** Values of labels, by name. One that is `undefined` is left out. */
+/** Label values by name. A label that is `undefined` is left out. */
 export type MetricLabels = Readonly<Record<string, string | undefined>>;
 
-/** Nothing for a metric without labels. */
+/** Empty for a metric without labels. */
 type GivenLabels<Labels> = keyof Labels extends never ? [] : [labels: Labels];
 
-/** Takes what is measured. A runtime on which nobody listens has none, so that measuring costs a comparison. */
+/**
+ * Receives measured values. A runtime without a reader of metrics does not create one, so measuring
+ * only costs a comparison.
+ */
 export interface Metrics {
   /**
-   * Takes a value of one of keelson's metrics: what a counter grows by, what a histogram counts, what a gauge shows. Never throws.
-   * A label that is none of those it may have becomes `other`.
+   * Records a value of one of keelson's metrics: the increment of a counter, a sample of a
+   * histogram, or the current value of a gauge. Never throws. A label value that is not allowed
+   * becomes `other`.
    */
   record<Name extends MetricName>(
     name: Name,
@@ -18,20 +22,19 @@ export interface Metrics {
     ...labels: GivenLabels<MetricLabelsOf<Name>>
   ): void;
   /**
-   * The same, of a metric that a feature declares.
+   * Records a value of a metric that a feature declares.
    *
-   * @returns what is wrong with it, where it was not taken: once for each name.
+   * @returns The reason if the value was rejected, once per name.
    */
   add(name: string, value: number, labels?: MetricLabels): string | undefined;
-  /** The values of the moment as Prometheus reads them; absent where nobody may. */
+  /** Returns the current values in Prometheus format. Absent if scraping is disabled. */
   readonly page?: (() => Promise<MetricsPage>) | undefined;
-  /** Sends what was measured since the last time, where nobody comes to read it. */
+  /** Sends the values measured since the last flush. Absent if a reader fetches them. */
   readonly flush?: (() => void) | undefined;
-  /** Measures nothing more by itself. */
+  /** Stops periodic measurements. */
   readonly close?: (() => void) | undefined;
 }
 
-/** What a scrape reads. */
 export interface MetricsPage {
   readonly text: string;
   readonly contentType: string;

@@ -7,7 +7,10 @@ const unitEnds = new Map([
   ["%", "_percent"],
 ]);
 
-/** What Prometheus calls a metric, as OpenTelemetry's rules of compatibility have it: no end is there twice. */
+/**
+ * Returns the Prometheus name of a metric, following OpenTelemetry's compatibility rules. Does not
+ * repeat a suffix.
+ */
 export function prometheusName({
   name,
   kind,
@@ -20,7 +23,6 @@ export function prometheusName({
   return `${base}${base.endsWith(end) ? "" : end}${isCounter ? "_total" : ""}`;
 }
 
-/** What Prometheus calls a label. */
 export function prometheusLabel(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
 }

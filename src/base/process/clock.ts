@@ -1,8 +1,7 @@
-/** Where the time comes from: the machine, or a test that moves it. */
+/** Source of the time. Tests replace it to control the time. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   now(): number;
 }
 
-/** The machine's clock. */
 export const systemClock: Clock = Object.freeze({ now: () => Date.now() });

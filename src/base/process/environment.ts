@@ -1,12 +1,11 @@
-/** Where a server runs. Decides about stack traces, development secrets and embedded adapters. */
+/** Environment of a server. Controls stack traces, development secrets and embedded adapters. */
 export type Environment = "development" | "test" | "production";
 
-/** Variables of a process, as `process.env` has them. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the environment from `NODE_ENV`: production unless it is exactly `development` or
- * `test`, because Lambda and Fargate set nothing and must fail closed.
+ * Reads the environment from `NODE_ENV`: production unless it is exactly `development` or `test`,
+ * because Lambda and Fargate set nothing and must fail closed.
  */
 export function environmentOf(variables: Variables): Environment {
   const name = variables["NODE_ENV"];
@@ -14,9 +13,10 @@ export function environmentOf(variables: Variables): Environment {
 }
 
 /**
- * Where the embedded stack that stands for AWS keeps its data; `undefined` in production and in Lambda.
+ * Returns the data directory of the embedded stack, which replaces AWS locally. Returns `undefined`
+ * in production and in Lambda.
  *
- * @param environment - the server's, where it differs from that of the variables
+ * @param environment The server's environment if it differs from the variables.
  */
 export function embeddedDirectory(
   variables: Variables,
@@ -28,19 +28,21 @@ export function embeddedDirectory(
 }
 
 /**
- * Whether a tool restarts the process whenever a source changes: `node --watch` tells the process so itself, for other
- * tools `KEELSON_WATCH=1` does.
+ * Reports whether a tool restarts the process after each source change. `node --watch` sets a
+ * variable for this; for other tools, set `KEELSON_WATCH=1`.
  */
 export function isWatched(variables: Variables): boolean {
   return variables["WATCH_REPORT_DEPENDENCIES"] !== undefined || variables["KEELSON_WATCH"] === "1";
 }
 
-/** Whether such a tool is about to start the next process as soon as this one ends. In production nothing is cut short for it. */
+/**
+ * Reports whether a tool starts the next process as soon as this one ends. Always `false` in
+ * production, so that no shutdown is shortened there.
+ */
 export function isReloaded({ environment, variables }: ReloadedProcess): boolean {
   return environment !== "production" && isWatched(variables);
 }
 
-/** What {@link isReloaded} asks. */
 interface ReloadedProcess {
   readonly environment: Environment;
   readonly variables: Variables;

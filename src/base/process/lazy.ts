@@ -1,14 +1,13 @@
-/** A value that is opened when it is first needed. */
+/** A value that is opened on first use. */
 export interface Lazy<Value> {
-  /** The value, once it is there: what needs it often looks here first. */
+  /** The value, or `undefined` until it is open. Lets frequent callers avoid the promise. */
   readonly value: Value | undefined;
-  /** What opens it, or has; `undefined` where nothing does. */
+  /** Promise of the value; `undefined` before the first call and after a failure. */
   readonly opening: Promise<Value> | undefined;
-  /** Opens with the first call; where that fails, the next tries again. */
+  /** Opens the value on the first call. After a failure, the next call tries again. */
   open(): Promise<Value>;
 }
 
-/** Creates a {@link Lazy}. */
 export function lazy<Value>(open: () => Promise<Value>): Lazy<Value> {
   const made: { -readonly [Name in keyof Lazy<Value>]: Lazy<Value>[Name] } = {
     value: undefined,

@@ -1,26 +1,29 @@
 import { type Deadlines, deadlinesFrom, type ShutdownTimes } from "./times.ts";
 
-/** Where a process is in its life (specification 3.1). */
+/** State of a process (specification 3.1). */
 export type LifecycleState = "starting" | "running" | ShutdownPhase;
 
-/** The phases of a shutdown, in their order. */
+/** Phases of a shutdown, in order. */
 export type ShutdownPhase =
-  /** Readiness fails; requests are still served, while balancers take notice. */
+  /** Readiness fails. Requests are still served until load balancers notice. */
   | "draining"
-  /** No request is accepted any more; those in flight finish. */
+  /** New requests are rejected; requests in flight finish. */
   | "in-flight-drain"
-  /** Queues and outbox: what they are at is finished. */
+  /** Queue and outbox workers finish their current work. */
   | "workers-stopped"
-  /** Database and resources are closed. */
+  /** The database and other resources close. */
   | "resources-closed"
-  /** What was logged goes out, and the process ends. */
+  /** Buffered logs are written, and the process ends. */
   | "flushed";
 
-/** What the process has to do. The first of a phase is done as it is entered, `cut-` where it has taken too long. */
+/**
+ * Instruction to the process. Entering a phase triggers its first action; missing its deadline
+ * triggers the `cut-` action.
+ */
 export type LifecycleAction =
-  /** Readiness fails, responses close their connections, workers take nothing new. */
+  /** Readiness fails, responses close their connections, and workers stop taking new work. */
   | "drain"
-  /** The listener closes, and connections that wait for nothing. */
+  /** The listener and idle connections close. */
   | "close-listener"
   /** The signals of requests in flight abort. */
   | "abort-requests"
@@ -30,41 +33,41 @@ export type LifecycleAction =
   | "close-resources"
   | "cut-resources"
   | "flush"
-  /** The process ends, with the exit code. */
+  /** The process ends with the exit code. */
   | "exit";
 
-/** What happens to the process. */
 export type LifecycleEvent =
   | { readonly type: "started" }
-  /** A signal: the first drains, the second waits for nothing any more, the third ends the process. */
+  /**
+   * A signal. The first starts the drain, the second skips nearly all waiting, the third ends the
+   * process.
+   */
   | { readonly type: "terminate"; readonly skipsLinger?: boolean }
-  /** Something was thrown that nobody caught, or it could not start: it drains, and the exit code is 1. */
+  /** An uncaught error or a failed start. Starts the drain with exit code 1. */
   | { readonly type: "fault" }
-  /** What a phase was entered for is done; `clean` says whether it went well. */
+  /** A phase has finished its work. `clean` is `false` if the work failed. */
   | { readonly type: "done"; readonly phase: ShutdownPhase; readonly clean?: boolean }
-  /** Time has passed. */
   | { readonly type: "time" };
 
-/** The life of a process so far. */
+/** State of a process and its history. */
 export interface Lifecycle {
   readonly state: LifecycleState;
   readonly times: ShutdownTimes;
-  /** When the phases end at the latest; `undefined` before the shutdown. */
+  /** Deadlines of the phases; `undefined` before the shutdown. */
   readonly deadlines: Deadlines | undefined;
-  /** How often it was told to stop. */
+  /** Number of stop signals received. */
   readonly signals: number;
   readonly exitCode: 0 | 1;
-  /** The phases that were not waited for. */
+  /** Phases that missed their deadline. */
   readonly cutOff: readonly ShutdownPhase[];
-  /** Whether requests in flight were told to stop. */
+  /** Whether the signals of requests in flight have aborted. */
   readonly hasAborted: boolean;
-  /** When each state was entered, in milliseconds since the epoch. */
+  /** Time at which the process entered each state, in milliseconds since the epoch. */
   readonly entered: Readonly<Partial<Record<LifecycleState, number>>>;
-  /** Whether nothing is to come any more. */
+  /** Whether the process has ended. Later events have no effect. */
   readonly hasEnded: boolean;
 }
 
-/** A process that starts. */
 export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycle {
   return {
     state: "starting",
@@ -79,7 +82,7 @@ export function startingLifecycle(times: ShutdownTimes, nowMs: number): Lifecycl
   };
 }
 
-/** What comes of an event: the life after it, and what is to be done, in this order. */
+/** Result of an event: the new lifecycle, and the actions to run, in order. */
 export interface Step {
   readonly lifecycle: Lifecycle;
   readonly actions: readonly LifecycleAction[];
@@ -93,7 +96,7 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-/** What is done as a phase is entered, and where it has taken too long. */
+/** Actions of each phase: one on entry, one if it misses its deadline. */
 const actionsOf: Readonly<
   Record<ShutdownPhase, { readonly enter: LifecycleAction; readonly cut?: LifecycleAction }>
 > = {
@@ -105,27 +108,28 @@ const actionsOf: Readonly<
 };
 
 /**
- * The state machine of a process. Pure: it is told what happens and when, and says what is to be done.
+ * Computes the effect of an event on a process. A pure state machine: it takes events with their
+ * time and returns actions.
  *
- * | state | it goes on when | to |
+ * | state | leaves it when | next |
  * |---|---|---|
  * | starting | it has started | running |
- * | starting, running | it is told to stop | draining: readiness fails |
- * | draining | the linger is over | in-flight-drain: the listener closes |
- * | in-flight-drain | requests have finished, or their time is over (1 s before it they are told) | workers-stopped |
- * | workers-stopped | workers have finished, or their time is over | resources-closed |
- * | resources-closed | resources are closed, or their time is over | flushed |
- * | flushed | it is done, or the whole time is over | the end |
+ * | starting, running | it receives a stop signal or fails | draining: readiness fails |
+ * | draining | the linger ends | in-flight-drain: the listener closes |
+ * | in-flight-drain | requests finish, or their deadline passes (abort 1 s before) | workers-stopped |
+ * | workers-stopped | workers finish, or their deadline passes | resources-closed |
+ * | resources-closed | resources are closed, or their deadline passes | flushed |
+ * | flushed | the flush is done, or the total time ends | the end |
  *
- * With the second signal no phase is waited for but the closing of resources, which gets a moment; with the third the
- * process ends. A process that is told to stop while it starts does not linger.
+ * After the second signal, the process only waits briefly for resources to close. The third signal
+ * ends the process immediately. A process that stops while it is still starting does not linger.
  */
 export function step(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   if (lifecycle.hasEnded) return { lifecycle, actions: [] };
   return settled(taken(lifecycle, event, nowMs), nowMs);
 }
 
-/** What the event itself changes; what is due besides comes after it. */
+/** Applies the event, without the deadlines that have passed. */
 function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step {
   const { state, signals } = lifecycle;
   const unchanged: Step = { lifecycle, actions: [] };
@@ -152,7 +156,10 @@ function taken(lifecycle: Lifecycle, event: LifecycleEvent, nowMs: number): Step
   }
 }
 
-/** When `time` has to be told next, in milliseconds since the epoch; `undefined` as long as nothing is due. */
+/**
+ * Returns when the next `time` event is due, in milliseconds since the epoch, or `undefined` before
+ * the shutdown and after the end.
+ */
 export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): number | undefined {
   if (deadlines === undefined || hasEnded) return undefined;
   return state === "in-flight-drain" && !hasAborted
@@ -160,17 +167,16 @@ export function nextDue({ state, deadlines, hasAborted, hasEnded }: Lifecycle): 
     : deadlineOf(state as ShutdownPhase, deadlines);
 }
 
-/** Begins the shutdown, unless it has begun. */
 function begin(lifecycle: Lifecycle, skipsLinger: boolean, nowMs: number): Step {
   if (lifecycle.deadlines !== undefined) return { lifecycle, actions: [] };
   const { state, times } = lifecycle;
-  // Nobody has sent anything yet to a process that starts.
+  // Clients do not send requests to a process that is still starting.
   const lingerMs = skipsLinger || state === "starting" ? 0 : times.lingerMs;
   const draining = { ...lifecycle, deadlines: deadlinesFrom(nowMs, { ...times, lingerMs }) };
   return { lifecycle: entering(draining, "draining", nowMs), actions: [actionsOf.draining.enter] };
 }
 
-/** Goes on for as long as something is due. */
+/** Applies all deadlines that have passed. */
 function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   const due = nextDue(lifecycle);
   if (due === undefined || due > nowMs) return { lifecycle, actions };
@@ -181,7 +187,7 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
       nowMs,
     );
   }
-  const phase = state as ShutdownPhase; // safe: only in a phase something is due
+  const phase = state as ShutdownPhase; // safe: deadlines exist only in shutdown phases
   const { cut } = actionsOf[phase];
   const isCut = phase !== "draining";
   const late = isCut
@@ -197,7 +203,7 @@ function settled({ lifecycle, actions }: Step, nowMs: number): Step {
   );
 }
 
-/** The next phase, or the end. */
+/** Enters the next phase, or ends the process. */
 function next(lifecycle: Lifecycle, nowMs: number): Step {
   const phase = phases[phases.indexOf(lifecycle.state as ShutdownPhase) + 1];
   if (phase === undefined)
@@ -224,12 +230,17 @@ function deadlineOf(phase: ShutdownPhase, deadlines: Deadlines): number {
   }
 }
 
-/** How long everything may take after the second signal, in milliseconds; resources get all but a tenth of it. */
+/**
+ * Total time after the second signal, in milliseconds. Closing resources may take 90% of this time.
+ */
 const hurriedMs = 1_000;
 
-/** The deadlines after the second signal: all of them now, but for the closing of resources. */
+/**
+ * Computes the deadlines after the second signal: all are due immediately, except closing resources
+ * and the total.
+ */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
-  const known = deadlines as Deadlines; // safe: the first signal has set them
+  const known = deadlines as Deadlines; // safe: set by the first signal
   const soon = (atMs: number) => Math.min(atMs, nowMs);
   const later = (atMs: number, withinMs: number) => Math.min(atMs, nowMs + withinMs);
   return {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Waits so many milliseconds, or until `end` aborts; it does not keep the process running. */
+/** Waits for a number of milliseconds, or until `end` aborts. Does not keep the process running. */
 export async function pause(ms: number, end: AbortSignal): Promise<void> {
-  // It fails with the abort, and only with it.
+  // The abort is the only possible failure.
   await sleep(ms, undefined, { ref: false, signal: end }).catch(() => undefined);
 }

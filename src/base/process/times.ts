@@ -1,27 +1,27 @@
-/** How long the phases of a shutdown may take, in milliseconds. */
+/** Time limits of a shutdown, in milliseconds. */
 export interface ShutdownTimes {
-  /** How long requests are still accepted, for balancers to take notice. */
+  /** Time during which requests are still accepted, so that load balancers notice. */
   readonly lingerMs: number;
-  /** How long requests in flight may take to finish once no more are accepted. */
+  /** Time for requests in flight to finish after the server stops accepting new ones. */
   readonly drainMs: number;
-  /** How long everything may take, from the signal to the end of the process. */
+  /** Time for the whole shutdown, from the signal to the end of the process. */
   readonly totalMs: number;
 }
 
-/** The times of specification 8. */
+/** Default time limits (specification 8). */
 export const defaultTimes: ShutdownTimes = Object.freeze({
   lingerMs: 3_000,
   drainMs: 30_000,
   totalMs: 40_000,
 });
 
-/** What has to be left for workers and resources, in milliseconds. */
+/** Minimum time reserved for workers and resources, in milliseconds. */
 export const leastRestMs = 1_000;
 
-/** After how long most platforms kill a process that they have told to stop, in milliseconds. */
+/** Time after which most platforms kill a process that they have told to stop, in milliseconds. */
 export const platformMs = 30_000;
 
-/** When each phase ends at the latest, in milliseconds since the epoch. */
+/** Deadline of each phase, in milliseconds since the epoch. */
 export interface Deadlines {
   /** The listener closes. */
   readonly lingerMs: number;
@@ -29,18 +29,21 @@ export interface Deadlines {
   readonly abortMs: number;
   /** Requests in flight are cut off. */
   readonly drainMs: number;
-  /** Workers are left alone: what they are at comes again elsewhere. */
+  /** Workers are abandoned. Another process receives their unfinished work again. */
   readonly workersMs: number;
-  /** Resources that are not closed by then stay open. */
+  /** Resources that are still open stay open. */
   readonly resourcesMs: number;
   /** The process ends. */
   readonly totalMs: number;
 }
 
-/** How long before they are cut off requests in flight are told to stop, in milliseconds. */
+/** Maximum time between the abort of requests in flight and their cutoff, in milliseconds. */
 const abortLeadMs = 1_000;
 
-/** The deadlines of a shutdown that begins at `startMs`. What the drain leaves of the total is shared by those after it. */
+/**
+ * Computes the deadlines of a shutdown that starts at `startMs`. The phases after the drain share
+ * the rest of the total time.
+ */
 export function deadlinesFrom(
   startMs: number,
   { lingerMs, drainMs, totalMs }: ShutdownTimes,

@@ -1,47 +1,52 @@
 import { AsyncLocalStorage, AsyncResource, executionAsyncId } from "node:async_hooks";
 import type { Trace } from "./trace.ts";
 
-/** The facts of the current request that code without a `ctx` can read (specification 2.6). */
+/** Request data available to code without a `ctx` (specification 2.6). */
 export interface AmbientContext {
   readonly requestId: string;
-  /** `undefined` until the caller is known, and for a caller that is not signed in. */
+  /** `undefined` until the caller is identified, and for a caller that is not signed in. */
   readonly tenantId: string | undefined;
-  /** `undefined` until the caller is known, and for a caller that is not signed in. */
+  /** `undefined` until the caller is identified, and for a caller that is not signed in. */
   readonly userId: string | undefined;
-  /** Aborts when the caller disconnects or its time is over; `undefined` if the request has no signal. */
+  /**
+   * Aborts when the caller disconnects or the request times out; `undefined` if the request has no
+   * signal.
+   */
   readonly signal: AbortSignal | undefined;
-  /** Its trace. Looked at before the caller is known, it is one of its own unless `trace.incoming` says otherwise. */
+  /**
+   * The trace of the request. If read before the caller is identified, it is a new trace unless
+   * `trace.incoming` changes that.
+   */
   readonly trace: Trace;
 }
 
-/** What the framework keeps for one request; only `context` is shown to applications. */
+/** Framework data of one request. Applications only see `context`. */
 export interface AmbientStore {
-  /** Frozen; another one once the caller is known. */
+  /** Frozen. Replaced when the caller is identified. */
   readonly context: AmbientContext;
-  /** The server that handles this request. */
   readonly runtime: {
-    /** The physical name of a declared table. */
+    /** Returns the physical name of a declared table. */
     readonly tableName: (name: string) => string;
-    /** Which versions of projections are active; loaded with the first key of one. */
+    /**
+     * Opens the active versions of projections. Loaded when the first key of a projection is used.
+     */
     readonly projections: { open(): Promise<ActiveVersions> };
   };
-  /** The projection that is being written, and its version. */
+  /** Name and version of the projection that is being written. */
   projecting?: { readonly name: string; readonly version: number } | undefined;
 }
 
-/** Which versions of projections are active. */
 export interface ActiveVersions {
-  /** The version that a tenant reads. */
   version(name: string, tenantId: string | undefined): Promise<number>;
 }
 
-// Not state of the module's own: the storage is empty but for what each run puts in it.
+// Not module state: the storage only holds the store of each run.
 const storage = new AsyncLocalStorage<AmbientStore>();
 
 /**
- * Runs `work` with `store` as its ambient store; concurrent runs never see each other's. What was before is restored by an
- * `AsyncResource`: `storage.run` makes the map of all stores anew for that as well, a tenth of a request's time
- * (`wrapped-no-log` in `bench/results.json`).
+ * Runs `work` with `store` as its ambient store. Concurrent runs never see each other's store. An
+ * `AsyncResource` restores the previous store: `storage.run` would also copy the map of all stores,
+ * which takes a tenth of a request's time (`wrapped-no-log` in `bench/results.json`).
  */
 export function runWithStore<Store extends AmbientStore, Result>(
   store: Store,
@@ -64,14 +69,13 @@ function entered<Store extends AmbientStore, Result>(
   return work(store);
 }
 
-/** The store of the request being handled, for the framework's own use. */
+/** Returns the store of the current request. For internal use by the framework. */
 export function ambientStore(): AmbientStore | undefined {
   return storage.getStore();
 }
 
 /**
- * Returns the context of the current request (specification 2.6), or `undefined` outside of a
- * request.
+ * Returns the context of the current request (specification 2.6), or `undefined` outside a request.
  *
  * @example
  * const requestId = currentContext()?.requestId;

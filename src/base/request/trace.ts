@@ -1,18 +1,21 @@
-/** What an outgoing call carries, so that what it causes belongs to the same trace (W3C Trace Context). */
+/** Headers that link an outgoing call to the same trace (W3C Trace Context). */
 export interface TraceHeaders {
   readonly traceparent: string;
-  /** What tracing systems of callers have added; for callees of your own. */
+  /** Data added by the callers' tracing systems. Pass it on only to your own services. */
   readonly tracestate?: string;
 }
 
-/** The trace that a request, an event or a job belongs to. */
+/** Trace of a request, an event or a job. */
 export interface Trace {
-  /** 32 hexadecimal digits, lower case: the same from the request to everything that follows from it. */
+  /**
+   * 32 hexadecimal digits in lower case. A request shares them with all events and jobs that follow
+   * from it.
+   */
   readonly traceId: string;
-  /** Whether a caller says that it is recorded. */
+  /** Whether a caller reports that it records the trace. */
   readonly sampled: boolean;
   /**
-   * Gives the headers for outgoing calls.
+   * Returns the headers for outgoing calls.
    *
    * @example
    * await fetch(url, { headers: { ...ctx.trace.headers() }, signal: ctx.signal });
@@ -20,21 +23,24 @@ export interface Trace {
   readonly headers: () => TraceHeaders;
 }
 
-/** What becomes of the trace that a request names: it is joined, another begins, or it is not looked at. */
+/**
+ * Handling of the trace that a request carries: `trust` joins it, `link` starts a new trace,
+ * `ignore` does not read it.
+ */
 export type IncomingTrace = "trust" | "link" | "ignore";
 
-/** A span of somebody else's, as it came. */
+/** A span received from another system. */
 export interface SpanContext {
-  /** 32 hexadecimal digits, lower case. */
+  /** 32 hexadecimal digits, in lower case. */
   readonly traceId: string;
-  /** 16 hexadecimal digits, lower case; `undefined` if only the trace was named. */
+  /** 16 hexadecimal digits in lower case; `undefined` if the caller sent only a trace ID. */
   readonly spanId: string | undefined;
   readonly sampled: boolean;
-  /** `tracestate`, as it is sent on. */
+  /** `tracestate` in the form that is forwarded. */
   readonly state: string | undefined;
 }
 
-/** The trace of one run: that of its parent, or else one of its own. */
+/** Trace of one run: the parent's, or a new one. */
 export class RunTrace implements Trace {
   readonly traceId: string;
   readonly sampled: boolean;
@@ -44,13 +50,13 @@ export class RunTrace implements Trace {
 
   constructor(newDigits: RandomDigits, parent?: SpanContext) {
     this.traceId = parent?.traceId ?? newDigits(16);
-    // Of a trace that begins here nobody has recorded anything (W3C Trace Context, 3.2.2.5).
+    // No caller has recorded a trace that starts here (W3C Trace Context, 3.2.2.5).
     this.sampled = parent?.sampled === true;
     this.#newDigits = newDigits;
     this.#parent = parent;
   }
 
-  /** The same for all calls of a run: they have one parent. */
+  /** Returns the same headers for all calls of a run, which share one parent. */
   readonly headers = (): TraceHeaders => {
     this.#headers ??= this.#makeHeaders();
     return this.#headers;
@@ -63,12 +69,15 @@ export class RunTrace implements Trace {
   }
 }
 
-/** Gives so many random bytes as hexadecimal digits. */
+/** Returns the given number of random bytes as hexadecimal digits. */
 export type RandomDigits = (bytes: 8 | 16) => string;
 
 const poolBytes = 4096;
 
-/** Creates {@link RandomDigits}: drawn 4 KiB at a time, since one draw an ID would cost more than the rest of it. */
+/**
+ * Creates {@link RandomDigits}. Draws 4 KiB at a time, because one draw per ID would cost more than
+ * everything else.
+ */
 export function createRandomDigits(): RandomDigits {
   const pool = Buffer.alloc(poolBytes);
   let offset = poolBytes;
@@ -84,23 +93,27 @@ export function createRandomDigits(): RandomDigits {
 
 type Lookup = Readonly<Record<string, unknown>>;
 
-/** How long a header or member may be. */
+/** Maximum length of a header or member. */
 const maxLength = 512;
 
 /**
- * Reads the trace of a request: `traceparent` with `tracestate` (W3C), else what Lambda says of the invocation, which names the
- * segment that runs, else `x-amzn-trace-id`. What is malformed counts as absent.
+ * Reads the trace of a request: `traceparent` with `tracestate` (W3C) first, then the trace of the
+ * Lambda invocation, which names the running segment, then `x-amzn-trace-id`. Malformed values
+ * count as absent.
  *
- * @param headers names in lower case
- * @param env the process's environment; only what Lambda sets is read
+ * @param headers Header names are in lower case.
+ * @param env The process's environment, from which only variables set by Lambda are read.
  */
 export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | undefined {
   return w3cSpan(headers) ?? xRaySpan(invocationTrace(env)) ?? xRaySpan(headers["x-amzn-trace-id"]);
 }
 
-/** That of the invocation. Where there are several at a time, Lambda's store has that of each, and a variable could not. */
+/**
+ * Returns the X-Ray trace of the invocation. With several invocations at a time, only Lambda's
+ * store distinguishes them; a variable cannot.
+ */
 function invocationTrace(env: Lookup): unknown {
-  // Safe: any member of it may be read.
+  // Safe: any member of `globalThis` may be read.
   const { awslambda } = globalThis as {
     readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } };
   };
@@ -110,22 +123,31 @@ function invocationTrace(env: Lookup): unknown {
   );
 }
 
-/** Reads the trace of a message, or of headers, by W3C Trace Context alone. Whatever is no context counts as absent. */
+/**
+ * Reads the trace of a message or of headers, using only W3C Trace Context. Malformed values count
+ * as absent.
+ */
 export function w3cSpan(given: unknown): SpanContext | undefined {
   const { traceparent, tracestate } = Object(given) as Lookup; // safe: any member of an object may be read
   const [, version, traceId, spanId, flags, more] = match(traceparent, traceparentForm);
-  // Versions to come may have more after it, this one has not.
+  // Later versions may append more fields, version 00 must not.
   if (traceId === undefined || (version === "00" && more !== undefined)) return undefined;
   return { traceId, spanId, sampled: isOdd(flags), state: stateOf(tracestate) };
 }
 
-/** `<version>-<trace>-<span>-<flags>`; ff is no version, and zeros are no IDs (W3C Trace Context 3.2 and 4.3). */
+/**
+ * `<version>-<trace>-<span>-<flags>`. Version ff and IDs of zeros are invalid (W3C Trace Context
+ * 3.2 and 4.3).
+ */
 const traceparentForm =
   /^[ \t]*(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(-.*?)?[ \t]*$/;
 const stateMember = /^([a-z\d][a-z\d_\-*/@]{0,255})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 const maxMembers = 32;
 
-/** A list with a member that is none, or twice the same, counts as absent (W3C Trace Context 3.3). */
+/**
+ * Reads `tracestate`. A list with an invalid or duplicate member counts as absent (W3C Trace
+ * Context 3.3).
+ */
 function stateOf(given: unknown): string | undefined {
   if (typeof given !== "string" || given.length > maxLength) return undefined;
   const members = given.split(",").flatMap((part) => part.replace(/^[ \t]+|[ \t]+$/g, "") || []);
@@ -135,7 +157,10 @@ function stateOf(given: unknown): string | undefined {
   return members.join(",") || undefined;
 }
 
-/** `Root=1-<8 digits>-<24 digits>;Parent=<16 digits>;Sampled=1`, in any order, among others. */
+/**
+ * Reads `Root=1-<8 digits>-<24 digits>;Parent=<16 digits>;Sampled=1`. The order is free, and other
+ * fields may appear.
+ */
 function xRaySpan(header: unknown): SpanContext | undefined {
   const [, time, rest] = match(header, xRayRoot);
   const traceId = `${time}${rest}`.toLowerCase();

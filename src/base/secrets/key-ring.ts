@@ -1,38 +1,41 @@
 import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
 
-/** The keys that open sealed values, and the one that seals new ones. */
+/** Keys that open sealed values. The active key also seals new values. */
 export interface KeyRing {
-  /** The name of the key that seals. */
+  /** Name of the key that seals. */
   readonly active: string;
   readonly keys: ReadonlyMap<string, KeyObject>;
-  /** Keys that were removed, for the messages that they have signed. */
+  /** Removed keys, kept to verify messages that they signed. */
   readonly retired?: ReadonlyMap<string, RetiredKey>;
 }
 
-/** What is left of a key that was removed: it verifies proofs, and opens nothing. */
+/** Remainder of a removed key. It verifies message proofs but cannot open values. */
 export interface RetiredKey {
-  /** As {@link proofKey} has derived it. */
+  /** The key derived by {@link proofKey}. */
   readonly proof: KeyObject;
-  /** From when on it verifies nothing any more, in milliseconds since the epoch. */
+  /** Time after which the key no longer verifies, in milliseconds since the epoch. */
   readonly untilMs: number;
 }
 
-/** A ring as its parameter holds it: names, and 32 bytes each in Base64. */
+/** A key ring as stored in its parameter: key names, each with 32 bytes in Base64. */
 export interface KeyRingText {
   readonly active: string;
   readonly keys: Readonly<Record<string, string>>;
   readonly retired?: Readonly<Record<string, RetiredKeyText>> | undefined;
 }
 
-/** A retired key as the parameter holds it. */
+/** A retired key as stored in the parameter. */
 export interface RetiredKeyText {
   /** The derived key, 32 bytes in Base64. */
   readonly proof: string;
-  /** ISO 8601. */
+  /** Expiry in ISO 8601. */
   readonly until: string;
 }
 
-/** A job waits for a year at the most until it is due, and then for 14 days in a queue: for so long a retired key verifies. */
+/**
+ * Time for which a retired key verifies, in milliseconds: a job waits up to a year until it is due,
+ * then up to 14 days in a queue.
+ */
 const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
 
 const keyBytes = 32;
@@ -42,7 +45,7 @@ const shape = '{ "active": "<name>", "keys": { "<name>": "<32 bytes in Base64>" 
 /**
  * Reads a ring: `{ "active": "2026", "keys": { "2025": "…", "2026": "…" } }`.
  *
- * @throws TypeError saying what is wrong; nothing of the text is in its message.
+ * @throws TypeError that describes the problem without quoting the text.
  */
 export function parseKeyRing(text: string): KeyRing {
   const { active, keys, retired = {} } = parseKeyRingText(text);
@@ -59,13 +62,13 @@ export function parseKeyRing(text: string): KeyRing {
   };
 }
 
-/** The same, left as text: for the tools that change a ring. */
+/** Reads and checks a ring without decoding its keys. For tools that edit a ring. */
 export function parseKeyRingText(text: string): KeyRingText {
   let ring: unknown;
   try {
     ring = JSON.parse(text);
   } catch {
-    // The error's own message would quote the text, which is secret.
+    // The original error message would quote the text, which is secret.
     throw new TypeError(`the key ring is not JSON; it has to be ${shape}`);
   }
   if (!isRecord(ring) || !isRecord(ring["keys"]) || typeof ring["active"] !== "string") {
@@ -74,7 +77,7 @@ export function parseKeyRingText(text: string): KeyRingText {
   const { active, keys, retired = {} } = ring;
   if (!isRecord(retired)) throw new TypeError("`retired` of the key ring is not an object");
   for (const name of [...Object.keys(keys), ...Object.keys(retired)]) {
-    // A name that is none may be a secret in the wrong place.
+    // The message omits an invalid name, because it may be a misplaced secret.
     if (!isKeyName(name))
       throw new TypeError("a name in the key ring is not 1 to 64 letters, digits, `.`, `_` or `-`");
   }
@@ -91,21 +94,21 @@ export function parseKeyRingText(text: string): KeyRingText {
       );
     }
   }
-  // Safe: each was checked above.
+  // Safe: checked above.
   const read = { active, keys: keys as Record<string, string> };
   return ring["retired"] === undefined
     ? read
     : { ...read, retired: retired as Record<string, RetiredKeyText> };
 }
 
-/** Makes a key as a ring holds it. */
+/** Generates a key in the form that a ring stores. */
 export function newRingKey(): string {
   return randomBytes(keyBytes).toString("base64");
 }
 
 /**
- * The key that signs messages, derived from a key of the ring: whoever has it opens nothing that the ring has sealed. It is
- * stored for retired keys, so what it is derived with never changes.
+ * Derives the key that signs messages from a key of the ring. The derived key cannot open sealed
+ * values. Rings store it for retired keys, so the derivation must never change.
  */
 export function proofKey(ringKey: KeyObject): KeyObject {
   return createSecretKey(
@@ -113,7 +116,7 @@ export function proofKey(ringKey: KeyObject): KeyObject {
   );
 }
 
-/** What is left of a key that is removed at `nowMs`. */
+/** Creates the retired form of a key that is removed at `nowMs`. */
 export function retiredKey(secret: string, nowMs: number): RetiredKeyText {
   const proof = proofKey(createSecretKey(Buffer.from(secret, "base64")))
     .export()
@@ -121,19 +124,18 @@ export function retiredKey(secret: string, nowMs: number): RetiredKeyText {
   return { proof, until: new Date(nowMs + retiredMs).toISOString() };
 }
 
-/** The ring without the retired keys that verify nothing any more. */
+/** Returns the ring without expired retired keys. */
 export function pruned(ring: KeyRingText, nowMs: number): KeyRingText {
   const { retired = {}, ...rest } = ring;
   const left = Object.entries(retired).filter(([, { until }]) => Date.parse(until) > nowMs);
   return left.length === 0 ? rest : { ...rest, retired: Object.fromEntries(left) };
 }
 
-/** Whether `name` can be that of a key. */
 export function isKeyName(name: string): boolean {
   return keyName.test(name);
 }
 
-/** The ring of development, made from its secret: all processes that share the secret share the ring. */
+/** Derives a development key ring from a secret. Processes that share the secret share the ring. */
 export function developmentKeyRing(secret: string): KeyRing {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "keelson development key ring", keyBytes));
   return { active: "development", keys: new Map([["development", createSecretKey(key)]]) };
@@ -142,7 +144,7 @@ export function developmentKeyRing(secret: string): KeyRing {
 function isKey(value: unknown): boolean {
   if (typeof value !== "string") return false;
   const bytes = Buffer.from(value, "base64");
-  // Written again, since Buffer skips what is not Base64.
+  // Encoded again for the comparison, because Buffer skips characters that are not Base64.
   return bytes.byteLength === keyBytes && bytes.toString("base64") === value.trim();
 }
 

@@ -1,25 +1,33 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 
-/** A value that only a key of the ring opens, as it is stored. */
+/** A stored value that only a key of the ring opens. */
 export interface Sealed {
-  /** The version of this format: 1. Another is sealed too, and does not open. */
+  /** Version of the format: 1. Values with another version also count as sealed but do not open. */
   readonly sealed: number;
-  /** The name of the key in the ring. */
+  /** Name of the key in the ring. */
   readonly key: string;
-  /** Initialisation vector, tag and ciphertext. */
+  /** Initialization vector, tag and ciphertext. */
   readonly data: Uint8Array;
-  /** `version`: it opens only while its row has the version that it was sealed for. Absent: at any version. */
+  /**
+   * `version` restricts the value to the row version that it was sealed for. If absent, the value
+   * opens at any version.
+   */
   readonly bound?: unknown;
 }
 
-/** Where a sealed value stands, from the outside in: the table, its partition key, its sort key. Elsewhere it does not open. */
+/**
+ * Location of a sealed value, from the outside in: table, partition key, sort key. The value does
+ * not open anywhere else.
+ */
 export type Place = readonly string[];
 
-/** 96 bits, as NIST SP 800-38D recommends for GCM: random ones are safe for 2^32 values a key. */
+/**
+ * 96 bits, as NIST SP 800-38D recommends for GCM. Random vectors are safe for 2^32 values per key.
+ */
 const vectorBytes = 12;
 const tagBytes = 16;
 
-/** Seals a text with AES-256-GCM, bound to the place where it will stand. */
+/** Seals text with AES-256-GCM and binds it to its storage location. */
 export function sealText(
   text: string,
   place: Place,
@@ -35,7 +43,11 @@ export function sealText(
   };
 }
 
-/** @throws Error where the value was sealed with another key, for another place, or was changed. */
+/**
+ * Opens a sealed value.
+ *
+ * @throws Error if the value was changed, or sealed with another key or for another place.
+ */
 export function openText({ data }: Sealed, place: Place, secret: KeyObject): string {
   if (data.byteLength < vectorBytes + tagBytes)
     throw new RangeError("the sealed value is too short");
@@ -52,9 +64,9 @@ export function openText({ data }: Sealed, place: Place, secret: KeyObject): str
 }
 
 /**
- * Whether a stored value is sealed, be it in a form that only a later version knows: that one must not be taken for
- * a value in plain text, for which the next level decides. Checked writes store texts, numbers and booleans, so nobody
- * can forge one through them.
+ * Reports whether a stored value is sealed, including formats of later versions. Such a value must
+ * not count as plain text, because then the next level of the cascade would decide. Checked writes
+ * only store strings, numbers and booleans, so they cannot forge a sealed value.
  */
 export function isSealed(value: unknown): value is Sealed {
   if (typeof value !== "object" || value === null) return false;
@@ -62,7 +74,7 @@ export function isSealed(value: unknown): value is Sealed {
   return typeof sealed === "number" && typeof key === "string" && data instanceof Uint8Array;
 }
 
-/** The parts, each after its length in bytes: no two places give the same bytes. */
+/** Encodes each part after its length in bytes, so that two places never produce the same bytes. */
 function additionalData(place: Place): Buffer {
   return Buffer.concat(
     place.flatMap((part) => {

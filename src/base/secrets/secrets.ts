@@ -4,68 +4,78 @@ import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
-/** Seals and opens with a key ring that changes while the process runs. */
+/** Seals and opens values with a key ring that may change while the process runs. */
 export interface Secrets {
-  /** Starts with a ring that was asked for at `askedMs`; `undefined` where there is none. */
+  /** Starts with a ring that was requested at `askedMs`, or without one. */
   begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
-   * The name of the key that seals, from a ring that is at most 10 s old: what is sealed with a key
-   * that somebody has retired could not be opened for long.
+   * Returns the name of the key that seals, from a ring that is at most 10 s old. A value sealed
+   * with a retired key would soon be impossible to open.
    *
-   * @throws PipelineError 501 `no_key_ring` where there is none; FrameworkError `config_unavailable`
-   * where the ring cannot be read.
+   * @throws PipelineError 501 `no_key_ring` without a ring; FrameworkError `config_unavailable` if
+   * the ring cannot be read.
    */
   active(): Promise<string>;
-  /** Reads the ring again, however young it is. @throws as {@link Secrets.active}. */
+  /** Reads the ring again, regardless of its age. @throws The errors of {@link Secrets.active}. */
   refresh(): Promise<void>;
-  /** @throws as {@link Secrets.active}. */
+  /** Seals text with the active key. @throws The errors of {@link Secrets.active}. */
   seal(text: string, place: Place): Promise<Sealed>;
-  /** What a sealed value holds, or why it does not open with the keys that are known. */
+  /** Opens a sealed value, or returns the reason why the known keys cannot open it. */
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again where it has not the key, at most every 10 s; `undefined` where there is nothing
-   * to wait for. Waits 2 s at most, and never fails: `open` tells what is still locked.
+   * Reads the ring again if the key is unknown, at most every 10 s. Returns `undefined` if the
+   * caller does not need to wait. Waits 2 s at most and never fails: `open` reports values that
+   * remain locked.
    */
   prepare(key: string): Promise<void> | undefined;
   /**
-   * The ring, for what is done often and with any key that it has: read again where it is older than five minutes, or has not
-   * the key `name`, at most every 10 s. Waits 2 s at most, and never fails: a ring that cannot be read stays as it was.
+   * Returns the ring for frequent operations that may use any of its keys. Reads it again if it is
+   * older than five minutes or lacks the key `name`, at most every 10 s. Waits 2 s at most and
+   * never fails: if the read fails, the previous ring remains.
    */
   recent(name?: string): Promise<RecentRing>;
-  /** Whether there is a ring, or may be one by the time that it is read again. */
+  /** Reports whether a ring exists or a later read may provide one. */
   mayHaveRing(): boolean;
 }
 
-/** The ring as it is known. */
 export interface RecentRing {
-  /** `undefined` where there is none. */
   readonly ring: KeyRing | undefined;
-  /** Whether it could not be read again: a key that it has not may be one that was added since. */
+  /**
+   * Whether the latest read failed or is still in flight. If so, an unknown key may have been added
+   * since.
+   */
   readonly isStale: boolean;
 }
 
-/** What a process's secrets are made of. */
 export interface SecretsOptions {
-  /** Reads the ring; absent where it cannot change. */
+  /** Reads the ring. Absent if the ring cannot change. */
   readonly load?: (() => Promise<KeyRing>) | undefined;
   readonly clock: Clock;
-  /** Told where the ring could not be read. */
+  /** Called if a read of the ring fails. */
   readonly onFailure?: (error: unknown) => void;
 }
 
-/** How old a ring may be for sealing, and how long it is not read again for a key that it has not. */
+/**
+ * Maximum age of a ring for sealing, and the minimum time between reads for an unknown key, in
+ * milliseconds.
+ */
 const reloadMs = 10_000;
-/** After how long a write tries again where the ring could not be read. */
+/** Delay before a write retries a failed read of the ring, in milliseconds. */
 const retryMs = 1_000;
-/** How old a ring may be for messages: less than the five minutes that have to be between activating a key and removing another. */
+/**
+ * Maximum age of a ring for messages, in milliseconds. Operators must wait at least these five
+ * minutes between activating one key and removing another.
+ */
 const recentMs = 300_000;
-/** How long a read waits for the ring. */
+/** Maximum time that a caller waits for a read of the ring, in milliseconds. */
 const patienceMs = 2_000;
 
-/** Creates the {@link Secrets} of one runtime. */
 export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
-  /** All that were ever in the ring: what is cached, or read by somebody just now, may need one that was removed. */
+  /**
+   * Every key ever seen in the ring. Cached or recently read values may need a key that was
+   * removed.
+   */
   const known = new Map<string, KeyObject>();
   let askedMs = Number.NEGATIVE_INFINITY;
   let endedMs = Number.NEGATIVE_INFINITY;
@@ -83,7 +93,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     for (const [name, key] of given?.keys ?? []) known.set(name, key);
   };
 
-  /** One reading for all who ask meanwhile; a failure leaves the ring that is known. */
+  /** Reads the ring once for all concurrent callers. A failure keeps the known ring. */
   const reload = (): Promise<void> => {
     loading ??= (async () => {
       const startMs = clock.now();
@@ -138,7 +148,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     seal: async (text, place) => {
       const { active, keys } = await current();
-      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring has its active key
+      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring contains its active key
     },
     open: (sealed, place) => {
       const secret = known.get(sealed.key);
@@ -185,7 +195,7 @@ function missing(key: string, failure: object | undefined): string {
   return `the key ring has no key ${shown(key)}${again}`;
 }
 
-/** A name as it is stored, which anybody may have written. */
+/** Quotes the stored name of a key, which may come from an untrusted writer. */
 function shown(key: string): string {
   return JSON.stringify(key.slice(0, 64));
 }

@@ -3,12 +3,12 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 /** The input and output types of a query, from its schemas. */
 export interface Query<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
   readonly input: StandardSchemaV1.InferInput<Input>;
-  /** What the `output` schema gives: what is sent, and what `ctx.query` returns. */
+  /** The result of the `output` schema, which is sent to clients and returned by `ctx.query`. */
   readonly output: StandardSchemaV1.InferOutput<Output>;
 }
 
 /**
- * The queries that `ctx.query` knows, by full name. A feature adds its own:
+ * The queries that `ctx.query` accepts, by full name. A feature adds its own:
  *
  * @example
  * declare module "keelson" {
@@ -20,16 +20,16 @@ export interface Queries {}
 
 /** The types of a write, from its schemas. */
 export interface Write<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
-  /** What the `input` schema takes. */
+  /** The value that the `input` schema accepts. */
   readonly input: StandardSchemaV1.InferInput<Input>;
-  /** What it makes of that: what the handler and the hooks get. */
+  /** The result of the `input` schema, passed to the handler and the hooks. */
   readonly accepted: StandardSchemaV1.InferOutput<Input>;
-  /** What the `output` schema gives: what is sent, and what hooks get. */
+  /** The result of the `output` schema, sent to clients and passed to hooks. */
   readonly output: StandardSchemaV1.InferOutput<Output>;
 }
 
 /**
- * The writes that `r.hook` knows, by full name. A feature adds its own:
+ * The writes that `r.hook` accepts, by full name. A feature adds its own:
  *
  * @example
  * declare module "keelson" {
@@ -40,7 +40,8 @@ export interface Write<Input extends StandardSchemaV1, Output extends StandardSc
 export interface Writes {}
 
 /**
- * The events that `ctx.publish` and `r.on` know, by type, with the output types of their schemas. A feature adds its own:
+ * The events that `ctx.publish` and `r.on` accept, by type, with the output types of their schemas.
+ * A feature adds its own:
  *
  * @example
  * declare module "keelson" {
@@ -51,7 +52,7 @@ export interface Writes {}
 export interface Events {}
 
 /**
- * The jobs that `ctx.enqueue` knows, by full name, with their payloads. A feature adds its own:
+ * The jobs that `ctx.enqueue` accepts, by full name, with their payloads. A feature adds its own:
  *
  * @example
  * declare module "keelson" {
@@ -62,7 +63,8 @@ export interface Events {}
 export interface Jobs {}
 
 /**
- * The channels that `ctx.delivery.send` knows, by name, with the messages that go through them. A feature adds its own:
+ * The channels that `ctx.delivery.send` accepts, by name, with their message types. A feature adds
+ * its own:
  *
  * @example
  * declare module "keelson" {
@@ -70,7 +72,7 @@ export interface Jobs {}
  * }
  */
 export interface Channels {
-  /** Logs messages, as `delivery.message`. */
+  /** Logs messages as `delivery.message`. */
   readonly log: Readonly<Record<string, unknown>>;
   /** Sends a JSON body to a URL, signed with the tenant's secret. */
   readonly webhook: { readonly url: string; readonly body: Readonly<Record<string, unknown>> };

@@ -4,7 +4,7 @@ type Listener = (event: {
   readonly reason?: unknown;
 }) => void;
 
-/** What is used of a page; a worker has less of it. */
+/** The members of a page that the logger uses. A worker lacks some of them. */
 interface Page {
   readonly console?: Record<
     "debug" | "info" | "warn" | "error",
@@ -15,10 +15,13 @@ interface Page {
   removeEventListener?(type: string, listener: Listener): void;
 }
 
-/** The page. Its types are declared here, since the types of a browser would be those of the server's sources too. */
-export const page = globalThis as unknown as Page; // safe: each member is looked for before it is used
+/**
+ * The page. Its types are declared here, because the browser's types would also apply to the
+ * server's sources.
+ */
+export const page = globalThis as unknown as Page; // safe: each member is checked before use
 
-/** Listens to an event of the page; the returned function stops it. */
+/** Listens to an event of the page. Returns a function that stops listening. */
 export function listen(type: string, listener: Listener): () => void {
   page.addEventListener?.(type, listener);
   return () => page.removeEventListener?.(type, listener);

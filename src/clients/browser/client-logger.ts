@@ -8,17 +8,20 @@ import { createSendQueue } from "./send-queue.ts";
 
 /** The browser logger (specification 2.5). */
 export interface ClientLogger extends Logger {
-  /** Sends the waiting records and resolves when no request is in flight. Failed ones keep waiting. */
+  /**
+   * Sends the queued records and resolves when no request is in flight. Records that could not be
+   * sent remain queued.
+   */
   flush(): Promise<void>;
-  /** Sends the waiting records and stops listening to the page. */
+  /** Sends the queued records and stops listening to the page. */
   close(): Promise<void>;
 }
 
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /**
- * Creates a page's logger. It sends records in batches to `POST /log` (specification 4.2), and with `keepalive` when the
- * page is hidden. Logging never throws, also if sending fails.
+ * Creates a page's logger. It sends records in batches to `POST /log` (specification 4.2), and uses
+ * `keepalive` when the page is hidden. Logging never throws, even if sending fails.
  *
  * @example
  * const log = createClientLogger({ url: "/log", token: () => session.token, captureErrors: true });
@@ -45,7 +48,7 @@ export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
       else
         queue.add(recordText(at, String(msg), { clientTime: new Date().toISOString(), ...named }));
     } catch {
-      // What is logged may be anything, also something that throws when it is looked at.
+      // A logged value may throw when it is read.
       queue?.add(recordText("warn", "client_log.unreadable", { level: at }));
     }
   };
@@ -58,7 +61,7 @@ export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
       try {
         return create({ ...fields, ...more });
       } catch {
-        return create(fields); // the logger has to be there, whatever it was given
+        return create(fields); // callers always receive a logger
       }
     },
   });

@@ -1,14 +1,14 @@
 import { metricNames, renaming } from "../../base/log/record-names.ts";
 
-/** What context and data cannot be named, at the server too. */
+/** Names that context and data cannot use, on the server either. */
 const fixed: readonly string[] = ["level", "msg", "time", "clientTime", ...metricNames];
 
-/** Context and data as members of one record, named as the server's logger names them. */
+/** Combines context and data into one record, with the same renaming as the server's logger. */
 export function recordFields(
   context: Record<string, unknown>,
   given: Record<string, unknown> | null | undefined,
 ) {
-  const data = given ?? {}; // plain JavaScript gives null, too
+  const data = given ?? {}; // plain JavaScript may pass null
   const present = Object.entries(context).filter(([, value]) => value !== undefined);
   const contextName = renaming("context", Object.keys(context), (name) => fixed.includes(name));
   const written = present.map(([name, value]) => [contextName(name), value] as const);

@@ -1,16 +1,20 @@
-/** The longest text, list and record, and the deepest nesting that is sent. */
+/**
+ * Limits of a sent record: string length, list and object size, record length, and nesting depth.
+ */
 const [maxText, maxMembers, maxRecord, maxDepth] = [2_000, 50, 8_000, 6];
 
-/** How many values of a record are looked at. Each takes two characters at least, so that more would not fit. */
+/**
+ * Number of values read from a record. Each takes at least two characters, so more would not fit.
+ */
 const maxValues = maxRecord / 2;
 
-/** The way to a value, and how many more the record may have. */
+/** The objects that enclose a value, and the number of values that the record may still contain. */
 interface Walk {
   readonly within: readonly unknown[];
   readonly budget: { left: number };
 }
 
-/** Writes a record as JSON: bounded, whatever is in it. */
+/** Writes a record as bounded JSON, regardless of its contents. */
 export function recordText(level: string, msg: string, fields: Record<string, unknown>): string {
   const head = { level, msg: msg.slice(0, maxText) };
   const text = JSON.stringify({
@@ -43,10 +47,10 @@ function plainMembers(source: object, walk: Walk): Record<string, unknown> {
   for (const name of Object.keys(source).slice(0, maxMembers)) {
     walk.budget.left -= 1;
     try {
-      // Safe: any object can be asked for a member by its name.
+      // Safe: any object allows reading any name.
       members[name.slice(0, 100)] = plain((source as Record<string, unknown>)[name], walk);
     } catch {
-      members[name.slice(0, 100)] = "[unreadable]"; // a getter that throws is no reason to lose the record
+      members[name.slice(0, 100)] = "[unreadable]"; // keeps the record if a getter throws
     }
   }
   return members;

@@ -1,26 +1,27 @@
 import { listen, page } from "./browser-page.ts";
 import type { ClientLoggerOptions } from "./options.ts";
 
-/** Records on their way to the server. */
 export interface SendQueue {
   add(record: string): void;
   flush(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The server takes so many records at once. */
-const maxBatch = 99; // and one that says what was dropped
-/** All requests with `keepalive` that a page has in flight share 64 KiB. */
+/** Number of records per request. The server accepts one more. */
+const maxBatch = 99; // leaves room for one record about dropped records
+/**
+ * Budget below 64 KiB, the limit that browsers apply to all `keepalive` requests of a page in
+ * flight.
+ */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
-/** How long one request may take, or a token, in milliseconds. */
+/** Timeout of a request or of a token lookup, in milliseconds. */
 const timeoutMs = 30_000;
-/** The pauses after failures, in milliseconds. */
+/** First and longest backoff after failures, in milliseconds. */
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
-/** A server that wants more than this is not waited for. */
+/** Longest wait that a server can request with `retry-after`, in milliseconds. */
 const longestWaitMs = 3_600_000;
 
-/** Creates the send queue of one logger. */
 export function createSendQueue({
   url,
   token,
@@ -30,7 +31,7 @@ export function createSendQueue({
   let queue: string[] = [];
   let dropped = 0;
   let failures = 0;
-  /** The server has asked for nothing before. */
+  /** Time before which the server asked for no requests, in milliseconds since the epoch. */
   let notBeforeMs = 0;
   let inFlightBytes = 0;
   let lastToken = typeof token === "string" ? token : undefined;
@@ -44,9 +45,8 @@ export function createSendQueue({
     }, ms);
   };
 
-  /** Takes a batch from the queue. */
   const takeBatch = (limit: number): string[] => {
-    let bytes = 100; // the brackets, and room to say what was dropped
+    let bytes = 100; // brackets and the record about dropped records
     let count = 0;
     for (const record of queue) {
       bytes += new TextEncoder().encode(record).length + 1;
@@ -56,9 +56,13 @@ export function createSendQueue({
     return queue.splice(0, count);
   };
 
-  /** Sends a batch; `undefined` where it is done with, else after how many milliseconds it may be tried again. */
+  /**
+   * Sends a batch. Returns `undefined` if the batch is finished, otherwise the minimum delay before
+   * a retry, in milliseconds.
+   */
   const post = async (batch: readonly string[]): Promise<number | undefined> => {
-    // What was dropped is told with this batch and no other that is under way; where it does not arrive, with a later one.
+    // Only this batch reports the dropped records, not a concurrent one. If it fails, a later batch
+    // reports them.
     const told = dropped;
     dropped = 0;
     let arrived = false;
@@ -79,7 +83,8 @@ export function createSendQueue({
       const { status } = response;
       arrived = status < 300;
       if (arrived) return undefined;
-      // What the server refuses as it is, it would refuse again: the rest of the queue goes on.
+      // The server would reject these records again. Drops them so that the rest of the queue can
+      // be sent.
       if (status < 500 && ![401, 408, 429].includes(status)) {
         dropped += batch.length;
         return undefined;
@@ -124,7 +129,7 @@ export function createSendQueue({
     if (queue.length === 0) return;
     await refreshToken();
     while (queue.length > 0) {
-      // Without a token nothing would be taken; one may come with the next try.
+      // The server rejects records without a token. The next attempt may obtain one.
       if (lastToken === undefined) return void again(0);
       const batch = takeBatch(batchBytes);
       const pauseMs = await post(batch);
@@ -140,7 +145,7 @@ export function createSendQueue({
   const again = (pauseMs: number) => {
     failures += 1;
     const backOffMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1));
-    // Instead of the timer of a record that was logged meanwhile, which knows nothing of the pause.
+    // Replaces a timer that a newly logged record has set without regard to the backoff.
     clearTimeout(timer);
     timer = undefined;
     schedule(Math.max(pauseMs, backOffMs * (0.5 + Math.random() / 2)));
@@ -153,7 +158,10 @@ export function createSendQueue({
     return sending;
   };
 
-  /** The page may be gone in a moment: everything that fits is sent at once, with the token of last time. */
+  /**
+   * Sends everything that fits immediately, with the last known token, because the page may be
+   * about to close.
+   */
   const sendNow = () => {
     if (Date.now() < notBeforeMs) return;
     while (queue.length > 0 && lastToken !== undefined && keepaliveBytes - inFlightBytes > 1_000) {
@@ -166,14 +174,14 @@ export function createSendQueue({
       });
     }
   };
-  // So that there is one, should the page go before anything was sent.
+  // Provides a token in case the page closes before the first send.
   void refreshToken();
   const stops = [
     listen("pagehide", sendNow),
     listen("visibilitychange", () => {
       if (page.document?.visibilityState === "hidden") sendNow();
     }),
-    // A page that was offline does not wait for the rest of its pause.
+    // A page that was offline skips the rest of its backoff.
     listen("online", () => void flush()),
   ];
 

@@ -1,15 +1,18 @@
 /**
- * No attempt of a call got an answer. It is a `TypeError`, as `fetch` throws for a network error; `cause` is the last attempt's
- * own error, or a `TimeoutError`.
+ * Thrown if every attempt of a call fails without a response. It is a `TypeError`, like the network
+ * errors of `fetch`. `cause` is the last attempt's error, or a `TimeoutError`.
  *
  * @example
  * if (error instanceof FetchFailedError) show(`The server cannot be reached (${error.requestId})`);
  */
 export class FetchFailedError extends TypeError {
   static override readonly name: string = "FetchFailedError";
-  /** The `X-Request-ID` of all attempts: it leads to the server's log lines, if one of them arrived. */
+  /**
+   * The `X-Request-ID` of all attempts. Identifies the server's log lines if an attempt reached the
+   * server.
+   */
   readonly requestId: string;
-  /** How often the call was sent. */
+  /** Number of attempts sent. */
   readonly attempts: number;
 
   constructor(
@@ -18,7 +21,7 @@ export class FetchFailedError extends TypeError {
     cause: unknown,
   ) {
     const requestId = String(request.headers.get("x-request-id"));
-    const { origin, pathname } = new URL(request.url); // a query may have secrets
+    const { origin, pathname } = new URL(request.url); // the query may contain secrets
     const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
     super(
       `${request.method} ${origin}${pathname} got no answer in ${times} (X-Request-ID ${requestId})`,

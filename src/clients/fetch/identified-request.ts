@@ -3,19 +3,20 @@ const reads: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 
 type Input = Parameters<typeof globalThis.fetch>;
 
-/** A call, ready to be sent more than once. */
+/** A call that can be sent more than once. */
 export interface IdentifiedRequest {
   readonly request: Request;
-  /** Whether another attempt does the same as the first, and can send the same body. */
+  /** Whether another attempt has the same effect as the first and can send the same body. */
   readonly repeatable: boolean;
-  /** What a `Request` does not keep of the call, such as options of one runtime. */
+  /** Properties of the call that a `Request` does not keep, such as runtime-specific options. */
   readonly more: RequestInit;
 }
 
 /**
- * Gives a call its `X-Request-ID`, and a write its `Idempotency-Key`, unless the caller has.
+ * Adds an `X-Request-ID` to a call, and an `Idempotency-Key` to a write, unless the caller has set
+ * them.
  *
- * @throws TypeError where `fetch` would throw one at once, such as for a URL that is none.
+ * @throws TypeError if `fetch` would throw one immediately, for example for an invalid URL.
  */
 export function identifiedRequest(input: Input[0], init: Input[1] = {}): IdentifiedRequest {
   const request = new Request(input, init);
@@ -27,7 +28,8 @@ export function identifiedRequest(input: Input[0], init: Input[1] = {}): Identif
   return {
     request,
     repeatable: (reads.includes(method) || headers.has("idempotency-key")) && isRepeatable(body),
-    // Any option makes `fetch` forget the first two of a request. Clients put what a framework asks for on their own `Request`.
+    // If any option is set, `fetch` ignores the referrer and referrer policy of the request.
+    // Clients set framework options on their own `Request`.
     more: {
       referrer,
       referrerPolicy,
@@ -37,7 +39,10 @@ export function identifiedRequest(input: Input[0], init: Input[1] = {}): Identif
   };
 }
 
-/** A stream is gone with the first attempt. That of a `Request` is copied. */
+/**
+ * Reports whether a body can be sent again. The first attempt consumes a stream. The body of a
+ * `Request` is cloned.
+ */
 function isRepeatable(body: unknown): boolean {
   return !(
     typeof body === "object" &&
@@ -46,7 +51,7 @@ function isRepeatable(body: unknown): boolean {
   );
 }
 
-/** 128 random bits. `crypto.randomUUID` is missing in pages without TLS. */
+/** Returns 128 random bits. `crypto.randomUUID` is missing in pages without TLS. */
 function randomId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))

@@ -1,15 +1,19 @@
-/** The longest random part of the first pause, in milliseconds; it doubles with each attempt. */
+/** Maximum jitter of the first pause, in milliseconds. It doubles with each attempt. */
 const firstMs = 250;
 const longestMs = 10_000;
 
-/** How long to wait after the attempt, in milliseconds: what the server asks for, and exponential backoff with full jitter. */
+/**
+ * Computes the pause after an attempt, in milliseconds: the server's `Retry-After` plus exponential
+ * backoff with full jitter.
+ */
 export function pauseAfter(attempt: number, retryAfterMs: number, random: () => number): number {
   return Math.round(retryAfterMs + random() * Math.min(longestMs, firstMs * 2 ** (attempt - 1)));
 }
 
 /**
- * What `Retry-After` asks for, in milliseconds; 0 where it cannot be read. Its date is compared with that of the answer, which is
- * by the same clock; a page of another origin may not read that, and has its own clock.
+ * Returns the delay that `Retry-After` requests, in milliseconds, or 0 if the header is missing or
+ * invalid. Compares a date with the response's `Date` header, which uses the same clock. A
+ * cross-origin page cannot read that header and compares with its own clock.
  */
 export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): number {
   const value = headers.get("retry-after")?.trim() ?? "";
@@ -19,7 +23,7 @@ export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): numb
   return Math.max(0, until - (httpDate(headers.get("date") ?? "") ?? nowMs));
 }
 
-/** Waits so many milliseconds. Rejects with the signal's reason as soon as it aborts. */
+/** Waits for a number of milliseconds. Rejects with the signal's reason as soon as it aborts. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {
@@ -35,6 +39,6 @@ export function wait(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 function httpDate(value: string): number | undefined {
-  const ms = value.endsWith(" GMT") ? Date.parse(value) : Number.NaN; // `Date.parse` reads almost anything
+  const ms = value.endsWith(" GMT") ? Date.parse(value) : Number.NaN; // `Date.parse` accepts almost anything
   return Number.isNaN(ms) ? undefined : ms;
 }

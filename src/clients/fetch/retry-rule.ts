@@ -1,6 +1,9 @@
 import type { errorCodes } from "../../base/errors/codes.ts";
 
-/** The codes of keelson that a later attempt may not get. Not `unknown_outcome`: nobody knows what it would repeat. */
+/**
+ * keelson's error codes that a later attempt may avoid. Excludes `unknown_outcome`, because a retry
+ * might repeat completed work.
+ */
 const passing: ReadonlyMap<string, number> = new Map(
   Object.entries({
     request_in_progress: 409,
@@ -12,22 +15,25 @@ const passing: ReadonlyMap<string, number> = new Map(
   } satisfies Partial<typeof errorCodes>),
 );
 
-/** What a balancer or gateway answers by itself while the server cannot be reached, or is too slow. */
+/** Statuses that a load balancer or gateway returns if the server is unreachable or too slow. */
 const ofGateways: readonly number[] = [429, 502, 503, 504];
 
-/** Whether an answer of this status depends on its code; any other is final. */
+/**
+ * Reports whether the body's code determines if a response of this status is retried. All other
+ * responses are final.
+ */
 export function mayBeRetried(status: number): boolean {
   return status === 409 || ofGateways.includes(status);
 }
 
 /**
- * Whether another attempt may get a better answer.
+ * Reports whether another attempt may get a better response.
  *
  * | code of the body | retried |
  * |---|---|
- * | of {@link passing}, with its own status | yes |
- * | of the application | 429 and 503, if `Retry-After` asks for it |
- * | none: a gateway's answer | 429, 502, 503, 504 |
+ * | in {@link passing}, with its own status | yes |
+ * | of the application | 429 and 503, if `Retry-After` is set |
+ * | none: a gateway's response | 429, 502, 503, 504 |
  */
 export function isRetried(
   status: number,

@@ -5,43 +5,48 @@ import { isRetried, mayBeRetried } from "./retry-rule.ts";
 
 /** Options of {@link retryingFetch}. */
 export interface RetryingFetchOptions {
-  /** What sends each attempt. Default: the `fetch` of the page or of Node, looked up with each attempt. */
+  /**
+   * Sends each attempt. Default: the global `fetch` of the page or Node, looked up for each
+   * attempt.
+   */
   readonly fetch?: typeof globalThis.fetch;
-  /** How often a call is sent at most, the first time included. Default 5; with 1 nothing is retried. */
+  /** Maximum number of attempts, including the first. Default 5; 1 disables retries. */
   readonly attempts?: number;
-  /** How long an attempt may take until its answer begins, in milliseconds. Default 30,000: gateways give up after 29 s. */
+  /**
+   * Timeout of an attempt until its response starts, in milliseconds. Default 30,000, because
+   * gateways time out after 29 s.
+   */
   readonly attemptMs?: number;
   /**
-   * How long a call may take in all until its answer begins, in milliseconds. Default 60,000. Keep it below the 300 s for which a
-   * server remembers a key.
+   * Timeout of the whole call until its response starts, in milliseconds. Default 60,000. Keep it
+   * below 300 s, the time for which a server remembers an idempotency key.
    */
   readonly totalMs?: number;
-  /** Is told of each retry before its pause, such as for a log. */
+  /** Called before the pause of each retry, for example to log it. */
   readonly onRetry?: (retry: Retry) => void;
 }
 
-/** A retry that is about to be waited for. */
+/** A retry, before its pause. */
 export interface Retry {
-  /** Which attempt failed: 1 is the first. */
+  /** Number of the failed attempt, from 1. */
   readonly attempt: number;
-  /** The pause until the next one, in milliseconds. */
+  /** Pause until the next attempt, in milliseconds. */
   readonly waitMs: number;
   /** The `X-Request-ID` of all attempts of the call. */
   readonly requestId: string;
-  /** The status of the answer, where there was one. */
+  /** Status of the response. Absent without a response. */
   readonly status?: number;
-  /** The code in its body, such as `overloaded`, where it has one. */
+  /** Code in the response body, such as `overloaded`. Absent if the body does not contain one. */
   readonly code?: string;
-  /** Why there was no answer. */
+  /** Error of an attempt without a response. */
   readonly error?: unknown;
 }
 
-/** How an attempt ended. */
 type Outcome =
   | { readonly response: Response; readonly code?: string | undefined; readonly retried: boolean }
   | { readonly response?: never; readonly error: unknown; readonly retried: boolean };
 
-/** What a test replaces. */
+/** Time and randomness, which tests replace. */
 export interface Machine {
   readonly now: () => number;
   readonly random: () => number;
@@ -49,12 +54,13 @@ export interface Machine {
 }
 
 /**
- * Creates a `fetch` that retries what is safe to retry, for `openapi-fetch` or any client that takes a `fetch`. A call has one
- * `X-Request-ID`, a write one `Idempotency-Key`, and all attempts send the same, so that keelson runs it once
- * (specification 6.6). Retried are network errors and answers that pass, such as 503 `overloaded`; see `docs/client.md`.
+ * Creates a `fetch` that retries calls if a retry is safe, for `openapi-fetch` or any client that
+ * accepts a `fetch`. All attempts of a call share one `X-Request-ID`. The attempts of a write also
+ * share one `Idempotency-Key`, so keelson runs the write once (specification 6.6). Retries network
+ * errors and temporary failures, such as 503 `overloaded`; see `docs/client.md`.
  *
- * What it returns throws the reason of the call's `signal` as soon as that aborts, and `FetchFailedError` where no attempt got an
- * answer.
+ * The returned function throws the reason of the call's `signal` as soon as it aborts, and
+ * `FetchFailedError` if no attempt gets a response.
  *
  * @example
  * const client = createClient<paths>({ baseUrl: "https://api.example.com", fetch: retryingFetch() });
@@ -63,7 +69,7 @@ export function retryingFetch(options: RetryingFetchOptions = {}): typeof global
   return createRetryingFetch(options, { now: () => Date.now(), random: () => Math.random(), wait });
 }
 
-/** The same, with the time and the chance of a test. */
+/** Creates the same `fetch` with replaceable time and randomness, for tests. */
 export function createRetryingFetch(
   options: RetryingFetchOptions,
   machine: Machine,
@@ -75,7 +81,7 @@ export function createRetryingFetch(
     const most = repeatable ? attempts : 1;
     const untilMs = machine.now() + totalMs;
     for (let attempt = 1; ; attempt++) {
-      const isLast = !(attempt < most); // of what is no number, the first
+      const isLast = !(attempt < most); // also true if `most` is NaN
       const limitMs = Math.min(attemptMs, untilMs - machine.now());
       const send = options.fetch ?? globalThis.fetch;
       const outcome = await sendOnce(send, isLast ? request : request.clone(), {
@@ -89,19 +95,23 @@ export function createRetryingFetch(
       if (response === undefined && !retried) throw outcome.error;
       const askedMs = response === undefined ? 0 : retryAfterMs(response.headers, machine.now());
       const waitMs = pauseAfter(attempt, askedMs, machine.random);
-      // A server that wants more time than there is gets no request before: its answer is the caller's.
+      // If the server's requested delay exceeds the remaining time, the caller gets its response
+      // without a retry.
       if (isLast || machine.now() + waitMs >= untilMs) {
         if (response !== undefined) return response;
         throw new FetchFailedError(request, attempt, outcome.error);
       }
       onRetry?.({ attempt, waitMs, requestId, ...reasonOf(outcome) });
-      response?.body?.cancel().catch(() => {}); // its connection is free for the next attempt
+      response?.body?.cancel().catch(() => {}); // frees the connection for the next attempt
       await machine.wait(waitMs, request.signal);
     }
   };
 }
 
-/** Sends an attempt, and waits for the beginning of its answer; for the whole body of one whose code decides. */
+/**
+ * Sends an attempt and waits for the response to start. If the code decides about a retry, waits
+ * for the whole body.
+ */
 async function sendOnce(
   send: typeof globalThis.fetch,
   request: Request,
@@ -135,7 +145,7 @@ async function sendOnce(
   }
 }
 
-/** The code in an answer's body, which stays readable. */
+/** Reads the code in a response body, which stays readable. */
 async function codeOf(response: Response): Promise<string | undefined> {
   if (!/^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? ""))
     return undefined;
@@ -146,7 +156,7 @@ async function codeOf(response: Response): Promise<string | undefined> {
       typeof body === "object" && body !== null && "error" in body ? body.error : undefined;
     return typeof code === "string" ? code : undefined;
   } catch {
-    return undefined; // a gateway's answer may call anything JSON
+    return undefined; // a gateway may label any body as JSON
   }
 }
 
