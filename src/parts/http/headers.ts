@@ -48,21 +48,65 @@ function isReady(given: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Cache of names in lower case. Header names repeat, and a lookup takes half the time of a
- * conversion.
+ * Names that clients, browsers, API Gateway, CloudFront and load balancers send, in the two
+ * spellings they use. A lookup takes half the time of a conversion.
  */
-const remembered = new Map<string, string>();
-const [maxRemembered, maxRememberedLength] = [200, 64];
+const known = new Map(
+  [
+    "Accept",
+    "Accept-Encoding",
+    "Accept-Language",
+    "Authorization",
+    "Cache-Control",
+    "CloudFront-Forwarded-Proto",
+    "CloudFront-Is-Desktop-Viewer",
+    "CloudFront-Is-Mobile-Viewer",
+    "CloudFront-Is-SmartTV-Viewer",
+    "CloudFront-Is-Tablet-Viewer",
+    "CloudFront-Viewer-ASN",
+    "CloudFront-Viewer-Country",
+    "Connection",
+    "Content-Length",
+    "Content-Type",
+    "Cookie",
+    "Host",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Origin",
+    "Pragma",
+    "Priority",
+    "Referer",
+    "Sec-Ch-Ua",
+    "Sec-Ch-Ua-Mobile",
+    "Sec-Ch-Ua-Platform",
+    "Sec-Fetch-Dest",
+    "Sec-Fetch-Mode",
+    "Sec-Fetch-Site",
+    "Sec-Fetch-User",
+    "Traceparent",
+    "Tracestate",
+    "Upgrade-Insecure-Requests",
+    "User-Agent",
+    "Via",
+    "X-Amz-Cf-Id",
+    "X-Amzn-Trace-Id",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Port",
+    "X-Forwarded-Proto",
+    "X-Request-Id",
+  ].flatMap((name) => {
+    const lower = name.toLowerCase();
+    return [
+      [name, lower],
+      [lower, lower],
+    ] as const;
+  }),
+);
 
 function lowerCase(name: string): string {
-  return remembered.get(name) ?? learn(name);
-}
-
-function learn(name: string): string {
-  const lower = name.toLowerCase();
-  if (remembered.size < maxRemembered && name.length <= maxRememberedLength)
-    remembered.set(name, lower);
-  return lower;
+  return known.get(name) ?? name.toLowerCase();
 }
 
 // A function, because the prototype of a class cannot be replaced. Safe: the object it creates has

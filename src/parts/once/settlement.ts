@@ -127,13 +127,35 @@ const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
     settlement,
   };
 });
-/** Cache of rows by their lookup values: each run looks up two rows, and few differ. */
-const found: Partial<
-  Record<
-    RunKind,
-    Partial<Record<WorkEnd, Partial<Record<CommitEnd, Partial<Record<ClaimEnd, Settlement>>>>>>
-  >
-> = {};
+
+const runKinds = ["write", "message"] as const satisfies readonly RunKind[];
+const workEnds = [
+  "answered",
+  "refused",
+  "threw",
+  "stopped",
+  "timed out",
+] as const satisfies readonly WorkEnd[];
+const commitEnds = ["none", "committed", "unknown"] as const satisfies readonly CommitEnd[];
+const claimEnds = [
+  "unclaimed",
+  "ours",
+  "lost",
+  "completed",
+  "fenced",
+  "unrecorded",
+  "theirs",
+  "unknown",
+] as const satisfies readonly ClaimEnd[];
+
+/** Settlement of every combination, by run, work, commit and claim. */
+const settlements = byValue(runKinds, (run) =>
+  byValue(workEnds, (work) =>
+    byValue(commitEnds, (commit) =>
+      byValue(claimEnds, (claim) => firstMatch([run, work, commit, claim])),
+    ),
+  ),
+);
 
 export function settlementOf(
   run: RunKind,
@@ -141,19 +163,21 @@ export function settlementOf(
   commit: CommitEnd,
   claim: ClaimEnd,
 ): Settlement {
-  return found[run]?.[work]?.[commit]?.[claim] ?? find(run, work, commit, claim);
+  return settlements[run][work][commit][claim];
 }
 
-function find(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
-  const values = [run, work, commit, claim];
+function firstMatch(values: readonly string[]): Settlement {
   // Safe: every claim state has a row that matches all other values.
   const row = rows.find(({ cells }) =>
     cells.every((cell, index) => cell?.includes(values[index] as string) ?? true),
   );
-  const { settlement } = row as (typeof rows)[number];
-  found[run] ??= {};
-  found[run][work] ??= {};
-  found[run][work][commit] ??= {};
-  found[run][work][commit][claim] = settlement;
-  return settlement;
+  return (row as (typeof rows)[number]).settlement;
+}
+
+function byValue<Key extends string, Value>(
+  keys: readonly Key[],
+  of: (key: Key) => Value,
+): Readonly<Record<Key, Value>> {
+  // Safe: there is an entry for each key.
+  return Object.fromEntries(keys.map((key) => [key, of(key)])) as Record<Key, Value>;
 }
