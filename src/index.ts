@@ -30,7 +30,6 @@ export type { TenantOf, TenantTable } from "./app/features/tenant-table.ts";
 export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
 export type { Closer, ReadyCheck } from "./app/registry/declared-server.ts";
 export type { DeliveryOptions, WebhookOptions } from "./app/registry/delivery-options.ts";
-export type { MetricsOptions } from "./app/registry/metrics-options.ts";
 export type { ServerOptions } from "./app/registry/options.ts";
 export { createRegistry, type Registry } from "./app/registry/registry.ts";
 export type { RunOptions } from "./app/registry/run-options.ts";
@@ -58,6 +57,7 @@ export type { AuthenticatedUser, TenantUser, User } from "./base/identity/user.t
 export type { LogOptions, RequestLines } from "./base/log/log-options.ts";
 export type { Logger, LogLevel } from "./base/log/logger.ts";
 export type { PowertoolsLogger } from "./base/log/powertools-logger.ts";
+export type { MetricsOptions } from "./base/metrics/metrics-options.ts";
 export type { Environment } from "./base/process/environment.ts";
 export { type AmbientContext, currentContext } from "./base/request/ambient.ts";
 export type { RequestView } from "./base/request/request-view.ts";

@@ -65,10 +65,10 @@ export const folders = [
   "clients/browser",
   "clients/fetch",
 
+  "base/metrics",
   "base/secrets",
   "base/identity",
   "base/log",
-  "base/metrics",
   "base/types",
   "base/request",
   "base/process",

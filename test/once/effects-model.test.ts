@@ -4,15 +4,15 @@ import { z } from "zod";
 import { RunCommits } from "../../src/app/ctx/run-commits.ts";
 import type { Work } from "../../src/app/ctx/work.ts";
 import type { Adapters } from "../../src/app/runtime/adapters.ts";
-import type { Runs } from "../../src/app/runtime/runs.ts";
+import type { RunServices } from "../../src/app/runtime/run-services.ts";
 import type { RequestScope } from "../../src/app/runtime/scope.ts";
 import type { OutboxRow } from "../../src/parts/messages/outbox.ts";
 import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import { claimKey } from "../../src/parts/once/claim.ts";
 import type { TransactionItem } from "../../src/parts/once/claim-store.ts";
+import type { OnceClaim, RunParts } from "../../src/parts/once/claimed-run.ts";
 import { derivedId } from "../../src/parts/once/derived-id.ts";
 import { createOnce } from "../../src/parts/once/once.ts";
-import type { OnceClaim, RunParts } from "../../src/parts/once/once-run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 1_500;
@@ -243,7 +243,7 @@ interface Performing {
   readonly program: Program;
   readonly attempts: Attempts;
   readonly clock: { now(): number };
-  readonly once: Runs["once"];
+  readonly once: RunServices["once"];
   turn(call: string): Promise<unknown>;
 }
 
@@ -393,7 +393,7 @@ function scopeOf(clock: { now(): number }): RequestScope {
   } as unknown as RequestScope;
 }
 const adapters = { outbox: { item: (row: OutboxRow) => ({ row }) } } as unknown as Adapters;
-function runsOf(once: Runs["once"]): Runs {
+function runsOf(once: RunServices["once"]): RunServices {
   const outbox = {
     row: ({ eventId, type }: OutboxRow, text: string) => ({
       shard: "shard#0",
@@ -404,7 +404,7 @@ function runsOf(once: Runs["once"]): Runs {
     }),
     dispatch: async () => undefined,
   };
-  return { once, outbox, sendCommitted: async () => undefined } as unknown as Runs;
+  return { once, outbox, sendCommitted: async () => undefined } as unknown as RunServices;
 }
 
 interface Mark {

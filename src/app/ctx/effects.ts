@@ -12,15 +12,15 @@ import type { KeptContent } from "../../parts/messages/kept-events.ts";
 import type { OutboxRow } from "../../parts/messages/outbox.ts";
 import { wirePayload } from "../../parts/messages/wire-payload.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
+import type { RunParts } from "../../parts/once/claimed-run.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { RunParts } from "../../parts/once/once-run.ts";
 import type { Steps } from "../../parts/once/steps.ts";
 import type { Effects } from "../features/effects.ts";
 import type { JobDeclaration } from "../features/message-handlers.ts";
 import type { EnqueueOptions, StepOptions } from "../features/pipeline-context.ts";
 import { usesMessages } from "../registry/registry.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { Runs } from "../runtime/runs.ts";
+import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import type { EffectCaller, EffectLedger } from "./effect-ledger.ts";
 
@@ -38,7 +38,7 @@ export interface HeldEffect {
 export interface EffectsOptions {
   readonly scope: RequestScope;
   readonly adapters: Adapters;
-  readonly runs: Runs;
+  readonly runs: RunServices;
   readonly run: RunParts;
   readonly cause: Omit<Cause, "originator">;
   readonly ledger: EffectLedger<HeldEffect>;
@@ -48,7 +48,7 @@ export interface EffectsOptions {
 export class RunEffects {
   readonly #scope: RequestScope;
   readonly #adapters: Adapters;
-  readonly #runs: Runs;
+  readonly #runs: RunServices;
   readonly #run: RunParts;
   readonly #cause: Cause;
   readonly #ledger: EffectLedger<HeldEffect>;

@@ -1,17 +1,17 @@
 import { answerCipher } from "../../parts/once/answer-cipher.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
-import type { HeldRun } from "../../parts/once/once-run.ts";
+import type { HeldRun } from "../../parts/once/claimed-run.ts";
 import { Steps } from "../../parts/once/steps.ts";
 import { onceTable } from "../features/table.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { Runs } from "../runtime/runs.ts";
+import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /** Opens the steps of one run. */
 export async function openSteps(
   scope: RequestScope,
   adapters: Adapters,
-  runs: Runs,
+  runs: RunServices,
   { claim, wanted }: HeldRun,
 ): Promise<Steps> {
   const { runtime, requestId, handler = "", log, runSignal } = scope;

@@ -2,10 +2,10 @@ import { describeError } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
-import type { RunParts } from "../../parts/once/once-run.ts";
+import type { RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../features/effects.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { Runs } from "../runtime/runs.ts";
+import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { type EffectCaller, EffectLedger } from "./effect-ledger.ts";
 import { type HeldEffect, RunEffects } from "./effects.ts";
@@ -27,7 +27,7 @@ interface Attempt {
 export class RunCommits<Result> {
   readonly #scope: RequestScope;
   readonly #adapters: Adapters;
-  readonly #runs: Runs;
+  readonly #runs: RunServices;
   readonly #run: RunParts;
   readonly #work: Work<Result>;
   /** Made for the first effect or commit: many runs have neither. */
@@ -40,7 +40,7 @@ export class RunCommits<Result> {
   constructor(
     scope: RequestScope,
     adapters: Adapters,
-    runs: Runs,
+    runs: RunServices,
     run: RunParts,
     work: Work<Result>,
   ) {

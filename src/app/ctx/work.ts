@@ -3,7 +3,7 @@ import type { CommitItem } from "../../base/types/database.ts";
 import type { Cause } from "../../parts/messages/cause.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
-import type { Run } from "../../parts/once/once-run.ts";
+import type { Run } from "../../parts/once/claimed-run.ts";
 import type { PipelineContext } from "../features/pipeline-context.ts";
 
 /** The hooks of features into a run. */

@@ -26,7 +26,7 @@ import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { access } from "../../base/identity/access.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
-import type { Run } from "../../parts/once/once-run.ts";
+import type { Run } from "../../parts/once/claimed-run.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../features/pipeline-context.ts";

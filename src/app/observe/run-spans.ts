@@ -1,7 +1,7 @@
 import type { SpanContext, Trace } from "../../base/request/trace.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
-import type { Run, RunOutcome, RunParts } from "../../parts/once/once-run.ts";
+import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../features/effects.ts";
 import type { EnqueueOptions } from "../features/pipeline-context.ts";
 import { type AroundOptions, around } from "./around.ts";

@@ -6,6 +6,7 @@ import {
   takesForeignTokens,
 } from "../../base/identity/auth-options.ts";
 import { type LogOptions, logChecks } from "../../base/log/log-options.ts";
+import { type MetricsOptions, metricsChecks } from "../../base/metrics/metrics-options.ts";
 import { type Environment, environmentOf } from "../../base/process/environment.ts";
 import { defaultTimes, leastRestMs } from "../../base/process/times.ts";
 import type { IncomingTrace } from "../../base/request/trace.ts";
@@ -17,7 +18,6 @@ import type { MessageProof } from "../../parts/messages/proof.ts";
 import { isOnceBy, type OnceBy } from "../../parts/once/once-by.ts";
 import type { Feature } from "../features/feature.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
-import { type MetricsOptions, metricsChecks } from "./metrics-options.ts";
 import { serverProblem } from "./registry.ts";
 
 /** Options of `buildServer`. */

@@ -4,7 +4,7 @@ import { isIdentifier, parseRoles } from "../../base/identity/claims.ts";
 import type { User } from "../../base/identity/user.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
-import type { RunOutcome } from "../../parts/once/once-run.ts";
+import type { RunOutcome } from "../../parts/once/claimed-run.ts";
 import type { Awaitable } from "../features/handler.ts";
 import type { PipelineContext } from "../features/pipeline-context.ts";
 import type { RunOptions } from "../registry/run-options.ts";

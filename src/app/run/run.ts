@@ -1,16 +1,16 @@
-import type { Run, RunOutcome, RunParts } from "../../parts/once/once-run.ts";
+import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
 import { createContexts } from "../ctx/context.ts";
 import { RunCommits } from "../ctx/run-commits.ts";
 import type { Work } from "../ctx/work.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { Runs } from "../runtime/runs.ts";
+import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**
  * Runs a handler that has effects, on the one way that a write, a consumer, a job, a delivery and an adopted handler go: claim,
  * context, effects, commit, settle.
  *
- * @throws as `runOnce`.
+ * @throws as `performClaimed`.
  */
 export async function run<Result>(
   scope: RequestScope,
@@ -36,7 +36,7 @@ export async function run<Result>(
 async function perform<Result>(
   scope: RequestScope,
   adapters: Adapters,
-  runs: Runs,
+  runs: RunServices,
   parts: RunParts,
   work: Work<Result>,
 ): Promise<Result> {

@@ -22,7 +22,7 @@ import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
 import type { Projections } from "./projections.ts";
 import type { RequestIds } from "./request-id.ts";
-import type { Runs } from "./runs.ts";
+import type { RunServices } from "./run-services.ts";
 
 /** A server bound to its adapters: what requests run on. */
 export interface Runtime {
@@ -91,7 +91,7 @@ export interface Runtime {
   /** The handlers that most likely read configuration and nothing else of DynamoDB. */
   readonly light: ReadonlySet<HandlerDeclaration>;
   /** What runs with effects share, loaded with the first of them. */
-  runs(): Promise<Runs>;
+  runs(): Promise<RunServices>;
   /** The same, once it is there. */
   readonly openedRuns: Runs | undefined;
   /** Closes the adapters, where they were opened. */

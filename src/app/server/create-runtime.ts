@@ -262,11 +262,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     return adapters;
   };
   const openRuns = async () => {
-    const { createRuns } = await import("../runtime/runs.ts");
+    const { createRunServices } = await import("../runtime/run-services.ts");
     const adapters = await runtime.adapters();
     const { draining } = lifecycle;
     const waitMs = state.options.once?.waitMs ?? defaultWaitMs;
-    runtime.openedRuns ??= createRuns({
+    runtime.openedRuns ??= createRunServices({
       adapters,
       log,
       hasJobs: usesMessages(state.registry),

@@ -10,7 +10,7 @@ import { anonymous } from "../../base/identity/user.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
-import type { OnceClaim } from "../../parts/once/once-run.ts";
+import type { OnceClaim } from "../../parts/once/claimed-run.ts";
 import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "../lambda-http/codec.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "../lambda-http/execution-mode.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "../lambda-http/http-event.ts";

@@ -4,9 +4,9 @@ import { replayOf, type WriteAnswer } from "./answer.ts";
 import { keyText, skewMs } from "./claim.ts";
 import { countReplayed } from "./claim-counts.ts";
 import type { ClaimStore } from "./claim-store.ts";
+import type { OnceClaim, Run, RunOutcome } from "./claimed-run.ts";
 import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
-import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";
-import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
+import { inProgress, keyReused, type OnceParts, performClaimed } from "./perform-claimed.ts";
 
 export interface OnceOptions {
   readonly store: ClaimStore;
@@ -26,7 +26,7 @@ export interface Once {
    * Does the work of a run, or returns the outcome of an earlier run. Concurrent callers of the
    * same write in one process share a run. Its signal aborts when the last of them disconnects.
    *
-   * @throws the errors of {@link runOnce}; FrameworkError `request_in_progress` if a write's
+   * @throws the errors of {@link performClaimed}; FrameworkError `request_in_progress` if a write's
    * duplicate runs longer than `waitMs`; the caller's abort reason if the caller disconnects while
    * it waits for a shared run.
    */
@@ -67,7 +67,7 @@ export function createOnce(options: OnceOptions): Once {
     pause: parts.pause,
     run: async (run) => {
       const { claim, log } = run;
-      if (claim?.kind !== "write") return runOnce(parts, run);
+      if (claim?.kind !== "write") return performClaimed(parts, run);
       const key = keyText(claim.key);
       const isOther = (fingerprint: string | undefined) =>
         claim.comparesFingerprint === true && fingerprint !== claim.fingerprint;
@@ -96,7 +96,7 @@ export function createOnce(options: OnceOptions): Once {
       running.set(key, shared);
       const leave = shared.enter(run.signal);
       try {
-        const outcome = runOnce(parts, { ...run, signal: shared.signal, text: key });
+        const outcome = performClaimed(parts, { ...run, signal: shared.signal, text: key });
         shared.outcome = outcome;
         return await outcome;
       } finally {

@@ -1,5 +1,5 @@
 import type { DynamoDBRecord } from "aws-lambda";
-import { asidePartition } from "../../aws/stores/aside-item.ts";
+import { asidePartition } from "./aside-item.ts";
 
 /** A row of the outbox that a stream tells of. */
 export interface WrittenRow {

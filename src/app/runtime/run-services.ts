@@ -12,7 +12,7 @@ import type { Tracing } from "../observe/spans.ts";
 import type { Adapters } from "./adapters.ts";
 
 /** What the runs of a server share that have effects. */
-export interface Runs {
+export interface RunServices {
   /** Does writes, events and jobs once. */
   readonly once: Once;
   /** Dispatches events. */
@@ -21,8 +21,8 @@ export interface Runs {
   sendCommitted(rows: readonly OutboxRow[]): Promise<void>;
 }
 
-/** What {@link Runs} are made of. */
-export interface RunsOptions extends Omit<OnceOptions, "store"> {
+/** What {@link RunServices} are made of. */
+export interface RunServicesOptions extends Omit<OnceOptions, "store"> {
   readonly adapters: Adapters;
   /** Whether the server sends jobs, which may wait in the outbox. */
   readonly hasJobs: boolean;
@@ -31,8 +31,14 @@ export interface RunsOptions extends Omit<OnceOptions, "store"> {
   readonly tracing: Lazy<Tracing> | undefined;
 }
 
-/** Creates the {@link Runs} of a server. */
-export function createRuns({ adapters, log, hasJobs, tracing, ...options }: RunsOptions): Runs {
+/** Creates the {@link RunServices} of a server. */
+export function createRunServices({
+  adapters,
+  log,
+  hasJobs,
+  tracing,
+  ...options
+}: RunServicesOptions): RunServices {
   const once = createOnce({ ...options, store: adapters.claims });
   const bus = async () => {
     const { bus } = await adapters.messaging.open();

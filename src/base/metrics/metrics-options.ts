@@ -1,4 +1,4 @@
-import { type AccessRule, isAccessRule } from "../../base/identity/access.ts";
+import { type AccessRule, isAccessRule } from "../identity/access.ts";
 
 /** Options of metrics. */
 export interface MetricsOptions {

@@ -6,8 +6,8 @@ import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from
 import { type CompletedClaim, expiry, extensionSlackMs } from "./claim.ts";
 import { countEnd, countTaken } from "./claim-counts.ts";
 import type { ClaimStore } from "./claim-store.ts";
+import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./claimed-run.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
-import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
 import { createRunCommit, type RunCommit, type RunCommitOptions } from "./run-commit.ts";
 import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
@@ -42,7 +42,7 @@ type WorkOutcome<Result> =
  * if a message's work is done but could not be recorded; any error of the store if the claim cannot
  * be taken.
  */
-export async function runOnce<Result>(
+export async function performClaimed<Result>(
   parts: OnceParts,
   run: Run<Result>,
 ): Promise<RunOutcome<Result>> {
