@@ -1,4 +1,6 @@
-/** Fails every call in flight when a test crashes its app: `app.faults.before(…).crash()`. */
+/**
+ * Error of every call in flight when a test crashes its app with `app.faults.before(…).crash()`.
+ */
 export class CrashError extends Error {
   override readonly name = "CrashError";
 
