@@ -173,8 +173,8 @@ function importPath(from: string, to: string): string {
 }
 
 /**
- * Returns a lookup of file contents. The contents include its source map inline, which the second pass
- * carries on.
+ * Returns a lookup of file contents. Each file includes its source map inline, so that the second
+ * pass can use it.
  */
 function textsOf(files: readonly OutputFile[]): (path: string) => string {
   const byPath = new Map(files.map((file) => [file.path, file]));

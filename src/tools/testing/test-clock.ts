@@ -35,8 +35,8 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     let timer: NodeJS.Timeout | undefined;
     let last = Promise.resolve();
     const begin = () => {
-      // Runs one task at a time: the clock may advance several steps together, and the last run must
-      // win.
+      // Runs one task at a time: the clock may advance several steps together, and the last run
+      // must win.
       last = last.then(() => (repetitions.has(repetition) ? task() : undefined));
     };
     const lookUp = () => {
