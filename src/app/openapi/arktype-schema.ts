@@ -25,7 +25,6 @@ interface Said {
   readonly base: JsonSchema;
 }
 
-/** Checks whether a schema is an ArkType type. */
 export function isArkType(schema: StandardSchemaV1): schema is ArkType {
   return (
     schema["~standard"].vendor === "arktype" &&
@@ -33,7 +32,6 @@ export function isArkType(schema: StandardSchemaV1): schema is ArkType {
   );
 }
 
-/** Returns the JSON Schema of an ArkType type. */
 export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchema {
   const said = (type: ArkType, morph: (context: Said) => JsonSchema) => {
     const fallback = {

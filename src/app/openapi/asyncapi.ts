@@ -7,7 +7,6 @@ import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import type { JsonSchema } from "./schema.ts";
 import { mapParts } from "./schema.ts";
 
-/** AsyncAPI document of a server. */
 export interface AsyncApiDocument {
   /** Byte-identical for the same declarations. */
   readonly document: JsonSchema;

@@ -21,7 +21,6 @@ export interface OpenApiOptions {
   readonly from?: string;
 }
 
-/** OpenAPI document of a server. */
 export interface OpenApiDocument {
   /** Byte-identical for the same declarations. */
   readonly document: JsonSchema;
@@ -103,7 +102,6 @@ export async function openApiDocument(
   return { document, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
 }
 
-/** Serializes a document. */
 export function documentText(document: JsonSchema): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }

@@ -7,7 +7,6 @@ import { type ErrorAnswers, errorsOf } from "./error-answers.ts";
 import { requestHeaders } from "./request-headers.ts";
 import { requestOf } from "./request-parts.ts";
 
-/** Creates the operation object of a handler. */
 export function operationOf(
   operation: DeclaredOperation,
   components: Components,

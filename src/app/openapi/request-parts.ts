@@ -118,7 +118,6 @@ function needsBody(given: JsonSchema, components: Components): boolean {
 
 const noFields: Fields = { properties: new Map(), required: new Set() };
 
-/** Media type of each kind of body. */
 const mediaTypes = {
   json: "application/json",
   form: "application/x-www-form-urlencoded",
@@ -208,7 +207,6 @@ export function sentAsText(
   return (field) => kind === "query" || body === "form" || inPath.includes(field);
 }
 
-/** Returns the names of a route's parameters, in order. */
 export function namesOf(segments: readonly Segment[]): readonly string[] {
   return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
 }

@@ -49,7 +49,6 @@ export function unsaid(why: string): JsonSchema {
   return { description: `Not described: ${why}`, [unsaidMark]: why };
 }
 
-/** Returns the schema of a `Date` in JSON. */
 export function dateTime(): JsonSchema {
   return { type: "string", format: "date-time" };
 }
@@ -72,7 +71,6 @@ export function mapParts(
   );
 }
 
-/** Checks whether a value is a JSON object. */
 export function isObject(value: unknown): value is JsonSchema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

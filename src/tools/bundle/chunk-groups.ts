@@ -6,7 +6,6 @@ import { divide, type ModuleFacts, reach } from "./chunks.ts";
 /** Output file of esbuild's first pass. */
 export interface ChunkFile {
   readonly path: string;
-  /** Final output path. */
   readonly out: string;
   readonly exports: readonly string[];
   /** Module that the file was created for, if any. */
@@ -27,7 +26,6 @@ export interface ChunkGroup {
 /** Pairs of an original name and its name in the merged file. */
 export type Names = readonly (readonly [name: string, given: string])[];
 
-/** Result of grouping a bundle. */
 export interface Grouped {
   /** Files that the entries reach. */
   readonly files: readonly ChunkFile[];

@@ -78,7 +78,6 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   };
 }
 
-/** Facts of a module outside the bundle. */
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
 /**

@@ -11,7 +11,6 @@ import type {
 import { builtinSource, isNodeModule } from "./builtins.ts";
 import { type ChunkFile, type ChunkGroup, groupChunks, type Names } from "./chunk-groups.ts";
 
-/** Result of one pass. */
 export interface Bundled {
   readonly metafile: Metafile;
   readonly outputFiles: OutputFile[];

@@ -64,7 +64,6 @@ interface Entries<Entry> {
   readonly key: (entry: Entry) => string;
   readonly where: (entry: Entry) => string;
   readonly kind: string;
-  /** Party that the removal of an entry breaks. */
   readonly removal: Broken | undefined;
   readonly changes: (before: Entry, after: Entry) => readonly Change[];
 }

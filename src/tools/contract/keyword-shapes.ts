@@ -35,7 +35,6 @@ export function shapesOfTypes(
   return types.flatMap((type) => makers[type]?.(node, root) ?? []);
 }
 
-/** Returns the shape that accepts exactly one value. */
 export function valueShape(value: unknown): ValueShape {
   return { kind: "value", value, tags: noTags };
 }

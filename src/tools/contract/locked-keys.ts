@@ -25,7 +25,6 @@ export interface LockedKey {
   readonly formerly?: readonly string[];
 }
 
-/** Change of a configuration key. */
 export interface KeyChange {
   /**
    * Party that the change breaks: stored rows, or clients of the operators' API. Absent if the
@@ -37,7 +36,6 @@ export interface KeyChange {
   readonly rule: KeyRule;
 }
 
-/** Kind of change. */
 export type KeyRule = keyof typeof breaking;
 
 /** Party that each kind of change breaks. */
@@ -65,7 +63,6 @@ const breaking = {
   "write-access-widened": undefined,
 } as const satisfies Readonly<Record<string, KeyChange["breaks"]>>;
 
-/** Returns the stored form of a key. */
 export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
   const {
     scope,

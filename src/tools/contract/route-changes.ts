@@ -176,7 +176,6 @@ function statusChanges(
   ];
 }
 
-/** Checks whether neither statuses nor an output are declared. */
 function isUnsaid({ output, statuses }: LockedRoute): boolean {
   return output === undefined && statuses === undefined;
 }

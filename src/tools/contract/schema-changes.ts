@@ -10,7 +10,6 @@ import type { SchemaNode } from "./shape.ts";
 /** Party that a change breaks. */
 export type Broken = "client" | "consumer" | "row";
 
-/** Change of a contract. */
 export interface Change {
   /** Absent if the change is compatible. */
   readonly breaks?: Broken;

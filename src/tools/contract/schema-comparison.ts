@@ -52,7 +52,6 @@ export interface Difference {
   readonly to: string;
 }
 
-/** Options of {@link differences}. */
 export interface Comparison {
   /**
    * Whether unnamed properties pass although `to` rejects them, because its reader ignores unknown
@@ -264,7 +263,6 @@ function valueDifferences(
   return [difference(path, kind, typeOf(shape), shown(shape), alternatives.map(shown).join(", "))];
 }
 
-/** Checks whether a value has the same rules on both sides. */
 function isSame(from: ValueShape, to: Shape): boolean {
   const rules = [...to.tags].every(
     ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),

@@ -79,7 +79,6 @@ export function tagOf(keyword: string, value: unknown): readonly [string, Tag] {
   return [`${keyword} ${canonical(value)}`, { keyword, value }];
 }
 
-/** Adds one rule to each shape. */
 export function tagged(
   shapes: readonly Shape[],
   keyword: string,
@@ -101,12 +100,10 @@ export function isLower(one: Limit, other: Limit): boolean {
   return one.at < other.at || (one.at === other.at && one.isOpen && !other.isOpen);
 }
 
-/** Returns the schema of the item at an index. */
 export function itemOf({ prefix, rest }: ArrayShape, index: number): Schema {
   return prefix[index] ?? rest;
 }
 
-/** Returns the schema of a property. */
 export function propertyOf({ properties, additional = [] }: ObjectShape, name: string): Schema {
   return properties.get(name) ?? additional;
 }
@@ -116,7 +113,6 @@ export function isRefusal(schema: Schema | undefined): boolean {
   return schema?.some(({ node }) => node === false) ?? false;
 }
 
-/** Returns the type of the values that a shape accepts. */
 export function typeOf(shape: Shape): string {
   return shape.kind === "value" ? typeOfValue(shape.value) : shape.kind;
 }

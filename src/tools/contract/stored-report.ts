@@ -20,7 +20,6 @@ import {
   verdictOf,
 } from "./stored-rows.ts";
 
-/** Report about stored rows. */
 export interface StoredReport {
   /** Rows that are not read as stored, up to the requested limit. */
   readonly stored: readonly StoredVerdict[];
@@ -28,7 +27,6 @@ export interface StoredReport {
   readonly counts: Readonly<Record<Verdict, number>>;
   /** Number of stored values checked. */
   readonly rows: number;
-  /** Number of rows counted but not listed. */
   readonly unlisted: number;
   /**
    * Number of secrets that could not be checked, because the key ring is missing or does not
@@ -37,7 +35,6 @@ export interface StoredReport {
   readonly unopened: number;
 }
 
-/** Row as stored in the table. */
 export interface StoredRow {
   readonly address: RowAddress;
   readonly row: ConfigRow;
@@ -49,12 +46,9 @@ export interface StoredPage {
   readonly scanned: number;
 }
 
-/** Inputs of {@link reportStored}. */
 export interface ReportSources {
   readonly registry: ConfigKeyRegistry;
-  /** All rows, in pages. */
   readonly pages: AsyncIterable<StoredPage>;
-  /** Reads stored rows by address. */
   readonly reader: ConfigRowReader;
   readonly overrides: AppOverrides;
   readonly openRow: RowCipher["openRow"];

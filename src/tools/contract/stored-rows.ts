@@ -56,7 +56,6 @@ export function verdictOf(
 export interface Surroundings {
   /** The row, if it applies to the key, and rows of broader levels. Narrowest first. */
   readonly rows: readonly OpenedRow[];
-  /** App-boot override of the key. */
   readonly override: unknown;
   /** Whether the key was encrypted before. */
   readonly wasEncrypted: boolean;

@@ -71,7 +71,6 @@ export function alarmParts(
   ];
 }
 
-/** Creates the alarms on log lines of functions. */
 function logParts(
   functions: readonly NeededFunction[],
   outbox: readonly NeededFunction[],
@@ -205,7 +204,6 @@ function ownLine(msg: string, ...more: readonly string[]): string {
 
 const ownNamespace = substituted(namePrefix);
 
-/** Creates a metric that counts log lines of a function. */
 function metricPart(
   id: string,
   name: string,

@@ -4,7 +4,6 @@ import type { NeededFunction } from "./functions.ts";
 import { namePrefix } from "./parameters.ts";
 import { attributeOf, ref, substituted, type TemplatePart, when } from "./template.ts";
 
-/** Logical ID of the HTTP API. */
 export const apiId = "HttpApi";
 const logGroup = `${apiId}LogGroup`;
 

@@ -25,7 +25,6 @@ export type Duty =
   | "later"
   | "send-due";
 
-/** Lambda function of a server. */
 export interface NeededFunction {
   /**
    * Export name and suffix of the function's name: `http`, or `filesFileCreate` for
@@ -81,7 +80,6 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
   ];
 }
 
-/** Returns the function of one handler. */
 function handlerFunction(
   { registry, options }: DeclaredServer,
   needs: Needs,
@@ -253,7 +251,6 @@ export function exportName(handler: string): string {
   return handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
 }
 
-/** Returns the name of a handler's function, which is its export name. */
 function functionName(handler: string): string {
   const name = exportName(handler);
   if (name.length <= longestName) return name;

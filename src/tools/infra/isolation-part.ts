@@ -20,7 +20,6 @@ export function isolationVariables(tenantRole: string): Readonly<Record<string, 
   return { [isolationVariable]: attributeOf(tenantRole, "Arn") };
 }
 
-/** Logical IDs of a function's roles. */
 export interface RoleIds {
   readonly role: string;
   readonly tenantRole: string;

@@ -6,7 +6,6 @@ import { attributeOf, ref, substituted, type TemplatePart, type Value } from "./
 /** Longest retention that SQS allows, 14 days, in seconds. */
 const longestRetentionSeconds = 1_209_600;
 
-/** Logical IDs of bus, rule and queues. */
 export const messageIds = {
   bus: "EventBus",
   rule: "EventRule",

@@ -21,14 +21,12 @@ export interface NeededTable extends RequiredTable {
    * protection.
    */
   readonly isLasting: boolean;
-  /** View type of the table's stream. */
   readonly stream: "KEYS_ONLY" | undefined;
 }
 
 /** Kind of a server's queue, by its contents. */
 export type QueueKind = "events" | "jobs";
 
-/** Queue with its dead-letter queue. */
 export interface NeededQueue {
   readonly kind: QueueKind;
   /** Name or URL. */
@@ -51,9 +49,7 @@ export interface NeededBus {
   readonly name: string;
   /** Environment variable that overrides the bus name. */
   readonly variable: string;
-  /** `source` of the server's events. */
   readonly source: string;
-  /** Rule that routes the events to their queue. */
   readonly rule: ReturnType<typeof eventRule>;
   /** Event types with a consumer in this server. */
   readonly consumed: readonly string[];
@@ -141,7 +137,6 @@ export function neededTable(table: TableDeclaration, tableName: string): NeededT
   };
 }
 
-/** Returns the requirements of a queue, given its name or its URL. */
 export function neededQueue(kind: QueueKind, name: string): NeededQueue {
   const isOrdered = kind === "jobs";
   const variable = isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE";

@@ -59,7 +59,6 @@ export const customerKeyPart: TemplatePart = {
   Conditions: { HasCustomerKey: isGiven("CustomerKeyArn") },
 };
 
-/** Parameters of tables and queues. */
 export const dataParameters: TemplatePart = {
   Parameters: {
     DeletionProtection: {
@@ -77,7 +76,6 @@ const retentionDays = [
   3653,
 ];
 
-/** Parameters of functions. */
 export const functionParameters: TemplatePart = {
   Parameters: {
     CodeBucket: {
@@ -169,7 +167,6 @@ export const queueParameters: TemplatePart = {
   },
 };
 
-/** Returns a condition that checks whether a parameter is not empty. */
 export function isGiven(parameter: string): Value {
   return { "Fn::Not": [{ "Fn::Equals": [ref(parameter), ""] }] };
 }

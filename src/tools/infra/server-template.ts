@@ -24,7 +24,6 @@ import { triggerParts } from "./trigger-parts.ts";
 /** Contents of a template: data, the functions that work on it, or both. */
 export type ServerPart = "data" | "functions" | "all";
 
-/** Options of {@link serverTemplate}. */
 export interface ServerTemplateOptions {
   /** Deployment stage. Names start with `<dynamodb.prefix>-<stage>`. */
   readonly stage: string;

@@ -59,7 +59,6 @@ export function tablePart(table: NeededTable): TemplatePart {
   };
 }
 
-/** Returns the logical ID of a declared table. */
 export function tableId(name: string): string {
   return logicalId(name, "Table");
 }

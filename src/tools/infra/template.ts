@@ -44,7 +44,6 @@ export interface TemplatePart {
   readonly Outputs?: Readonly<Record<string, Output>>;
 }
 
-/** Complete CloudFormation template. */
 export interface Template extends Required<TemplatePart> {
   readonly AWSTemplateFormatVersion: "2010-09-09";
   readonly Description: string;
@@ -52,7 +51,6 @@ export interface Template extends Required<TemplatePart> {
 
 /** Returns a reference to a parameter's value or a resource's name. */
 export const ref = (id: string): Value => ({ Ref: id });
-/** Returns a reference to an attribute of a resource. */
 export const attributeOf = (id: string, attribute: string): Value => ({
   "Fn::GetAtt": [id, attribute],
 });

@@ -23,7 +23,6 @@ export interface LambdaRows {
   readonly table?: string;
 }
 
-/** Creates the event of an SQS event source mapping. */
 export function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessages): SQSEvent {
   const sentMs = Date.now();
   return {

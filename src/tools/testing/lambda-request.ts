@@ -70,7 +70,6 @@ function textOf(body: unknown): string | undefined {
   return body === undefined ? undefined : String(body);
 }
 
-/** Groups values by name. */
 export function listsOf(pairs: Iterable<readonly [string, string]>): Record<string, string[]> {
   const lists: Record<string, string[]> = {};
   for (const [name, value] of pairs) lists[name] = [...(lists[name] ?? []), value];

@@ -28,7 +28,6 @@ export interface Recorded {
   readonly deliveries: SentDelivery[];
 }
 
-/** Inputs of {@link recordMessaging}. */
 interface Recording {
   readonly recorded: Recorded;
   readonly watch: CallWatch["watch"];

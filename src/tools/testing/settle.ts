@@ -16,7 +16,6 @@ import type { TestProcess } from "./test-process.ts";
 /** Step by which the clock advances while messages are hidden, in milliseconds. */
 const stepMs = 5_000;
 
-/** Inputs of {@link settle}. */
 interface Settling {
   /** Time from which schedules are due, in milliseconds since the epoch. */
   readonly sinceMs: number;

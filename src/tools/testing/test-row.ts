@@ -17,7 +17,6 @@ export interface TestRow {
   readonly deleted?: true;
 }
 
-/** Returns the configuration table's item for a row. */
 export function itemOf(
   { scope, tenantId, userId, key, value, version = 1, expiresAt, deleted }: TestRow,
   clock: TestClock,
