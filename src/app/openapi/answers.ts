@@ -98,7 +98,8 @@ function kindsOf(
   above: readonly unknown[] = [],
 ): ReadonlySet<Kind> {
   const { $ref } = given;
-  if ($ref !== undefined && above.includes($ref)) return new Set(); // a recursive alternative adds no new kinds
+  // A recursive alternative adds no new kinds.
+  if ($ref !== undefined && above.includes($ref)) return new Set();
   const { type, anyOf, oneOf, ...schema } = components.resolve(given);
   if (type !== undefined)
     return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));

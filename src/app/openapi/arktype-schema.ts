@@ -79,7 +79,8 @@ function named(out: JsonSchema, converted: unknown): JsonSchema {
 }
 
 function memberOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined; // safe: any member of an object can be read
+  // Safe: any member of an object can be read.
+  return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined;
 }
 
 /**

@@ -59,7 +59,8 @@ export async function asyncApiDocument(
   const deliveries = await Promise.all(
     byName([...registry.channels.values()], ({ name }) => name).map(
       async ({ name, feature, input }) => {
-        const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`); // safe: channels declared by an application must have a schema
+        // Safe: channels declared by an application must have a schema.
+        const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
         const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
         return message(
           `delivery.${name}`,
@@ -193,7 +194,8 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
     ...known,
     ...(anyOf === undefined ? {} : { anyOf: each(anyOf) }),
     ...(oneOf === undefined ? {} : { oneOf: each(oneOf) }),
-    ...{ type: "object", properties: { ...(properties as object), requestId: id } }, // safe, in both lines: JSON Schema requires these types
+    // Safe, in both lines: JSON Schema requires these types.
+    ...{ type: "object", properties: { ...(properties as object), requestId: id } },
     required: [...(required as readonly string[]), "requestId"],
   };
 }

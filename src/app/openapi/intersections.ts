@@ -29,7 +29,8 @@ export function openIntersections(root: JsonSchema): JsonSchema {
     const wanted = `${name}.open`;
     if (!open.has(wanted)) {
       open.set(wanted, {}); // the definition may refer to itself
-      open.set(wanted, said(opened(definitions[name] as JsonSchema))); // safe: only existing definitions can be closed
+      // Safe: only existing definitions can be closed.
+      open.set(wanted, said(opened(definitions[name] as JsonSchema)));
     }
     return wanted;
   };

@@ -115,7 +115,8 @@ function tagsOf(
   paths: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>>,
 ): JsonSchema[] {
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
-  const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[])); // safe: each operation has tags
+  // Safe: each operation has tags.
+  const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[]));
   const description = (name: string) =>
     name === "keelson" ? "What every server has." : `The feature ${name}.`;
   return [...names].map((name) => ({ name, description: description(name) }));

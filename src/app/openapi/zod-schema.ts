@@ -64,7 +64,8 @@ export async function zodSchema(
     if (typeof said === "object" && !isSaid(jsonSchema)) Object.assign(jsonSchema, said);
   };
   const options = { unrepresentable: "any", override };
-  const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>; // safe: the member is optional
+  // Safe: the member is optional.
+  const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>;
   if (jsonSchema !== undefined)
     return openIntersections(
       named(jsonSchema[side]({ target: "draft-2020-12", libraryOptions: options })),

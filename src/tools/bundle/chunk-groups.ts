@@ -34,7 +34,7 @@ export interface Grouped {
 
 /**
  * Prefix of the names of non-entry files in the first pass. esbuild reports lazy modules as entries
- * too, so the prefix tells them apart.
+ * too, so the prefix distinguishes them.
  */
 const mark = "keelson~";
 
@@ -149,8 +149,8 @@ function importedBy(
 }
 
 /**
- * Returns a file name whose hash changes with the contents of the files, because their names
- * contain hashes too.
+ * Returns a file name with a hash that changes with the contents of the files: it is computed from
+ * their names, which contain hashes.
  */
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();

@@ -38,12 +38,12 @@ function isHttp(id: string): boolean {
  * read together share one file: the modules that an entry imports, and those that the first request
  * loads with `import()`.
  *
- * module reached by `import` statements from | reached by `import()` from | file |
- * --|---|---|
- * some entries | no entries or the same entries | one file for exactly these entries |
- * some entries | other entries | the bundler's choice: a shared file would run code of one entry in another |
- * the first request | any | one file |
- * the SDK as keelson uses it | any | a separate file, which a query that reads configuration does not need |
+ * | module reached by `import` statements from | reached by `import()` from | file |
+ * |---|---|---|
+ * | some entries | no entries or the same entries | one file for exactly these entries |
+ * | some entries | other entries | left to the bundler: a shared file would run one entry's code in others |
+ * | the first request | any | one file |
+ * | the SDK as keelson uses it | any | a separate file, not needed by a query of configuration |
  */
 export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
   const all = [...ids];

@@ -23,10 +23,10 @@ export interface EsbuildPlugin {
  *
  * @example
  * ```ts
- * port { build } from "esbuild";
- * port { esbuildPlugin } from "keelson/bundle";
+ * import { build } from "esbuild";
+ * import { esbuildPlugin } from "keelson/bundle";
  *
- * ait build({ entryPoints: ["src/lambda.ts"], outdir: "dist", plugins: [esbuildPlugin()] });
+ * await build({ entryPoints: ["src/lambda.ts"], outdir: "dist", plugins: [esbuildPlugin()] });
  * ```
  */
 export function esbuildPlugin(): EsbuildPlugin {
@@ -59,7 +59,8 @@ function setDefaults(options: BuildOptions): BuildOptions {
   options.format ??= "esm";
   options.platform ??= "node";
   options.target ??= "node22";
-  options.mainFields ??= ["module", "main"]; // ES modules of packages, so that unused code can be dropped
+  // ES modules of packages, so that unused code can be dropped.
+  options.mainFields ??= ["module", "main"];
   options.outExtension = { ".js": ".mjs", ...options.outExtension };
   options.chunkNames = marked(options.chunkNames ?? "[name]-[hash]");
   const {

@@ -85,11 +85,11 @@ interface Chunks {
 /**
  * Creates the plugin of the second pass, which resolves imports like this:
  *
- * imported file | by a file of the same group | by other files |
- * --|---|---|
- * a file of a group | is bundled | becomes an intermediate module, which maps the names in the group's file |
- * a file of a group, by `import()` | resolves to the group's file | resolves to the group's file, where the file keeps its names |
- * another file | stays a separate file | stays a separate file |
+ * | imported file | by a file of the same group | by other files |
+ * |---|---|---|
+ * | a file of a group | is bundled | becomes a module that maps the names in the group's file |
+ * | a file of a group, by `import()` | is the group's file | is the group's file, with unchanged names |
+ * | another file | stays a separate file | stays a separate file |
  */
 function merging({ files, groups, textOf }: Chunks): Plugin {
   const byPath = new Map(files.map((file) => [file.path, file]));

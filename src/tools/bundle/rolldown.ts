@@ -34,11 +34,11 @@ export interface RolldownPlugin {
  * @throws Error in Rollup, and with `codeSplitting: false`.
  * @example
  * ```ts
- * port { rolldownPlugin } from "keelson/bundle";
- * port { rolldown } from "rolldown";
+ * import { rolldownPlugin } from "keelson/bundle";
+ * import { rolldown } from "rolldown";
  *
- * nst build = await rolldown({ input: "src/lambda.ts", plugins: [rolldownPlugin()] });
- * ait build.write({ dir: "dist" });
+ * const build = await rolldown({ input: "src/lambda.ts", plugins: [rolldownPlugin()] });
+ * await build.write({ dir: "dist" });
  * ```
  */
 export function rolldownPlugin(): RolldownPlugin {
@@ -123,7 +123,8 @@ function inputDefaults(options: InputOptions): InputOptions {
     preserveEntrySignatures: "allow-extension",
     ...options,
     transform: { target: "node22", ...options.transform },
-    resolve: { mainFields: ["module", "main"], ...options.resolve }, // ES modules of packages, so that unused code can be dropped
+    // ES modules of packages, so that unused code can be dropped.
+    resolve: { mainFields: ["module", "main"], ...options.resolve },
   };
 }
 
@@ -132,7 +133,8 @@ const files = {
   format: "esm",
   entryFileNames: "[name].mjs",
   chunkFileNames: "[name]-[hash].mjs",
-  charset: "ascii", // a single character beyond Latin-1 makes V8 store the whole file with two bytes per character
+  // A single character beyond Latin-1 makes V8 store the whole file with two bytes per character.
+  charset: "ascii",
   comments: { legal: false },
 } as const;
 

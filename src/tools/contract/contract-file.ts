@@ -15,7 +15,8 @@ export function readContract(text: string): Contract {
       `it is not JSON: ${(error as Error).message}; after a conflict of a merge, write it anew`,
     ); // safe: JSON.parse only throws errors
   }
-  const { format } = Object(read) as { readonly format?: unknown }; // safe: any member of an object can be read
+  // Safe: any member of an object can be read.
+  const { format } = Object(read) as { readonly format?: unknown };
   if (typeof format === "number" && format > contractFormat) {
     throw new Error(
       `its format is ${format}, and this keelson reads ${contractFormat}; use the keelson that wrote it, or a later one`,

@@ -200,7 +200,8 @@ async function lockedRoute(
   return {
     ...place,
     handler: name,
-    access: lockedAccess(access as NonNullable<typeof access>), // safe: a server rejects a route without a rule when it is built
+    // Safe: a server rejects a route without a rule when it is built.
+    access: lockedAccess(access as NonNullable<typeof access>),
     ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
     ...(input === undefined
       ? {}

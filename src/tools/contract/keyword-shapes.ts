@@ -41,7 +41,8 @@ export function valueShape(value: unknown): ValueShape {
 
 /** Returns a part of a schema in the form that shapes store. */
 export function partOf(part: unknown, root: SchemaNode): Schema {
-  return part === undefined ? [] : [{ node: part as SchemaNode, root }]; // safe: only known keywords are read, and a value that is not a schema does not have any
+  // Safe: only known keywords are read, and a value that is not a schema does not have any.
+  return part === undefined ? [] : [{ node: part as SchemaNode, root }];
 }
 
 const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => readonly Shape[]>> = {
@@ -99,7 +100,8 @@ function additionalOf(
   root: SchemaNode,
 ): Schema | undefined {
   if (patternProperties !== undefined) {
-    const patterned = Object.values(patternProperties as object); // safe: draft 2020-12 requires an object here
+    // Safe: draft 2020-12 requires an object here.
+    const patterned = Object.values(patternProperties as object);
     return partOf({ anyOf: [additionalProperties ?? true, ...patterned] }, root);
   }
   return additionalProperties === undefined ? undefined : partOf(additionalProperties, root);

@@ -108,7 +108,8 @@ function withNames(
   names: readonly string[],
   others: readonly string[],
 ): SchemaNode {
-  const { properties, required, ...rest } = Object(input) as Readonly<Record<string, unknown>>; // safe: any member of an object can be read
+  // Safe: any member of an object can be read.
+  const { properties, required, ...rest } = Object(input) as Readonly<Record<string, unknown>>;
   if (canonical(names) === canonical(others) || properties === undefined) return input;
   const called = (name: string) => others[names.indexOf(name)] ?? name;
   return {

@@ -100,7 +100,8 @@ function ruleOf({ kind, type }: Difference, sense: Sense): string {
   if (kind === "most") return `${mosts[type]}-${isNarrowed ? "lowered" : "raised"}`;
   if (kind === "required" && !isNarrowed)
     return type === "named" ? "property-became-optional" : "property-removed";
-  const names = kindNames[kind as keyof typeof kindNames]; // safe: the other kinds are handled above
+  // Safe: the other kinds are handled above.
+  const names = kindNames[kind as keyof typeof kindNames];
   if (typeof names === "string")
     return type === "none" ? `${names}-${isNarrowed ? "added" : "removed"}` : `${names}-changed`;
   return names[isNarrowed ? 0 : 1];
@@ -187,7 +188,8 @@ function defaultChanges(
  * alternatives.
  */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
-  const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>; // safe: any member can be read
+  // Safe: any member can be read.
+  const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>;
   return [
     ...(own === undefined ? [] : [[path, canonical(own)] as const]),
     ...Object.entries(Object(properties)).flatMap(([name, part]) =>

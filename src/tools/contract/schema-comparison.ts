@@ -170,7 +170,8 @@ class Walk {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
-      ...(from.kind === "array" ? this.#items(from, to as ArrayShape, path) : []), // safe, in both lines: both shapes have the same type
+      // Safe, in both lines: both shapes have the same type.
+      ...(from.kind === "array" ? this.#items(from, to as ArrayShape, path) : []),
       ...(from.kind === "object" ? this.#members(from, to as ObjectShape, path) : []),
     ];
   }

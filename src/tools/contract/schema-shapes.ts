@@ -67,8 +67,10 @@ function shapesOfOne(
   isLoose: boolean,
 ): readonly Shape[] {
   if (typeof node === "boolean") return node ? anything : [];
-  if (["{}", "true"].includes(canonical(node["not"] ?? false))) return []; // this is how a schema for `undefined` is written
-  const root = "$id" in node ? node : document; // references resolve within the schema that has the `$id`
+  // This is how a schema for `undefined` is written.
+  if (["{}", "true"].includes(canonical(node["not"] ?? false))) return [];
+  // References resolve within the schema that has the `$id`.
+  const root = "$id" in node ? node : document;
   const shapesOfPart = (part: unknown) => shapesOf(partOf(part, root), level + 1, isLoose);
   const and = (some: readonly Shape[], others: readonly Shape[]) =>
     intersections(some, others, level);
@@ -142,7 +144,7 @@ function targetOf(reference: string, root: SchemaNode): unknown {
     );
 }
 
-/** Checks whether no value can match two branches, as far as this can be determined. */
+/** Checks that no value can match two branches, as far as this can be determined. */
 function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
   return branches.every((branch, index) =>
     branches
@@ -152,7 +154,7 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
 }
 
 /**
- * Checks whether no value can match both shapes. Objects differ in a property that both require,
+ * Checks that no value can match both shapes. Objects differ in a property that both require,
  * the discriminator.
  */
 export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
@@ -210,7 +212,8 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
   }
   if (one.kind === "object" && other.kind === "object")
     return { kind: "object", ...ranged, ...bothObjects(one, other) };
-  return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined; // safe: both are numbers, or both are strings
+  // Safe: both are numbers, or both are strings.
+  return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined;
 }
 
 function bothObjects(

@@ -67,7 +67,8 @@ function members(
 /** Returns the number itself, or the length of any other value. */
 function sizeOf(value: unknown): number {
   if (typeof value === "number") return value;
-  return typeof value === "string" ? [...value].length : Object.keys(value as object).length; // safe: a list or an object
+  // Safe: a list or an object.
+  return typeof value === "string" ? [...value].length : Object.keys(value as object).length;
 }
 
 function isKept({ keyword, value: rule }: Tag, value: unknown): Answer {

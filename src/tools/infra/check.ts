@@ -106,7 +106,8 @@ function functionsIn(template: ComparedTemplate): TemplateFunction[] {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const [, module = "", name = ""] =
       /([^/]*)\.([^./]+)$/.exec(textOf(Properties["Handler"], template)) ?? [];
-    const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: object }; // safe: any object or string
+    // Safe: any object or string.
+    const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: object };
     return Type === "AWS::Lambda::Function" && name !== ""
       ? [{ id, module, name, variables: Object.keys(Variables) }]
       : [];

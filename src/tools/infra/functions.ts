@@ -89,7 +89,8 @@ function handlerFunction(
   const path = route.segments
     .map((segment) => ("static" in segment ? `/${segment.static}` : `/{${segment.param}}`))
     .join("");
-  const methods = isQuery ? [route.method, "HEAD"] : [route.method]; // queries also answer HEAD, and the function for all routes may lack permission to read for them
+  // Queries also answer HEAD, and the function for all routes may lack permission to read for them.
+  const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),
     calledBy: "requests",
@@ -165,7 +166,8 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
  */
 function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   const common = { routes: [], tables: [] };
-  const duties: Duty[] = ["claim", ...(bus === undefined ? [] : ["sweep-outbox" as const])]; // a claim ensures that only one invocation dispatches a shard at a time
+  // A claim ensures that only one invocation dispatches a shard at a time.
+  const duties: Duty[] = ["claim", ...(bus === undefined ? [] : ["sweep-outbox" as const])];
   const stream: NeededFunction = {
     ...common,
     name: "stream",

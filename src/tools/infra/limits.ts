@@ -144,7 +144,8 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
     return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
   if (Array.isArray(choice)) return longest(choice.slice(1).map(resolve));
   if (Array.isArray(joined))
-    return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0])); // safe: CloudFormation's format
+    // Safe: CloudFormation's format.
+    return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0]));
   if (substituted === undefined) return unknownText;
   const [text, given = {}] = Array.isArray(substituted) ? substituted : [substituted];
   if (String(text).startsWith("{{resolve:")) return unknownText;

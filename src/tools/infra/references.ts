@@ -70,7 +70,8 @@ function referencesOf(value: unknown, from: string): Reference[] {
   switch (name) {
     case "Ref":
       return [to(given)];
-    case "Condition": // a condition's name is a string; in an IAM statement, `Condition` is an object
+    // A condition's name is a string; in an IAM statement, `Condition` is an object.
+    case "Condition":
       return typeof given === "string" ? [to(given, true)] : inner;
     case "Fn::If":
       return [to(first, true), ...inner];

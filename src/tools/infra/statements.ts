@@ -50,7 +50,8 @@ function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Sta
           {
             Sid: "ReadParameters",
             Action: ["ssm:GetParametersByPath"],
-            Resource: [parameter(overrides), parameter(`${overrides}/*`)], // IAM accepts either form for parameters below a path
+            // IAM accepts either form for parameters below a path.
+            Resource: [parameter(overrides), parameter(`${overrides}/*`)],
           },
         ]),
     ...(keyRing === undefined

@@ -60,7 +60,8 @@ function streamMapping(name: string, place: DataPlace): TemplatePart {
           FunctionName: attributeOf(lambda, "Arn"),
           StartingPosition: "TRIM_HORIZON",
           BatchSize: 100,
-          MaximumBatchingWindowInSeconds: 5, // by then, the publishing function has usually dispatched the event
+          // By then, the publishing function has usually dispatched the event.
+          MaximumBatchingWindowInSeconds: 5,
           MaximumRetryAttempts: 3, // after that, the sweep dispatches it
           BisectBatchOnFunctionError: true,
           FunctionResponseTypes: ["ReportBatchItemFailures"],

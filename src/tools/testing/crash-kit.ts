@@ -35,8 +35,8 @@ const attempts = 5;
  * stack.
  *
  * @returns the cuts.
- * @throws the error of `check`, with the cut in its message; Error if the scenario makes no call,
- * or fails five times.
+ * @throws the error of `check`, with the cut in its message; Error if the scenario does not make a
+ * call, or fails five times.
  * @example
  * const cuts = await crashEverywhere(server, {
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),

@@ -90,7 +90,8 @@ export function recordMessaging(
 function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
   middlewareStack.add(
     (next) => (parameters) => {
-      const request = parameters.request as { readonly headers: Record<string, string> }; // safe: at this step the request is an HTTP request
+      // Safe: at this step the request is an HTTP request.
+      const request = parameters.request as { readonly headers: Record<string, string> };
       request.headers["x-keelson-clock-offset"] = String(Math.max(0, clock.now() - Date.now()));
       return next(parameters);
     },

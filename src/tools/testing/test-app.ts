@@ -141,7 +141,7 @@ export interface WatchedApp {
 
 /** Options of {@link startWatchedApp}. */
 export interface WatchedAppOptions extends TestAppOptions {
-  /** Number of times that settling advances the clock before it fails. Default 120. */
+  /** Maximum number of times that settling advances the clock. Default 120. */
   readonly maxSteps?: number;
 }
 
