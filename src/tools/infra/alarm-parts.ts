@@ -149,8 +149,8 @@ function ageAlarm({ name }: NeededFunction): TemplatePart {
 }
 
 /**
- * Creates an alarm on the rest that a sweep logs, because AWS has no metric for the age of the
- * outbox.
+ * Creates an alarm on the number of entries that a sweep could not send. The sweep logs it, because
+ * AWS has no metric for the age of the outbox.
  */
 function leftParts({ name }: NeededFunction): TemplatePart[] {
   const metric = "outbox-left";

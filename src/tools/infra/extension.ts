@@ -4,7 +4,8 @@ import { danglingReferences } from "./references.ts";
 import type { Template, TemplatePart } from "./template.ts";
 
 /**
- * Application's additions to its template: resources, and environment variables of every function.
+ * Additions of an application to its template: resources, and environment variables for every
+ * function.
  */
 export interface Extension {
   readonly part: TemplatePart;

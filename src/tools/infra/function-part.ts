@@ -8,7 +8,7 @@ import { attributeOf, ref, substituted, type TemplatePart, type Value, when } fr
 
 /**
  * Returns the logical IDs of a function's resources. osls uses the same IDs, so that either tool
- * can take over a stack of the other.
+ * can take over the other's stack.
  */
 export function functionIds(name: string) {
   const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;

@@ -89,7 +89,8 @@ function handlerFunction(
   const path = route.segments
     .map((segment) => ("static" in segment ? `/${segment.static}` : `/{${segment.param}}`))
     .join("");
-  // Queries also answer HEAD, and the function for all routes may lack permission to read for them.
+  // The function of a query also answers HEAD, because the function for all routes may lack the
+  // permissions.
   const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),
@@ -210,7 +211,7 @@ function configDuties({ configKeys }: Registry): Duty[] {
 }
 
 /**
- * Returns the duties of any handler that reads kept events or looks up the active version of a
+ * Returns the duties for reads that any handler may do: kept events, and the active version of a
  * projection.
  */
 function readingDuties(needs: Needs): Duty[] {

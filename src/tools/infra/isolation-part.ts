@@ -27,9 +27,9 @@ export interface RoleIds {
 
 /**
  * Creates the role that a function assumes for each tenant. Only the function's role may assume it,
- * and must tag the session. In tables with tenants, the role can access only rows of the tagged
- * tenant, with the access that the function has to the table. It also allows the other items that a
- * commit writes in the same transaction.
+ * and only with a tagged session. In tables with tenants, the role can access only rows of the
+ * tagged tenant, with the access that the function has to the table. It also allows the other items
+ * that a commit writes in the same transaction.
  */
 export function tenantRolePart(
   needed: NeededFunction,

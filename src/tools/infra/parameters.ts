@@ -5,7 +5,7 @@ import { ref, type TemplatePart, type Value, when } from "./template.ts";
 export const namePrefix = "${NamePrefix}";
 
 /**
- * Maximum length of the prefix: a queue name has at most 80 characters, and this is the longest
+ * Maximum length of the prefix of queue names, which have at most 80 characters with the longest
  * suffix.
  */
 export const longestDataPrefix = 80 - "-jobs-dead.fifo".length;

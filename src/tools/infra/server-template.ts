@@ -31,7 +31,7 @@ export interface ServerTemplateOptions {
   readonly part?: ServerPart;
   /** Default: `one`. */
   readonly shape?: Shape;
-  /** Application's additions. Default: no additions. */
+  /** Additions of the application. Default: no additions. */
   readonly extension?: Extension;
 }
 
