@@ -41,7 +41,7 @@ function isHttp(id: string): boolean {
  * | module reached by `import` statements from | reached by `import()` from | file |
  * |---|---|---|
  * | some entries | no entries or the same entries | one file for exactly these entries |
- * | some entries | other entries | left to the bundler: a shared file would run one entry's code in others |
+ * | some entries | other entries | the bundler's choice: a shared file would run foreign code |
  * | the first request | any | one file |
  * | the SDK as keelson uses it | any | a separate file, not needed by a query of configuration |
  */

@@ -88,7 +88,7 @@ interface Chunks {
  * | imported file | by a file of the same group | by other files |
  * |---|---|---|
  * | a file of a group | is bundled | becomes a module that maps the names in the group's file |
- * | a file of a group, by `import()` | is the group's file | is the group's file, with unchanged names |
+ * | a file of a group, by `import()` | is the group's file | is the group's file, same names |
  * | another file | stays a separate file | stays a separate file |
  */
 function merging({ files, groups, textOf }: Chunks): Plugin {
