@@ -4,7 +4,7 @@ import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import type { JsonSchema } from "./schema.ts";
 
-/** The headers of answers, as components of the document. */
+/** Response headers, as components of the document. */
 export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze({
   "X-Request-ID": {
     description: "The ID of the request, as logs have it.",
@@ -27,12 +27,12 @@ export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze
   "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
 });
 
-/** References to some of {@link answerHeaders}. */
+/** Returns references to some of {@link answerHeaders}. */
 export function headersOf(names: readonly string[]): JsonSchema {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** The answers of an operation that came to its end, by status. */
+/** Returns the responses of an operation that completes, by status. */
 export function answersOf(
   operation: DeclaredOperation,
   components: Components,
@@ -69,18 +69,18 @@ export function answersOf(
   );
 }
 
-/** Redirects and statuses without a body. */
+/** Checks for redirects and statuses without a body. */
 function isBodiless(status: number): boolean {
   return status === 204 || status === 205 || status >= 300;
 }
 
-/** What an answer holds; `undefined` where it is nothing. */
+/** Returns the content of a response, or `undefined` if the response has no body. */
 function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
   if (output === undefined)
     return { "*/*": { schema: { description: "The operation declares no output." } } };
   if (isNothing(output)) return undefined;
   const kinds = kindsOf(output, components);
-  // A text has the type that the handler gives it.
+  // The handler chooses the media type of a string.
   const text = { "*/*": { schema: output } };
   if (!kinds.has("text")) return json(output);
   return kinds.has("json") ? { ...json(output), ...text } : text;
@@ -88,14 +88,18 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 
 type Kind = "text" | "json";
 
-/** How the values of a schema are sent: a text as it is, and all else as JSON. What says nothing of it is JSON. */
+/**
+ * Returns how the values of a schema are sent: strings unchanged, all other values as JSON. A
+ * schema without a type counts as JSON.
+ */
 function kindsOf(
   given: JsonSchema,
   components: Components,
   above: readonly unknown[] = [],
 ): ReadonlySet<Kind> {
   const { $ref } = given;
-  if ($ref !== undefined && above.includes($ref)) return new Set(); // an alternative of itself adds none
+  // A recursive alternative adds no new kinds.
+  if ($ref !== undefined && above.includes($ref)) return new Set();
   const { type, anyOf, oneOf, ...schema } = components.resolve(given);
   if (type !== undefined)
     return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
@@ -103,7 +107,7 @@ function kindsOf(
   if (Array.isArray(values))
     return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
   const choices = anyOf ?? oneOf;
-  // Safe: of schemas.
+  // Safe: `anyOf` and `oneOf` are lists of schemas.
   const parts = (Array.isArray(choices) ? choices : []) as readonly JsonSchema[];
   const kinds = parts
     .filter((part) => !isNothing(part))
@@ -111,17 +115,20 @@ function kindsOf(
   return new Set(kinds.length === 0 ? ["json"] : kinds);
 }
 
-/** Whether a schema says that there is no answer. */
+/** Checks whether a schema describes an absent body. */
 export function isNothing({ not }: JsonSchema): boolean {
   return typeof not === "object" && not !== null && Object.keys(not).length === 0;
 }
 
-/** Content as JSON. */
+/** Returns JSON content with a schema. */
 export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
 }
 
-/** Whether a handler may answer with nothing. A schema that asks elsewhere, or fails, says nothing of that. */
+/**
+ * Checks whether a handler may return nothing. Returns `false` if validation throws, for example
+ * because it calls another service.
+ */
 export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
   if (output === undefined) return true;
   try {

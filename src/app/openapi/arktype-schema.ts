@@ -9,7 +9,7 @@ import {
   unsaid,
 } from "./schema.ts";
 
-/** A type of ArkType, as far as it is looked at. */
+/** Part of an ArkType type that this module reads. */
 interface ArkType extends StandardSchemaV1 {
   readonly in: ArkType;
   readonly out: ArkType;
@@ -19,13 +19,12 @@ interface ArkType extends StandardSchemaV1 {
   ): readonly { readonly inner: { readonly rule: string; readonly flags?: string } }[];
 }
 
-/** What ArkType hands to a fallback: what it says so far. */
+/** Argument of ArkType's fallbacks, with the schema generated so far. */
 interface Said {
   readonly code: string;
   readonly base: JsonSchema;
 }
 
-/** Whether a schema is a type of ArkType. */
 export function isArkType(schema: StandardSchemaV1): schema is ArkType {
   return (
     schema["~standard"].vendor === "arktype" &&
@@ -33,7 +32,6 @@ export function isArkType(schema: StandardSchemaV1): schema is ArkType {
   );
 }
 
-/** The JSON Schema of a type of ArkType. */
 export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchema {
   const said = (type: ArkType, morph: (context: Said) => JsonSchema) => {
     const fallback = {
@@ -43,7 +41,7 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
         unit === undefined
           ? { not: {} }
           : unsaid("a unit is a value that JSON does not have; use another"),
-      // What narrows may stay unsaid: the rest is true.
+      // A narrowing predicate can be omitted, because the rest of the schema remains correct.
       predicate: ({ base }: Said) => base,
       patternIntersection: ({ base }: Said) => base,
       default: ({ code }: Said) => unsaid(`ArkType's ${code} has no JSON Schema; use another type`),
@@ -68,7 +66,11 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
 
 const mark = "x-keelson-converted";
 
-/** What a conversion gives without saying so is `unknown`, as what is unknown by declaration: names it where one converts. */
+/**
+ * Marks the undescribed results of conversions. ArkType describes such a result as `unknown`, like
+ * a type that is declared unknown, so the comparison with the converted schema shows which parts
+ * are conversions.
+ */
 function named(out: JsonSchema, converted: unknown): JsonSchema {
   if (Object.keys(out).length === 0 && JSON.stringify(converted)?.includes(mark) === true) {
     return unsaid("what a conversion gives is known to its code alone; put .to(type) behind it");
@@ -77,10 +79,14 @@ function named(out: JsonSchema, converted: unknown): JsonSchema {
 }
 
 function memberOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined; // safe: any member of an object may be read
+  // Safe: any member of an object can be read.
+  return typeof value === "object" && value !== null ? (value as JsonSchema)[name] : undefined;
 }
 
-/** A pattern has no flags in a JSON Schema: without them it would forbid what the type takes. */
+/**
+ * Replaces patterns with portable ones and drops patterns with flags. JSON Schema has no flags, and
+ * without them a pattern would reject valid values.
+ */
 function withPatterns(
   schema: JsonSchema,
   patterns: ReadonlyMap<unknown, string | undefined>,

@@ -7,19 +7,18 @@ import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import type { JsonSchema } from "./schema.ts";
 import { mapParts } from "./schema.ts";
 
-/** A server's AsyncAPI document. */
 export interface AsyncApiDocument {
-  /** The same for the same declarations, to the byte. */
+  /** Byte-identical for the same declarations. */
   readonly document: JsonSchema;
-  /** The schemas, or parts of them, that no JSON Schema says. */
+  /** Schemas and parts of schemas that JSON Schema cannot express. */
   readonly unsaid: readonly UnsaidSchema[];
 }
 
 /**
- * Makes the AsyncAPI 3 document of a server: its events on the bus and its jobs and deliveries in the queue, as they are on the
- * wire. Schemas are those of AsyncAPI, a superset of JSON Schema draft-07.
+ * Creates the AsyncAPI 3 document of a server: events on the bus, and jobs and deliveries in the
+ * queue, in their wire format. Schemas use AsyncAPI's format, a superset of JSON Schema draft-07.
  *
- * @param from - where packages of the application's are looked for
+ * @param from - directory from which the application's packages are resolved
  */
 export async function asyncApiDocument(
   { registry, options }: DeclaredServer,
@@ -60,7 +59,8 @@ export async function asyncApiDocument(
   const deliveries = await Promise.all(
     byName([...registry.channels.values()], ({ name }) => name).map(
       async ({ name, feature, input }) => {
-        const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`); // safe: of channels that an application declares a schema is asked
+        // Safe: channels declared by an application must have a schema.
+        const content = await payloadOf(input as StandardSchemaV1, `channel ${name}`);
         const delivered = { channel: { const: name }, message: content, key: { type: "string" } };
         return message(
           `delivery.${name}`,
@@ -117,7 +117,7 @@ interface Message {
 const id = { $ref: "#/components/schemas/keelson.id" };
 const owner = { $ref: "#/components/schemas/keelson.owner" };
 
-/** What every message has. */
+/** Schemas of the members that all messages share. */
 const commonSchemas: Readonly<Record<string, JsonSchema>> = {
   "keelson.id": { type: "string", pattern: `^${idForm}$` },
   "keelson.owner": { type: "string", minLength: 1, maxLength: maxNameLength },
@@ -156,7 +156,7 @@ function message(name: string, feature: string, summary: string, members: Member
     proof,
     trace,
   };
-  // Generators of code name what they make by it.
+  // Code generators derive type names from the title.
   const { payload } = members;
   const named = {
     ...members,
@@ -181,7 +181,10 @@ function objectOf(properties: Readonly<Record<string, JsonSchema>>): JsonSchema 
   return { type: "object", properties, required: Object.keys(properties) };
 }
 
-/** The payload of an event as the bus has it: with the ID of the request, which its schema does not know. */
+/**
+ * Adds the request ID to an event's payload. The bus carries it, but the event's schema does not
+ * declare it.
+ */
 function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
   const known = components.resolve(schema);
   const { properties = {}, required = [], anyOf, oneOf } = known;
@@ -191,18 +194,22 @@ function withRequestId(schema: JsonSchema, components: Components): JsonSchema {
     ...known,
     ...(anyOf === undefined ? {} : { anyOf: each(anyOf) }),
     ...(oneOf === undefined ? {} : { oneOf: each(oneOf) }),
-    ...{ type: "object", properties: { ...(properties as object), requestId: id } }, // safe, both: as JSON Schema has them
+    // Safe, in both lines: JSON Schema requires these types.
+    ...{ type: "object", properties: { ...(properties as object), requestId: id } },
     required: [...(required as readonly string[]), "requestId"],
   };
 }
 
-/** A schema of draft 2020-12 as draft-07 says it: lists that begin with certain items, and references with something beside them. */
+/**
+ * Converts a schema from draft 2020-12 to draft-07. It changes tuples, and references that have
+ * sibling keywords.
+ */
 function draft07(schema: JsonSchema): JsonSchema {
   const { prefixItems, items, $ref, ...rest } = mapParts(schema, draft07);
   const list = Array.isArray(prefixItems)
     ? { items: prefixItems, additionalItems: items }
     : { prefixItems, items };
-  const isReference = typeof $ref === "string"; // else it is a property of this name
+  const isReference = typeof $ref === "string"; // otherwise, it is a property with this name
   const beside = Object.fromEntries(
     Object.entries({ ...rest, ...list, ...(isReference ? {} : { $ref }) }).filter(
       ([, part]) => part !== undefined,

@@ -1,4 +1,4 @@
-/** A value as JSON, with members in the order of their names: equal values give equal texts. */
+/** Serializes a value as JSON with sorted members, so that equal values give equal strings. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) => {
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;

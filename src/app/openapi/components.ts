@@ -1,21 +1,23 @@
 import { isObject, type JsonSchema, mapParts, unsaid } from "./schema.ts";
 
-/** The schemas that a document has names for. */
+/** Schemas that a document names as components. */
 export interface Components {
-  /** Takes a schema's own definitions in, and gives it with references to where they are now. */
+  /**
+   * Adds a schema's definitions to the components and returns the schema with updated references.
+   */
   embed(schema: JsonSchema, name: string): JsonSchema;
-  /** What a schema is, where it is a reference. */
+  /** Resolves a reference. Returns other schemas unchanged. */
   resolve(schema: JsonSchema): JsonSchema;
-  /** Those that `used` refers to, by name, in the order of their names. */
+  /** Returns the schemas that `used` refers to, directly or indirectly, sorted by name. */
   reachedFrom(used: unknown): Readonly<Record<string, JsonSchema>>;
 }
 
 const place = "#/components/schemas/";
 
-/** Creates {@link Components} that begin with schemas of the document's own. */
+/** Creates {@link Components} that initially contain the document's own schemas. */
 export function createComponents(own: Readonly<Record<string, JsonSchema>>): Components {
   const schemas = new Map(Object.entries(own));
-  /** What each name was given for, so that the same schema gets the same name. */
+  /** Source of each name, so that the same schema gets the same name again. */
   const sources = new Map<string, string>();
 
   const nameFor = (
@@ -44,7 +46,7 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
     };
     const target = (ref: string): string => {
       const [, key, rest = ""] = /^#\/\$defs\/([^/]+)(.*)$/.exec(ref) ?? [];
-      // A reference into the whole makes a component of it.
+      // A reference to the root turns the whole schema into a component.
       if (key === undefined) return `${place}${named("", root, base)}${ref.slice(1)}`;
       const own = decodeURIComponent(key).replaceAll("~1", "/").replaceAll("~0", "~");
       const definition = defs[own];
@@ -61,7 +63,7 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
       return name;
     };
     const whole = rewritten(root);
-    // A schema that has itself inside is one component, wherever it stands.
+    // A recursive schema becomes one component wherever it is used.
     const name = renamed.get("");
     return name === undefined ? whole : { $ref: `${place}${name}` };
   };
@@ -85,7 +87,7 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
         }
       };
       visit(used);
-      // Safe: each is the name of one.
+      // Safe: every name belongs to a component.
       return Object.fromEntries(
         [...names].sort().map((name) => [name, schemas.get(name) as JsonSchema]),
       );
@@ -93,12 +95,15 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
   };
 }
 
-/** Names that libraries number: they say nothing, and may change with the order in which modules are loaded. */
+/**
+ * Checks for numbered names that libraries generate. They carry no meaning and may depend on the
+ * order in which modules load.
+ */
 function isGenerated(name: string): boolean {
   return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);
 }
 
-/** The definitions that one refers to, in the order in which it does. */
+/** Returns the definitions that a definition refers to, in order of reference. */
 function reached(definition: JsonSchema, defs: JsonSchema): unknown[] {
   const found = new Map<string, unknown>();
   const visit = (value: unknown) => {

@@ -3,20 +3,23 @@ import type { HandlerDeclaration } from "../features/handler.ts";
 import type { OwnOperation } from "./own-operations.ts";
 import type { JsonSchema } from "./schema.ts";
 
-/** A handler as its contract has it: what it declares, without what it does. */
+/** Handler without its implementation. */
 export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
 
-/** A handler with its route, and what is known of it beside its declaration. */
+/** Handler with its route, and facts that its declaration does not contain. */
 export interface DeclaredOperation {
   readonly route: ParsedRoute;
-  /** The names of the route's parameters in the document, in their order: routes of one path have those of the first. */
+  /**
+   * Parameter names of the route in the document, in order. Routes with the same path use the names
+   * of the first one.
+   */
   readonly pathNames: readonly string[];
   readonly handler: DeclaredHandler;
-  /** Of keelson's own. */
+  /** Set for keelson's own operations. */
   readonly own: OwnOperation | undefined;
-  /** Its schemas, as far as it has any. */
+  /** Input schema. Like `output`, it is `undefined` if the handler does not declare one. */
   readonly input: JsonSchema | undefined;
   readonly output: JsonSchema | undefined;
-  /** Whether `output` takes `undefined`, as nothing does. */
+  /** Whether `output` accepts `undefined`, which means an empty response. */
   readonly mayBeNothing: boolean;
 }

@@ -6,10 +6,10 @@ import { headersOf } from "./answers.ts";
 import type { DeclaredOperation } from "./declared-operation.ts";
 import type { JsonSchema } from "./schema.ts";
 
-/** The answers of errors that operations share, by name. */
+/** Error responses that operations share, by name. */
 export type ErrorAnswers = Map<string, JsonSchema>;
 
-/** The bodies of errors, as components of the document. */
+/** Error bodies, as components of the document. */
 export const errorSchemas: Readonly<Record<string, JsonSchema>> = Object.freeze({
   Error: {
     type: "object",
@@ -48,13 +48,16 @@ export const errorSchemas: Readonly<Record<string, JsonSchema>> = Object.freeze(
   },
 });
 
-/** What keelson's own handlers do not throw: where it is their own, they declare it. */
+/** Errors that keelson's own handlers do not throw. A handler that does throw one declares it. */
 const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
 
-/** Errors of any status: the parser's of a container, and those that are thrown with a status alone. */
+/** Errors of any status: parser errors of a container, and errors thrown with only a status. */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
-/** The error answers of an operation, by status; `default` is for what has no status of its own. */
+/**
+ * Returns the error responses of an operation, by status. `default` covers errors without a fixed
+ * status.
+ */
 export function errorsOf(
   operation: DeclaredOperation,
   server: DeclaredServer,
@@ -76,12 +79,12 @@ export function errorsOf(
   ]);
 }
 
-/** The status of each code that an operation may answer with. */
+/** Returns the status of each error code that an operation may return. */
 function codesOf(
   { handler, own }: DeclaredOperation,
   server: DeclaredServer,
 ): ReadonlyMap<string, number> {
-  // Safe: boot refuses a route without an access rule.
+  // Safe: a server does not boot with a route without an access rule.
   const asksWho = needsIdentity(handler.access as AccessRule);
   const isGiven = (code: string) =>
     own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
@@ -91,14 +94,20 @@ function codesOf(
   return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
 }
 
-/** Errors of the application's own make an answer of the operation's own. */
+/**
+ * Shares a response if it has a name. Responses with the application's own errors belong to one
+ * operation.
+ */
 function share(shared: ErrorAnswers, name: string | undefined, answer: JsonSchema): JsonSchema {
   if (name === undefined) return answer;
   shared.set(name, answer);
   return { $ref: `#/components/responses/${name}` };
 }
 
-/** Framework codes in the order of their table, then those of the application as they are declared. */
+/**
+ * Sorts framework codes in the order of their table, before the application's codes in order of
+ * declaration.
+ */
 function byTable(one: string, other: string): number {
   const places = [one, other]
     .map((code) => table.indexOf(code))
@@ -108,7 +117,10 @@ function byTable(one: string, other: string): number {
 
 const table: readonly string[] = Object.keys(errorCodes);
 
-/** `NotFound`; `Own.NotFound` of keelson's own operations, which throw nothing with a status alone. */
+/**
+ * Returns the name of a shared response: `NotFound`, or `Own.NotFound` for keelson's own
+ * operations, which never throw errors with only a status.
+ */
 function nameOf(codes: readonly string[], isOfApplication: boolean): string | undefined {
   if (!codes.every((code) => table.includes(code))) return undefined;
   const words = codes.map((code) =>
@@ -117,7 +129,10 @@ function nameOf(codes: readonly string[], isOfApplication: boolean): string | un
   return `${isOfApplication ? "" : "Own."}${words.join("Or")}`;
 }
 
-/** An answer with one of these codes, or with `also`, which keelson's own operation gives with the same status. */
+/**
+ * Returns the response for any of these codes. `also` is the body that one of keelson's own
+ * operations returns with the same status.
+ */
 function answerOf(
   codes: readonly string[],
   status: number | undefined,

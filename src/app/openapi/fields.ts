@@ -1,13 +1,13 @@
 import type { Components } from "./components.ts";
 import { isObject, type JsonSchema } from "./schema.ts";
 
-/** The members of an object that a schema describes. */
+/** Members of an object that a schema describes. */
 export interface Fields {
   readonly properties: ReadonlyMap<string, JsonSchema>;
   readonly required: ReadonlySet<string>;
 }
 
-/** The members that a schema knows, through references, parts that all hold and alternatives. */
+/** Collects the members that a schema declares, following references, `allOf` and alternatives. */
 export function fieldsOf(given: JsonSchema, components: Components): Fields {
   const schema = components.resolve(given);
   const { properties, required } = schema;
@@ -28,7 +28,7 @@ export function fieldsOf(given: JsonSchema, components: Components): Fields {
   return [own, ...every, ...choices].reduce(bothOf);
 }
 
-/** The same schema without some members; those of references are written out. */
+/** Returns a schema without some members. References are expanded. */
 export function withoutFields(
   given: JsonSchema,
   names: ReadonlySet<string>,
@@ -97,7 +97,7 @@ function partsOf(schema: JsonSchema, word: string): JsonSchema[] {
   return Array.isArray(parts) ? parts.map(asSchema) : [];
 }
 
-/** `true` and `false` are schemas as well. */
+/** Converts the boolean schemas `true` and `false` to objects. */
 function asSchema(value: unknown): JsonSchema {
   if (isObject(value)) return value;
   return value === false ? { not: {} } : {};

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /**
- * Loads a function of a package that the application has installed: from its directory, or from where keelson is. By a name that
- * bundlers do not follow, since few applications have it.
+ * Loads a function from a package that the application has installed, or else from keelson's own
+ * location. The name is not visible to bundlers, because few applications have the package.
  *
- * @throws Error saying what to install.
+ * @throws Error that names the package to install.
  */
 export async function importFrom(
   name: string,
@@ -19,7 +19,7 @@ export async function importFrom(
     const loaded = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Readonly<
       Record<string, unknown>
     >; // safe: a module
-    // Safe: it is looked at, and takes what its package says.
+    // Safe: it is a function, and the caller passes the arguments that the package documents.
     if (typeof loaded[member] === "function") return loaded[member] as ImportedFunction;
     throw new Error(
       `the ${name} beside the application has no ${member}; install its latest version`,
@@ -28,7 +28,7 @@ export async function importFrom(
   throw new Error(`${name} is not installed beside the application; npm install ${name}`);
 }
 
-/** A function of a package, whose types are its own. */
+/** Function of a package, without its types. */
 export type ImportedFunction = (...given: readonly unknown[]) => unknown;
 
 function resolved(name: string, place: string): string | undefined {

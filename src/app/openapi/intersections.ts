@@ -1,8 +1,9 @@
 import { isObject, type JsonSchema, mapParts } from "./schema.ts";
 
 /**
- * The same schema with intersections as zod reads them: a member is unknown where no side knows it. In JSON Schema a closed side
- * forbids the members of the others, so that nothing would fit two of them. A definition that is closed gets one beside it that is open.
+ * Rewrites intersections to match zod, which rejects a member only if no side declares it. In JSON
+ * Schema, a closed side rejects the members of the others, so no value would match two closed
+ * sides. Each closed definition gets an open counterpart.
  */
 export function openIntersections(root: JsonSchema): JsonSchema {
   const definitions = isObject(root["$defs"]) ? root["$defs"] : {};
@@ -27,8 +28,9 @@ export function openIntersections(root: JsonSchema): JsonSchema {
   const openName = (name: string): string => {
     const wanted = `${name}.open`;
     if (!open.has(wanted)) {
-      open.set(wanted, {}); // it may refer to itself
-      open.set(wanted, said(opened(definitions[name] as JsonSchema))); // safe: it is closed
+      open.set(wanted, {}); // the definition may refer to itself
+      // Safe: only existing definitions can be closed.
+      open.set(wanted, said(opened(definitions[name] as JsonSchema)));
     }
     return wanted;
   };

@@ -16,23 +16,23 @@ import { isZod, zodSchema } from "./zod-schema.ts";
 
 export type { JsonSchema } from "./schema.ts";
 
-/** A schema, or a part of one, that no JSON Schema says. */
+/** Schema, or part of one, that JSON Schema cannot express. */
 export interface UnsaidSchema {
-  /** Whose schema, and which part of it: `files.file.create input: size`. */
+  /** Owner and part of the schema: `files.file.create input: size`. */
   readonly where: string;
-  /** The library that made it: `zod`. */
+  /** Library that created the schema, for example `zod`. */
   readonly vendor: string;
-  /** Why, and what to do. */
+  /** Reason and fix. */
   readonly why: string;
 }
 
-/** Reads the JSON Schema of Standard Schemas. */
+/** Converts Standard Schemas to JSON Schema. */
 export interface SchemaReader {
   /**
-   * The JSON Schema of one side, without `$schema`; its `$defs` are its own. What cannot be said stands in it with
-   * `x-keelson-unsaid`, and has an entry in `unsaid`.
+   * Returns the JSON Schema of one side, without `$schema` and with its own `$defs`. Parts that
+   * cannot be expressed carry `x-keelson-unsaid` and have an entry in `unsaid`.
    *
-   * @param isSentAsText - of an input's fields: whether requests have one as a text and nothing else. Default: none
+   * @param isSentAsText - whether requests send an input field only as a string. Default: no field
    */
   read(
     schema: StandardSchemaV1,
@@ -40,16 +40,22 @@ export interface SchemaReader {
     where: string,
     isSentAsText?: (field: string) => boolean,
   ): Promise<JsonSchema>;
-  /** What could not be said so far. */
+  /** Parts that could not be expressed so far. */
   readonly unsaid: readonly UnsaidSchema[];
 }
 
 export interface SchemaReaderOptions {
-  /** Where packages are looked for before keelson's own place: the application's directory. Default: the process's. */
+  /**
+   * Directory in which packages are looked up before keelson's own location, usually the
+   * application's. Default: the working directory of the process.
+   */
   readonly from?: string;
 }
 
-/** Creates a {@link SchemaReader}. It asks libraries of schemas, and loads what they need for it at the first of their schemas. */
+/**
+ * Creates a {@link SchemaReader}. It loads a library's converter with the first schema of that
+ * library.
+ */
 export function createSchemaReader({
   from = process.cwd(),
 }: SchemaReaderOptions = {}): SchemaReader {
@@ -58,7 +64,7 @@ export function createSchemaReader({
 
   const note = (said: unknown, entry: Omit<UnsaidSchema, "why">, path: readonly string[] = []) => {
     if (typeof said !== "object" || said === null) return;
-    const { [unsaidMark]: why } = said as JsonSchema; // safe: any member of an object may be read
+    const { [unsaidMark]: why } = said as JsonSchema; // safe: any member of an object can be read
     if (typeof why === "string") {
       const where = path.length === 0 ? entry.where : `${entry.where}: ${path.join(".")}`;
       entries.set(`${where}\n${why}`, { ...entry, where, why });
@@ -86,10 +92,10 @@ export function createSchemaReader({
   };
 }
 
-/** Words of JSON Schema on the way to a field. */
+/** JSON Schema keywords that are not part of a field's path. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
 
-/** JSON Schema has no empty list of schemas. */
+/** Removes empty `prefixItems`, which JSON Schema does not allow. */
 function withoutEmptyTuples(given: JsonSchema): JsonSchema {
   const schema = mapParts(given, withoutEmptyTuples);
   const { prefixItems, ...rest } = schema;
@@ -98,7 +104,8 @@ function withoutEmptyTuples(given: JsonSchema): JsonSchema {
 
 async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise<JsonSchema> {
   const standard = schema["~standard"];
-  // By each library's own means where it has them: what they say by the standard's leaves dates and conversions out silently.
+  // Prefers the converter of each library, because the standard's JSON Schema silently omits dates
+  // and conversions.
   if (isZod(schema)) return zodSchema(schema, options);
   if (isArkType(schema)) return arktypeSchema(schema, options);
   if (hasJsonSchema(standard))

@@ -1,6 +1,6 @@
 import { isObject, type JsonSchema, mapParts, saysNothing } from "./schema.ts";
 
-/** The same schema of an answer, where members that may be `undefined` are not required: JSON leaves them out. */
+/** Makes members of a response optional if they may be `undefined`, because JSON omits them. */
 export function withMissingMembers(given: JsonSchema): JsonSchema {
   const schema = mapParts(given, withMissingMembers);
   const { required, ...rest } = schema;
@@ -10,7 +10,10 @@ export function withMissingMembers(given: JsonSchema): JsonSchema {
   return sent.length === 0 ? rest : { ...schema, required: sent };
 }
 
-/** What takes anything takes `undefined`, and readers of schemas say `undefined` itself as what nothing fits. */
+/**
+ * Checks whether a member may be `undefined`. A schema that accepts anything accepts it too, and
+ * converters write `undefined` as a schema that nothing matches.
+ */
 function mayBeMissing(schema: unknown): boolean {
   if (!isObject(schema)) return false;
   const { not, anyOf } = schema;

@@ -12,21 +12,23 @@ import { namesOf, sentAsText, templateOf } from "./request-parts.ts";
 import type { JsonSchema } from "./schema.ts";
 
 export interface OpenApiOptions {
-  /** The handlers of keelson's own. */
+  /** keelson's own handlers. */
   readonly own: readonly DeclaredHandler[];
-  /** Where packages of the application's are looked for. Default: the process's directory. */
+  /**
+   * Directory from which the application's packages are resolved. Default: the working directory of
+   * the process.
+   */
   readonly from?: string;
 }
 
-/** A server's OpenAPI document. */
 export interface OpenApiDocument {
-  /** The same for the same declarations, to the byte. */
+  /** Byte-identical for the same declarations. */
   readonly document: JsonSchema;
-  /** The schemas, or parts of them, that no JSON Schema says. */
+  /** Schemas and parts of schemas that JSON Schema cannot express. */
   readonly unsaid: readonly UnsaidSchema[];
 }
 
-/** Makes the OpenAPI 3.1 document of a server: of its features' routes, and of keelson's own. */
+/** Creates the OpenAPI 3.1 document of a server, with the routes of its features and of keelson. */
 export async function openApiDocument(
   server: DeclaredServer,
   { own, from }: OpenApiOptions,
@@ -49,7 +51,8 @@ export async function openApiDocument(
       return components.embed(said, `${handler.name}.${side}`);
     };
     const names = namesOf(route.segments);
-    // A document has each path once: two that differ in the names of their parameters alone are the same to it.
+    // Paths that differ only in parameter names are the same path to OpenAPI, which allows each
+    // path once.
     const shape = templateOf(
       route.segments,
       names.map(() => ""),
@@ -99,7 +102,6 @@ export async function openApiDocument(
   return { document, unsaid: reader.unsaid.filter(({ where }) => !ofBytes.has(where)) };
 }
 
-/** The text of a document. */
 export function documentText(document: JsonSchema): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
@@ -113,7 +115,8 @@ function tagsOf(
   paths: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>>,
 ): JsonSchema[] {
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
-  const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[])); // safe: each operation has them
+  // Safe: each operation has tags.
+  const names = new Set(operations.flatMap(({ tags }) => tags as readonly string[]));
   const description = (name: string) =>
     name === "keelson" ? "What every server has." : `The feature ${name}.`;
   return [...names].map((name) => ({ name, description: description(name) }));

@@ -7,7 +7,6 @@ import { type ErrorAnswers, errorsOf } from "./error-answers.ts";
 import { requestHeaders } from "./request-headers.ts";
 import { requestOf } from "./request-parts.ts";
 
-/** Makes the operation object of a handler. */
 export function operationOf(
   operation: DeclaredOperation,
   components: Components,
@@ -16,7 +15,7 @@ export function operationOf(
 ) {
   const { handler, own } = operation;
   const { parameters, requestBody } = requestOf(operation, components);
-  // Safe: boot refuses a route without an access rule.
+  // Safe: a server does not boot with a route without an access rule.
   const rule = handler.access as AccessRule;
   return {
     operationId: handler.name,
@@ -34,12 +33,12 @@ export function operationOf(
   };
 }
 
-/** An open route takes a token and does not ask for one. */
+/** Returns the security requirements. A public route accepts a token but does not require one. */
 function securityOf(rule: AccessRule): readonly Readonly<Record<string, readonly string[]>>[] {
   return needsIdentity(rule) ? [{ bearer: [] }] : [{}, { bearer: [] }];
 }
 
-/** `files.file.download-url` -> `File: download url`. */
+/** Returns a readable summary: `files.file.download-url` becomes `File: download url`. */
 function summaryOf(name: string): string {
   const words = name
     .slice(name.indexOf(".") + 1)

@@ -3,14 +3,14 @@ import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { ConfigSource } from "../../parts/config/read/cascade.ts";
 import type { JsonSchema } from "./schema.ts";
 
-/** What the document says of an operation of keelson's own, beside its declaration. */
+/** Documentation of one of keelson's own operations that its declaration does not contain. */
 export interface OwnOperation {
   readonly summary: string;
   readonly description: string;
   readonly input?: JsonSchema;
-  /** The body of each answer, by status; `undefined` where there is none. */
+  /** Body of each response, by status. `undefined` if there is no body. */
   readonly answers: Readonly<Record<number, JsonSchema | undefined>>;
-  /** The status of each error of its own. */
+  /** Status of each error that the operation declares. */
   readonly errors?: Readonly<Record<string, number>>;
 }
 
@@ -19,14 +19,14 @@ const time: JsonSchema = { type: "string", format: "date-time" };
 const flag: JsonSchema = { type: "boolean" };
 const version: JsonSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 const oneOf = (...values: readonly string[]): JsonSchema => ({ type: "string", enum: values });
-/** A user or a tenant, as a token has it. */
+/** ID of a user or a tenant in a token. */
 const id: JsonSchema = {
   ...text,
   pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
   maxLength: maxNameLength,
 };
 
-/** An object with these members; those named with `?` at their end may be missing. */
+/** Returns the schema of an object with these members. Names that end with `?` are optional. */
 function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema = {}): JsonSchema {
   const names = Object.keys(members);
   return {
@@ -37,7 +37,7 @@ function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema 
   };
 }
 
-/** Members that a body may also say are absent. */
+/** Makes members nullable: in a body, `null` means that the member is absent. */
 function orNull(
   members: Readonly<Record<string, JsonSchema>>,
 ): Readonly<Record<string, JsonSchema>> {
@@ -136,7 +136,7 @@ const key = { key: { type: "string", minLength: 1 } };
 const ofKey = { not_found: 404, validation_error: 422 };
 const ofChange = { ...ofKey, version_conflict: 409 };
 
-/** What is said of each operation of keelson's own, by its full name. */
+/** Documentation of keelson's own operations, by full name. */
 export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.freeze({
   "keelson.health.live": {
     summary: "Health: live",

@@ -1,12 +1,13 @@
 /**
- * A pattern as JSON Schema asks for it: one in Unicode mode, which validators compile all with, and which refuses escapes that a
- * `RegExp` without flags takes, such as `\-`. `undefined` where it cannot be said there.
+ * Returns a pattern for JSON Schema, or `undefined` if there is no equivalent. Validators compile
+ * patterns in Unicode mode, which rejects some escapes that a `RegExp` without flags accepts, for
+ * example `\-`.
  */
 export function portablePattern(source: string): string | undefined {
   return [source, rewritten(source)].find(isOfUnicodeMode);
 }
 
-/** Without escapes of what needs none, and with those of a `-` behind a class such as `\w`. */
+/** Removes unnecessary escapes, and escapes a `-` that follows a class such as `\w`. */
 function rewritten(source: string): string {
   let isInSet = false;
   return source.replaceAll(/\\[\s\S]-?|[[\]]/g, (token) => {
@@ -21,7 +22,7 @@ function rewritten(source: string): string {
   });
 }
 
-/** What an escape means something for, or may: a comma is one of a quantifier's. */
+/** Characters whose escapes have, or may have, a meaning. A comma is part of a quantifier. */
 const kept = /[A-Za-z0-9^$\\.*+?()[\]{}|/,]/;
 
 function isOfUnicodeMode(source: string): boolean {

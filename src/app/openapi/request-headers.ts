@@ -4,7 +4,7 @@ import { idempotencyKeyPattern } from "../run/write.ts";
 import type { DeclaredHandler } from "./declared-operation.ts";
 import type { JsonSchema } from "./schema.ts";
 
-/** The headers that keelson reads of a request, as parameters of the document. */
+/** Request headers that keelson reads, as parameters of the document. */
 export const headerParameters: Readonly<Record<string, JsonSchema>> = Object.freeze({
   "X-Request-ID": {
     name: "X-Request-ID",
@@ -28,7 +28,7 @@ function keyParameter(required: boolean): JsonSchema {
   };
 }
 
-/** The headers of an operation, as references to {@link headerParameters}. */
+/** Returns the headers of an operation, as references to {@link headerParameters}. */
 export function requestHeaders(handler: DeclaredHandler, options: ServerOptions): JsonSchema[] {
   const once = onceOf(handler, options);
   const key =

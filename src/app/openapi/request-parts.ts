@@ -5,22 +5,22 @@ import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts
 import { type Fields, fieldsOf, withoutFields } from "./fields.ts";
 import { isObject, type JsonSchema, mapParts } from "./schema.ts";
 
-/** What a request has beside headers. */
+/** Parts of a request other than headers. */
 export interface RequestParts {
   readonly parameters: readonly JsonSchema[];
   readonly requestBody: JsonSchema | undefined;
 }
 
 /**
- * Says where each field of an input comes from. A write takes each from its query as well as from its body, and a document has
- * one place for each: the path for those of the route, the query for those of a GET, and of a DELETE where all are texts, and the
- * body for the rest.
+ * Assigns each field of an input to a part of the request. A write reads fields from both query and
+ * body, but a document allows only one place for each. Route parameters are in the path. Fields of
+ * a GET, and of a DELETE that has only string fields, are in the query. All others are in the body.
  */
 export function requestOf(operation: DeclaredOperation, components: Components): RequestParts {
   const { route, pathNames, handler, input } = operation;
   const fields = input === undefined ? noFields : fieldsOf(input, components);
   const named = namesOf(route.segments);
-  // Safe: there are as many.
+  // Safe: both lists have the same length.
   const path = pathNames.map((shown, index) =>
     pathParameter(shown, fields.properties.get(named[index] as string)),
   );
@@ -34,7 +34,7 @@ export function requestOf(operation: DeclaredOperation, components: Components):
   if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
   const { body: kind } = handler;
   const whole = wholeBody(kind, fields.properties.get("body"), components);
-  // The other fields can only come in the query.
+  // The body is taken, so other fields can only be in the query.
   if (whole !== undefined) {
     const requestBody = bodyOf(
       kind,
@@ -52,7 +52,7 @@ export function requestOf(operation: DeclaredOperation, components: Components):
   return { parameters: path, requestBody };
 }
 
-/** What a body holds that arrives as `body` and not as fields: text, bytes, and a list of JSON. */
+/** Returns the schema of a body that arrives as the field `body`: text, bytes, or a JSON list. */
 function wholeBody(
   kind: BodyKind,
   body: JsonSchema | undefined,
@@ -78,7 +78,10 @@ function bodyOf(
   };
 }
 
-/** How a form has the lists among its fields: each value with the name. Where nothing is said, clients join them with commas. */
+/**
+ * Returns the encoding of list fields in a form, which repeats the name for each value. Without it,
+ * clients join values with commas.
+ */
 function listsOf({ properties }: Fields, components: Components): JsonSchema {
   const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
   return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
@@ -92,13 +95,15 @@ function mayBeList(given: JsonSchema, components: Components): boolean {
   return [type].flat().includes("array") || parts.some((part) => mayBeList(part, components));
 }
 
-/** Whether nothing is left of an object, since all of it is in the path. */
+/** Checks whether an object has no fields left because all are in the path. */
 function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolean {
   const isOpen = additionalProperties !== undefined && additionalProperties !== false;
   return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
 }
 
-/** Whether a schema refuses the object without members that no body comes to. */
+/**
+ * Checks whether a schema rejects an empty object, which is the input of a request without a body.
+ */
 function needsBody(given: JsonSchema, components: Components): boolean {
   const { type, required, allOf, anyOf, oneOf } = components.resolve(given);
   const needs = (schema: JsonSchema) => needsBody(schema, components);
@@ -113,7 +118,6 @@ function needsBody(given: JsonSchema, components: Components): boolean {
 
 const noFields: Fields = { properties: new Map(), required: new Set() };
 
-/** The media type that stands for each kind of body. */
 const mediaTypes = {
   json: "application/json",
   form: "application/x-www-form-urlencoded",
@@ -134,7 +138,7 @@ function pathParameter(name: string, given: JsonSchema = { type: "string" }): Js
   return { name, in: "path", required: true, schema: notEmpty(given) };
 }
 
-/** What is empty is not there: a segment of a path, and a body. */
+/** Requires at least one character. An empty path segment or body counts as missing. */
 function notEmpty(schema: JsonSchema): JsonSchema {
   return schema["type"] === "string" && !Number(schema["minLength"])
     ? { ...schema, minLength: 1 }
@@ -150,7 +154,10 @@ function queryParameters({ properties, required }: Fields, components: Component
   }));
 }
 
-/** A list whose name is given once arrives as one text: in a query or a form it has two elements or more. */
+/**
+ * Requires at least two items: in a query or a form, a name that occurs once arrives as a string,
+ * not as a list.
+ */
 function asSent(schema: JsonSchema, components: Components): JsonSchema {
   const { type, minItems } = components.resolve(schema);
   if (type !== "array" || Number(minItems) >= 2) return schema;
@@ -164,7 +171,10 @@ function asForm(schema: JsonSchema, components: Components): JsonSchema {
     : schema;
 }
 
-/** The handler reads what comes: nothing is promised of it. */
+/**
+ * Describes a body without a declared input. The handler reads it directly, so its contents are
+ * unknown.
+ */
 function undeclaredBody({ handler }: DeclaredOperation): JsonSchema {
   const schema = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } }[
     handler.body
@@ -173,7 +183,7 @@ function undeclaredBody({ handler }: DeclaredOperation): JsonSchema {
   return { description, ...bodyOf(handler.body, schema, false) };
 }
 
-/** Whether each field can be said as a text, as a query does. */
+/** Checks whether every field can be written as a string, as in a query. */
 function isOfTexts({ properties }: Fields, components: Components): boolean {
   return [...properties.values()].every((given) => {
     const schema = components.resolve(given);
@@ -188,7 +198,7 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** Says of a field of an input whether a request has it as a text, and nothing else: in a path, a query or a form. */
+/** Returns a check for fields that requests send only as strings: in a path, a query or a form. */
 export function sentAsText(
   { segments }: Pick<ParsedRoute, "segments">,
   { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
@@ -197,12 +207,11 @@ export function sentAsText(
   return (field) => kind === "query" || body === "form" || inPath.includes(field);
 }
 
-/** The names of a route's parameters, in their order. */
 export function namesOf(segments: readonly Segment[]): readonly string[] {
   return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
 }
 
-/** The path of a route as the document has it, with other names: `/files/{id}`. */
+/** Returns a route's path in OpenAPI form, with the given parameter names: `/files/{id}`. */
 export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
   const left = [...names];
   return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;

@@ -1,23 +1,26 @@
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What a schema reads, or what it gives. */
+/** Side of a schema: the values that it accepts, or the values that it returns. */
 export type Side = "input" | "output";
 
-/** What the reader of a library's schemas goes by. */
+/** Options of the converters for schema libraries. */
 export interface ReadOptions {
   readonly side: Side;
-  /** Loads a function of a package of the application's. @throws Error where it is not there. */
+  /**
+   * Loads a function from one of the application's packages. @throws Error if the package is
+   * missing.
+   */
   readonly load: (
     name: string,
     member: string,
   ) => Promise<(...given: readonly unknown[]) => unknown>;
 }
 
-/** Says in a schema that nothing was said, and why. */
+/** Keyword that gives the reason why a part is not described. */
 export const unsaidMark = "x-keelson-unsaid";
 
-/** Says of a field that requests have as a text that its schema refuses texts. */
+/** Marks a field that requests send as a string although its schema rejects strings. */
 export const noTextMark = { "x-keelson-takes-text": false } as const;
 
 const annotations: readonly string[] = [
@@ -33,25 +36,27 @@ const annotations: readonly string[] = [
   "id",
 ];
 
-/** Whether a schema only describes: everything fits it. */
+/** Checks whether a schema only contains annotations, so that it accepts any value. */
 export function saysNothing(schema: JsonSchema): boolean {
   return Object.keys(schema).every((name) => annotations.includes(name));
 }
 
-/** Stands where no JSON Schema says what is there: everything fits, and a reader sees that nothing was said. */
+/**
+ * Returns a placeholder for a part that JSON Schema cannot express. It accepts any value and shows
+ * the reason.
+ */
 export function unsaid(why: string): JsonSchema {
   return { description: `Not described: ${why}`, [unsaidMark]: why };
 }
 
-/** A `Date` as JSON has it. */
 export function dateTime(): JsonSchema {
   return { type: "string", format: "date-time" };
 }
 
-/** Why a `Date` cannot be asked for. */
+/** Reason why an input cannot contain a `Date`. */
 export const noDateArrives = "no Date arrives in JSON; take a date-time text, and convert it";
 
-/** Changes the schemas in a schema, at any of its words; `change` gets each with the way to it. */
+/** Maps the direct subschemas of a schema, at any keyword. `change` receives each with its path. */
 export function mapParts(
   schema: JsonSchema,
   change: (part: JsonSchema, way: readonly string[]) => JsonSchema,
@@ -66,7 +71,6 @@ export function mapParts(
   );
 }
 
-/** Whether a value is an object, of JSON. */
 export function isObject(value: unknown): value is JsonSchema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -2,8 +2,9 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { isObject, type JsonSchema, noTextMark } from "./schema.ts";
 
 /**
- * The schema of an input with a mark at each field that is sent as a text, and whose schema takes numbers or booleans, but no text
- * of one: JSON Schema has the same words for what converts a text and for what refuses it.
+ * Marks each field of an input that is sent as a string, but whose schema accepts numbers or
+ * booleans and rejects them as strings. JSON Schema describes a schema that converts strings and
+ * one that rejects them the same way.
  */
 export async function withRefusedTexts(
   schema: StandardSchemaV1,
@@ -22,7 +23,10 @@ export async function withRefusedTexts(
   return { ...said, properties: Object.fromEntries(fields) };
 }
 
-/** Whether no value is known that a field takes as it is, and refuses as a text. */
+/**
+ * Checks whether a field accepts its values as strings too. Returns `false` only if a value is
+ * found that the field accepts unconverted and rejects as a string.
+ */
 async function takesText(
   schema: StandardSchemaV1,
   field: string,
@@ -35,7 +39,10 @@ async function takesText(
   return true;
 }
 
-/** Values to try, of which the schema may refuse some. Where it takes texts as well, there is nothing to try. */
+/**
+ * Returns values to try; the schema may reject some. Returns no values if the schema accepts
+ * strings anyway.
+ */
 function valuesOf(part: JsonSchema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
   const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
@@ -64,7 +71,10 @@ function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
   );
 }
 
-/** Whether one field fits. What fails elsewhere says nothing of it; a schema that throws has said no. */
+/**
+ * Checks whether one field accepts a value. Issues of other fields do not count, and an exception
+ * counts as rejection.
+ */
 async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
   try {
     const { issues = [] } = await schema["~standard"].validate({ [field]: value });

@@ -4,7 +4,7 @@ import { dateTime, type JsonSchema, noDateArrives, type ReadOptions, unsaid } fr
 
 type Said = Record<string, unknown>;
 
-/** What `@valibot/to-json-schema` hands to overrides. */
+/** Arguments that `@valibot/to-json-schema` passes to overrides. */
 interface SaidSchema {
   readonly valibotSchema: { readonly type: string; readonly default?: unknown };
   readonly jsonSchema: Said;
@@ -20,7 +20,7 @@ interface SaidAction {
   readonly errors: readonly string[] | undefined;
 }
 
-/** The JSON Schema of a schema of valibot, by `@valibot/to-json-schema`. */
+/** Returns the JSON Schema of a valibot schema, using `@valibot/to-json-schema`. */
 export async function valibotSchema(
   schema: StandardSchemaV1,
   { side, load }: ReadOptions,
@@ -33,7 +33,7 @@ export async function valibotSchema(
   }: SaidSchema) => {
     if (type === "date") return side === "output" ? dateTime() : unsaid(noDateArrives);
     if (type === "undefined" || type === "void") return { not: {} };
-    // What a function gives may change: it is no part of a contract.
+    // The result of a function may change, so it is not part of a contract.
     if (typeof given === "function") delete jsonSchema["default"];
     return errors === undefined ? jsonSchema : unsaid(`${errors.join(" ")} Use another`);
   };
@@ -47,7 +47,7 @@ export async function valibotSchema(
       return portable({ ...said, pattern: requirement.source });
     }
     if (errors === undefined) return portable(jsonSchema);
-    // A check that cannot be said leaves the rest true; a pattern without its flags would not.
+    // Omitting a check leaves the rest correct. A pattern without its flags would be wrong.
     if (type === "regex") delete jsonSchema["pattern"];
     if (kind !== "transformation" || keepsType.includes(type) || side === "input")
       return jsonSchema;
@@ -62,7 +62,7 @@ export async function valibotSchema(
     overrideSchema,
     overrideAction,
   };
-  return toJsonSchema(schema, options) as JsonSchema; // safe: that is what it makes
+  return toJsonSchema(schema, options) as JsonSchema; // safe: the function returns a JSON Schema
 }
 
 function portable({ pattern, ...rest }: Said): Said {
@@ -70,10 +70,10 @@ function portable({ pattern, ...rest }: Said): Said {
   return said === undefined ? rest : { ...rest, pattern: said };
 }
 
-/** Times without seconds or zone, which the formats of RFC 3339 have. */
+/** Validations of times without seconds or a time zone, which the formats of RFC 3339 require. */
 const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
-/** Transformations of a text to a text, and those for types alone. */
+/** Transformations from string to string, and transformations that only affect types. */
 const keepsType: readonly string[] = [
   "brand",
   "flavor",

@@ -11,7 +11,7 @@ import {
   unsaid,
 } from "./schema.ts";
 
-/** A schema of zod 4 or of zod/mini, as far as it is looked at. */
+/** Part of a schema of zod 4 or zod/mini that this module reads. */
 interface ZodSchema extends StandardSchemaV1 {
   readonly _zod: ZodInternals;
 }
@@ -33,18 +33,18 @@ interface Definition {
   }[];
 }
 
-/** What zod hands to an override: what it would say itself, to be changed in place. */
+/** Argument of zod's override, with the generated schema, which is changed in place. */
 interface Said {
   readonly zodSchema: ZodSchema;
   readonly jsonSchema: Record<string, unknown>;
 }
 
-/** Whether a schema is one of zod 4, or of zod/mini. */
+/** Checks whether a schema is from zod 4 or zod/mini. */
 export function isZod(schema: StandardSchemaV1): schema is ZodSchema {
   return schema["~standard"].vendor === "zod" && "_zod" in schema;
 }
 
-/** The JSON Schema of a schema of zod; a part with a type of its own in `.meta()` says itself by it. */
+/** Returns the JSON Schema of a zod schema. A part with a type in `.meta()` uses that type. */
 export async function zodSchema(
   schema: ZodSchema,
   { side, load }: ReadOptions,
@@ -52,25 +52,27 @@ export async function zodSchema(
   const override = ({ zodSchema: { _zod }, jsonSchema }: Said) => {
     const { def } = _zod;
     if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema);
-    // It says how the code treats a value, and in a JSON Schema that no request may have it.
+    // In zod, `readonly` restricts code that uses the value. In JSON Schema, `readOnly` means that
+    // requests cannot send it.
     if (def.type === "readonly") delete jsonSchema["readOnly"];
     sayPatterns(untrueOf(_zod), jsonSchema);
     const said = inJson(def, side);
     if (typeof said === "string") jsonSchema[mark] = said;
-    // Zod says another value for one that JSON does not have.
+    // Zod writes a different value in place of one that JSON cannot represent.
     if (typeof said === "string" && def.type === "literal")
       for (const name of ["const", "enum", "type"]) delete jsonSchema[name];
     if (typeof said === "object" && !isSaid(jsonSchema)) Object.assign(jsonSchema, said);
   };
   const options = { unrepresentable: "any", override };
-  const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>; // safe: it may be there, or not
+  // Safe: the member is optional.
+  const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>;
   if (jsonSchema !== undefined)
     return openIntersections(
       named(jsonSchema[side]({ target: "draft-2020-12", libraryOptions: options })),
     );
-  // Of zod/mini, and of zod before 4.2.
+  // For zod/mini, and zod before 4.2.
   const toJSONSchema = await load("zod", "toJSONSchema");
-  // Safe: that is what it makes.
+  // Safe: the function returns a JSON Schema.
   return openIntersections(
     named(toJSONSchema(schema, { ...options, io: side, target: "draft-2020-12" }) as JsonSchema),
   );
@@ -81,19 +83,22 @@ function isSaid({ [mark]: _, ...schema }: JsonSchema): boolean {
   return !saysNothing(schema);
 }
 
-/** Names the parts that nothing says; what `.meta()` says of one is kept. */
+/** Marks the parts that cannot be described. Keeps their descriptions from `.meta()`. */
 function named(schema: JsonSchema): JsonSchema {
   const { [mark]: why, ...said } = schema;
   if (typeof why === "string" && !isSaid(said)) return { ...said, ...unsaid(why) };
   return mapParts(said, named);
 }
 
-/** What zod says nothing of: as JSON has it, or why it cannot; `undefined` for what is anything. */
+/**
+ * Returns the JSON form of a type that zod does not describe, or the reason why JSON cannot
+ * represent it. Returns `undefined` for a type that accepts anything.
+ */
 function inJson(def: Definition, side: ReadOptions["side"]): JsonSchema | string | undefined {
   const { type } = def;
   switch (type) {
     case "date":
-      // Only what is converted takes a text for a date.
+      // As input, only a coerced date accepts a string.
       if (side === "output" || def.coerce === true) return dateTime();
       return noDateArrives;
     case "undefined":
@@ -119,17 +124,20 @@ function inJson(def: Definition, side: ReadOptions["side"]): JsonSchema | string
   }
 }
 
-/** A default that is made anew for each value is no part of a contract: an ID, or the time. */
+/**
+ * Drops a default that is generated for each value, for example an ID or the time, because it is
+ * not part of a contract.
+ */
 function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown>): void {
   const first = JSON.stringify(def.defaultValue);
   const before = Date.now();
-  while (Date.now() === before); // a millisecond, once in the life of a document
+  while (Date.now() === before); // one millisecond, once for each document
   if (JSON.stringify(def.defaultValue) !== first) delete jsonSchema["default"];
 }
 
 /**
- * The patterns that would forbid what a schema takes: those with flags, which a JSON Schema has not, and zod's of IPv6, which
- * lacks `::ffff:192.0.2.1`.
+ * Returns the patterns that would reject valid values: those with flags, which JSON Schema does not
+ * support, and zod's IPv6 pattern, which lacks `::ffff:192.0.2.1`.
  */
 function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
   const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
@@ -156,12 +164,14 @@ function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unk
     return Object.keys(part).length > 0;
   };
   say(jsonSchema);
-  // RFC 3339 has no fractions, which zod takes: its pattern says all of it.
+  // RFC 3339 durations have no fractions, but zod accepts them. Its pattern covers the whole
+  // format.
   if (jsonSchema["format"] === "duration" && "pattern" in jsonSchema) delete jsonSchema["format"];
   const all = jsonSchema["allOf"];
   if (!Array.isArray(all)) return;
   const said = all.filter(say);
-  // Zod goes on with a list that it knows: of an intersection it makes one object.
+  // Leaves an unchanged list in place, because zod continues with the same array: it merges an
+  // intersection into one object.
   if (said.length === all.length) return;
   if (said.length === 0) delete jsonSchema["allOf"];
   else jsonSchema["allOf"] = said;

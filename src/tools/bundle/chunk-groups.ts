@@ -3,46 +3,50 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import type { Metafile } from "esbuild";
 import { divide, type ModuleFacts, reach } from "./chunks.ts";
 
-/** A file of esbuild's first pass. */
+/** Output file of esbuild's first pass. */
 export interface ChunkFile {
   readonly path: string;
-  /** Where it is to be. */
   readonly out: string;
   readonly exports: readonly string[];
-  /** The module that it was made for, if it was made for one. */
+  /** Module that the file was created for, if any. */
   readonly entryPoint: string | undefined;
 }
 
-/** Files that become one. */
+/** Files that are merged into one. */
 export interface ChunkGroup {
   readonly out: string;
   readonly files: readonly ChunkFile[];
   /**
-   * What others import of a file, and what that is called in the one: as before where it is a module's own name, which
-   * `import()` and Lambda ask for.
+   * Exports of a file that other files import, with their names in the merged file. Exports of an
+   * entry point keep their names, because `import()` and Lambda look them up by name.
    */
   readonly namesOf: (file: ChunkFile) => Names;
 }
 
-/** What things are called, and what that becomes. */
+/** Pairs of an original name and its name in the merged file. */
 export type Names = readonly (readonly [name: string, given: string])[];
 
-/** What is made of a bundle. */
 export interface Grouped {
-  /** That the entries reach. */
+  /** Files that the entries reach. */
   readonly files: readonly ChunkFile[];
   readonly groups: readonly ChunkGroup[];
 }
 
-/** What the names of files that are no entry begin with in the first pass: esbuild says of lazy modules that they are entries. */
+/**
+ * Prefix of the names of non-entry files in the first pass. esbuild reports lazy modules as entries
+ * too, so the prefix distinguishes them.
+ */
 const mark = "keelson~";
 
-/** A pattern of such names. */
+/** Adds the prefix to a name pattern. */
 export function marked(names: string): string {
   return names.replace(/[^/]*$/, (name) => `${mark}${name}`);
 }
 
-/** Finds the files that are read together. `folder` is that of the build; `textOf` gives a file's text. */
+/**
+ * Finds the files that are read together. `folder` is the working directory of the build. `textOf`
+ * returns the text of a file.
+ */
 export function groupChunks(
   outputs: Metafile["outputs"],
   folder: string,
@@ -71,7 +75,7 @@ export function groupChunks(
     }),
   );
   const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
-  // Safe: files import only one another, as `idsOf` has it.
+  // Safe: files only import each other, because `idsOf` filters out everything else.
   const factsOf = (id: string) => facts.get(id) as Facts;
   const reached = reach(entries, (id) => [
     ...factsOf(id).importedIds,
@@ -120,11 +124,14 @@ function grouped(
       ];
     }),
   );
-  // Safe: it is asked for these files alone.
+  // Safe: callers pass only files of this group.
   return { out, files, namesOf: (file) => names.get(file) as Names };
 }
 
-/** The names that files import, after the path of what they import them from: as esbuild writes it, where it writes no short text. */
+/**
+ * Collects the names that files import, each prefixed with the path of the imported file. The
+ * pattern matches esbuild's output without whitespace minification.
+ */
 function importedBy(
   files: readonly ChunkFile[],
   textOf: (path: string) => string,
@@ -141,7 +148,10 @@ function importedBy(
   );
 }
 
-/** A name that changes with what the files hold, as theirs do. */
+/**
+ * Returns a file name with a hash that changes with the contents of the files: it is computed from
+ * their names, which contain hashes.
+ */
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();
   const hash = createHash("sha256")

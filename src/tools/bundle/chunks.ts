@@ -1,27 +1,30 @@
-/** What a bundler knows of a module, once it has read them all. */
+/** Facts that a bundler knows about a module after it has read all modules. */
 export interface ModuleFacts {
   readonly isEntry: boolean;
-  /** Imported by a statement. */
+  /** Modules imported by an `import` statement. */
   readonly importedIds: readonly string[];
-  /** Imported by `import()`. */
+  /** Modules imported by `import()`. */
   readonly dynamicallyImportedIds: readonly string[];
 }
 
-/** Which file a module goes into. */
+/** Assignment of modules to files. */
 export interface Chunks {
   /**
-   * The name of the file for a module that an entry uses, or that keelson uses of the SDK. All of these are asked for first:
-   * packages of the SDK list more than is used, and so it is known what is. `undefined`: it is not one for a start.
+   * Returns the file name for a module that an entry uses, or that keelson uses from the SDK.
+   * Returns `undefined` if a cold start does not read the module. The bundler must call this for
+   * every used module before `lazy`: SDK packages list more modules than are used, and these calls
+   * reveal which ones are.
    */
   readonly start: (id: string) => string | undefined;
   /**
-   * The name of the file for a module that no start reads: `first` if the first request does, `sdk` if it comes with the SDK.
-   * The SDK's module of keelson's own keeps a file of its name, by which `aws/sdk-now.ts` finds it.
+   * Returns the file name for a module that a cold start does not read: `first` if the first
+   * request reads it, `sdk` if it is loaded with the SDK. keelson's own SDK module keeps a file
+   * with its name, because `aws/sdk-now.ts` looks it up by that name.
    */
   readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }
 
-/** The module with what keelson uses of the SDK for DynamoDB. */
+/** Checks whether this is the module that contains keelson's imports from the DynamoDB SDK. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]clients[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -31,15 +34,16 @@ function isHttp(id: string): boolean {
 }
 
 /**
- * Divides modules into files. A file costs a millisecond of a cold start, so what is read together is one file: what an entry
- * imports, and what the first request asks for by `import()`.
+ * Divides modules into files. Each file costs a millisecond of a cold start, so modules that are
+ * read together share one file: the modules that an entry imports, and those that the first request
+ * loads with `import()`.
  *
- * | a module that statements import from | and `import()` from | goes into |
+ * | module reached by `import` statements from | reached by `import()` from | file |
  * |---|---|---|
- * | some entries | none or the same entries | a file for just these entries |
- * | some entries | other entries | what the bundler chooses: a file of entries would run their code in others |
+ * | some entries | no entries or the same entries | one file for exactly these entries |
+ * | some entries | other entries | the bundler's choice: a shared file would run foreign code |
  * | the first request | any | one file |
- * | the SDK as keelson uses it | any | another, which a query that reads configuration does without |
+ * | the SDK as keelson uses it | any | a separate file, not needed by a query of configuration |
  */
 export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
   const all = [...ids];
@@ -52,7 +56,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   }));
   const [http, sdk] = [reach(all.filter(isHttp), imports), reach(all.filter(isSdk), imports)];
   const isStart = (id: string) => reached.some(({ atStart }) => atStart.has(id));
-  // Of the entries that ever read a module, all read it at their start.
+  // True if every entry that ever reads the module reads it at its start.
   const isOnlyStart = (id: string) =>
     reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
   const names = new Map<string, string>();
@@ -74,10 +78,11 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   };
 }
 
-/** What is known of a module that is not bundled. */
 const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
-/** What one gets to from some, with these. */
+/**
+ * Returns all modules reachable from `from`, including `from`, along the edges that `next` returns.
+ */
 export function reach(
   from: readonly string[],
   next: (id: string) => readonly string[],

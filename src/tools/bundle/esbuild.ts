@@ -5,17 +5,21 @@ import { builtinSource, isNodeModule } from "./builtins.ts";
 import { marked } from "./chunk-groups.ts";
 import { mergeChunks } from "./merge-chunks.ts";
 
-/** A plugin, as esbuild takes it. Its types are not named, so that a project without it compiles. */
+/**
+ * Plugin in the shape that esbuild accepts. It does not name esbuild's types, so projects without
+ * esbuild compile.
+ */
 export interface EsbuildPlugin {
   readonly name: string;
   readonly setup: (build: object) => void;
 }
 
 /**
- * Creates a plugin for esbuild that bundles functions so that they start fast: what a cold start reads is two files, what the
- * entry imports and what the first request asks for. What else is loaded lazily has files of its own. It sets what the build
- * does not: ES modules named `.mjs`, minified, split, with all that is imported in them. Of Node's own modules only the
- * members that are used are made. The build needs an `outdir`.
+ * Creates a plugin for esbuild that bundles functions for fast cold starts. A cold start reads two
+ * files: one with the entry's imports, one with the code that the first request loads. Other lazily
+ * loaded code gets separate files. The plugin sets options that the build leaves out: minified,
+ * split ES modules named `.mjs`, with all dependencies bundled. From Node's built-in modules, only
+ * the members that are used are created. The build needs an `outdir`.
  *
  * @example
  * ```ts
@@ -33,7 +37,7 @@ export function esbuildPlugin(): EsbuildPlugin {
       addBuiltins(build);
       build.onEnd(async (result) => {
         const { metafile, outputFiles } = result;
-        if (metafile === undefined || outputFiles === undefined) return; // there are errors
+        if (metafile === undefined || outputFiles === undefined) return; // the build failed
         const merged = await mergeChunks(build, { metafile, outputFiles }, wanted);
         const isWritten = wanted.write === true;
         if (isWritten) await writeFiles(merged.outputFiles);
@@ -44,18 +48,19 @@ export function esbuildPlugin(): EsbuildPlugin {
       });
     },
   };
-  // Safe: esbuild calls it with its own build.
+  // Safe: esbuild calls the plugin with its own build object.
   return plugin as EsbuildPlugin;
 }
 
-/** Sets what the build is not told, for the first of its two passes, and returns what the second is to do. */
+/** Sets default options for the first of two passes and returns the options for the second. */
 function setDefaults(options: BuildOptions): BuildOptions {
   options.bundle ??= true;
-  options.splitting ??= true; // what is lazy has files of its own
+  options.splitting ??= true; // lazy code gets separate files
   options.format ??= "esm";
   options.platform ??= "node";
   options.target ??= "node22";
-  options.mainFields ??= ["module", "main"]; // the packages' ES modules, of which what is not used is left out
+  // ES modules of packages, so that unused code can be dropped.
+  options.mainFields ??= ["module", "main"];
   options.outExtension = { ".js": ".mjs", ...options.outExtension };
   options.chunkNames = marked(options.chunkNames ?? "[name]-[hash]");
   const {
@@ -93,7 +98,10 @@ function setDefaults(options: BuildOptions): BuildOptions {
   };
 }
 
-/** What `import()` asks for is left to the second pass, which makes no file of it: the first would give `default` alone. */
+/**
+ * Replaces Node's built-in modules. A built-in loaded by `import()` is left to the second pass,
+ * which inlines it: the first pass would export only `default`.
+ */
 function addBuiltins(build: PluginBuild): void {
   build.onResolve({ filter: /^[a-z]/ }, ({ path, kind }) => {
     if (!isNodeModule(path)) return undefined;

@@ -2,16 +2,17 @@ import { basename } from "node:path/posix";
 import type { OutputBundle, OutputChunk } from "rolldown";
 
 /**
- * Rolldown's helpers are a file of their own, one more to find and to read at a cold start. What a cold start reads gets a
- * copy of them, pure functions. It stands in a function at the end, and what calls it takes the room of the import, so that
- * all that the source map knows stays where it is.
+ * Copies Rolldown's helpers into the files that a cold start reads. Rolldown puts them into a
+ * separate file, which costs a cold start one more lookup and read. The helpers are pure functions.
+ * The copy is a function at the end of the file, and the call to it takes exactly the width of the
+ * import, so that all positions in the source map remain valid.
  */
 export function inlineHelpers(bundle: OutputBundle): void {
   const chunks = Object.values(bundle).filter((file) => file.type === "chunk");
   const helpers = chunks.find(({ moduleIds }) => moduleIds.join() === "\0rolldown/runtime.js");
   const [, body, exported] = /^([\s\S]*)export ?\{([^}]*)\};\s*$/.exec(helpers?.code ?? "") ?? [];
   if (helpers === undefined || body === undefined || exported === undefined) return;
-  if (/^import\b/m.test(body)) return; // it asks for more, as for a `require`
+  if (/^import\b/m.test(body)) return; // the helpers import something, for example for a `require`
   const made = `function keelsonHelpers(){${body}\nreturn{${exported.replaceAll(/([\w$]+) as ([\w$]+)/g, "$2:$1")}}}`;
   for (const chunk of chunks) {
     if (chunk.isEntry || chunk.name === "first" || chunk.name === "sdk")

@@ -11,18 +11,17 @@ import type {
 import { builtinSource, isNodeModule } from "./builtins.ts";
 import { type ChunkFile, type ChunkGroup, groupChunks, type Names } from "./chunk-groups.ts";
 
-/** What a pass makes. */
 export interface Bundled {
   readonly metafile: Metafile;
   readonly outputFiles: OutputFile[];
 }
 
 /**
- * esbuild makes a file of whatever two lazy modules share, and has nothing to group them by; a file costs a millisecond of a
- * cold start. So what it has made is bundled once more: files that are read together become one, and the others import from
- * that.
+ * Bundles the output of the first pass again, so that files that are read together become one and
+ * other files import from it. esbuild creates a file for anything that two lazy modules share and
+ * has no option to group them, and each file costs a millisecond of a cold start.
  *
- * @param options - those of the first pass that it left to the second.
+ * @param options - the options that the first pass left to the second.
  */
 export async function mergeChunks(
   build: PluginBuild,
@@ -36,7 +35,7 @@ export async function mergeChunks(
     ...given
   } = build.initialOptions;
   const { charset, logLevel, platform, sourcesContent, supported, target } = given;
-  const extension = outExtension[".js"] as string; // safe: there is a default
+  const extension = outExtension[".js"] as string; // safe: it has a default
   const isScript = ([path]: readonly [string, unknown]) => path.endsWith(extension);
   const scripts = Object.fromEntries(Object.entries(made.metafile.outputs).filter(isScript));
   const textOf = textsOf(made.outputFiles);
@@ -70,7 +69,7 @@ export async function mergeChunks(
   };
 }
 
-/** esbuild takes no option that is `undefined`. */
+/** Drops options that are `undefined`, because esbuild rejects them. */
 function set(
   options: { readonly [Name in keyof BuildOptions]: BuildOptions[Name] | undefined },
 ): BuildOptions {
@@ -84,11 +83,13 @@ interface Chunks {
 }
 
 /**
- * | what is imported | by its own group | by others |
+ * Creates the plugin of the second pass, which resolves imports like this:
+ *
+ * | imported file | by a file of the same group | by other files |
  * |---|---|---|
- * | a file of a group | is bundled | is a module in between, which knows the names in the group's file |
- * | a file of a group, by `import()` | | is the group's file, where it has its own names |
- * | another file | stays where it is | stays where it is |
+ * | a file of a group | is bundled | becomes a module that maps the names in the group's file |
+ * | a file of a group, by `import()` | is the group's file | is the group's file, same names |
+ * | another file | stays a separate file | stays a separate file |
  */
 function merging({ files, groups, textOf }: Chunks): Plugin {
   const byPath = new Map(files.map((file) => [file.path, file]));
@@ -96,7 +97,7 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
     groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)),
   );
   const byOut = new Map(groups.map((group) => [group.out, group]));
-  // Safe: only files are asked for, and the groups that `find` has named.
+  // Safe: callers pass only bundled files, and groups that `find` has named.
   const outOf = (path: string) => (groupOf.get(path) ?? (byPath.get(path) as ChunkFile)).out;
   const groupAt = (out: string) => byOut.get(out) as ChunkGroup;
   const find = ({
@@ -139,7 +140,7 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
         contents: builtinSource(path, "whole"),
       }));
       build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => {
-        const { target, file, group } = pluginData as Between; // safe: `find` is what gives it
+        const { target, file, group } = pluginData as Between; // safe: `find` sets it
         return {
           contents: reexport(
             target,
@@ -152,7 +153,7 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
 }
 
 interface Between {
-  /** The group's file, as it is imported. */
+  /** Import path of the group's file. */
   readonly target: string;
   readonly file: ChunkFile;
   readonly group: ChunkGroup;
@@ -170,18 +171,24 @@ function importPath(from: string, to: string): string {
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-/** With their maps, which the second pass carries on. */
+/**
+ * Returns a lookup of file contents. Each file includes its source map inline, so that the second
+ * pass can use it.
+ */
 function textsOf(files: readonly OutputFile[]): (path: string) => string {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return (path) => {
-    const { text } = byPath.get(path) as OutputFile; // safe: it has been made
+    const { text } = byPath.get(path) as OutputFile; // safe: the first pass created it
     const map = byPath.get(`${path}.map`);
     if (map === undefined) return text;
     return `${text}\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(map.contents).toString("base64")}`;
   };
 }
 
-/** Of what is written, by the modules of the application. */
+/**
+ * Describes the written files by the modules of the application rather than by the files of the
+ * first pass.
+ */
 function metafileOf({ outputs }: Metafile, made: Metafile): Metafile {
   const named = Object.entries(outputs).map(([path, output]) => {
     const files = Object.keys(output.inputs).flatMap((input) => made.outputs[input] ?? []);

@@ -4,8 +4,9 @@ import { type Chunks, divide, isSdk } from "./chunks.ts";
 import { inlineHelpers } from "./inline-helpers.ts";
 
 /**
- * Packages that keelson loads in a `try`, so a bundle may lack them. Rolldown leaves out those that it does not find, but with
- * Plug'n'Play it fails: a peer that is known and not installed is more to it than one that is not there.
+ * Packages that keelson loads in a `try`, so a bundle may omit them. Rolldown leaves out packages
+ * that it cannot find, but with Plug'n'Play it fails: a declared peer dependency that is not
+ * installed is an error there, unlike an unknown package.
  */
 export const optionalPackages: readonly string[] = [
   "@aws-lambda-powertools/idempotency",
@@ -15,16 +16,20 @@ export const optionalPackages: readonly string[] = [
   "prom-client",
 ];
 
-/** A plugin, as Rolldown and Vite take it. Their types are not named, so that a project without them compiles. */
+/**
+ * Plugin in the shape that Rolldown and Vite accept. It does not name their types, so projects
+ * without them compile.
+ */
 export interface RolldownPlugin {
   readonly name: string;
 }
 
 /**
- * Creates a plugin for Rolldown, and for Vite from version 8 (`vite build --ssr`), that bundles functions so that they start
- * fast: what a cold start reads is two files, what the entry imports and what the first request asks for. What else is
- * loaded lazily has files of its own. It sets what the build does not: ES modules named `.mjs`, minified, with all that is
- * imported in them. Of Node's own modules only the members that are used are made.
+ * Creates a plugin for Rolldown, and for Vite 8 or later (`vite build --ssr`), that bundles
+ * functions for fast cold starts. A cold start reads two files: one with the entry's imports, one
+ * with the code that the first request loads. Other lazily loaded code gets separate files. The
+ * plugin sets options that the build leaves out: minified ES modules named `.mjs`, with all
+ * dependencies bundled. From Node's built-in modules, only the members that are used are created.
  *
  * @throws Error in Rollup, and with `codeSplitting: false`.
  * @example
@@ -40,7 +45,7 @@ export function rolldownPlugin(): RolldownPlugin {
   let chunks: Chunks | undefined;
   const plugin: Plugin & VitePart = {
     name: "keelson",
-    enforce: "pre", // before Vite leaves Node's modules outside
+    enforce: "pre", // before Vite marks Node's modules as external
     config: viteDefaults,
     options(options) {
       if ("rolldownVersion" in this.meta) return inputDefaults(options);
@@ -57,7 +62,8 @@ export function rolldownPlugin(): RolldownPlugin {
           return found === null ? { id: path, external: true } : undefined;
         }
         if (!isNodeModule(path)) return undefined;
-        // The members are the importer's own, and go into its file: a start would make those that the SDK asks for later.
+        // Each importer gets its own copy of the members, in its own file. With a shared copy, a
+        // cold start would also create the members that the SDK needs later.
         const id = kind === "import-statement" ? `members:${path}?${importer}` : `whole:${path}`;
         return { id: `\0keelson-${id}`, moduleSideEffects: false };
       },
@@ -68,7 +74,7 @@ export function rolldownPlugin(): RolldownPlugin {
       return builtinSource(path, kind === "whole" ? "whole" : "members");
     },
     moduleParsed({ id }) {
-      // As an entry, its modules are known by what is used of them.
+      // As an entry, the module tells the bundler which of its dependencies are used.
       if (isSdk(id)) this.emitFile({ type: "chunk", id, name: "dynamodb-sdk" });
     },
     buildEnd() {
@@ -79,13 +85,13 @@ export function rolldownPlugin(): RolldownPlugin {
   return plugin;
 }
 
-/** Of a plugin for Vite, what Rolldown does not call. */
+/** Plugin fields that only Vite reads. */
 interface VitePart {
   readonly enforce: "pre";
   readonly config: (config: ViteConfig) => ViteConfig;
 }
 
-/** Of Vite's configuration, what is set here. */
+/** Fields of Vite's configuration that this plugin sets. */
 interface ViteConfig {
   readonly build?: {
     readonly target?: unknown;
@@ -95,7 +101,10 @@ interface ViteConfig {
   readonly ssr?: { readonly noExternal?: unknown };
 }
 
-/** Vite tells Rolldown all of its own defaults, so ours are set before they are. */
+/**
+ * Sets keelson's defaults in Vite's configuration, before Vite passes all its defaults to
+ * Rolldown.
+ */
 function viteDefaults({ build = {}, ssr = {} }: ViteConfig): ViteConfig {
   const { target = "node22", minify = true, rolldownOptions: { output = {} } = {} } = build;
   return {
@@ -114,16 +123,18 @@ function inputDefaults(options: InputOptions): InputOptions {
     preserveEntrySignatures: "allow-extension",
     ...options,
     transform: { target: "node22", ...options.transform },
-    resolve: { mainFields: ["module", "main"], ...options.resolve }, // the packages' ES modules, of which what is not used is left out
+    // ES modules of packages, so that unused code can be dropped.
+    resolve: { mainFields: ["module", "main"], ...options.resolve },
   };
 }
 
-/** The files that are made. */
+/** Defaults for the output files. */
 const files = {
   format: "esm",
   entryFileNames: "[name].mjs",
   chunkFileNames: "[name]-[hash].mjs",
-  charset: "ascii", // one character beyond Latin-1 would have V8 hold the whole file in two bytes a character
+  // A single character beyond Latin-1 makes V8 store the whole file with two bytes per character.
+  charset: "ascii",
   comments: { legal: false },
 } as const;
 

@@ -1,7 +1,7 @@
 import { type AccessRule, access, allows } from "../../base/identity/access.ts";
 import { anonymous, type User } from "../../base/identity/user.ts";
 
-/** An access rule as the lock stores it: its kind, or what it is made of. */
+/** Access rule as stored in the lock: its kind, or its parts. */
 export type LockedAccess =
   | "everyone"
   | "authenticated"
@@ -12,7 +12,9 @@ export type LockedAccess =
   | { readonly anyOf: readonly LockedAccess[] }
   | { readonly allOf: readonly LockedAccess[] };
 
-/** A rule in the form that the lock stores. Sorted: the order of roles and rules says nothing. */
+/**
+ * Returns the stored form of a rule. Roles and rules are sorted because their order has no meaning.
+ */
 export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
   if (kind === "roles") return { roles: [...new Set(names)].sort() };
   if (kind === "anyOf") return { anyOf: locked(rules) };
@@ -27,8 +29,9 @@ function locked(rules: readonly AccessRule[]): readonly LockedAccess[] {
 }
 
 /**
- * Whether somebody whom `before` let through is not let through by `after`. Exact; where a rule of the lock is none that this
- * version knows, or has too many cases to look at, the answer is `true` unless both are the same.
+ * Checks whether `after` rejects a caller that `before` allowed. The result is exact, with one
+ * exception: if the lock contains a rule that this version does not know, or a rule has too many
+ * cases to check, the result is `true` unless both rules are identical.
  */
 export function isStricter(before: unknown, after: unknown): boolean {
   if (JSON.stringify(before) === JSON.stringify(after)) return false;
@@ -41,12 +44,12 @@ export function isStricter(before: unknown, after: unknown): boolean {
 
 type Roles = ReadonlySet<string>;
 
-/** So many sets of roles are looked at. */
+/** Maximum number of role sets that are checked. */
 const mostSets = 2_000;
 
 /**
- * The sets of roles that a signed-in caller needs at least; `undefined` where there are too many. Whoever has more roles is let
- * through as well, by every rule, so that no other caller has to be looked at.
+ * Returns the minimal role sets that a signed-in caller needs, or `undefined` if there are too
+ * many. Every rule also allows a caller with more roles, so checking other callers is unnecessary.
  */
 function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | undefined {
   switch (kind) {
@@ -82,7 +85,7 @@ function combined(
   return all;
 }
 
-/** The sets that contain no other: those who need more are let through anyway. */
+/** Drops sets that contain another set: a caller with more roles is allowed anyway. */
 function least(sets: readonly Roles[]): readonly Roles[] {
   const found: Roles[] = [];
   for (const set of sets.toSorted((one, other) => one.size - other.size)) {
@@ -95,7 +98,7 @@ function userWith(roles: readonly string[]): User {
   return { id: "u", tenantId: "t", roles };
 }
 
-/** The rule that was stored; `undefined` where it is none. */
+/** Returns the stored rule, or `undefined` if the value is not a rule. */
 function ruleOf(stored: unknown): AccessRule | undefined {
   try {
     return parsed(stored);
@@ -104,7 +107,7 @@ function ruleOf(stored: unknown): AccessRule | undefined {
   }
 }
 
-/** @throws TypeError for what is no rule. */
+/** @throws TypeError if the value is not a rule. */
 function parsed(stored: unknown): AccessRule {
   switch (stored) {
     case "everyone":

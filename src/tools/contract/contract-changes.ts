@@ -4,7 +4,7 @@ import { routeChanges, routeKey } from "./route-changes.ts";
 import { type Broken, type Change, type Role, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** What has changed between two contracts: what breaks somebody first, then by place. */
+/** Compares two contracts. Breaking changes come first, then changes are sorted by place. */
 export function contractChanges(before: Contract, after: Contract): readonly Change[] {
   const changes = [
     ...entryChanges(before.routes, after.routes, {
@@ -60,11 +60,10 @@ function sortText({ breaks, where, rule }: Change): string {
 }
 
 interface Entries<Entry> {
-  /** By what it is one and the same before and after. */
+  /** Returns the identity of an entry, by which both versions are matched. */
   readonly key: (entry: Entry) => string;
   readonly where: (entry: Entry) => string;
   readonly kind: string;
-  /** Whom it breaks that one is there no more. */
   readonly removal: Broken | undefined;
   readonly changes: (before: Entry, after: Entry) => readonly Change[];
 }

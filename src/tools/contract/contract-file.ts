@@ -1,11 +1,11 @@
 import { type Contract, contractFormat } from "./contract.ts";
 
-/** A contract as its file has it: one fact a line, in the same order each time. */
+/** Returns a contract as the text of its file: one fact per line, always in the same order. */
 export function contractText(contract: Contract): string {
   return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
 }
 
-/** Reads the text of a contract's file. @throws Error saying what is wrong with it. */
+/** Parses the text of a contract file. @throws Error that describes the problem. */
 export function readContract(text: string): Contract {
   let read: unknown;
   try {
@@ -13,9 +13,10 @@ export function readContract(text: string): Contract {
   } catch (error) {
     throw new Error(
       `it is not JSON: ${(error as Error).message}; after a conflict of a merge, write it anew`,
-    ); // safe: JSON.parse throws errors only
+    ); // safe: JSON.parse only throws errors
   }
-  const { format } = Object(read) as { readonly format?: unknown }; // safe: any member of an object may be read
+  // Safe: any member of an object can be read.
+  const { format } = Object(read) as { readonly format?: unknown };
   if (typeof format === "number" && format > contractFormat) {
     throw new Error(
       `its format is ${format}, and this keelson reads ${contractFormat}; use the keelson that wrote it, or a later one`,
@@ -26,10 +27,10 @@ export function readContract(text: string): Contract {
   const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
   if (wrong !== undefined)
     throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
-  return read as Contract; // safe: its format is known, and each entry has what it is known by
+  return read as Contract; // safe: the format is known, and each entry has its identifying members
 }
 
-/** By what the entries of each list are known. */
+/** Name of each list, followed by the members that identify its entries. */
 const lists = [
   ["routes", "method", "path"],
   ["events", "type"],
@@ -48,14 +49,17 @@ function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   );
 }
 
-/** Lists of a schema whose order says nothing. */
+/** Lists of a schema whose order has no meaning. */
 const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
 
 function byText(one: unknown, other: unknown): number {
   return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
 }
 
-/** With the members of each schema in the order of their names; those of a route stay in the order of their importance. */
+/**
+ * Sorts the members of each schema by name. The members of a route keep their order, most important
+ * first.
+ */
 function ordered(contract: Contract): unknown {
   const schemas = new Set(["input", "output", "payload", "message", "errors"]);
   const sort = (value: unknown): unknown => {

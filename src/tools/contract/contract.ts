@@ -14,10 +14,13 @@ import type { BodyKind } from "../../parts/http/message.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
-/** The version of the form below. */
+/** Version of the contract format below. */
 export const contractFormat = 1;
 
-/** What a server promises: to clients, to consumers of its messages, and to stored settings. Plain JSON. */
+/**
+ * Promises of a server to clients, to consumers of its messages, and to stored settings. Plain
+ * JSON.
+ */
 export interface Contract {
   readonly format: typeof contractFormat;
   readonly routes: readonly LockedRoute[];
@@ -29,56 +32,57 @@ export interface Contract {
   readonly keys: readonly LockedKey[];
 }
 
-/** A route, with its base path. */
+/** Route, including the base path. */
 export interface LockedRoute {
   readonly method: string;
   readonly path: string;
   readonly handler: string;
   readonly access: LockedAccess;
-  /** Of a write. */
+  /** Only on writes. */
   readonly body?: BodyKind;
-  /** Of a write: by which header its retries are known. */
+  /** Only on writes: the header that identifies retries. */
   readonly key?: LockedKeyHeader;
-  /** For how long a retry gets the first answer, in seconds. */
+  /** Time for which a retry gets the first response, in seconds. */
   readonly keptSeconds?: number;
   readonly input?: JsonSchema;
   readonly output?: JsonSchema;
-  /** Declared, or those of an `output` that may be nothing. */
+  /** Declared statuses, or the statuses of an `output` that allows an empty body. */
   readonly statuses?: readonly number[];
-  /** The status of each error of its own. */
+  /** Status of each error that the handler declares. */
   readonly errors?: Readonly<Record<string, number>>;
 }
 
-/** `required`: without an `Idempotency-Key` it is a 400. */
+/**
+ * Header that identifies retries. `required`: a request without an `Idempotency-Key` gets a 400.
+ */
 export type LockedKeyHeader = "either" | "idempotency-key" | "none" | "required";
 
-/** An event, and what it carries on the bus. */
+/** Event with its payload on the bus. */
 export interface LockedEvent {
   readonly type: string;
-  /** For how many days it is kept. */
+  /** Number of days for which the event is kept. */
   readonly kept?: number | "forever";
   readonly payload: JsonSchema;
 }
 
-/** A job, and what it carries in the queue. */
+/** Job with its payload in the queue. */
 export interface LockedJob {
   readonly name: string;
   readonly input: JsonSchema;
 }
 
-/** A channel of deliveries, and what it carries in the queue. */
+/** Delivery channel with its payload in the queue. */
 export interface LockedChannel {
   readonly name: string;
   readonly message: JsonSchema;
 }
 
-/** A consumer, by whose name what it has handled is known. */
+/** Consumer. Its name identifies the events that it has handled. */
 export interface LockedConsumer {
   readonly name: string;
   readonly event: string;
 }
 
-/** A schedule. */
 export interface LockedSchedule {
   readonly name: string;
   readonly cron: string;
@@ -86,9 +90,9 @@ export interface LockedSchedule {
   readonly missed: string;
 }
 
-/** What a server promises, and what of it no JSON Schema says. */
+/** Contract of a server, and the parts that JSON Schema cannot express. */
 export interface ReadContract {
-  /** The same for the same declarations, whatever the environment. */
+  /** Identical for the same declarations in every environment. */
   readonly contract: Contract;
   readonly unsaid: readonly UnsaidSchema[];
 }
@@ -96,7 +100,7 @@ export interface ReadContract {
 /**
  * Reads the contract of a server from its declarations.
  *
- * @param from - where packages of the application's are looked for
+ * @param from - directory from which the application's packages are resolved
  */
 export async function contractOf(server: DeclaredServer, from: string): Promise<ReadContract> {
   const reader = createSchemaReader({ from });
@@ -149,7 +153,7 @@ async function readContract(
       await Promise.all(
         [...registry.channels.values()].map(async ({ name, input }) => ({
           name,
-          // Safe: of channels that an application declares a schema is asked.
+          // Safe: channels declared by an application must have a schema.
           message: await inputOf(input as StandardSchemaV1, `channel ${name} message`),
         })),
       ),
@@ -172,7 +176,7 @@ async function readContract(
   };
 }
 
-/** `GET /files/:id`. */
+/** Formats a route, for example `GET /files/:id`. */
 export function routeText({ method, path }: Pick<LockedRoute, "method" | "path">): string {
   return `${method} ${path}`;
 }
@@ -196,7 +200,8 @@ async function lockedRoute(
   return {
     ...place,
     handler: name,
-    access: lockedAccess(access as NonNullable<typeof access>), // safe: a route without a rule is not built
+    // Safe: a server rejects a route without a rule when it is built.
+    access: lockedAccess(access as NonNullable<typeof access>),
     ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
     ...(input === undefined
       ? {}

@@ -13,7 +13,7 @@ import {
 
 type Keywords = Readonly<Record<string, unknown>>;
 
-/** The types that together are everything. */
+/** All JSON types. Together they accept every value. */
 export const allTypes: readonly string[] = [
   "null",
   "boolean",
@@ -23,7 +23,10 @@ export const allTypes: readonly string[] = [
   "object",
 ];
 
-/** What the keywords of one schema accept of some types; none that refers elsewhere or combines schemas. */
+/**
+ * Returns the shapes that the keywords of one schema accept, for the given types. Ignores
+ * references and keywords that combine schemas.
+ */
 export function shapesOfTypes(
   types: readonly string[],
   node: Keywords,
@@ -32,14 +35,14 @@ export function shapesOfTypes(
   return types.flatMap((type) => makers[type]?.(node, root) ?? []);
 }
 
-/** One value. */
 export function valueShape(value: unknown): ValueShape {
   return { kind: "value", value, tags: noTags };
 }
 
-/** Part of a schema, as its shape has it. */
+/** Returns a part of a schema in the form that shapes store. */
 export function partOf(part: unknown, root: SchemaNode): Schema {
-  return part === undefined ? [] : [{ node: part as SchemaNode, root }]; // safe: what is no schema has no keywords that are read
+  // Safe: only known keywords are read, and a value that is not a schema does not have any.
+  return part === undefined ? [] : [{ node: part as SchemaNode, root }];
 }
 
 const makers: Readonly<Record<string, (node: Keywords, root: SchemaNode) => readonly Shape[]>> = {
@@ -91,13 +94,14 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Where patterns name properties, one without a name of its own may be what any of them says. */
+/** With `patternProperties`, an unnamed property may match any of the patterns. */
 function additionalOf(
   { additionalProperties, patternProperties }: Keywords,
   root: SchemaNode,
 ): Schema | undefined {
   if (patternProperties !== undefined) {
-    const patterned = Object.values(patternProperties as object); // safe: draft 2020-12 has an object there
+    // Safe: draft 2020-12 requires an object here.
+    const patterned = Object.values(patternProperties as object);
     return partOf({ anyOf: [additionalProperties ?? true, ...patterned] }, root);
   }
   return additionalProperties === undefined ? undefined : partOf(additionalProperties, root);

@@ -6,16 +6,16 @@ import type {
 } from "../../parts/config/declare/key.ts";
 import { isStricter, type LockedAccess, lockedAccess } from "./access-strictness.ts";
 
-/** A configuration key as the lock stores it: plain JSON, the same for the same declaration. */
+/** Configuration key as stored in the lock: plain JSON, identical for the same declaration. */
 export interface LockedKey {
-  /** `files:config:max-upload-size-mb`. */
+  /** For example `files:config:max-upload-size-mb`. */
   readonly id: string;
   readonly scope: ConfigScope;
   readonly type: ConfigType;
   readonly bounds?: Bounds;
   /** Sorted. */
   readonly options?: readonly string[];
-  /** Never of an encrypted key. */
+  /** Absent for an encrypted key. */
   readonly default?: unknown;
   readonly computed?: true;
   readonly encrypted: boolean;
@@ -25,19 +25,20 @@ export interface LockedKey {
   readonly formerly?: readonly string[];
 }
 
-/** One change of a key. */
 export interface KeyChange {
-  /** Whom it breaks: stored rows, or clients of the operators' API. Absent where nobody. */
+  /**
+   * Party that the change breaks: stored rows, or clients of the operators' API. Absent if the
+   * change is compatible.
+   */
   readonly breaks?: "row" | "client";
-  /** The key's identifier. */
+  /** Identifier of the key. */
   readonly where: string;
   readonly rule: KeyRule;
 }
 
-/** What changed. */
 export type KeyRule = keyof typeof breaking;
 
-/** Whom each change breaks. */
+/** Party that each kind of change breaks. */
 const breaking = {
   "key-added": undefined,
   "key-removed": "row",
@@ -62,7 +63,6 @@ const breaking = {
   "write-access-widened": undefined,
 } as const satisfies Readonly<Record<string, KeyChange["breaks"]>>;
 
-/** A key in the form that the lock stores. */
 export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
   const {
     scope,
@@ -92,7 +92,7 @@ export function lockedKey({ id, definition }: RegisteredConfigKey): LockedKey {
   };
 }
 
-/** Says what has changed between two sets of keys, in the order of their identifiers. */
+/** Compares two sets of keys and returns the changes, sorted by identifier. */
 export function compareKeys(
   before: readonly LockedKey[],
   after: readonly LockedKey[],
@@ -112,7 +112,8 @@ export function compareKeys(
       );
       if (first === undefined) return [change(key.id, "key-added")];
       const rules = new Set(rulesOf(first, key, successors));
-      // Rows of what it was too come beside those that it has: only what becomes of them counts.
+      // The key also inherits the rows of its other former keys, so only changes that break rows
+      // count here.
       for (const other of others) {
         for (const rule of rulesOf(other, key, successors))
           if (breaking[rule] === "row") rules.add(rule);
@@ -158,7 +159,7 @@ function rulesOf(
   return facts.flatMap(([rule, holds]) => (holds ? [rule] : []));
 }
 
-/** What a value may be. A range of which one end moves in and the other out is narrower. */
+/** Compares the allowed values. A range that moves counts as narrowed. */
 function rangeFacts(before: LockedKey, after: LockedKey): (readonly [KeyRule, boolean])[] {
   const [was, is] = [before.bounds ?? unbounded, after.bounds ?? unbounded];
   const isNarrowed = is.min > was.min || is.max < was.max;

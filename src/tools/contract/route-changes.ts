@@ -5,12 +5,12 @@ import { type LockedKeyHeader, type LockedRoute, routeText } from "./contract.ts
 import { type Change, schemaChanges } from "./schema-changes.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** By what a route is known to clients: the names of its parameters are nothing to them. */
+/** Returns the identity of a route for clients. Parameter names do not count. */
 export function routeKey({ method, path }: LockedRoute): string {
   return `${method} ${path.replaceAll(/:[^/]+/g, ":")}`;
 }
 
-/** What a client meets that has changed of one route. */
+/** Returns the changes of one route that clients can see. */
 export function routeChanges(before: LockedRoute, after: LockedRoute): readonly Change[] {
   const where = routeText(after);
   const client = (rule: string, detail: string): Change => ({
@@ -46,7 +46,7 @@ function accessChanges(
   return isStricter(is, was) ? [listed("access-widened", detail)] : [];
 }
 
-/** Which headers a retry is known by. */
+/** Number of headers that identify a retry. */
 const headers: Readonly<Record<LockedKeyHeader, number>> = {
   none: 0,
   required: 1,
@@ -63,7 +63,7 @@ function keyChanges(
   const { key: was = "either", keptSeconds: kept = 300 } = before;
   const { key: is = "either", keptSeconds: keeps = 300 } = after;
   const isShorter = keeps < kept && is !== "none";
-  // A claim has the handler's name: a retry after the release is another write.
+  // A claim contains the handler's name, so a retry after the release runs as a new write.
   const isForgotten =
     before.handler !== after.handler &&
     before.body !== undefined &&
@@ -89,7 +89,7 @@ function keyChanges(
   ];
 }
 
-/** Without a schema anything is taken, as an object of path, query and body. */
+/** Without a schema, a route accepts any object built from path, query and body. */
 function inputChanges(before: LockedRoute, after: LockedRoute): readonly Change[] {
   const { input: was = { type: "object" } } = before;
   const { input: is } = after;
@@ -102,13 +102,14 @@ function inputChanges(before: LockedRoute, after: LockedRoute): readonly Change[
   return schemaChanges("input", renamed, is, (path) => `${where} ${inputPlace(path, after)}`);
 }
 
-/** An input as it is with other names of the path's parameters. */
+/** Renames the path parameters in an input schema. */
 function withNames(
   input: SchemaNode,
   names: readonly string[],
   others: readonly string[],
 ): SchemaNode {
-  const { properties, required, ...rest } = Object(input) as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
+  // Safe: any member of an object can be read.
+  const { properties, required, ...rest } = Object(input) as Readonly<Record<string, unknown>>;
   if (canonical(names) === canonical(others) || properties === undefined) return input;
   const called = (name: string) => others[names.indexOf(name)] ?? name;
   return {
@@ -124,7 +125,7 @@ function paramsOf({ path }: LockedRoute): readonly string[] {
   return [...path.matchAll(/:([^/]+)/g)].map(([, name = ""]) => name);
 }
 
-/** Where in a request a part of the input is. */
+/** Returns the place of an input part within the request. */
 function inputPlace(path: string, route: LockedRoute): string {
   const first = path.replace(/[.[].*$/s, "");
   if (first === "") return `input${path}`;
@@ -161,7 +162,7 @@ function statusChanges(
 ): readonly Change[] {
   const [was, is] = [statusesOf(before), statusesOf(after)];
   const left = was.filter((status) => is.includes(status));
-  // Nobody knew which of the two it was.
+  // Clients could not know which of the two statuses to expect.
   const gone =
     isUnsaid(before) && left.length > 0 ? [] : was.filter((status) => !left.includes(status));
   const added = isUnsaid(after) ? [] : is.filter((status) => !was.includes(status));
@@ -176,19 +177,18 @@ function statusChanges(
   ];
 }
 
-/** Whether neither statuses nor output is declared. */
 function isUnsaid({ output, statuses }: LockedRoute): boolean {
   return output === undefined && statuses === undefined;
 }
 
-/** Those that the OpenAPI document has. */
+/** Returns the statuses that the OpenAPI document lists. */
 function statusesOf({ output, statuses }: LockedRoute): readonly number[] {
   if (statuses !== undefined) return statuses;
   if (output === undefined) return [200, 204];
   return isNothing(output) ? [204] : [200];
 }
 
-/** Whether each success has a body of which a schema says something. */
+/** Checks whether every success has a body that a schema describes. */
 function hasBody({ output }: LockedRoute, statuses: readonly number[]): boolean {
   return output !== undefined && !isNothing(output) && !statuses.some(isEmpty);
 }

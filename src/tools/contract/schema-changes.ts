@@ -7,28 +7,28 @@ import {
 } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
 
-/** Whom a change breaks. */
+/** Party that a change breaks. */
 export type Broken = "client" | "consumer" | "row";
 
-/** One change of a contract. */
 export interface Change {
-  /** Absent where nobody is broken. */
+  /** Absent if the change is compatible. */
   readonly breaks?: Broken;
-  /** `POST /files body.sizeMb`. */
+  /** For example `POST /files body.sizeMb`. */
   readonly where: string;
   readonly rule: string;
-  /** For people: what it was and what it is. */
+  /** Old and new value, for people to read. */
   readonly detail?: string;
 }
 
-/** What a schema is there for, which says what of its changes breaks whom. */
+/** Role of a schema, which determines whom its changes break. */
 export type Role = "input" | "output" | "payload" | "job" | "message";
 
 /**
- * What has changed between two schemas. Breaks clients what an input no longer takes and an output takes on or no longer has;
- * consumers each change of an event's payload but a new optional property, and what a job or a delivery no longer takes.
+ * Compares two schemas. Clients break if an input accepts less, or if an output can return more or
+ * loses a property. Consumers break on any change of an event's payload except a new optional
+ * property, and if a job or a delivery accepts less.
  *
- * @param whereOf - names a place, by its path within the schema
+ * @param whereOf - formats a place from its path within the schema
  */
 export function schemaChanges(
   role: Role,
@@ -67,21 +67,22 @@ export function schemaChanges(
 }
 
 interface RoleRules {
-  /** Whether it breaks somebody that values of before are refused. */
+  /** Whether rejecting values that were accepted before is breaking. */
   readonly narrowed: boolean;
-  /** Whether it breaks somebody that there are values which before had not. */
+  /** Whether values that were impossible before are breaking. */
   readonly widened: boolean;
   readonly broken: Broken;
-  /** Whether it breaks somebody that a property is named no more. */
+  /** Whether it is breaking that a property is no longer named. */
   readonly losing: boolean;
-  /** Whether who reads it skips properties that he does not know. */
+  /** Whether readers ignore properties that they do not know. */
   readonly isOpen: boolean;
 }
 
 const roles: Readonly<Record<Role, RoleRules>> = {
   input: { narrowed: true, widened: false, broken: "client", losing: true, isOpen: false },
   output: { narrowed: false, widened: true, broken: "client", losing: true, isOpen: true },
-  // Read by the new schema where it was queued or kept, by the old one in other applications and during a rollout.
+  // The new schema reads queued and kept events. The old schema reads events in other applications
+  // and during a rolling deployment.
   payload: { narrowed: true, widened: true, broken: "consumer", losing: true, isOpen: false },
   job: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
   message: { narrowed: true, widened: false, broken: "consumer", losing: false, isOpen: false },
@@ -89,14 +90,18 @@ const roles: Readonly<Record<Role, RoleRules>> = {
 
 type Sense = "narrowed" | "widened";
 
-/** What has happened, where `narrowed` goes from before to after, and `widened` the other way. */
+/**
+ * Returns the rule for a difference. `narrowed` compares before to after, `widened` compares after
+ * to before.
+ */
 function ruleOf({ kind, type }: Difference, sense: Sense): string {
   const isNarrowed = sense === "narrowed";
   if (kind === "least") return `${leasts[type]}-${isNarrowed ? "raised" : "lowered"}`;
   if (kind === "most") return `${mosts[type]}-${isNarrowed ? "lowered" : "raised"}`;
   if (kind === "required" && !isNarrowed)
     return type === "named" ? "property-became-optional" : "property-removed";
-  const names = kindNames[kind as keyof typeof kindNames]; // safe: the others are above
+  // Safe: the other kinds are handled above.
+  const names = kindNames[kind as keyof typeof kindNames];
   if (typeof names === "string")
     return type === "none" ? `${names}-${isNarrowed ? "added" : "removed"}` : `${names}-changed`;
   return names[isNarrowed ? 0 : 1];
@@ -115,7 +120,10 @@ const mosts: Readonly<Record<string, string>> = {
   object: "max-properties",
 };
 
-/** How a difference is called where it narrows and where it widens; one word stands for rules that come, go or change. */
+/**
+ * Rule names of a difference when narrowing and when widening. A single word is the prefix for
+ * rules that are added, removed or changed.
+ */
 const kindNames = {
   type: ["type-narrowed", "type-widened"],
   "changed-type": ["type-changed", "type-changed"],
@@ -136,7 +144,10 @@ const kindNames = {
   Record<Exclude<DifferenceKind, "least" | "most">, string | readonly [string, string]>
 >;
 
-/** Each place and rule once; of two the one that breaks somebody, and of a new property that it has to be there. */
+/**
+ * Removes duplicates of the same place and rule. A breaking change wins over a compatible one, and
+ * a new required property over a new property.
+ */
 function unique(changes: readonly Change[]): readonly Change[] {
   const breaking = new Set(changes.filter(({ breaks }) => breaks !== undefined).map(keyOf));
   const left = changes.filter((change) => {
@@ -172,9 +183,13 @@ function defaultChanges(
     }));
 }
 
-/** The defaults of a schema's properties and items, by their paths; behind references and alternatives nobody looks. */
+/**
+ * Returns the defaults of a schema's properties and items, by path. Does not follow references or
+ * alternatives.
+ */
 function defaultsOf(schema: unknown, path: string): readonly (readonly [string, string])[] {
-  const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>; // safe: any member may be read
+  // Safe: any member can be read.
+  const { properties, items, default: own } = Object(schema) as Readonly<Record<string, unknown>>;
   return [
     ...(own === undefined ? [] : [[path, canonical(own)] as const]),
     ...Object.entries(Object(properties)).flatMap(([name, part]) =>

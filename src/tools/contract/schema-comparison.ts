@@ -20,7 +20,7 @@ import {
 } from "./shape.ts";
 import { matches } from "./shape-value.ts";
 
-/** What keeps values of one schema out of another. */
+/** Reason why values of one schema do not fit another. */
 export type DifferenceKind =
   | "type"
   | "changed-type"
@@ -40,33 +40,38 @@ export type DifferenceKind =
   | "names"
   | "cannot-tell";
 
-/** A place where `from` may have values that `to` refuses. */
+/** Place where `from` may have values that `to` rejects. */
 export interface Difference {
-  /** `items[].name`; empty for the whole. */
+  /** Path such as `items[].name`. Empty for the whole value. */
   readonly path: string;
   readonly kind: DifferenceKind;
-  /** The type of what differs there: of a range, what it is a range of. */
+  /** Type of the differing value. For a range, the type that the range limits. */
   readonly type: string;
-  /** For people: what of `from`, what of `to`. */
+  /** Differing part of `from`, for people to read. `to` is its counterpart. */
   readonly from: string;
   readonly to: string;
 }
 
-/** How they are compared. */
 export interface Comparison {
-  /** Whether `to` lets properties through that it refuses by name alone: its reader skips what it does not know. */
+  /**
+   * Whether unnamed properties pass although `to` rejects them, because its reader ignores unknown
+   * properties.
+   */
   readonly isOpen?: boolean;
 }
 
-/** Whether values may be refused: no value is, where one side names a property of which the other says nothing. */
+/**
+ * Checks whether a difference may reject values. A property that only one side names and the other
+ * does not mention is harmless.
+ */
 export function isRefusing({ kind }: Difference): boolean {
   return kind !== "only-from" && kind !== "only-to";
 }
 
 /**
- * Where a value that `from` accepts may be refused by `to`, and which properties one of them alone names. Nothing is refusing
- * only where every such value is accepted; properties count that `from` names, or says a rule of: of others nobody was told
- * anything.
+ * Finds the places where `to` may reject a value that `from` accepts, and the properties that only
+ * one of them names. Without a rejecting difference, `to` accepts every such value. Only properties
+ * that `from` names or restricts count, because `from` promises nothing about others.
  */
 export function differences(
   from: SchemaNode,
@@ -82,7 +87,10 @@ const mostSteps = 10_000;
 
 class Walk {
   readonly #comparison: Comparison;
-  /** Pairs above the current one: what repeats them is only as different as they are. */
+  /**
+   * Pairs that enclose the current one. A recursive schema repeats them, and a repetition adds no
+   * new differences.
+   */
   readonly #above = new Set<string>();
   #steps = 0;
 
@@ -94,7 +102,7 @@ class Walk {
     const [fromTexts, toTexts] = [from, to].map((schema) => schema.map(textOf)) as [
       string[],
       string[],
-    ]; // safe: of two
+    ]; // safe: there are two
     if (toTexts.every((text) => fromTexts.includes(text) || text === "true")) return [];
     const pair = canonical([fromTexts, toTexts]);
     if (this.#above.has(pair)) return [];
@@ -118,7 +126,7 @@ class Walk {
       const type = typeOf(shape);
       const [all, wanted] = [from, to].map((shapes) =>
         [...new Set(shapes.map(typeOf))].join(" or "),
-      ) as [string, string]; // safe: of two
+      ) as [string, string]; // safe: there are two
       if (!types.has(type))
         return [difference(path, hasCommon ? "type" : "changed-type", type, all, wanted)];
       const same = to.filter((other) => typeOf(other) === type);
@@ -129,7 +137,7 @@ class Walk {
     });
   }
 
-  /** Against each alternative; what is different from the one that it is most like. */
+  /** Compares a shape with each alternative and returns the differences from the closest one. */
   #nearest(
     shape: Exclude<Shape, ValueShape>,
     alternatives: readonly Shape[],
@@ -142,7 +150,8 @@ class Walk {
       if (other.kind === "value") continue;
       const all = this.#shape(shape, other, path);
       const apart = isOneOfMany ? all.filter(({ kind }) => kind in apartWeights) : [];
-      // Another alternative is meant: it has lost no property that this one has not.
+      // `other` is a different alternative, so only the differences between the alternatives count.
+      // A property that `other` lacks was not lost.
       const found = apart.length > 0 && isApart(shape, other) ? apart : all;
       if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
     }
@@ -161,7 +170,8 @@ class Walk {
     return [
       ...rangeDifferences(from, to, path),
       ...tagDifferences(from, to, path),
-      ...(from.kind === "array" ? this.#items(from, to as ArrayShape, path) : []), // safe, both: they have one type
+      // Safe, in both lines: both shapes have the same type.
+      ...(from.kind === "array" ? this.#items(from, to as ArrayShape, path) : []),
       ...(from.kind === "object" ? this.#members(from, to as ObjectShape, path) : []),
     ];
   }
@@ -238,7 +248,7 @@ class Walk {
 
 const text: SchemaNode = { type: "string" };
 
-/** Names are texts, whatever else their schema says. */
+/** Property names are strings, even without a `type` in their schema. */
 function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
 }
@@ -254,7 +264,6 @@ function valueDifferences(
   return [difference(path, kind, typeOf(shape), shown(shape), alternatives.map(shown).join(", "))];
 }
 
-/** Whether a value is under the same rules on both sides. */
 function isSame(from: ValueShape, to: Shape): boolean {
   const rules = [...to.tags].every(
     ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),
@@ -278,7 +287,7 @@ function rangeDifferences(
   ];
 }
 
-/** How many properties there are at least, and at most. */
+/** Returns the minimum and maximum number of properties. */
 function countsOf({ least, most, required, additional, properties }: ObjectShape): {
   readonly least: Limit;
   readonly most: Limit;
@@ -323,7 +332,10 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
   "x-keelson-takes-text": "changed-type",
 };
 
-/** Multiples of whole numbers are sure; a list of one has no repeats. */
+/**
+ * A multiple of a whole number stays a multiple of its divisors, and a list with one item cannot
+ * repeat.
+ */
 function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): boolean {
   if (keyword === "uniqueItems") return from.most.at <= 1;
   const isMultiple = (tag: Tag) =>
@@ -333,7 +345,11 @@ function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): b
   );
 }
 
-/** What refuses nothing weighs least. A value that does not fit says that another alternative is meant, another type that it may be. */
+/**
+ * Returns the weight of differences. Harmless differences weigh least. A value that does not fit
+ * weighs most, because it means that another alternative was intended. A changed type suggests the
+ * same, less strongly.
+ */
 function weightOf(found: readonly Difference[]): number {
   return found.reduce(
     (sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1),

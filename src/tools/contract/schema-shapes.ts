@@ -23,18 +23,18 @@ import {
 } from "./shape.ts";
 import { type Answer, matches } from "./shape-value.ts";
 
-/** The schema is too deep, or has too many alternatives. */
+/** Thrown if a schema is nested too deeply or has too many alternatives. */
 export class TooComplexError extends Error {}
 
 const mostShapes = 300;
 const mostLevels = 40;
-/** A property that says which branch an object is may have such a one itself. */
+/** Depth of discriminators: a property that distinguishes branches may itself contain one. */
 const mostDiscriminators = 2;
 
 /**
- * What a schema accepts, as alternatives. A rule that a shape cannot say it has as a tag.
+ * Returns the alternatives that a schema accepts. Rules that a shape cannot express become tags.
  *
- * @param isLoose - whether more may be accepted: `oneOf` is read as `anyOf`
+ * @param isLoose - whether the result may accept more: `oneOf` is read as `anyOf`
  * @throws TooComplexError
  */
 export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly Shape[] {
@@ -45,7 +45,7 @@ export function shapesOf(schema: Schema, level = 0, isLoose = false): readonly S
   );
 }
 
-/** Whether a schema accepts a value. @throws TooComplexError */
+/** Checks whether a schema accepts a value. @throws TooComplexError */
 export function accepts(schema: Schema, value: unknown, level = 0): Answer {
   return some(shapesOf(schema, level).map((shape) => matchesAt(shape, value, level)));
 }
@@ -67,14 +67,16 @@ function shapesOfOne(
   isLoose: boolean,
 ): readonly Shape[] {
   if (typeof node === "boolean") return node ? anything : [];
-  if (["{}", "true"].includes(canonical(node["not"] ?? false))) return []; // as a schema of `undefined` is said
-  const root = "$id" in node ? node : document; // what it refers to is within it
+  // This is how a schema for `undefined` is written.
+  if (["{}", "true"].includes(canonical(node["not"] ?? false))) return [];
+  // References resolve within the schema that has the `$id`.
+  const root = "$id" in node ? node : document;
   const shapesOfPart = (part: unknown) => shapesOf(partOf(part, root), level + 1, isLoose);
   const and = (some: readonly Shape[], others: readonly Shape[]) =>
     intersections(some, others, level);
   const { type, enum: listed, $ref, allOf: all = [], anyOf, oneOf } = node;
   let shapes = shapesOfTypes(type === undefined ? allTypes : [type].flat().map(String), node, root);
-  // Safe, here and below: what is no list there is no JSON Schema.
+  // Safe, here and below: in JSON Schema these keywords are lists.
   for (const values of [listed, "const" in node ? [node["const"]] : undefined]) {
     if (values !== undefined) shapes = and(shapes, (values as readonly unknown[]).map(valueShape));
   }
@@ -108,7 +110,10 @@ function shapesOfOne(
   );
 }
 
-/** With no property that nothing within the schema names. `undefined` where it may be named by another alternative, or by a rule. */
+/**
+ * Rejects properties that the schema does not name. Returns `undefined` if another alternative or a
+ * rule might name them.
+ */
 function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
   if (one === undefined) return shapes;
@@ -118,7 +123,10 @@ function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | un
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
-/** What a JSON pointer within the document leads to; `undefined` where there is nothing, or it leads elsewhere. */
+/**
+ * Resolves a JSON pointer within the document. Returns `undefined` if the target is missing or in
+ * another document.
+ */
 function targetOf(reference: string, root: SchemaNode): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -127,7 +135,7 @@ function targetOf(reference: string, root: SchemaNode): unknown {
     .split("/")
     .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"))
     .reduce<unknown>(
-      // Safe: only what has the member is asked for it.
+      // Safe: the member is only read if it exists.
       (node, name) =>
         Object.hasOwn(Object(node), name)
           ? (node as Readonly<Record<string, unknown>>)[name]
@@ -136,7 +144,7 @@ function targetOf(reference: string, root: SchemaNode): unknown {
     );
 }
 
-/** Whether no value is of two branches, as far as can be told. */
+/** Checks that no value can match two branches, as far as this can be determined. */
 function areApart(branches: readonly (readonly Shape[])[], level: number): boolean {
   return branches.every((branch, index) =>
     branches
@@ -145,7 +153,10 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
   );
 }
 
-/** Whether no value is of both. Objects by a property that both have to have: the one that says which branch it is. */
+/**
+ * Checks that no value can match both shapes. Objects differ in a property that both require,
+ * the discriminator.
+ */
 export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
   if (typeOf(one) !== typeOf(other)) return true;
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
@@ -183,7 +194,7 @@ function intersections(
   return shapes;
 }
 
-/** What both accept. */
+/** Returns the shape that accepts the values that both shapes accept. */
 function intersection(one: Shape, other: Shape, level: number): Shape | undefined {
   if (one.kind === "value") return valueWithin(one, other, level);
   if (other.kind === "value") return valueWithin(other, one, level);
@@ -201,7 +212,8 @@ function intersection(one: Shape, other: Shape, level: number): Shape | undefine
   }
   if (one.kind === "object" && other.kind === "object")
     return { kind: "object", ...ranged, ...bothObjects(one, other) };
-  return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined; // safe: both are numbers, or texts
+  // Safe: both are numbers, or both are strings.
+  return one.kind === other.kind ? ({ ...one, ...ranged } as Shape) : undefined;
 }
 
 function bothObjects(
@@ -220,7 +232,10 @@ function bothObjects(
   };
 }
 
-/** The value, where the shape accepts it. Where nobody can tell, under the rules of the shape; `unsure` where its parts have some. */
+/**
+ * Returns the value if the shape accepts it. If that cannot be determined, the value carries the
+ * shape's rules, plus `unsure` if the rules of its parts are undetermined too.
+ */
 function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape | undefined {
   const isMatch = matchesAt(other, one.value, level);
   if (isMatch === false) return undefined;
@@ -228,10 +243,13 @@ function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape |
   return { ...one, tags: new Map([...one.tags, ...other.tags, ...(isByRules ? [] : [unsure])]) };
 }
 
-/** That nobody can tell whether a value is accepted, nor say by which rule. */
+/** Tag of a value that may or may not be accepted, with no known rule to decide it. */
 const unsure = tagOf(unsureKeyword, null);
 
-/** Keywords that shapes are made of, and those that restrict nothing. Of any other the shape has a tag. */
+/**
+ * Keywords that shapes express, and keywords that restrict nothing. Any other keyword becomes a
+ * tag.
+ */
 const known: ReadonlySet<string> = new Set([
   ...["type", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"],
   ...[
@@ -277,7 +295,7 @@ const known: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** A rule that shapes do not say, with what stands beside it and is part of it. */
+/** Returns a rule that shapes cannot express, including the neighboring keywords that affect it. */
 function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): SchemaNode {
   const { properties = {}, additionalProperties } = node;
   if (keyword === "patternProperties")
@@ -286,11 +304,11 @@ function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): Schem
       additionalProperties,
       named: Object.keys(properties as object).sort(),
     }; // safe: an object in JSON Schema
-  if (keyword === unsaidMark) return {}; // whatever the reason says
+  if (keyword === unsaidMark) return {}; // the reason does not matter
   return alone.has(keyword) ? { [keyword]: node[keyword] } : node;
 }
 
-/** Keywords that mean the same wherever they stand; others say something together with what stands beside them. */
+/** Keywords whose meaning does not depend on neighboring keywords. */
 const alone: ReadonlySet<string> = new Set([
   "not",
   "dependentRequired",

@@ -10,10 +10,10 @@ import {
   typeOfValue,
 } from "./shape.ts";
 
-/** Whether something holds; `undefined` where nobody can tell. */
+/** Answer to a check. `undefined` if it cannot be determined. */
 export type Answer = boolean | undefined;
 
-/** Whether a shape accepts a value, where `accepts` says it of schemas. */
+/** Checks whether a shape accepts a value. `accepts` does the same for schemas. */
 export function matches(
   shape: Shape,
   value: unknown,
@@ -29,7 +29,7 @@ export function matches(
   return every([isWithin, ...tags, ...parts(shape, value, accepts)]);
 }
 
-/** What holds if everything does. */
+/** Combines answers with a logical AND. */
 export function every(answers: readonly Answer[]): Answer {
   if (answers.includes(false)) return false;
   return answers.includes(undefined) ? undefined : true;
@@ -40,7 +40,7 @@ function parts(
   value: unknown,
   accepts: (schema: Schema, value: unknown) => Answer,
 ): readonly Answer[] {
-  // Safe, both: a shape of lists has met a list, one of objects an object.
+  // Safe, in both branches: the value has the type of the shape, a list or an object.
   if (shape.kind === "array")
     return (value as readonly unknown[]).map((item, index) => accepts(itemOf(shape, index), item));
   return shape.kind === "object"
@@ -64,16 +64,17 @@ function members(
   ];
 }
 
-/** A number itself; of anything else how much there is of it. */
+/** Returns the number itself, or the length of any other value. */
 function sizeOf(value: unknown): number {
   if (typeof value === "number") return value;
-  return typeof value === "string" ? [...value].length : Object.keys(value as object).length; // safe: a list or an object
+  // Safe: a list or an object.
+  return typeof value === "string" ? [...value].length : Object.keys(value as object).length;
 }
 
 function isKept({ keyword, value: rule }: Tag, value: unknown): Answer {
   if (keyword === "multipleOf") return Number.isInteger(Number(value) / Number(rule));
   if (keyword === "uniqueItems") {
-    const texts = (value as readonly unknown[]).map(canonical); // safe: lists alone have this rule
+    const texts = (value as readonly unknown[]).map(canonical); // safe: only lists have this rule
     return new Set(texts).size === texts.length;
   }
   if (keyword !== "pattern") return undefined;
@@ -85,7 +86,7 @@ function patternOf(text: unknown): RegExp | undefined {
   try {
     pattern = new RegExp(String(text), "u");
   } catch {
-    // Nobody can tell what it means.
+    // The meaning of an invalid pattern is unknown.
   }
   return pattern;
 }

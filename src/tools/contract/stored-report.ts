@@ -20,51 +20,51 @@ import {
   verdictOf,
 } from "./stored-rows.ts";
 
-/** What stored rows come to. */
 export interface StoredReport {
-  /** At most as many as were asked for. */
+  /** Rows that are not read as stored, up to the requested limit. */
   readonly stored: readonly StoredVerdict[];
-  /** All of them, listed or not. */
+  /** Number of rows by verdict, listed or not. */
   readonly counts: Readonly<Record<Verdict, number>>;
-  /** How many stored values were looked at. */
+  /** Number of stored values checked. */
   readonly rows: number;
-  /** How many are counted, but not listed. */
   readonly unlisted: number;
-  /** How many secrets nobody could look at, since the key ring is not there or does not open them. */
+  /**
+   * Number of secrets that could not be checked, because the key ring is missing or does not
+   * decrypt them.
+   */
   readonly unopened: number;
 }
 
-/** A row as it lies in the table. */
 export interface StoredRow {
   readonly address: RowAddress;
   readonly row: ConfigRow;
 }
 
-/** Some of the rows, and how many items were looked at for them. */
+/** Page of rows, with the number of items scanned for it. */
 export interface StoredPage {
   readonly rows: readonly StoredRow[];
   readonly scanned: number;
 }
 
-/** What a report is made of. */
 export interface ReportSources {
   readonly registry: ConfigKeyRegistry;
-  /** All rows. */
   readonly pages: AsyncIterable<StoredPage>;
-  /** Rows as they are stored, by their address. */
   readonly reader: ConfigRowReader;
   readonly overrides: AppOverrides;
   readonly openRow: RowCipher["openRow"];
-  /** The identifiers of keys that were secrets before. */
+  /** Identifiers of keys that were encrypted before. */
   readonly wereEncrypted: ReadonlySet<string>;
   readonly nowMs: number;
-  /** How many rows are listed; the others are only counted. */
+  /** Maximum number of rows to list. Others are only counted. */
   readonly limit: number;
-  /** Told after each page how many items were looked at. */
+  /** Receives the number of items scanned so far, after each page. */
   readonly onPage: (scanned: number) => void;
 }
 
-/** Goes through all rows, a page at a time, and says of each that is not read as it is stored what is read instead. */
+/**
+ * Checks all rows, page by page, and reports for each row that is not read as stored which value is
+ * read instead.
+ */
 export async function reportStored(sources: ReportSources): Promise<StoredReport> {
   const { pages, limit, onPage } = sources;
   const counts = { clamped: 0, fallback: 0, ignored: 0 };
@@ -89,15 +89,15 @@ export async function reportStored(sources: ReportSources): Promise<StoredReport
   return { stored, counts, rows, unlisted, unopened };
 }
 
-/** A row, and what reads it. */
+/** Row with the key that reads it. */
 interface Looked {
   readonly address: RowAddress;
   readonly owner: PartitionOwner;
-  /** The key that is read there; `undefined` where nobody declares it. */
+  /** Key that reads the row. `undefined` if the key is not declared. */
   readonly key: RegisteredConfigKey | undefined;
-  /** The row that counts there, where it is another: the one that took its place. */
+  /** Row that applies instead of this one, if a row of the key's new name replaced it. */
   readonly instead: ConfigRow | undefined;
-  /** The row, where it is the one that counts for a key. */
+  /** Opened row, if it is the row that applies for a key. */
   readonly opened: OpenedRow | undefined;
   readonly verdict: Verdict | undefined;
 }
@@ -129,7 +129,7 @@ function lookAt(
   counting: Rows,
 ): readonly Looked[] {
   const looked = { address, owner, key, instead: undefined, opened: undefined };
-  // What was superseded is no value that somebody has set, but what is left of one.
+  // A superseded row is only a remnant of a rename, so it is not reported.
   const ignored = row.renamedTo === undefined ? [{ ...looked, verdict: "ignored" as const }] : [];
   if (key === undefined) return ignored;
   if (key.definition.formerly !== undefined) {
@@ -147,7 +147,7 @@ function lookAt(
   return [{ ...looked, opened, verdict: verdictOf(key, opened) }];
 }
 
-/** What is read at the places of rows. */
+/** Resolves the values that are read instead of the found rows. */
 async function listed(
   sources: ReportSources,
   found: readonly (Looked & { readonly verdict: Verdict })[],
@@ -198,7 +198,7 @@ async function listed(
 
 type Rows = (address: RowAddress) => ConfigRow | undefined;
 
-/** Reads rows as the resolver has them, each address once. */
+/** Reads rows the way the resolver does, each address once. */
 async function readOnce(
   { reader, registry }: ReportSources,
   addresses: readonly RowAddress[],

@@ -4,36 +4,42 @@ import { cascade, type Levels } from "../../parts/config/read/cascade.ts";
 import { suppliedBy } from "../../parts/config/read/one-level.ts";
 import { rowLevels } from "../../parts/config/read/rows.ts";
 
-/** What becomes of a stored row: its number is clamped; it does not fit, and the next level decides; or nobody reads it. */
+/**
+ * Fate of a stored row that is not read as stored. `clamped`: its number is out of bounds.
+ * `fallback`: its value does not fit, so the next level applies. `ignored`: no key reads it.
+ */
 export type Verdict = "clamped" | "fallback" | "ignored";
 
-/** A stored row that is not read as it is stored. */
+/** Stored row that is not read as stored. */
 export interface StoredVerdict {
-  /** As it is stored: of a key that was renamed the former identifier. */
+  /** Key of the stored row. For a renamed key, this may be the former identifier. */
   readonly key: string;
   readonly scope: ConfigScope;
-  /** `null` of a row that holds for all tenants. */
+  /** `null` for a row that applies to all tenants. */
   readonly tenantId: string | null;
   readonly verdict: Verdict;
   /**
-   * The value that is read there instead; `null` where there is none. Of a secret `"(secret)"`, where a computed function decides
-   * `"(computed)"`.
+   * Value that is read instead, or `null` if there is no value. `"(secret)"` for a secret,
+   * `"(computed)"` if a computed function decides.
    */
   readonly reads: unknown;
 }
 
-/** A row as the resolver gets it. */
+/** Row as the resolver receives it. */
 export type OpenedRow = Levels["rows"][number];
 
-/** Whether rows at a level count for a key: at its own scope, and at every broader one. */
+/**
+ * Checks whether rows at a level apply to a key. They do at the key's scope and at every broader
+ * one.
+ */
 export function countsAt(key: RegisteredConfigKey, source: OpenedRow["source"]): boolean {
-  const owner = { tenantId: "", userId: "" }; // whoever it is
+  const owner = { tenantId: "", userId: "" }; // the result does not depend on the owner
   return rowLevels(key.definition.scope, owner).some((level) => level.source === source);
 }
 
 /**
- * What becomes of a row for the key that reads it, `undefined` where nobody does; no verdict where it is read as it is stored, or
- * is a secret that does not open.
+ * Returns the verdict on a row for the key that reads it: `ignored` if no key does. Returns
+ * `undefined` if the row is read as stored, or is a secret that cannot be decrypted.
  */
 export function verdictOf(
   key: RegisteredConfigKey | undefined,
@@ -46,17 +52,16 @@ export function verdictOf(
   return "value" in row.row && Object.is(supplied.value, row.row.value) ? undefined : "clamped";
 }
 
-/** What is known of the place of a row beside the row itself. */
+/** Facts about the place of a row, used to resolve the value that is read there. */
 export interface Surroundings {
-  /** The row, if it counts for the key, and those of broader levels, the narrowest first. */
+  /** The row, if it applies to the key, and rows of broader levels. Narrowest first. */
   readonly rows: readonly OpenedRow[];
-  /** The app-boot override of the key. */
   readonly override: unknown;
-  /** Whether the key was a secret before. */
+  /** Whether the key was encrypted before. */
   readonly wasEncrypted: boolean;
 }
 
-/** What is read at the place of a row, as the report shows it. */
+/** Returns the value that is read at the place of a row, as the report shows it. */
 export function readsOf(
   key: RegisteredConfigKey | undefined,
   { rows, override, wasEncrypted }: Surroundings,

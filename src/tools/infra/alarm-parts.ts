@@ -6,28 +6,28 @@ import { type Needs, queuesOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
 import { logicalId, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
-/** An alarm: each means that somebody has to look. */
+/** CloudWatch alarm. Each one requires a person to act. */
 export interface Alarm {
-  /** The end of its name, in kebab case: `dead-events`. */
+  /** Suffix of the alarm's name, in kebab case: `dead-events`. */
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
-  /** Default: the account's and region's own metric. */
+  /** Dimensions of the metric. Default: the metric of the whole account and region. */
   readonly of?: Readonly<Record<string, Value>>;
   readonly statistic: "Sum" | "Maximum";
-  /** Of the last minutes, how many have to be above. */
+  /** Number of breaching minutes that trigger the alarm, out of the latest minutes. */
   readonly minutes: readonly [above: number, of: number];
   /** Default: 0. */
   readonly threshold?: number;
 }
 
 const topicId = "AlarmTopic";
-/** For a while, so that one failure among many requests wakes nobody. */
+/** Three of five minutes, so that one failure among many requests does not page anyone. */
 const lasting = [3, 5] as const;
 
 /**
- * The alarms of a server on metrics of AWS, and the topic that whoever is told subscribes to. Where functions do not measure,
- * what they log is counted.
+ * Creates the alarms of a server on AWS metrics, and the topic that they notify. If functions do
+ * not publish metrics, their log lines are counted instead.
  */
 export function alarmParts(
   functions: readonly NeededFunction[],
@@ -71,7 +71,6 @@ export function alarmParts(
   ];
 }
 
-/** Alarms on what functions log. */
 function logParts(
   functions: readonly NeededFunction[],
   outbox: readonly NeededFunction[],
@@ -122,7 +121,10 @@ const topicPart: TemplatePart = {
   },
 };
 
-/** A message that fails is in the function's answer and no error of it. */
+/**
+ * Creates an alarm on failed invocations. Failed messages do not count: the function reports them
+ * in its response.
+ */
 function errorAlarm({ name }: NeededFunction): TemplatePart {
   return alarmPart({
     name: `${name}-errors`,
@@ -146,7 +148,10 @@ function ageAlarm({ name }: NeededFunction): TemplatePart {
   });
 }
 
-/** The outbox's age is no metric of AWS's; this is what the sweep logs. */
+/**
+ * Creates an alarm on the number of entries that a sweep could not send. The sweep logs it, because
+ * AWS has no metric for the age of the outbox.
+ */
 function leftParts({ name }: NeededFunction): TemplatePart[] {
   const metric = "outbox-left";
   return [
@@ -161,7 +166,7 @@ function leftParts({ name }: NeededFunction): TemplatePart[] {
   ];
 }
 
-/** A line that each of the functions may log. */
+/** Alarm on a line that any of the functions may log. */
 interface LineAlarm {
   readonly name: string;
   readonly line: string;
@@ -187,7 +192,11 @@ function lineParts(
   ];
 }
 
-/** Browsers log under any message they like: their lines count nothing. Whether `!=` holds for what is not there, AWS does not say. */
+/**
+ * Creates a filter pattern for a line that keelson logged. Lines from browsers are excluded,
+ * because they can contain any message. The separate `NOT EXISTS` is needed because AWS does not
+ * document whether `!=` matches a missing field.
+ */
 function ownLine(msg: string, ...more: readonly string[]): string {
   const conditions = [`$.msg = "${msg}"`, ...more, '($.source NOT EXISTS || $.source != "client")'];
   return `{ ${conditions.join(" && ")} }`;
@@ -195,7 +204,6 @@ function ownLine(msg: string, ...more: readonly string[]): string {
 
 const ownNamespace = substituted(namePrefix);
 
-/** A metric that is counted from a function's log lines. */
 function metricPart(
   id: string,
   name: string,
@@ -219,7 +227,7 @@ function metricPart(
   };
 }
 
-/** An alarm that tells the topic. */
+/** Creates an alarm that notifies the topic. */
 export function alarmPart({
   name,
   says,

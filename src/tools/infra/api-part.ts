@@ -4,11 +4,13 @@ import type { NeededFunction } from "./functions.ts";
 import { namePrefix } from "./parameters.ts";
 import { attributeOf, ref, substituted, type TemplatePart, when } from "./template.ts";
 
-/** Logical IDs. */
 export const apiId = "HttpApi";
 const logGroup = `${apiId}LogGroup`;
 
-/** The HTTP API in front of what answers requests. It has no authorizer: the server verifies tokens. */
+/**
+ * Creates the HTTP API in front of the functions that answer requests. It has no authorizer,
+ * because the server verifies tokens.
+ */
 export function apiParts(functions: readonly NeededFunction[], basePath: string): TemplatePart[] {
   return [
     apiPart(basePath),
@@ -61,7 +63,7 @@ function apiPart(basePath: string): TemplatePart {
   };
 }
 
-/** What of the API goes to one function. */
+/** Creates the routes and the integration of one function. */
 function routePart({ name, routes }: NeededFunction): TemplatePart {
   const { id, lambda } = functionIds(name);
   const integration = `${apiId}Integration${id}`;
@@ -103,7 +105,7 @@ function routePart({ name, routes }: NeededFunction): TemplatePart {
   };
 }
 
-/** As osls calls it: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
+/** Returns the logical ID that osls uses: `HttpApiRouteGetFilesIdVar` for `GET /files/{id}`. */
 function routeId(route: string): string {
   if (route === "$default") return `${apiId}RouteDefault`;
   const parts = route.split("/").map((part) => {
@@ -118,9 +120,11 @@ function routeId(route: string): string {
 }
 
 /**
- * A line of JSON for each request to the API, those that no function sees included: 429, 413, a function that does not start.
- * No header but the user agent, no query, no body: tokens and values are in those. `integrationRequestId` is Lambda's, as in
- * the lines of its platform. What a client chooses comes first: where a member is there twice, the last one counts.
+ * JSON line that the API logs for each request, including requests that do not reach a function:
+ * 429, 413, and functions that fail to start. It omits the query, the body and all headers except
+ * the user agent, because they contain tokens and values. `integrationRequestId` is Lambda's
+ * request ID, as in its platform log lines. Fields that a client controls come first: if a client
+ * injects a duplicate member, the later one wins.
  */
 const accessLine = {
   userAgent: "$context.identity.userAgent",

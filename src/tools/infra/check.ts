@@ -11,17 +11,17 @@ import { type NeededTable, type Needs, needsOf } from "./needs.ts";
 import { namePrefix } from "./parameters.ts";
 import { tableId, tablePart } from "./table-part.ts";
 
-/** The module that the functions of a template are in. */
+/** Module that exports the functions of a template. */
 export interface Entry {
-  /** Its name without folder and ending: `lambda`. */
+  /** Module name without folder and extension: `lambda`. */
   readonly name: string;
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Holds a template, and the module that its functions are in, against the server.
+ * Compares a template, and the module with its functions, with the server.
  *
- * @returns what would fail once it is deployed, each with its name.
+ * @returns the mistakes that would fail after deployment, each with the name of its resource.
  */
 export function mistakes(
   server: DeclaredServer,
@@ -57,7 +57,7 @@ function dataMistakes(needs: Needs, template: ComparedTemplate): string[] {
   ];
 }
 
-/** What a server relies on; protection and recovery are what `keelson doctor` looks at. */
+/** Properties that a server relies on. `keelson doctor` checks protection and recovery. */
 const relied = ["KeySchema", "TimeToLiveSpecification", "StreamSpecification"] as const;
 
 function tableMistakes(table: NeededTable, template: ComparedTemplate): string[] {
@@ -69,7 +69,8 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate): string[]
     ({ Properties: wanted }) =>
       relied.filter((member) => !isDeepStrictEqual(has[member], wanted[member])),
   );
-  // Safe: CloudFormation has the members of DynamoDB's own description, and what is another is a fault.
+  // Safe: CloudFormation uses the member names of DynamoDB's own description, and anything else is
+  // reported as a fault.
   const described = {
     AttributeDefinitions: listOf(has["AttributeDefinitions"]) as {
       AttributeName: string;
@@ -91,13 +92,13 @@ function tableMistakes(table: NeededTable, template: ComparedTemplate): string[]
   ];
 }
 
-/** A function of a template whose code is a module's export. */
+/** Function of a template whose code is an export of a module. */
 interface TemplateFunction {
   readonly id: string;
-  /** The module's name without folder. */
+  /** Module name without folder. */
   readonly module: string;
   readonly name: string;
-  /** The names of the variables that it is told. */
+  /** Names of the environment variables that the function receives. */
   readonly variables: readonly string[];
 }
 
@@ -105,14 +106,15 @@ function functionsIn(template: ComparedTemplate): TemplateFunction[] {
   return Object.entries(template.Resources).flatMap(([id, { Type, Properties = {} }]) => {
     const [, module = "", name = ""] =
       /([^/]*)\.([^./]+)$/.exec(textOf(Properties["Handler"], template)) ?? [];
-    const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: object }; // safe: any object or text
+    // Safe: any object or string.
+    const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: object };
     return Type === "AWS::Lambda::Function" && name !== ""
       ? [{ id, module, name, variables: Object.keys(Variables) }]
       : [];
   });
 }
 
-/** A text, or one in which parameters stand for their defaults. */
+/** Returns a string, with parameters replaced by their defaults. */
 function textOf(value: unknown, { Parameters = {} }: ComparedTemplate): string {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null || !("Fn::Sub" in value)) return "";
@@ -138,7 +140,7 @@ function functionMistakes(
   ];
 }
 
-/** Exports by what they have to be. */
+/** Expected mark of each export. */
 type Marks = ReadonlyMap<string, FunctionMark>;
 
 function expectedMarks(server: DeclaredServer, needs: Needs): Marks {
@@ -169,7 +171,7 @@ function entryMistakes(
       ];
     }
     const [is, wanted] = [markOf(exported), expected.get(name)];
-    // What says nothing wraps one that does, or is the application's own.
+    // An export without a mark may wrap a keelson function, or belong to the application.
     if (is === undefined || wanted === undefined || isDeepStrictEqual(is, wanted)) return [];
     return [
       `${id} calls ${module}.${name}, which has to be ${written(wanted)} and is ${written(is)}`,
@@ -177,7 +179,7 @@ function entryMistakes(
   });
 }
 
-/** The exports that say what they are: a bundle may export all that its parts share. */
+/** Lists the exports that have a mark. A bundle may also export everything that its parts share. */
 function markedIn(exports: Entry["exports"]): string {
   const marked = Object.entries(exports).flatMap(([name, exported]) =>
     typeof exported === "function" && markOf(exported) !== undefined ? [name] : [],
@@ -185,7 +187,7 @@ function markedIn(exports: Entry["exports"]): string {
   return marked.join(", ") || "none";
 }
 
-/** How a function is written. */
+/** Formats a mark as the call that creates the function. */
 function written({ kind, handler }: FunctionMark): string {
   const name = `lambda${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
   return handler === undefined ? `${name}(server)` : `${name}(server, ${JSON.stringify(handler)})`;

@@ -4,7 +4,9 @@ import type { NeededQueue, NeededTable, Needs } from "./needs.ts";
 import { tableId } from "./table-part.ts";
 import { attributeOf, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
-/** Where a template's functions find tables, bus and queues: in their own stack, or in another. */
+/**
+ * Source of table, bus and queue names for a template's functions: the same stack, or another one.
+ */
 export interface DataPlace {
   readonly tableName: (table: NeededTable) => Value;
   readonly tableArn: (table: Pick<NeededTable, "name">) => Value;
@@ -16,20 +18,23 @@ export interface DataPlace {
   readonly queueArn: (queue: NeededQueue) => Value;
   readonly deadQueueName: (queue: NeededQueue) => Value;
   readonly deadQueueArn: (queue: NeededQueue) => Value;
-  /** What the template takes for it. */
+  /** Part that the template needs for these names. */
   readonly part: TemplatePart;
 }
 
-/** The names that `Fn::Sub` puts the ARNs of this account and region together with. */
+/** Placeholders from which `Fn::Sub` builds the ARNs of this account and region. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 const [partition, ofAccount] = ["arn:${AWS::Partition}", "${AWS::Region}:${AWS::AccountId}"];
 
-/** The ARN of a resource of this account and region; `resource` may have placeholders of `Fn::Sub`. */
+/**
+ * Returns the ARN of a resource of this account and region. `resource` may contain placeholders of
+ * `Fn::Sub`.
+ */
 export function arnOf(service: string, resource: string): Value {
   return substituted(`${partition}:${service}:${ofAccount}:${resource}`);
 }
 
-/** Data of the same template. */
+/** Names of tables, bus and queues in the same template. */
 export const ownData: DataPlace = {
   tableName: ({ name }) => ref(tableId(name)),
   tableArn: ({ name }) => attributeOf(tableId(name), "Arn"),
@@ -44,10 +49,10 @@ export const ownData: DataPlace = {
   part: {},
 };
 
-/** The parameter for what has no name to be found by. */
+/** Parameter for the stream ARN, which cannot be derived from a name. */
 const streamParameter = "OutboxTableStreamArn";
 
-/** Data of another template with the same `NamePrefix`. */
+/** Returns the names of tables, bus and queues in another template with the same `NamePrefix`. */
 export function dataElsewhere({ tables, bus }: Needs): DataPlace {
   const physical = new Map(tables.map(({ name, tableName }) => [name, tableName]));
   const table = (name: string) => `table/${physical.get(name)}`;

@@ -1,23 +1,26 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Resource, Template, TemplatePart } from "./template.ts";
 
-/** What a deployment of one template after another would change. */
+/** Change that deploying one template after another would make. */
 export interface Change {
   readonly text: string;
-  /** Whether data would be lost or left behind, or CloudFormation would refuse the deployment half way. */
+  /**
+   * Whether the change loses or orphans data, or makes CloudFormation reject the deployment
+   * halfway.
+   */
   readonly isDangerous: boolean;
 }
 
-/** What of a template is compared: one of before may lack any of it. */
+/** Sections that are compared. An older template may lack any of them. */
 export type ComparedTemplate = Pick<TemplatePart, "Parameters" | "Conditions" | "Outputs"> & {
   readonly Resources: Readonly<Record<string, Partial<Resource>>>;
 };
 
 const tableType = "AWS::DynamoDB::Table";
-/** What CloudFormation can change by another table in its place alone. */
+/** Properties that CloudFormation can change only by replacing the table. */
 const replacing = ["TableName", "KeySchema", "LocalSecondaryIndexes"];
 
-/** Compares two templates, with parameters as they are by default; the dangerous changes come first. */
+/** Compares two templates, using the default values of parameters. Dangerous changes come first. */
 export function differences(before: ComparedTemplate, after: Template): Change[] {
   const changes = [...resourceChanges(before, after), ...sectionChanges(before, after)];
   return [
@@ -93,7 +96,7 @@ function tableDangers(
 
 const typesOf = "AttributeDefinitions";
 
-/** Whether an attribute that is there before and after has another type. */
+/** Checks whether an attribute changes its type. */
 function retypes(was: Members, is: Members): boolean {
   const types = new Map(
     entriesOf(was[typesOf], "AttributeName").map(([name, { AttributeType }]) => [
@@ -106,7 +109,10 @@ function retypes(was: Members, is: Members): boolean {
   );
 }
 
-/** Each creation and each deletion of an index; one with other keys or attributes is both. */
+/**
+ * Returns each creation and deletion of an index. An index with changed keys or attributes counts
+ * as both.
+ */
 function indexChanges(was: Members, is: Members): string[] {
   const indexesOf = (members: Members) =>
     new Map(entriesOf(members["GlobalSecondaryIndexes"], "IndexName"));
@@ -139,7 +145,10 @@ function sectionChanges(before: ComparedTemplate, after: Template): Change[] {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Properties with the defaults of parameters in their place, so that another default is a change of what it names. */
+/**
+ * Replaces parameters by their defaults, so that a changed default shows as a change of the
+ * property that uses it.
+ */
 function resolved(
   properties: Members = {},
   { Parameters = {} }: Pick<TemplatePart, "Parameters">,
@@ -172,7 +181,7 @@ function changedMembers(old: Members, now: Members): string[] {
 }
 
 function entriesOf(list: unknown, key: string): [unknown, Members][] {
-  // What is no list of objects is none of a template that CloudFormation has taken.
+  // In a template that CloudFormation accepted, these members are lists of objects.
   return Array.isArray(list)
     ? list.flatMap((item: Members | null) => (item ? [[item[key], item]] : []))
     : [];

@@ -3,10 +3,12 @@ import type { Values } from "./function-part.ts";
 import { danglingReferences } from "./references.ts";
 import type { Template, TemplatePart } from "./template.ts";
 
-/** What an application adds to its template: resources of its own, and what every function is told. */
+/**
+ * Additions of an application to its template: resources, and environment variables for every
+ * function.
+ */
 export interface Extension {
   readonly part: TemplatePart;
-  /** Environment variables. */
   readonly variables: Values;
 }
 
@@ -17,13 +19,14 @@ const known: readonly string[] = [
   ...sections,
   "Globals",
 ];
-/** Where SAM has what every function is told. */
+/** Path of the environment variables of all functions in a SAM template. */
 const variablesPath = ["Globals", "Function", "Environment", "Variables"] as const;
 
 /**
- * Reads a template of an application's own. Of SAM's `Globals` it may have the functions' environment.
+ * Reads an application's template. From SAM's `Globals`, only the environment variables of
+ * functions are supported.
  *
- * @throws Error that says what of it is not taken.
+ * @throws Error that names the unsupported part.
  */
 export function extensionOf(read: unknown): Extension {
   const template = membersOf("it", read);
@@ -39,9 +42,9 @@ export function extensionOf(read: unknown): Extension {
 }
 
 /**
- * Adds what is an application's own.
+ * Adds an application's extension to a template.
  *
- * @throws Error where a name is taken, or one of them refers to what is not there.
+ * @throws Error if a name is already used, or a reference is dangling.
  */
 export function extended(template: Template, { part }: Extension): Template {
   const merged = { ...template };
@@ -58,9 +61,9 @@ export function extended(template: Template, { part }: Extension): Template {
 }
 
 /**
- * What every function is told.
+ * Returns the environment variables of every function.
  *
- * @throws Error where a variable is one of keelson's own.
+ * @throws Error if the extension sets a variable that keelson sets.
  */
 export function environmentWith(own: Values, { variables }: Extension): Values {
   const taken = Object.keys(variables).find(
@@ -97,11 +100,11 @@ function variablesOf(template: Readonly<Record<string, unknown>>): Values {
     if (found[name] === undefined) return {};
     found = membersOf(path, found[name]);
   }
-  return found as Values; // safe: it was read as JSON
+  return found as Values; // safe: the value was read from JSON
 }
 
 function membersOf(what: string, read: unknown): Readonly<Record<string, unknown>> {
   if (typeof read === "object" && read !== null && !Array.isArray(read))
-    return read as Readonly<Record<string, unknown>>; // safe: it was just looked at
+    return read as Readonly<Record<string, unknown>>; // safe: checked above
   throw new Error(`${what} is ${quoted(read)}, not an object`);
 }

@@ -3,9 +3,9 @@ import type { Extension } from "./extension.ts";
 const sections = ["Parameters", "Conditions", "Resources", "Outputs"] as const;
 
 /**
- * Several extensions as one.
+ * Combines several extensions into one.
  *
- * @throws Error where two of them have a name in common.
+ * @throws Error if two extensions share a name.
  */
 export function combined(extensions: readonly Extension[]): Extension {
   const part = sections.map((section) => {

@@ -6,7 +6,10 @@ import { isGiven, namePrefix } from "./parameters.ts";
 import { statementsOf } from "./statements.ts";
 import { attributeOf, ref, substituted, type TemplatePart, type Value, when } from "./template.ts";
 
-/** The logical IDs of a function's resources, as osls calls them, so that a stack of either becomes one of the other. */
+/**
+ * Returns the logical IDs of a function's resources. osls uses the same IDs, so that either tool
+ * can take over the other's stack.
+ */
 export function functionIds(name: string) {
   const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
   return {
@@ -18,7 +21,7 @@ export function functionIds(name: string) {
   };
 }
 
-/** A function with its role and its log group, and with a role for tenants where it has one. */
+/** Creates a function with its role and its log group, and with a tenant role if it needs one. */
 export function functionPart(
   needed: NeededFunction,
   needs: Needs,
@@ -65,7 +68,7 @@ export function functionPart(
       ...(isIsolated ? tenantRolePart(needed, place, { role, tenantRole }).Resources : {}),
       [lambda]: {
         Type: "AWS::Lambda::Function",
-        DependsOn: logGroup, // else the first invocation would have none to write to
+        DependsOn: logGroup, // otherwise, the first invocation could not write logs
         Properties: {
           FunctionName: substituted(`${namePrefix}-${name}`),
           Code: { S3Bucket: ref("CodeBucket"), S3Key: ref("CodeKey") },
@@ -98,22 +101,27 @@ export function functionPart(
   };
 }
 
-/** Values by name. */
 export type Values = Readonly<Record<string, Value>>;
 
-/** What every function is told, so that its code knows no stage. */
+/**
+ * Returns the environment variables of every function, so that the code does not depend on the
+ * stage.
+ */
 export function environmentOf(needs: Needs, place: DataPlace): Values {
   const { tables, bus } = needs;
   return {
     NODE_ENV: "production",
     ...Object.fromEntries(tables.map((table) => [table.variable, place.tableName(table)])),
     ...(bus === undefined ? {} : { [bus.variable]: place.busName }),
-    // URLs: a name would be looked up first.
+    // Uses URLs, because a name would need a lookup first.
     ...Object.fromEntries(queuesOf(needs).map((queue) => [queue.variable, place.queueUrl(queue)])),
   };
 }
 
-/** What verifies tokens. Whoever has it can make them, so that only functions that answer requests are told. */
+/**
+ * Secret that verifies tokens. It can also create them, so only functions that answer requests
+ * receive it.
+ */
 const authVariables: Values = {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
   KEELSON_AUTH_SECRET: substituted("{{resolve:secretsmanager:${Secret}}}", {
@@ -121,7 +129,10 @@ const authVariables: Values = {
   }),
 };
 
-/** The secret of tokens: one of whoever deploys, or else the stack's own, made by the account and typed by nobody. */
+/**
+ * Creates the secret for tokens, unless the deployment passes one. AWS generates its value, so no
+ * person ever types it.
+ */
 export const authSecretPart: TemplatePart = {
   Parameters: {
     AuthSecretArn: {

@@ -5,10 +5,10 @@ import type { Registry } from "../../app/registry/registry.ts";
 import { type RoutedHandler, routed } from "../../app/registry/routes.ts";
 import type { Needs } from "./needs.ts";
 
-/** One function for all routes, or one for each handler that has a route. */
+/** Function layout: one function for all routes, or one for each handler with a route. */
 export type Shape = "one" | "each";
 
-/** What a function does beside the tables of features, each with permissions of its own. */
+/** Work of a function in addition to the tables of features. Each duty has its own permissions. */
 export type Duty =
   | "read-config"
   | "operate-config"
@@ -25,39 +25,47 @@ export type Duty =
   | "later"
   | "send-due";
 
-/** A Lambda function of a server. */
 export interface NeededFunction {
-  /** The name of its export, and the end of its own: `http`, or `filesFileCreate` for `files.file.create`. */
+  /**
+   * Export name and suffix of the function's name: `http`, or `filesFileCreate` for
+   * `files.file.create`.
+   */
   readonly name: string;
-  /** What calls it: the API, the queues, the outbox's stream, or a rule once a minute. */
+  /** Trigger: the API, the queues, the outbox's stream, or a rule that fires once a minute. */
   readonly calledBy: "requests" | "queues" | "stream" | "minute";
   readonly timeoutSeconds: number;
-  /** Of the API: `GET /files/{id}`, and `$default` for whatever no other takes. */
+  /** Routes of the API: `GET /files/{id}`, or `$default` for requests that match no other route. */
   readonly routes: readonly string[];
   readonly duties: ReadonlySet<Duty>;
-  /** The tables of features, in the order of their declaration. */
+  /** Tables of features, in order of declaration. */
   readonly tables: readonly ReachedTable[];
 }
 
-/** A table of a feature, and how a function reaches it. */
+/** Table of a feature, with the access that a function has to it. */
 export interface ReachedTable {
   readonly table: TableDeclaration;
   readonly reach: Reach;
 }
 
-/** Below the API's 30 s, so that the answer is keelson's. */
+/** Shorter than the API's 30 s, so that keelson sends the response on a timeout. */
 const requestTimeoutSeconds = 20;
-/** How long the function may take that consumes a batch, in seconds. Its queues hide a message six times as long. */
+/**
+ * Timeout of the function that consumes a batch, in seconds. Its queues hide a message for six
+ * times as long.
+ */
 export const queueTimeoutSeconds = 30;
 const streamTimeoutSeconds = 30;
 const sweepTimeoutSeconds = 60;
-/** A report takes its time; what is due meanwhile begins in another run of the function. */
+/**
+ * Long enough for a report. Schedules that become due in the meantime start in another invocation.
+ */
 const scheduleTimeoutSeconds = 300;
 
 /**
- * The functions of a server, each with what its handlers, consumers and jobs may need, by their declarations.
+ * Returns the functions of a server, each with the duties and tables that its handlers, consumers
+ * and jobs need according to their declarations.
  *
- * @throws Error where the name of a handler is too long for one of a function.
+ * @throws Error if a handler's name is too long for a function name.
  */
 export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
   const { registry } = server;
@@ -72,7 +80,6 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
   ];
 }
 
-/** The function of one handler. */
 function handlerFunction(
   { registry, options }: DeclaredServer,
   needs: Needs,
@@ -82,7 +89,9 @@ function handlerFunction(
   const path = route.segments
     .map((segment) => ("static" in segment ? `/${segment.static}` : `/{${segment.param}}`))
     .join("");
-  const methods = isQuery ? [route.method, "HEAD"] : [route.method]; // of a query, which the function for all routes may not read
+  // The function of a query also answers HEAD, because the function for all routes may lack the
+  // permissions.
+  const methods = isQuery ? [route.method, "HEAD"] : [route.method];
   return {
     name: functionName(target.name),
     calledBy: "requests",
@@ -98,7 +107,10 @@ function handlerFunction(
   };
 }
 
-/** The function of all routes; in shape `each` those remain that every server has: health, browser logs, configuration. */
+/**
+ * Returns the function of all routes. In shape `each`, it serves only the routes that every server
+ * has: health, browser logs and configuration.
+ */
 function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFunction {
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
   const operates: Duty[] = registry.configKeys.size > 0 ? ["operate-config", "claim"] : [];
@@ -123,7 +135,7 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
   };
 }
 
-/** The function of consumers, jobs and channels. */
+/** Returns the function that runs consumers, jobs and channels. */
 function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   if (needs.events === undefined && needs.jobs === undefined) return [];
   const { consumers, jobs } = registry;
@@ -149,12 +161,14 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
 }
 
 /**
- * The functions that dispatch what others have left in the outbox: at once, and what is older; the second also sends the deliveries,
- * and the jobs that are due. They run no handler.
+ * Returns the functions that dispatch events left in the outbox. `stream` dispatches them
+ * immediately, `sweep` dispatches older ones and also sends deliveries and due jobs. Neither runs a
+ * handler.
  */
 function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   const common = { routes: [], tables: [] };
-  const duties: Duty[] = ["claim", ...(bus === undefined ? [] : ["sweep-outbox" as const])]; // one at a time dispatches a shard
+  // A claim ensures that only one invocation dispatches a shard at a time.
+  const duties: Duty[] = ["claim", ...(bus === undefined ? [] : ["sweep-outbox" as const])];
   const stream: NeededFunction = {
     ...common,
     name: "stream",
@@ -172,7 +186,7 @@ function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   return [...(bus === undefined ? [] : [stream]), ...(jobs === undefined ? [] : [sweep])];
 }
 
-/** The function of schedules, which looks every minute for what is due. */
+/** Returns the function of schedules, which checks for due schedules every minute. */
 function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   const schedules = [...registry.schedules.values()];
   if (schedules.length === 0) return [];
@@ -191,17 +205,20 @@ function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   ];
 }
 
-/** What reads configuration: nothing is read where no key is declared. */
+/** Returns the duty to read configuration. Without declared keys, a server does not read any. */
 function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
 }
 
-/** What any handler may read: kept events, and which version of a projection is active. */
+/**
+ * Returns the duties for reads that any handler may do: kept events, and the active version of a
+ * projection.
+ */
 function readingDuties(needs: Needs): Duty[] {
   return keepsEvents(needs) ? ["read-events"] : [];
 }
 
-/** What a run does that may have effects. */
+/** Returns the duties of a run that may have effects. */
 function effectDuties(needs: Needs): Duty[] {
   return [
     "claim",
@@ -217,7 +234,10 @@ function keepsEvents({ tables }: Needs): boolean {
   return tables.some(({ name }) => name === keptEventsTable.name);
 }
 
-/** The tables of these features and of those that they use: the most that any of them asks for. */
+/**
+ * Returns the tables of the runners' features and of features that they use, each with the widest
+ * access that any of them needs.
+ */
 function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedTable[] {
   const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {
@@ -226,15 +246,14 @@ function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedT
   });
 }
 
-/** A function's name has 64 characters, and stage and application are to have some. */
+/** Leaves room for stage and application: a function name has at most 64 characters. */
 const longestName = 40;
 
-/** The export of one handler's function: `filesFileCreate` for `files.file.create`. */
+/** Returns the export name of a handler's function: `filesFileCreate` for `files.file.create`. */
 export function exportName(handler: string): string {
   return handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
 }
 
-/** The name of one handler's function, which is that of its export. */
 function functionName(handler: string): string {
   const name = exportName(handler);
   if (name.length <= longestName) return name;

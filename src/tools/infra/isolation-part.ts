@@ -10,26 +10,26 @@ import { attributeOf, type TemplatePart, type Value } from "./template.ts";
 type Reached = NeededFunction["tables"];
 type TablePlace = Pick<DataPlace, "tableArn" | "indexArn">;
 
-/** Whether a function reaches rows of tenants, and has a role of its own for them. */
+/** Checks whether a function accesses rows of tenants, and so needs a tenant role. */
 export function reachesTenants({ tables }: NeededFunction, { isIsolated }: Needs): boolean {
   return isIsolated && tables.some(({ table }) => table.tenant === true);
 }
 
-/** What a function is told of its role for tenants. */
+/** Returns the environment variable that names a function's tenant role. */
 export function isolationVariables(tenantRole: string): Readonly<Record<string, Value>> {
   return { [isolationVariable]: attributeOf(tenantRole, "Arn") };
 }
 
-/** The logical IDs of a function's roles. */
 export interface RoleIds {
   readonly role: string;
   readonly tenantRole: string;
 }
 
 /**
- * The role that a function assumes for each tenant: the function's own role alone may, and has to tag the session. Of the tables with
- * tenants it has the rows of the tag's tenant, by what the function does with the table, and what a commit has besides them in one
- * transaction.
+ * Creates the role that a function assumes for each tenant. Only the function's role may assume it,
+ * and only with a tagged session. In tables with tenants, the role can access only rows of the
+ * tagged tenant, with the access that the function has to the table. It also allows the other items
+ * that a commit writes in the same transaction.
  */
 export function tenantRolePart(
   needed: NeededFunction,
@@ -77,12 +77,13 @@ export function tenantRolePart(
   };
 }
 
-/** A condition of a statement: operators, keys, values. */
+/** Condition of an IAM statement: operators, keys, values. */
 type Condition = Readonly<Record<string, Readonly<Record<string, Value>>>>;
 
 /**
- * Every key of a command begins with the tag's tenant. `ForAllValues` holds where a command has no keys at all, as a scan, so there has to be
- * one. Where a session has no such tag, nothing matches.
+ * Requires that every key of a command starts with the tagged tenant. `ForAllValues` also matches a
+ * command without keys, for example a scan, so the `Null` condition requires a key. A session
+ * without the tag does not match.
  */
 const ofTenant: Condition = {
   "ForAllValues:StringLike": {
@@ -92,7 +93,9 @@ const ofTenant: Condition = {
 };
 const ofEveryTenant: Condition = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
-/** The rows of tables with tenants. Only a session for every tenant scans. */
+/**
+ * Creates the statements for rows of tables with tenants. Only a session for all tenants can scan.
+ */
 function rowStatements(
   walled: Reached,
   place: TablePlace,
@@ -116,8 +119,9 @@ function rowStatements(
 }
 
 /**
- * What a transaction has besides rows of tenants, which takes the same credentials: claims and events, and tables without tenants. Only
- * a transaction checks conditions of items, so that action knows no enclosing operation.
+ * Creates the statements for the other items of a transaction, which uses the same credentials:
+ * claims, events, and tables without tenants. Only transactions use `ConditionCheckItem`, so this
+ * action does not support the condition on the enclosing operation.
  */
 function commitStatements({ duties }: NeededFunction, open: Reached, place: TablePlace): Value[] {
   const committed = [

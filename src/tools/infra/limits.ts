@@ -1,25 +1,31 @@
 import type { Template } from "./template.ts";
 
-/** CloudFormation takes so many of each in one template. */
+/** Maximum number of entries that CloudFormation accepts in each section of a template. */
 const most = { Parameters: 200, Resources: 500, Outputs: 200 } as const;
-/** And so many bytes: in a call, and from a bucket. */
+/** Maximum template size that CloudFormation accepts, in bytes: in a call, and from a bucket. */
 const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
 
-/** The policies of a role have so many characters in all, without white space, and with names in place of references. */
+/**
+ * Maximum total length of a role's policies, in characters, without white space and with references
+ * resolved to names.
+ */
 const mostPolicyCharacters = 10_240;
 
-/** The environment of a function has so many bytes, written as JSON. */
+/** Maximum size of a function's environment, in bytes, as JSON. */
 const mostEnvironmentBytes = 4_096;
 
-/** What CloudFormation would say of a template's size. */
+/** Size problems that CloudFormation would report for a template. */
 export interface SizeReport {
-  /** It takes no such template. */
+  /** Violations that make CloudFormation reject the template. */
   readonly problems: readonly string[];
-  /** It takes the template, in another way than the usual. */
+  /** Hints about templates that can be deployed, but not in the usual way. */
   readonly notes: readonly string[];
 }
 
-/** Holds a template against the limits of CloudFormation, its roles against that of IAM, and its functions against Lambda's. */
+/**
+ * Checks a template against the limits of CloudFormation, its roles against IAM's, and its
+ * functions against Lambda's.
+ */
 export function sizeReport(template: Template, text: string): SizeReport {
   const bytes = Buffer.byteLength(text);
   const counts = (["Parameters", "Resources", "Outputs"] as const).map((section) => ({
@@ -66,15 +72,18 @@ function largePolicies(template: Template): [role: string, characters: number][]
     .filter(([, characters]) => characters > mostPolicyCharacters);
 }
 
-/** What names have in an ARN before them, in a region with a long name. */
+/** Prefix of names in an ARN, with a long region name. */
 const arnBeginning = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/";
 
-/** About as many as IAM counts: what is referred to is taken to be called as its logical ID. */
+/**
+ * Estimates the number of characters that IAM counts. Assumes that a resource's name equals its
+ * logical ID.
+ */
 function policyCharacters(policies: unknown, { Parameters }: Template): number {
   const named = (id: unknown) =>
     `${arnBeginning}${String(Parameters["NamePrefix"]?.Default)}-${String(id)}`;
   const text = JSON.stringify(policies, (_name, value: unknown) => {
-    // Safe: any value of JSON, of which an object may be an intrinsic function.
+    // Safe: any JSON value. An object may be an intrinsic function.
     const { "Fn::GetAtt": attribute, "Fn::Sub": substituted } = (value ?? {}) as {
       readonly "Fn::GetAtt"?: readonly unknown[];
       readonly "Fn::Sub"?: unknown;
@@ -93,7 +102,7 @@ function largeEnvironments(template: Template): [id: string, bytes: number][] {
     .map(([id, { Properties }]): [string, number] => {
       const { Variables = {} } = (Properties["Environment"] ?? {}) as {
         readonly Variables?: Readonly<Record<string, unknown>>;
-      }; // safe: as CloudFormation has it
+      }; // safe: CloudFormation's format
       const values = Object.entries(Variables).map(([name, value]) => [
         name,
         deployedText(value, template),
@@ -103,22 +112,25 @@ function largeEnvironments(template: Template): [id: string, bytes: number][] {
     .filter(([, bytes]) => bytes > mostEnvironmentBytes);
 }
 
-/** What stands in a region with a long name for what only CloudFormation knows. */
+/** Sample values of pseudo parameters, with a long region name. */
 const pseudo: Readonly<Record<string, string>> = {
   "AWS::Region": "ap-southeast-1",
   "AWS::AccountId": "123456789012",
   "AWS::Partition": "aws",
   "AWS::URLSuffix": "amazonaws.com",
 };
-/** How long a text of the account is that the template does not have: a secret, another stack's output. */
+/**
+ * Placeholder for a value that the template does not contain, for example a secret or another
+ * stack's output.
+ */
 const unknownText = "x".repeat(48);
 const mostReferences = 10;
 
-/** A value about as it is once it is deployed, by the names that the template gives. */
+/** Estimates the deployed value, using names from the template. */
 function deployedText(value: unknown, template: Template, depth = 0): string {
   if (typeof value !== "object" || value === null) return String(value);
   const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
-  // Safe: any value of JSON, of which an object may be an intrinsic function.
+  // Safe: any JSON value. An object may be an intrinsic function.
   const { Ref: name, ...functions } = value as Readonly<Record<string, unknown>>;
   const {
     "Fn::Sub": substituted,
@@ -132,7 +144,8 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
     return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
   if (Array.isArray(choice)) return longest(choice.slice(1).map(resolve));
   if (Array.isArray(joined))
-    return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0])); // safe: as CloudFormation has it
+    // Safe: CloudFormation's format.
+    return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0]));
   if (substituted === undefined) return unknownText;
   const [text, given = {}] = Array.isArray(substituted) ? substituted : [substituted];
   if (String(text).startsWith("{{resolve:")) return unknownText;
@@ -141,7 +154,10 @@ function deployedText(value: unknown, template: Template, depth = 0): string {
   );
 }
 
-/** What `Ref` gives: a parameter's default, the name of a table or a bus, the URL of a queue. */
+/**
+ * Returns the value of a `Ref`: a parameter's default, the name of a table or a bus, or the URL of
+ * a queue.
+ */
 function referredText(
   name: string,
   { Parameters, Resources }: Template,

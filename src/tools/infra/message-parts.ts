@@ -3,10 +3,9 @@ import type { NeededBus, NeededQueue, Needs } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
-/** SQS keeps a message for 14 days at most, in seconds. */
+/** Longest retention that SQS allows, 14 days, in seconds. */
 const longestRetentionSeconds = 1_209_600;
 
-/** Logical IDs. */
 export const messageIds = {
   bus: "EventBus",
   rule: "EventRule",
@@ -14,10 +13,10 @@ export const messageIds = {
   jobs: { queue: "JobQueue", dead: "JobDeadQueue" },
 } as const;
 
-/** The bus and the queues of a server, with their rule and their policies. */
+/** Creates the bus and the queues of a server, with rule and policies. */
 export function messageParts({ bus, events, jobs }: Needs): TemplatePart[] {
   const jobParts = jobs === undefined ? [] : [queuePart(jobs, [])];
-  // What is consumed is declared: without a bus there is no queue of events.
+  // Consumers only consume declared events, so without a bus there is no event queue.
   if (bus === undefined) return jobParts;
   if (events === undefined) return [busPart(bus), ...jobParts];
   return [busPart(bus), rulePart(bus), queuePart(events, [fromRule]), ...jobParts];
@@ -34,7 +33,7 @@ function busPart({ name, variable }: NeededBus): TemplatePart {
   };
 }
 
-/** What the rule cannot deliver goes to the dead-letter queue. */
+/** Creates the rule. Events that it cannot deliver are sent to the dead-letter queue. */
 function rulePart({ rule }: NeededBus): TemplatePart {
   const { queue, dead } = messageIds.events;
   return {
@@ -58,7 +57,7 @@ function rulePart({ rule }: NeededBus): TemplatePart {
   };
 }
 
-/** A queue and its dead-letter queue, each with its policy. */
+/** Creates a queue with its dead-letter queue and the policies of both. */
 function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)[]): TemplatePart {
   const ids = messageIds[queue.kind];
   const { name, deadName, isOrdered, maxReceives, variable } = queue;
@@ -102,7 +101,10 @@ function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)
   };
 }
 
-/** No account but this one, whose roles say who; and nothing without TLS. */
+/**
+ * Creates the policy of a queue, which denies access without TLS. Other accounts have no access,
+ * and within this account, roles grant it.
+ */
 function policy(
   id: string,
   allowed: readonly ((id: string) => Value)[],

@@ -6,14 +6,20 @@ import { alarmPart } from "./alarm-parts.ts";
 import { namePrefix } from "./parameters.ts";
 import { substituted, type TemplatePart, type Value } from "./template.ts";
 
-/** What functions are told, so that they write their metrics where alarms and dashboard look. */
+/**
+ * Returns the environment variables that direct a function's metrics to the namespace of alarms and
+ * dashboard.
+ */
 export function metricVariables({ options }: DeclaredServer): Readonly<Record<string, Value>> {
   return options.metrics === undefined
     ? {}
     : { POWERTOOLS_METRICS_NAMESPACE: substituted(namePrefix) };
 }
 
-/** The alarms on what functions measure, and a dashboard of all of it; nothing where they do not. */
+/**
+ * Creates alarms on the functions' metrics and a dashboard. Returns no parts if the server does not
+ * publish metrics.
+ */
 export function metricParts(server: DeclaredServer): TemplatePart[] {
   const { options, registry } = server;
   if (options.metrics === undefined) return [];
@@ -50,7 +56,7 @@ function hasSubject({ registry }: DeclaredServer, subject: AlarmSubject): boolea
   }
 }
 
-/** The size of a widget, of the 24 columns that a dashboard has. */
+/** Size of a widget. A dashboard has 24 columns. */
 const [width, height] = [8, 6];
 
 function dashboardPart(service: string, metrics: readonly MetricDeclaration[]): TemplatePart {
@@ -88,7 +94,10 @@ function statisticsOf({ kind }: MetricDeclaration): readonly string[] {
   return { counter: ["Sum"], histogram: ["p50", "p99"], gauge: ["Maximum"] }[kind];
 }
 
-/** A line for each set of dimensions: those that labels have come and go. */
+/**
+ * Returns an expression with one line for each set of dimensions, because label values change over
+ * time.
+ */
 function searchFor(
   { name, dimensions = [] }: MetricDeclaration,
   service: string,

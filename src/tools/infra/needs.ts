@@ -12,81 +12,89 @@ import { deadQueueName, queueName, visibilitySeconds } from "../../aws/messaging
 import type { RequiredTable } from "../../aws/tables/required-table.ts";
 import type { Variables } from "../../base/process/environment.ts";
 
-/** A table as the account has to have it. */
+/** Table with the properties that the account must provide. */
 export interface NeededTable extends RequiredTable {
-  /** The variable that names another. */
+  /** Environment variable that overrides the table name. */
   readonly variable: string;
-  /** Whether its items are to be kept: point-in-time recovery and deletion protection are for those. */
+  /**
+   * Whether items are permanent. If so, the table needs point-in-time recovery and deletion
+   * protection.
+   */
   readonly isLasting: boolean;
-  /** What its stream carries. */
   readonly stream: "KEYS_ONLY" | undefined;
 }
 
-/** The two queues of a server, by what they carry. */
+/** Kind of a server's queue, by its contents. */
 export type QueueKind = "events" | "jobs";
 
-/** A queue, with its dead-letter queue. */
 export interface NeededQueue {
   readonly kind: QueueKind;
-  /** Or its URL. */
+  /** Name or URL. */
   readonly name: string;
   readonly deadName: string;
   readonly isOrdered: boolean;
-  /** The variable that names another. */
+  /** Environment variable that overrides the queue name. */
   readonly variable: string;
-  /** How long a message is hidden at least, in seconds; for a Lambda function it is six times its timeout. */
+  /**
+   * Minimum visibility timeout, in seconds. For a Lambda function, it is six times the function's
+   * timeout.
+   */
   readonly visibilitySeconds: number;
-  /** How often a message is received before it goes to the dead-letter queue. */
+  /** Number of receives after which a message moves to the dead-letter queue. */
   readonly maxReceives: number;
 }
 
-/** The bus, and what has to go from it into the queue of events. */
+/** Event bus, with the events that it must route to the event queue. */
 export interface NeededBus {
   readonly name: string;
-  /** The variable that names another. */
+  /** Environment variable that overrides the bus name. */
   readonly variable: string;
-  /** The `source` of the server's events. */
   readonly source: string;
-  /** The rule that puts them into their queue. */
   readonly rule: ReturnType<typeof eventRule>;
-  /** The types that somebody here consumes. */
+  /** Event types with a consumer in this server. */
   readonly consumed: readonly string[];
 }
 
-/** What is read of SSM's Parameter Store. */
+/** Parameters that the server reads from SSM's Parameter Store. */
 export interface NeededParameters {
-  /** The path of overrides: `/app` for `/app/<feature>/<key name>`. */
+  /** Path of overrides: `/app` for `/app/<feature>/<key name>`. */
   readonly overrides: string | undefined;
-  /** The name of the key ring, a SecureString. */
+  /** Name of the key ring, a SecureString. */
   readonly keyRing: string | undefined;
 }
 
-/** What a server needs of its account: doctor compares the account with it, and templates make it. */
+/**
+ * Resources that a server needs in its account. Doctor checks the account against them, and
+ * templates create them.
+ */
 export interface Needs {
-  /** The table of configuration first, which every server has. */
+  /** Tables. The configuration table, which every server has, comes first. */
   readonly tables: readonly [NeededTable, ...NeededTable[]];
-  /** Of events, where one is consumed. */
+  /** Event queue, if the server consumes any events. */
   readonly events: NeededQueue | undefined;
-  /** Of jobs and deliveries. */
+  /** Queue for jobs and deliveries. */
   readonly jobs: NeededQueue | undefined;
-  /** Where events are declared. */
+  /** Event bus, if the server declares any events. */
   readonly bus: NeededBus | undefined;
   readonly parameters: NeededParameters;
-  /** Whether what answers requests verifies tokens with `KEELSON_AUTH_SECRET`. */
+  /** Whether functions that answer requests verify tokens with `KEELSON_AUTH_SECRET`. */
   readonly hasAuthSecret: boolean;
-  /** Whether rows of tenants are reached by sessions of a role: there are such rows, and it is asked for. */
+  /**
+   * Whether sessions of a tenant role access rows of tenants. True if isolation is enabled and a
+   * table has tenants.
+   */
   readonly isIsolated: boolean;
 }
 
-/** What names are made of. */
+/** Options of {@link needsOf} that determine names. */
 export interface NeedsOptions {
-  /** What a server is told of its names. Default: nothing. */
+  /** Environment variables that override names. Default: no overrides. */
   readonly env?: Variables;
-  /** What names begin with. Default: `dynamodb.prefix` of the server. */
+  /** Prefix of names. Default: `dynamodb.prefix` of the server. */
   readonly prefix?: string;
 }
 
-/** What a server needs of its account, by its declarations. It asks nobody. */
+/** Derives the resources that a server needs from its declarations, without calling AWS. */
 export function needsOf(
   { options, registry }: DeclaredServer,
   { env = {}, prefix }: NeedsOptions = {},
@@ -119,7 +127,6 @@ export function needsOf(
   };
 }
 
-/** What is needed of a table. */
 export function neededTable(table: TableDeclaration, tableName: string): NeededTable {
   return {
     ...table,
@@ -130,7 +137,6 @@ export function neededTable(table: TableDeclaration, tableName: string): NeededT
   };
 }
 
-/** What is needed of a queue, by its name or its URL. */
 export function neededQueue(kind: QueueKind, name: string): NeededQueue {
   const isOrdered = kind === "jobs";
   const variable = isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE";
@@ -145,7 +151,6 @@ export function neededQueue(kind: QueueKind, name: string): NeededQueue {
   };
 }
 
-/** The queues that a server has. */
 export function queuesOf({ events, jobs }: Pick<Needs, "events" | "jobs">): NeededQueue[] {
   return [events, jobs].filter((queue) => queue !== undefined);
 }

@@ -1,21 +1,24 @@
 import { ref, type TemplatePart, type Value, when } from "./template.ts";
 
-/** The parameter that every name begins with, as `Fn::Sub` has it. */
+/** Parameter that prefixes every name, as a placeholder of `Fn::Sub`. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
 export const namePrefix = "${NamePrefix}";
 
-/** A queue's name has 80 characters, and the longest ends in this. */
+/**
+ * Maximum length of the prefix of queue names, which have at most 80 characters with the longest
+ * suffix.
+ */
 export const longestDataPrefix = 80 - "-jobs-dead.fifo".length;
 
-/** How long the beginning of functions' names may be, which have 64 characters. */
+/** Returns the maximum length of the prefix of function names, which have at most 64 characters. */
 export function longestFunctionPrefix(functions: readonly { readonly name: string }[]): number {
   return 64 - Math.max(...functions.map(({ name }) => `-${name}`.length));
 }
 
 /**
- * The parameter that every name begins with.
+ * Creates the parameter that prefixes every name.
  *
- * @throws Error where the names would be too long.
+ * @throws Error if the names would be too long.
  */
 export function nameParameter(prefix: string, stage: string, longest: number): TemplatePart {
   const name = `${prefix.replaceAll(".", "-")}-${stage}`;
@@ -39,7 +42,9 @@ export function nameParameter(prefix: string, stage: string, longest: number): T
   };
 }
 
-/** The key of whoever deploys, for what holds data and for the roles that use it. */
+/**
+ * Parameter for a customer-managed KMS key, used by tables, queues and the roles that access them.
+ */
 export const customerKeyPart: TemplatePart = {
   Parameters: {
     CustomerKeyArn: {
@@ -54,7 +59,6 @@ export const customerKeyPart: TemplatePart = {
   Conditions: { HasCustomerKey: isGiven("CustomerKeyArn") },
 };
 
-/** The parameters of what holds data. */
 export const dataParameters: TemplatePart = {
   Parameters: {
     DeletionProtection: {
@@ -66,13 +70,12 @@ export const dataParameters: TemplatePart = {
   },
 };
 
-/** How long CloudWatch keeps what is logged, in days. */
+/** Values that CloudWatch accepts as log retention, in days. */
 const retentionDays = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288,
   3653,
 ];
 
-/** The parameters of functions. */
 export const functionParameters: TemplatePart = {
   Parameters: {
     CodeBucket: {
@@ -148,7 +151,10 @@ export const functionParameters: TemplatePart = {
   },
 };
 
-/** The parameter of what queues call: a parameter that nothing uses fails a lint. */
+/**
+ * Parameter of functions that queues trigger. It is separate because linters reject unused
+ * parameters.
+ */
 export const queueParameters: TemplatePart = {
   Parameters: {
     QueueConcurrency: {
@@ -161,12 +167,14 @@ export const queueParameters: TemplatePart = {
   },
 };
 
-/** Whether a parameter is not empty. */
 export function isGiven(parameter: string): Value {
   return { "Fn::Not": [{ "Fn::Equals": [ref(parameter), ""] }] };
 }
 
-/** A value where there is a customer's key, and another, or none, where there is not. */
+/**
+ * Returns `value` if there is a customer-managed key, and otherwise `otherwise`, or omits the
+ * property.
+ */
 export function withCustomerKey(value: Value, otherwise?: Value): Value {
   return when("HasCustomerKey", value, otherwise);
 }

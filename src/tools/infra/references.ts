@@ -1,6 +1,9 @@
 import type { Template } from "./template.ts";
 
-/** What a template refers to and does not have: `Ref`, `Fn::GetAtt`, `Fn::Sub`, `DependsOn`, and conditions, each once. */
+/**
+ * Lists references without a target, each once: `Ref`, `Fn::GetAtt`, `Fn::Sub`, `DependsOn` and
+ * conditions.
+ */
 export function danglingReferences({
   Parameters,
   Conditions,
@@ -38,7 +41,7 @@ interface Reference {
   readonly isCondition: boolean;
 }
 
-/** Those of a resource or an output itself. */
+/** Returns the references in `Condition` and `DependsOn` of a resource or an output. */
 function ownReferences(
   item: { readonly Condition?: unknown; readonly DependsOn?: unknown },
   from: string,
@@ -62,12 +65,13 @@ function referencesOf(value: unknown, from: string): Reference[] {
   const entries = Object.entries(value);
   const inner = entries.flatMap(([, member]) => referencesOf(member, from));
   const [[name, given] = ["", undefined]] = entries;
-  if (entries.length !== 1) return inner; // an intrinsic function stands alone
+  if (entries.length !== 1) return inner; // an intrinsic function is the only member of its object
   const [first, second] = [given].flat();
   switch (name) {
     case "Ref":
       return [to(given)];
-    case "Condition": // of conditions alone: that of a statement is an object
+    // A condition's name is a string; in an IAM statement, `Condition` is an object.
+    case "Condition":
       return typeof given === "string" ? [to(given, true)] : inner;
     case "Fn::If":
       return [to(first, true), ...inner];

@@ -21,18 +21,17 @@ import { tablePart } from "./table-part.ts";
 import { type Template, type TemplatePart, templateOf } from "./template.ts";
 import { triggerParts } from "./trigger-parts.ts";
 
-/** What a template holds: what has data, what works on it, or both. */
+/** Contents of a template: data, the functions that work on it, or both. */
 export type ServerPart = "data" | "functions" | "all";
 
-/** What a template of a server is to hold. */
 export interface ServerTemplateOptions {
-  /** Where it is deployed: names begin with `<dynamodb.prefix>-<stage>`. */
+  /** Deployment stage. Names start with `<dynamodb.prefix>-<stage>`. */
   readonly stage: string;
   /** Default: `all`. */
   readonly part?: ServerPart;
   /** Default: `one`. */
   readonly shape?: Shape;
-  /** What is the application's own. Default: nothing. */
+  /** Additions of the application. Default: no additions. */
   readonly extension?: Extension;
 }
 
@@ -46,9 +45,11 @@ const descriptions: Readonly<Record<ServerPart, string>> = {
 };
 
 /**
- * The template of what a server needs of its account. The same server gives the same template, whatever the environment.
+ * Creates the template of the resources that a server needs in its account. The same server gives
+ * the same template in every environment.
  *
- * @throws Error where names are too long, two of them come to one logical ID, or the extension's do not fit.
+ * @throws Error if names are too long, two names result in the same logical ID, or the extension
+ * does not fit.
  */
 export function serverTemplate(
   server: DeclaredServer,
@@ -74,7 +75,7 @@ export function serverTemplate(
   return extended(template, extension);
 }
 
-/** The template of what holds a server's data: tables, bus and queues. */
+/** Creates the template of a server's tables, bus and queues. */
 export function dataTemplate(
   server: DeclaredServer,
   { stage }: Pick<ServerTemplateOptions, "stage">,

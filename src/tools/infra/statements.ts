@@ -6,14 +6,14 @@ import { type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, type Value } from "./template.ts";
 
-/** A statement of a role; its `Sid` says what it is for. No action and no resource is `*`. */
+/** Statement of a role. Its `Sid` describes its purpose. No action or resource is `*`. */
 interface Statement {
   readonly Sid: string;
   readonly Action: readonly string[];
   readonly Resource: readonly Value[];
 }
 
-/** What a function's role allows: what its work needs, by the least of each service's actions. */
+/** Returns the permissions of a function's role: the minimal set of actions that its work needs. */
 export function statementsOf(
   needed: NeededFunction,
   needs: Needs,
@@ -36,7 +36,10 @@ export function statementsOf(
   return [...merged.map(allowed), useCustomerKey];
 }
 
-/** The overrides and the key ring: read when a function starts, the ring also later for a key that is new. */
+/**
+ * Returns the statements for overrides and key ring. Both are read when a function starts, and the
+ * key ring again when a new key appears.
+ */
 function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Statement[] {
   const parameter = (name: string) =>
     arnOf("ssm", `parameter${name.startsWith("/") ? "" : "/"}${name}`);
@@ -47,7 +50,8 @@ function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Sta
           {
             Sid: "ReadParameters",
             Action: ["ssm:GetParametersByPath"],
-            Resource: [parameter(overrides), parameter(`${overrides}/*`)], // IAM takes either for what is below a path
+            // IAM accepts either form for parameters below a path.
+            Resource: [parameter(overrides), parameter(`${overrides}/*`)],
           },
         ]),
     ...(keyRing === undefined
@@ -66,13 +70,14 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     // `ctx.config`.
     case "read-config":
       return [{ Sid: "ReadConfig", Action: ["dynamodb:BatchGetItem"], Resource: config }];
-    // The operators' routes: a row and its history are written in one transaction, history is a query. Keys are rotated by a
-    // person's role.
+    // Operators' routes. One transaction writes a row with its history, and a query reads the
+    // history. Keys are rotated with a person's role.
     case "operate-config":
       return [
         { Sid: "OperateConfig", Action: ["dynamodb:PutItem", "dynamodb:Query"], Resource: config },
       ];
-    // The first write after a rename supersedes the row of the former key, or checks that there is none.
+    // The first write after a rename supersedes the row of the former key, or checks that it does
+    // not exist.
     case "rename-config":
       return [
         {
@@ -81,8 +86,8 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
           Resource: config,
         },
       ];
-    // Taken and completed (PutItem), looked at for a duplicate (GetItem), renewed for what takes long (UpdateItem), released
-    // for what failed (DeleteItem).
+    // Takes and completes a claim (PutItem), reads it for a duplicate (GetItem), renews it during
+    // long runs (UpdateItem), and releases it after a failure (DeleteItem).
     case "claim":
       return [
         {
@@ -96,7 +101,7 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
           Resource: [place.tableArn(onceTable)],
         },
       ];
-    // `ctx.step`, and an answer with cookies: a transaction that checks the claim without completing it.
+    // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
     case "steps":
       return [
         {
@@ -105,13 +110,14 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
           Resource: [place.tableArn(onceTable)],
         },
       ];
-    // `ctx.publish`: an event is written with the effects, and removed once it is dispatched.
+    // `ctx.publish`: the event is written with the effects and deleted after dispatch.
     case "publish":
       return [
         { Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox },
         putEvents,
       ];
-    // An event is kept with the effects, its day is looked at and noted before; a projection notes its version and its marks.
+    // An event is stored with the effects, after its day has been checked and recorded. A
+    // projection records its version and marks the events that it has counted.
     case "keep-events":
       return [
         {
@@ -125,12 +131,14 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
       return [
         { Sid: "ReadEvents", Action: ["dynamodb:GetItem", "dynamodb:Query"], Resource: kept },
       ];
-    // A delivery, or a job that is due later, is written with the effects; it is removed once it is sent, or by `ctx.unschedule`.
+    // A delivery, or a job that is due later, is written with the effects. It is deleted after it
+    // is sent, or by `ctx.unschedule`.
     case "later":
       return [
         { Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox },
       ];
-    // Jobs that are due are read, marked (UpdateItem), sent and removed, or set aside (PutItem) where a row is none.
+    // Due jobs are read, marked (UpdateItem), sent and deleted. An invalid row is set aside
+    // (PutItem).
     case "send-due":
       return [
         {
@@ -141,7 +149,8 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
         { Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: outbox },
         ...dutyStatements("enqueue", needs, place),
       ];
-    // What is left is read, and removed once it is dispatched, or set aside (PutItem) where the bus refuses it for good.
+    // Remaining events are read, and deleted after dispatch, or set aside (PutItem) if the bus
+    // rejects them permanently.
     case "sweep-outbox":
       return [
         {
@@ -151,7 +160,7 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
         },
         putEvents,
       ];
-    // `ctx.enqueue`, and deliveries once they are committed.
+    // `ctx.enqueue`, and deliveries after their commit.
     case "enqueue":
       return [
         {
@@ -160,7 +169,8 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
           Resource: queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
         },
       ];
-    // Lambda's poller. What fails is hidden for a while; what can never be done goes to the dead-letter queue.
+    // Lambda's poller. Failed messages are hidden for a delay. Messages that can never succeed go
+    // to the dead-letter queue.
     case "consume":
       return [
         {
@@ -197,7 +207,7 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
 }
 
 const reading = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"];
-/** A transaction needs the actions of its items. */
+/** A transaction needs the permissions of all its items' actions. */
 const checking = ["dynamodb:ConditionCheckItem", ...reading];
 const writing = [
   "dynamodb:BatchWriteItem",
@@ -206,7 +216,7 @@ const writing = [
   "dynamodb:UpdateItem",
   ...checking,
 ];
-/** What may be done with a table that is reached in a way. */
+/** Allowed actions for each kind of access to a table. */
 export const reachActions: Readonly<
   Record<Reach, { readonly Sid: string; readonly Action: readonly string[] }>
 > = {
@@ -216,8 +226,9 @@ export const reachActions: Readonly<
 };
 
 /**
- * The tables of features: one statement for each way to reach them, and one for indexes, which can only be queried. Rows of tenants are
- * another role's where there is a wall in the account.
+ * Returns the statements for the tables of features: one for each kind of access, and one for
+ * indexes, which only support queries. With isolation, the tenant role has access to rows of
+ * tenants instead.
  */
 function tableStatements(
   { tables: reachable }: NeededFunction,
@@ -248,7 +259,7 @@ const allowed = ({ Sid, Action, Resource }: Statement): Value => ({
   Resource,
 });
 
-/** Tables and queues that are encrypted with a customer's key are used with it. */
+/** Allows use of the customer-managed key that encrypts tables and queues. */
 export const useCustomerKey = withCustomerKey(
   allowed({
     Sid: "UseCustomerKey",

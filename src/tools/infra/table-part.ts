@@ -7,7 +7,10 @@ import type { NeededTable } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, logicalId, ref, substituted, type TemplatePart } from "./template.ts";
 
-/** A table: on demand, encrypted; what lasts is recoverable, protected, and stays when the stack goes. */
+/**
+ * Creates an on-demand, encrypted table. A permanent table is recoverable, protected against
+ * deletion, and remains when the stack is deleted.
+ */
 export function tablePart(table: NeededTable): TemplatePart {
   const { name, tableName, variable, timeToLive, isLasting, stream, indexes } = table;
   const id = tableId(name);
@@ -56,7 +59,6 @@ export function tablePart(table: NeededTable): TemplatePart {
   };
 }
 
-/** The logical ID of a declared table. */
 export function tableId(name: string): string {
   return logicalId(name, "Table");
 }

@@ -1,4 +1,4 @@
-/** What a template is made of: JSON. */
+/** JSON value in a template. */
 export type Value =
   | string
   | number
@@ -6,19 +6,17 @@ export type Value =
   | readonly Value[]
   | { readonly [name: string]: Value };
 
-/** A resource of a template. */
 export interface Resource {
   readonly Type: string;
-  /** Default: it goes with the stack. */
+  /** Default: the resource is deleted with the stack. */
   readonly DeletionPolicy?: "Retain";
   readonly UpdateReplacePolicy?: "Retain";
-  /** Without it the resource is always there. */
+  /** Default: the resource always exists. */
   readonly Condition?: string;
   readonly DependsOn?: string | readonly string[];
   readonly Properties: Readonly<Record<string, unknown>>;
 }
 
-/** A parameter of a template. */
 export interface Parameter {
   readonly Type: "String" | "Number";
   readonly Default?: string | number;
@@ -31,15 +29,14 @@ export interface Parameter {
   readonly MaxValue?: number;
 }
 
-/** An output of a template. */
 export interface Output {
   readonly Description: string;
-  /** Without it the output is always there. */
+  /** Default: the output always exists. */
   readonly Condition?: string;
   readonly Value: Value;
 }
 
-/** A part of a template, which others are put together with. Names are logical IDs. */
+/** Part of a template, to be merged with other parts. Names are logical IDs. */
 export interface TemplatePart {
   readonly Parameters?: Readonly<Record<string, Parameter>>;
   readonly Conditions?: Readonly<Record<string, Value>>;
@@ -47,23 +44,21 @@ export interface TemplatePart {
   readonly Outputs?: Readonly<Record<string, Output>>;
 }
 
-/** A whole template of CloudFormation. */
 export interface Template extends Required<TemplatePart> {
   readonly AWSTemplateFormatVersion: "2010-09-09";
   readonly Description: string;
 }
 
-/** The value of a parameter, or the name of a resource. */
+/** Returns a reference to a parameter's value or a resource's name. */
 export const ref = (id: string): Value => ({ Ref: id });
-/** An attribute of a resource. */
 export const attributeOf = (id: string, attribute: string): Value => ({
   "Fn::GetAtt": [id, attribute],
 });
-/** A text in which `${Name}` stands for the value of a parameter, or for one of `values`. */
+/** Returns a string in which `${Name}` is replaced by a parameter's value or by one of `values`. */
 export const substituted = (text: string, values?: Readonly<Record<string, Value>>): Value => ({
   "Fn::Sub": values === undefined ? text : [text, values],
 });
-/** One of two values, by a condition; without the second the property is not there. */
+/** Selects one of two values by a condition. Without the second value, the property is omitted. */
 export const when = (
   condition: string,
   value: Value,
@@ -73,9 +68,10 @@ export const when = (
 });
 
 /**
- * Puts parts together. What stands in several, such as a parameter, is the same in each.
+ * Merges parts into a template. Entries that occur in several parts, for example parameters, must
+ * be identical.
  *
- * @throws Error where two resources have one logical ID.
+ * @throws Error if two resources have the same logical ID.
  */
 export function templateOf(description: string, parts: readonly TemplatePart[]): Template {
   const ids = parts.flatMap(({ Resources = {} }) => Object.keys(Resources));
@@ -92,12 +88,15 @@ export function templateOf(description: string, parts: readonly TemplatePart[]):
   };
 }
 
-/** A template as text: the same for the same template, byte by byte. */
+/** Serializes a template. The same template always gives the same bytes. */
 export function templateText(template: Template): string {
   return `${written(template, "\n")}\n`;
 }
 
-/** What fits into a line is written in one: a template is read by people, and its bytes count. */
+/**
+ * Maximum line length. Values that fit are written on one line, because people read templates and
+ * their size is limited.
+ */
 const longestLine = 140;
 
 function written(value: unknown, newline: string): string {
@@ -112,7 +111,9 @@ function written(value: unknown, newline: string): string {
   return `{${inner}${members.join(`,${inner}`)}${newline}}`;
 }
 
-/** A logical ID of a name in kebab case: `upload-parts` and `Table` come to `UploadPartsTable`. */
+/**
+ * Converts a kebab-case name to a logical ID: `upload-parts` and `Table` become `UploadPartsTable`.
+ */
 export function logicalId(name: string, suffix: string): string {
   return `${name.replaceAll(/(?:^|-+)(.?)/g, (_whole, letter: string) => letter.toUpperCase())}${suffix}`;
 }

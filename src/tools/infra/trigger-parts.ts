@@ -8,7 +8,7 @@ import { queueParameters } from "./parameters.ts";
 import { tableId } from "./table-part.ts";
 import { attributeOf, ref, type TemplatePart } from "./template.ts";
 
-/** What calls the functions that answer no requests. */
+/** Creates the triggers of functions that do not answer requests. */
 export function triggerParts(
   functions: readonly NeededFunction[],
   needs: Needs,
@@ -26,7 +26,7 @@ export function triggerParts(
       case "minute":
         return [minuteRule(name)];
       default:
-        return []; // requests come by the API
+        return []; // the API calls these functions
     }
   });
 }
@@ -60,8 +60,9 @@ function streamMapping(name: string, place: DataPlace): TemplatePart {
           FunctionName: attributeOf(lambda, "Arn"),
           StartingPosition: "TRIM_HORIZON",
           BatchSize: 100,
-          MaximumBatchingWindowInSeconds: 5, // mostly the function that published has dispatched by then
-          MaximumRetryAttempts: 3, // then the sweep has it
+          // By then, the publishing function has usually dispatched the event.
+          MaximumBatchingWindowInSeconds: 5,
+          MaximumRetryAttempts: 3, // after that, the sweep dispatches it
           BisectBatchOnFunctionError: true,
           FunctionResponseTypes: ["ReportBatchItemFailures"],
           FilterCriteria: { Filters: [{ Pattern: JSON.stringify({ eventName: ["INSERT"] }) }] },

@@ -12,7 +12,6 @@ import { bodyOf } from "../../parts/http/response.ts";
 import { parsedBody } from "../../parts/http/web-response.ts";
 import { type Caller, userOf } from "./caller.ts";
 
-/** Who calls, and with which headers. */
 interface CallOptions {
   readonly as?: Caller;
   readonly requestId?: string;
@@ -20,10 +19,10 @@ interface CallOptions {
 }
 
 /**
- * Calls a handler without HTTP: access and input are checked.
+ * Calls a handler without HTTP. Access and input are checked as for a request.
  *
- * @returns its body.
- * @throws its typed error.
+ * @returns the response body.
+ * @throws the handler's typed error.
  */
 export function callHandler(
   runtime: Runtime,
@@ -77,7 +76,7 @@ async function called(
   );
 }
 
-/** The headers of a request under an ID of its own, where one is given. */
+/** Returns the headers of a request, with `X-Request-ID` if an ID is given. */
 export function headersOf(requestId: string | undefined): Record<string, string> {
   const headers: Record<string, string> = Object.create(null);
   if (requestId !== undefined) headers["x-request-id"] = requestId;

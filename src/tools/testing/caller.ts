@@ -1,20 +1,20 @@
 import { anonymous, type User } from "../../base/identity/user.ts";
 
-/** The caller in a test. */
+/** Caller that a test signs in. */
 export interface Caller {
   readonly id: string;
   readonly tenantId: string;
   readonly roles?: readonly string[];
 }
 
-/** The user that a caller is; nobody is anonymous. */
+/** Returns the user for a caller. An undefined caller is the anonymous user. */
 export function userOf(caller: Caller | undefined): User {
   return caller === undefined
     ? anonymous
     : { id: caller.id, tenantId: caller.tenantId, roles: [...(caller.roles ?? [])] };
 }
 
-/** What the token says that signs a caller in where the server verifies with `auth`. */
+/** Returns the token payload that signs a caller in to a server configured with `auth`. */
 export function tokenOf(
   { id, tenantId, roles = [] }: Caller,
   { secret, issuer, audience, claims }: TokenAuth,

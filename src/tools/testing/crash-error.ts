@@ -1,4 +1,7 @@
-/** Fails every call in flight when a test crashes its app: `app.faults.before(…).crash()`. */
+/**
+ * Error that every call in flight throws when a test crashes its app with
+ * `app.faults.before(…).crash()`.
+ */
 export class CrashError extends Error {
   override readonly name = "CrashError";
 

@@ -3,38 +3,40 @@ import { leaseMs, skewMs } from "../../parts/once/claim.ts";
 import { CrashError } from "./crash-error.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
 
-/** A scenario that {@link crashEverywhere} cuts at each of its calls. */
+/** Scenario that {@link crashEverywhere} cuts at each of its calls. */
 export interface CrashScenario<Result> extends TestAppOptions {
-  /** Prepares an app; it is not cut. Default: none. */
+  /** Prepares the app. The calls of this step are not cut. Default: no preparation. */
   readonly arrange?: (app: TestApp) => Promise<void>;
   /**
-   * What a client does. It is retried, with the same `Idempotency-Key`, if it throws a {@link CrashError}, or returns or
-   * throws 409 or 5xx.
+   * Performs the client's work. The kit retries it with the same `Idempotency-Key` if it throws a
+   * {@link CrashError}, or returns or throws 409 or 5xx.
    */
   readonly act: (app: TestApp) => Promise<Result>;
-  /** Throws if a promise of the scenario is broken. */
+  /** Throws if the scenario broke a promise. */
   readonly check: (app: TestApp, result: Result) => Promise<void>;
 }
 
-/** Where a scenario was cut. */
+/** Point at which a scenario was cut. */
 export interface Cut {
   readonly moment: "before" | "after";
-  /** The operation, as DynamoDB and SSM name it: `TransactWriteItems`. */
+  /** Operation by its DynamoDB or SSM name, for example `TransactWriteItems`. */
   readonly operation: string;
-  /** Which call of that operation, the first being 1. */
+  /** Number of the call among the calls of that operation, starting at 1. */
   readonly call: number;
 }
 
-/** How often a client tries again. */
+/** Maximum number of attempts that the client makes. */
 const attempts = 5;
 
 /**
- * Runs a scenario once unharmed, then twice for each store call that it made: once crashing the process before the call,
- * once after. After a crash the client retries once the dead process's lease has expired, and `check` decides whether the
- * promise held. Each run has its own stack.
+ * Runs a scenario once without faults, then twice for each store call that it made: the process
+ * crashes once before the call and once after it. After a crash, the client retries once the dead
+ * process's lease has expired, and `check` decides whether the promise held. Each run has its own
+ * stack.
  *
  * @returns the cuts.
- * @throws what `check` throws, naming the cut; Error if the scenario makes no call, or fails five times.
+ * @throws the error of `check`, with the cut in its message; Error if the scenario does not make a
+ * call, or fails five times.
  * @example
  * const cuts = await crashEverywhere(server, {
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),
@@ -59,7 +61,7 @@ export async function crashEverywhere<Result>(
   return cuts;
 }
 
-/** Runs the scenario on a stack of its own, and gives the calls of the first attempt. */
+/** Runs the scenario on its own stack and returns the calls of the first attempt. */
 async function runWith<Result>(
   server: Server,
   scenario: CrashScenario<Result>,

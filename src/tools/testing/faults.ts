@@ -2,55 +2,63 @@ import type { ParameterReader } from "../../app/runtime/adapters.ts";
 import type { Database } from "../../base/types/database.ts";
 import { CrashError } from "./crash-error.ts";
 
-/** The fault of an armed call. */
+/** Faults that can be armed for a call. */
 export interface Fault {
   /**
-   * The process dies: everything in flight fails with a {@link CrashError}, and what keelson held in memory is forgotten.
-   * Stored data stays, and the next request meets a new process.
+   * Crashes the process. Everything in flight fails with a {@link CrashError}, and keelson's
+   * in-memory state is lost. Stored data remains, and the next request reaches a new process.
    */
   crash(): void;
-  /** The call fails with an error of this name, as the SDK reports it after its retries. */
+  /** Fails the call with an error of this name, as the SDK reports it after its retries. */
   fail(name: string): void;
-  /** The call is delayed by `ms` milliseconds. */
+  /** Delays the call by `ms` milliseconds. */
   delay(ms: number): void;
-  /** The call is made, but its response never arrives. */
+  /** Sends the call but loses its response. */
   loseAnswer(): void;
 }
 
-/** Arms faults. Several may be armed at once; each fires once. */
+/** Arms faults. Several can be armed at the same time. Each fires once. */
 export interface Faults {
-  /** Before the `n`-th call of `operation` from now, the first being 1. */
+  /** Arms a fault before the `n`-th call of `operation` from now, starting at 1. */
   before(operation: string, n: number): Fault;
-  /** After the `n`-th call of `operation` from now, the first being 1. */
+  /** Arms a fault after the `n`-th call of `operation` from now, starting at 1. */
   after(operation: string, n: number): Fault;
 }
 
 interface Armed {
   readonly moment: "before" | "after";
   readonly operation: string;
-  /** Which call of the operation, counted from the start. */
+  /** Number of the call among the calls of the operation since the app started. */
   readonly call: number;
   readonly act: () => Promise<void>;
 }
 
-/** The calls of all clients of a test. */
+/** Calls of all clients of a test. */
 export interface CallWatch {
-  /** The calls that were sent so far, by operation, those that a fault failed among them; none that the tenant wall refused. */
+  /**
+   * Number of calls sent so far, by operation. Includes calls that a fault failed, but not calls
+   * that the tenant wall rejected.
+   */
   readonly calls: Readonly<Record<string, number>>;
   readonly faults: Faults;
-  /** All calls, in the order in which they began. */
+  /** Operations of all calls, in the order in which they started. */
   readonly sequence: readonly string[];
-  /** Watches a client of the SDK from now on; once `life` is aborted no call of it gets through. */
+  /** Watches an SDK client from now on. After `life` aborts, all of its calls fail. */
   watch(
     client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">,
     life: AbortSignal,
   ): void;
 }
 
-/** Watches the calls of clients: counts them by operation, and lets armed faults happen. `crash` ends the process. */
+/**
+ * Watches client calls: counts them by operation and fires armed faults. `crash` ends the process.
+ */
 export function createCallWatch(crash: () => void): CallWatch {
   const calls: Record<string, number> = {};
-  /** Faults count all calls: one is armed before it is known which of them will be sent. */
+  /**
+   * Calls started so far. Faults count these, because a fault fires before the call is known to be
+   * sent.
+   */
   const begun: Record<string, number> = {};
   const count = (operation: string) => {
     calls[operation] = (calls[operation] ?? 0) + 1;
@@ -67,9 +75,10 @@ export function createCallWatch(crash: () => void): CallWatch {
     }
   };
   const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
-    // Safe: whatever the client, a command passes through unchanged.
+    // Safe: the middleware passes every command through unchanged, for either client.
     const stack = middlewareStack as Database["middlewareStack"];
-    // Behind the wall, which checks what is about to be serialized, and before the SDK's retries.
+    // After the tenant wall, which checks the input before serialization, and before the SDK's
+    // retries.
     stack.add(
       (next, context) => (parameters) => {
         count(operationOf(context));
@@ -85,10 +94,10 @@ export function createCallWatch(crash: () => void): CallWatch {
         const call = (begun[operation] ?? 0) + 1;
         begun[operation] = call;
         await fire("before", operation, call).catch((error: unknown) => {
-          count(operation); // as far as the application knows, it was sent
+          count(operation); // the application sees this call as sent
           throw error;
         });
-        life.throwIfAborted(); // it may have crashed while the call was held up, and while it was under way
+        life.throwIfAborted(); // the process may have crashed during the delay or during the call
         const output = await next(parameters);
         life.throwIfAborted();
         await fire("after", operation, call);

@@ -2,18 +2,18 @@ import type { Context } from "aws-lambda";
 
 /** Options of {@link lambdaContext}. */
 export interface LambdaContextOptions {
-  /** How much time the invocation has, in milliseconds. Default 30,000. It runs out in real time. */
+  /** Time until the invocation's timeout, in milliseconds of real time. Default 30,000. */
   readonly timeoutMs?: number;
-  /** Default: a new one. */
+  /** Default: a random UUID. */
   readonly awsRequestId?: string;
   /** Default `test`. */
   readonly functionName?: string;
-  /** The tenant that the function is invoked for, as with Lambda's tenant isolation mode. Default: none. */
+  /** Tenant of the invocation, as in Lambda's tenant isolation mode. Default: no tenant. */
   readonly tenantId?: string;
 }
 
 /**
- * Makes the context of an invocation.
+ * Creates an invocation context.
  *
  * @example
  * await handler(event, lambdaContext({ timeoutMs: 3_000 }));

@@ -23,7 +23,10 @@ import {
 } from "./lambda-records.ts";
 import type { LambdaGatewayRequest, LambdaRequest } from "./lambda-request.ts";
 
-/** The events that {@link lambdaEvent} makes, by the trigger that sends them: what each is made of, and what it is. */
+/**
+ * Inputs and events of {@link lambdaEvent}, by trigger: `of` is the input, `event` the type of the
+ * created event.
+ */
 export interface LambdaEvents {
   readonly restApi: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEvent };
   /** Payload format 2.0. */
@@ -42,11 +45,11 @@ export interface LambdaEvents {
   };
 }
 
-/** A trigger of a Lambda function. */
+/** Trigger of a Lambda function. */
 export type LambdaTrigger = keyof LambdaEvents;
 
 /**
- * Makes the event that a trigger sends to a Lambda function.
+ * Creates the event that a trigger sends to a Lambda function.
  *
  * @example
  * const answer = await lambdaHttp(server)(lambdaEvent("httpApi", { path: "/files?tag=a" }), lambdaContext());

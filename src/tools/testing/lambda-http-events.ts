@@ -10,7 +10,9 @@ import {
 const account = { accountId: "123456789012", apiId: "test" };
 const now = () => ({ time: new Date().toISOString(), timeEpoch: Date.now() });
 
-/** A REST API's event: its path has no stage and is as the client sent it. */
+/**
+ * Creates a REST API event. Its path excludes the stage and stays encoded as the client sent it.
+ */
 export function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "test", claims } = request;
   const { path, query } = sentRequest(request);
@@ -22,7 +24,9 @@ export function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEven
   });
 }
 
-/** An HTTP API's event of payload format 1.0: its path is decoded and has the stage in front. */
+/**
+ * Creates an HTTP API event in payload format 1.0. Its path is decoded and prefixed with the stage.
+ */
 export function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
   const { stage = "$default", claims } = request;
   const { path, query } = sentRequest(request);
@@ -35,7 +39,9 @@ export function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEv
   return Object.assign(event, { version: "1.0" });
 }
 
-/** An HTTP API's event of payload format 2.0: its path is decoded and has the stage in front. */
+/**
+ * Creates an HTTP API event in payload format 2.0. Its path is decoded and prefixed with the stage.
+ */
 export function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
   const { stage = "$default", claims } = request;
   const rawPath = withStage(decodedPath(sentRequest(request).path), stage);
@@ -44,13 +50,16 @@ export function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEven
   return version2(request, rawPath, { stage, domainName, ...authorizer });
 }
 
-/** A function URL's event: its path is as the client sent it. */
+/** Creates a function URL event. Its path stays encoded as the client sent it. */
 export function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
   const domainName = "test.lambda-url.us-east-1.on.aws";
   return version2(request, sentRequest(request).path, { stage: "$default", domainName });
 }
 
-/** A load balancer's event: nothing in it is decoded, and of what is there twice it has the last. */
+/**
+ * Creates a load balancer event. Values stay encoded, and a repeated header or parameter keeps only
+ * its last value.
+ */
 export function loadBalancerEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
   return {
@@ -60,7 +69,7 @@ export function loadBalancerEvent(request: LambdaRequest): ALBEvent {
   };
 }
 
-/** The event of a load balancer whose target group has multi-value headers. */
+/** Creates the event of a load balancer whose target group uses multi-value headers. */
 export function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
   const { headers, query, ...rest } = balanced(request);
   return {
@@ -112,7 +121,7 @@ function version1(
   };
 }
 
-/** A client without certificate, key and AWS account. */
+/** Identity of a client without a certificate, an API key or an AWS account. */
 const nobody = {
   ...{
     accessKey: null,

@@ -7,20 +7,22 @@ const account = "123456789012";
 
 /** Messages of one queue. */
 export interface LambdaMessages {
-  /** Such as `app.events` or `app.jobs` of a test app; a text is a body as it is. */
+  /**
+   * Messages, for example `app.events` or `app.jobs` of a test app. A string is used as the body
+   * unchanged.
+   */
   readonly messages: readonly (SharedEvent | JobMessage | string)[];
   /** Default `keelson-jobs.fifo` for jobs, `keelson-events` for events. */
   readonly queue?: string;
 }
 
-/** Rows that were inserted into a table. */
+/** Rows inserted into a table. */
 export interface LambdaRows {
   readonly rows: readonly { readonly pk: string; readonly sk: string }[];
   /** Default `keelson-outbox`. */
   readonly table?: string;
 }
 
-/** The event of a queue's event source mapping. */
 export function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessages): SQSEvent {
   const sentMs = Date.now();
   return {
@@ -44,7 +46,7 @@ export function sqsEvent({ messages, queue = queueOf(messages[0]) }: LambdaMessa
   };
 }
 
-/** The event of a table's stream, keys only. */
+/** Creates a DynamoDB stream event with keys only. */
 export function streamEvent({ rows, table = "keelson-outbox" }: LambdaRows): DynamoDBStreamEvent {
   return {
     Records: rows.map(({ pk, sk }, index) => ({
@@ -63,7 +65,6 @@ export function streamEvent({ rows, table = "keelson-outbox" }: LambdaRows): Dyn
   };
 }
 
-/** The event of a schedule. */
 export function scheduleEvent(): ScheduledEvent {
   return {
     ...envelopeOf("Scheduled Event", "aws.events", Date.now()),
@@ -80,7 +81,7 @@ function groupOf(message: LambdaMessages["messages"][number]): string {
   return typeof message === "object" && "jobId" in message ? message.jobId : "test";
 }
 
-/** An event comes over the bus, whose rule puts all of it into the queue. */
+/** Wraps an event in the EventBridge envelope, which the bus's rule puts into the queue whole. */
 function bodyOf(message: LambdaMessages["messages"][number], sentMs: number): string {
   if (typeof message === "string") return message;
   if ("jobId" in message) return JSON.stringify(message);

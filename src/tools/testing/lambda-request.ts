@@ -1,34 +1,34 @@
-/** A request that {@link lambdaEvent} makes an event of. */
+/** Request from which {@link lambdaEvent} creates an event. */
 export interface LambdaRequest {
-  /** Default `GET`, with a body `POST`. */
+  /** Default `GET`, or `POST` if there is a body. */
   readonly method?: string;
-  /** Path and query as a client sends them, encoded: `/files/a%20b?tag=x&tag=y`. */
+  /** Path and query, encoded as a client sends them: `/files/a%20b?tag=x&tag=y`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** `name=value`, each. */
+  /** Each in the form `name=value`. */
   readonly cookies?: readonly string[];
-  /** Objects go as JSON, strings unchanged, bytes as base64. */
+  /** Body: objects are sent as JSON, strings unchanged, and bytes as base64. */
   readonly body?: unknown;
-  /** The client's address. Default 203.0.113.9. */
+  /** IP address of the client. Default 203.0.113.9. */
   readonly ip?: string;
 }
 
-/** A request through an API Gateway. */
+/** Request through an API Gateway. */
 export interface LambdaGatewayRequest extends LambdaRequest {
-  /** Default `$default` of an HTTP API, `test` of a REST API. */
+  /** Default `$default` for an HTTP API, `test` for a REST API. */
   readonly stage?: string;
-  /** What an authorizer of the gateway (JWT, Cognito) has verified. Default: there is none. */
+  /** Claims verified by the gateway's authorizer (JWT or Cognito). Default: no authorizer. */
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
-/** A request as all shapes of events tell it. */
+/** Request in the form that all event shapes are built from. */
 export interface SentRequest {
   readonly method: string;
   /** Encoded. */
   readonly path: string;
   /** Encoded, without `?`. */
   readonly query: string;
-  /** With `cookie` lines of their own. */
+  /** Does not include the cookies. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly cookies: readonly string[];
   readonly body: string | undefined;
@@ -36,7 +36,7 @@ export interface SentRequest {
   readonly ip: string;
 }
 
-/** Completes a request. */
+/** Applies the defaults of a request and splits path and query. */
 export function sentRequest({
   path,
   body,
@@ -70,14 +70,13 @@ function textOf(body: unknown): string | undefined {
   return body === undefined ? undefined : String(body);
 }
 
-/** The values of each name. */
 export function listsOf(pairs: Iterable<readonly [string, string]>): Record<string, string[]> {
   const lists: Record<string, string[]> = {};
   for (const [name, value] of pairs) lists[name] = [...(lists[name] ?? []), value];
   return lists;
 }
 
-/** The path as a gateway decodes it, which leaves alone what cannot be decoded. */
+/** Decodes a path the way a gateway does. Returns it unchanged if it cannot be decoded. */
 export function decodedPath(path: string): string {
   try {
     return decodeURIComponent(path);

@@ -8,9 +8,9 @@ import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts
 import { type JobMessage, readJob } from "../../parts/messages/job-message.ts";
 import type { CallWatch } from "./faults.ts";
 
-/** A message that a channel has sent. */
+/** Message sent by a channel. */
 export interface SentDelivery {
-  /** The delivery's ID; a delivery that was sent more than once is listed once. */
+  /** ID of the delivery. A delivery sent more than once is listed once. */
   readonly id: string;
   readonly channel: string;
   readonly message: unknown;
@@ -19,14 +19,15 @@ export interface SentDelivery {
   readonly origRequestId: string;
 }
 
-/** What went over the bus, into the queue of jobs, and through the channels, each once. */
+/**
+ * Events put on the bus, jobs enqueued, and messages sent through channels. Each is listed once.
+ */
 export interface Recorded {
   readonly events: SharedEvent[];
   readonly jobs: JobMessage[];
   readonly deliveries: SentDelivery[];
 }
 
-/** What the messaging of a process is recorded with. */
 interface Recording {
   readonly recorded: Recorded;
   readonly watch: CallWatch["watch"];
@@ -34,7 +35,10 @@ interface Recording {
   readonly life: AbortSignal;
 }
 
-/** The messaging of a process: its calls are watched, carry the test's clock, and what they have put is recorded. */
+/**
+ * Wraps the messaging of a process: watches its calls, sends the test's clock with them, and
+ * records events and jobs.
+ */
 export function recordMessaging(
   given: Adapters["messaging"],
   { recorded, watch, clock, life }: Recording,
@@ -54,7 +58,7 @@ export function recordMessaging(
           const reasons = await messaging.bus.put(events);
           for (const [index, { text }] of events.entries()) {
             const { payload, ...rest } = readEnvelope(text);
-            // Safe: a payload is an object. On the wire it has the request ID.
+            // Safe: a payload is an object. On the wire it includes the request ID.
             const event = {
               ...rest,
               payload: { ...(payload as object), requestId: rest.origRequestId },
@@ -70,7 +74,7 @@ export function recordMessaging(
         send: async (body, options) => {
           const messageId = await messaging.jobs.send(body, options);
           const job = readJob(body);
-          // One that the queue has dropped has the ID of the one before.
+          // A job that the queue dropped as a duplicate returns the message ID of the earlier one.
           const isNew =
             !messageIds.has(messageId) && !recorded.jobs.some(({ jobId }) => jobId === job.jobId);
           messageIds.add(messageId);
@@ -82,11 +86,12 @@ export function recordMessaging(
   });
 }
 
-/** Tells the embedded stack how far the test's clock is ahead. */
+/** Sends the test clock's offset to the embedded stack with each request. */
 function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clock): void {
   middlewareStack.add(
     (next) => (parameters) => {
-      const request = parameters.request as { readonly headers: Record<string, string> }; // safe: a request of HTTP, at this step
+      // Safe: at this step the request is an HTTP request.
+      const request = parameters.request as { readonly headers: Record<string, string> };
       request.headers["x-keelson-clock-offset"] = String(Math.max(0, clock.now() - Date.now()));
       return next(parameters);
     },
@@ -94,9 +99,9 @@ function sendClock({ middlewareStack }: Messaging["clients"][number], clock: Clo
   );
 }
 
-/** Records what the channels of a process send. */
+/** Records the messages that the channels of a process send. */
 export function recordDeliveries({ channels }: Runtime, { deliveries }: Recorded): void {
-  // Safe: the runtime's own map, which only a test changes.
+  // Safe: the map belongs to this runtime, and only a test changes it.
   const own = channels as Map<string, ChannelDeclaration>;
   for (const [name, declaration] of channels) {
     own.set(name, {

@@ -13,27 +13,30 @@ import {
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 
-/** How far the clock is moved where messages are hidden, in milliseconds. */
+/** Step by which the clock advances while messages are hidden, in milliseconds. */
 const stepMs = 5_000;
 
-/** What settling needs. */
 interface Settling {
-  /** From when on schedules are due, in milliseconds since the epoch. */
+  /** Time from which schedules are due, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly clock: TestClock;
-  /** How long to wait for hidden messages beside moving the clock, in milliseconds: an emulator has a clock of its own. */
+  /**
+   * Real time to wait for hidden messages at each step, in milliseconds. An AWS emulator does not
+   * follow the test's clock.
+   */
   readonly waitMs: number;
-  /** How far the clock is moved at the most, in milliseconds. */
+  /** Maximum total time by which the clock advances, in milliseconds. */
   readonly mostMs: number;
-  /** How often it is moved at the most. Default 120. */
+  /** Maximum number of times the clock advances. Default 120. */
   readonly maxSteps?: number | undefined;
 }
 
 /**
- * Lets schedules fire, dispatches and consumes until nothing is left: what waits for its next attempt is waited for by moving the
- * clock, what is due later is not.
+ * Fires due schedules, dispatches events and consumes messages until nothing is left. It advances
+ * the clock to reach retries, but does not wait for work that is due later.
  *
- * @throws Error naming each message that is stuck, was set aside or went to a dead-letter queue, with the reason of its failure.
+ * @throws Error naming each message that is stuck, was set aside or went to a dead-letter queue,
+ * with the reason of its failure.
  */
 export async function settle(
   { runtime, adapters }: TestProcess,
@@ -51,7 +54,7 @@ export async function settle(
       ? (await runtime.runs()).outbox.sweep({ graceMs: 0 })
       : { dispatched: 0, left: 0, setAside: 0 };
 
-  /** Works on what a queue has now; gives how many messages were there. */
+  /** Processes the messages that a queue has now and returns their number. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
@@ -78,7 +81,7 @@ export async function settle(
     return messages.length;
   };
 
-  /** Lets what is due fire; gives how many did, and how many are still due. */
+  /** Fires due schedules. Returns how many fired and how many are still due. */
   const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
     let [fired, due] = [0, 0];
     for (const schedule of schedules) {
@@ -99,7 +102,7 @@ export async function settle(
     if (fired > 0) continue;
     if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0)
       continue;
-    // Only now: what was committed is dispatched already, mostly.
+    // The sweep runs last, because most committed events are already dispatched.
     const { dispatched, left, setAside } = await sweep();
     refused += setAside;
     if (dispatched > 0) continue;
@@ -129,7 +132,7 @@ export async function settle(
     );
 }
 
-/** Loaded by who has schedules. */
+/** Only servers with schedules load this module. */
 async function schedulesOf(
   ...process: Parameters<typeof createSchedules>
 ): Promise<readonly Schedule[]> {
@@ -137,7 +140,7 @@ async function schedulesOf(
   return createSchedules(...process);
 }
 
-/** Consumes an event or runs a job once more, as if its message had come again. */
+/** Consumes an event or runs a job again, as if its message had been redelivered. */
 export async function deliverAgain(
   { runtime, adapters }: TestProcess,
   message: SharedEvent | JobMessage,

@@ -27,91 +27,103 @@ import type { TestTokenOptions } from "./test-token.ts";
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
   readonly method?: string;
-  /** Objects go as JSON, strings and bytes unchanged. */
+  /** Objects are sent as JSON, strings and bytes unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Signs the request in. */
+  /** Signs the request in as this caller. */
   readonly as?: Caller;
 }
 
 /** Options of `app.call`. */
 export interface TestCallOptions {
-  /** Who calls. Default: nobody, who is anonymous. */
+  /** Caller of the handler. Default: anonymous. */
   readonly as?: Caller;
-  /** The correlation ID, as of `X-Request-ID`. */
+  /** Correlation ID, as in `X-Request-ID`. */
   readonly requestId?: string;
-  /** The `Idempotency-Key` of a write. */
+  /** `Idempotency-Key` of a write. */
   readonly idempotencyKey?: string;
 }
 
-/** A server on its own embedded stack, for tests. */
+/** Server on its own embedded stack, for tests. */
 export interface TestApp {
   /** Sends a request to the server's container over HTTP. */
   fetch(path: string, options?: TestFetchOptions): Promise<Response>;
-  /** Signs a token that this app takes, by its clock. */
+  /** Signs a token that this app accepts, using the app's clock. */
   token(caller: Caller, options?: TestTokenOptions): Promise<string>;
-  /** Calls a handler without HTTP; returns its body or throws its typed error. */
+  /** Calls a handler without HTTP. Returns its body or throws its typed error. */
   call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
-  /** The `ctx` that a write's handler would get. Nothing ends it: what it publishes or commits is stored with the call. */
+  /**
+   * Returns the `ctx` that a write handler would get. It never ends: each publish or commit is
+   * stored immediately.
+   */
   ctx(
     caller: Caller,
     options?: { readonly requestId?: string; readonly handler?: string },
   ): Promise<PipelineContext>;
   readonly rows: {
-    /** Writes a configuration row unchecked; this app's next read sees it. */
+    /** Writes a configuration row without validation. This app's next read sees it. */
     put(row: TestRow): Promise<void>;
   };
-  /** The log records so far, parsed. */
+  /** Log records so far, parsed. */
   readonly logs: readonly Readonly<Record<string, unknown>>[];
-  /** The events put on the bus so far, each once, as sent: the payload has the `requestId` (specification 6.3). */
+  /**
+   * Events put on the bus so far, each once, as sent: the payload includes the `requestId`
+   * (specification 6.3).
+   */
   readonly events: readonly SharedEvent[];
-  /** The jobs enqueued so far, each once, without those that the queue dropped. */
+  /** Jobs enqueued so far, each once, without duplicates that the queue dropped. */
   readonly jobs: readonly JobMessage[];
-  /** The messages that channels have sent so far, each once. */
+  /** Messages sent by channels so far, each once. */
   readonly deliveries: readonly SentDelivery[];
   /**
-   * Delivers an event or job again, like a repeated message.
+   * Redelivers an event or a job.
    *
-   * @returns `processed` if any consumer ran, `handed-back` if another worker is running it, `skipped` if all is done.
-   * @throws what a consumer or the job throws.
+   * @returns `processed` if any consumer ran, `handed-back` if another worker is running it,
+   * `skipped` if everything is already done.
+   * @throws the error of the consumer or the job.
    */
   deliver(message: SharedEvent | JobMessage): Promise<"processed" | "skipped" | "handed-back">;
   /**
-   * Lets schedules fire that are due, and consumes until no event, job, outbox row or delivery is left; nothing is consumed before.
-   * It advances the clock to the next retry, and does not wait for what is due later.
+   * Fires due schedules and processes messages until no event, job, outbox row or delivery is left.
+   * Until this call, the app does not consume any messages. It advances the clock to the next
+   * retry, and does not wait for work that is due later.
    *
-   * @throws Error naming what is stuck, failed too often or went to a dead-letter queue; CrashError if a fault crashes the app.
+   * @throws Error naming each item that is stuck, failed too often or went to a dead-letter queue;
+   * CrashError if a fault crashes the app.
    */
   settled(): Promise<void>;
   /**
-   * The calls that were sent to store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`. Creating tables does not
-   * count.
+   * Number of calls sent to the store, SSM, the bus and the queues so far, by operation: `{
+   * BatchGetItem: 2 }`. Calls that create tables do not count.
    */
   readonly calls: Readonly<Record<string, number>>;
   readonly clock: TestClock;
   readonly faults: Faults;
-  /** Variables that point another host, in this process or another, at this stack. */
+  /** Environment variables that point another host, in this process or another, at this stack. */
   readonly env: Readonly<Record<string, string>>;
-  /** Closes what `onClose` registered, stops everything and discards the data. */
+  /** Closes resources registered with `onClose`, stops everything and discards the data. */
   close(): Promise<void>;
 }
 
 /** Options of {@link startTestApp}. */
 export interface TestAppOptions {
-  /** SSM parameters by name, set before the server reads them. Default none. */
+  /** SSM parameters by name, set before the server reads them. Default: no parameters. */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** The same as SecureStrings, such as a key ring. Default none. */
+  /** SSM SecureString parameters by name, for example a key ring. Default: no parameters. */
   readonly secureParameters?: Readonly<Record<string, string>>;
-  /** Default: the server's own `environment`, otherwise `test`, whatever `NODE_ENV` says. */
+  /** Default: the server's `environment`, otherwise `test`, regardless of `NODE_ENV`. */
   readonly environment?: Environment;
-  /** Where webhooks may go in place of the server's own `delivery.webhook`, such as to a server of the test. */
+  /**
+   * Webhook targets allowed, for example a server in the test. Overrides the server's
+   * `delivery.webhook`.
+   */
   readonly webhooks?: Pick<WebhookOptions, "allowHttp" | "allowPrivate">;
 }
 
 /**
- * Starts a server on an embedded stack of its own, in memory and on free ports; on the emulator that
- * `KEELSON_TEST_ENDPOINT` names, if it is set.
+ * Starts a server on its own embedded stack, in memory and on free ports. If
+ * `KEELSON_TEST_ENDPOINT` is set, the app uses the emulator at that address instead.
  *
  * @example
  * const app = await startTestApp(server);
@@ -121,7 +133,7 @@ export async function startTestApp(server: Server, options: TestAppOptions = {})
   return (await startWatchedApp(server, options)).app;
 }
 
-/** A test app, and its calls in their order. */
+/** Test app with the sequence of its calls. */
 export interface WatchedApp {
   readonly app: TestApp;
   readonly sequence: readonly string[];
@@ -129,11 +141,11 @@ export interface WatchedApp {
 
 /** Options of {@link startWatchedApp}. */
 export interface WatchedAppOptions extends TestAppOptions {
-  /** How often settling moves the clock before it gives up. Default 120. */
+  /** Maximum number of times that settling advances the clock. Default 120. */
   readonly maxSteps?: number;
 }
 
-/** The same, for the crash kit. */
+/** Starts a test app and exposes its call sequence, for the crash kit. */
 export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
@@ -175,7 +187,7 @@ async function startOn(
     current.crash();
     next = undefined;
   };
-  /** The process that runs; after a crash another one. */
+  /** Returns the running process, or starts a new one after a crash. */
   const running = async () => {
     if (!current.signal.aborted) return current;
     next ??= start();

@@ -1,26 +1,30 @@
 import type { Clock } from "../../base/process/clock.ts";
 import type { ClaimSchedule } from "../../parts/once/claims.ts";
 
-/** Real time plus the time advanced. */
+/** Clock that shows real time plus the time advanced. */
 export interface TestClock extends Clock {
   /**
-   * Advances the clock by `ms` milliseconds. A running handler keeps its claim: its lease is renewed at the new time.
+   * Advances the clock by `ms` milliseconds. A running handler keeps its claim, because its lease
+   * is renewed at the new time.
    *
    * @throws RangeError for a negative or fractional number.
    */
   advance(ms: number): void;
 }
 
-/** Timers that go by a test's clock. */
+/** Timers that follow a test's clock. */
 export type TestTimers = Pick<ClaimSchedule, "repeat">;
 
-/** One of the things that are done again and again. */
+/** Task that runs at an interval. */
 interface Repetition {
-  /** Begins what is due by now, once however often it was due, as Node does after a process stood still. */
+  /**
+   * Starts the task if it is due. It runs once even if several intervals have passed, like a Node
+   * timer after the process was suspended.
+   */
   lookUp(): void;
 }
 
-/** Makes a clock that a test moves, and timers that go by it. */
+/** Creates a clock that a test advances, and timers that follow it. */
 export function createTestClock(): { readonly clock: TestClock; readonly timers: TestTimers } {
   const repetitions = new Set<Repetition>();
   let advanced = 0;
@@ -31,7 +35,8 @@ export function createTestClock(): { readonly clock: TestClock; readonly timers:
     let timer: NodeJS.Timeout | undefined;
     let last = Promise.resolve();
     const begin = () => {
-      // One after the other: several steps may be taken at once, and the last is the one that has to count.
+      // Runs one task at a time: the clock may advance several steps together, and the last run
+      // must win.
       last = last.then(() => (repetitions.has(repetition) ? task() : undefined));
     };
     const lookUp = () => {

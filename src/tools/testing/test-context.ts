@@ -7,8 +7,8 @@ import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
 
 /**
- * The `ctx` of a handler that a test is: nothing ends it, so that each call that has effects is a run of its own, which ends at
- * once.
+ * Creates the `ctx` that a test uses in place of a handler. It has no end, so each call with
+ * effects is a separate run that commits immediately.
  */
 export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
   const runAlone = async <Result>(
@@ -26,10 +26,11 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
       answerOf: () => answer,
       committedAnswer: () => answer,
     });
-    return result as Result; // safe: a run that does not throw has come to the handler's end
+    return result as Result; // safe: a run that does not throw has reached the end of the handler
   };
   const effects: Effects = {
-    // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
+    // Safe: the caller's `ctx` has the types of the application's declarations; here a name is any
+    // string.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload, options) =>
       runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),

@@ -1,6 +1,5 @@
 import type { EmbeddedStack } from "../../embedded/stack/index.ts";
 
-/** Puts parameters into the SSM of a stack. */
 export async function putParameters(
   stack: EmbeddedStack,
   parameters: Readonly<Record<string, string>>,

@@ -16,20 +16,22 @@ import type { CallWatch } from "./faults.ts";
 import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
 import type { TestTimers } from "./test-clock.ts";
 
-/** A process of a test app, in so far as keelson is one: a runtime and what it holds in memory, and its HTTP server. */
+/** Process of a test app: a runtime with its in-memory state, and its HTTP server. */
 export interface TestProcess {
   readonly runtime: Runtime;
   readonly adapters: Adapters;
   readonly port: number;
-  /** Aborts with a CrashError when it crashes. */
+  /** Aborts with a CrashError when the process crashes. */
   readonly signal: AbortSignal;
-  /** Ends it at once: what is under way fails with a CrashError, and nothing of it reaches a store or the log any more. */
+  /**
+   * Ends the process immediately. Work in flight fails with a CrashError, and none of it reaches a
+   * store or the log anymore.
+   */
   crash(): void;
-  /** Ends it in good order. */
+  /** Shuts the process down gracefully. */
   close(): Promise<void>;
 }
 
-/** What a test process runs on. */
 export interface TestProcessOptions
   extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
   readonly clock: Clock;
@@ -40,10 +42,9 @@ export interface TestProcessOptions
   readonly watch: CallWatch["watch"];
 }
 
-/** How long the resources of a process get to close, in milliseconds. */
+/** Time that the resources of a process have to close, in milliseconds. */
 const closeMs = 10_000;
 
-/** Starts a process. */
 export async function startTestProcess(
   server: Server,
   options: TestProcessOptions,
@@ -99,7 +100,7 @@ export async function startTestProcess(
   };
 }
 
-/** What `work` comes to; a CrashError as soon as its process crashed. */
+/** Settles like `work`, but rejects with a CrashError as soon as its process crashes. */
 export function untilCrash<Result>(
   { signal }: TestProcess,
   work: Promise<Result>,

@@ -2,22 +2,21 @@ import type { ConfigScope } from "../../parts/config/declare/key.ts";
 import { systemPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
 import type { TestClock } from "./test-clock.ts";
 
-/** A configuration row, written unchecked. */
+/** Configuration row, written without validation. */
 export interface TestRow {
   readonly scope: ConfigScope;
   readonly tenantId?: string;
   readonly userId?: string;
-  /** The key identifier. */
+  /** Identifier of the configuration key. */
   readonly key: string;
   readonly value: unknown;
   /** Default 1. */
   readonly version?: number;
-  /** Epoch seconds. */
+  /** Expiry, in seconds since the epoch. */
   readonly expiresAt?: number;
   readonly deleted?: true;
 }
 
-/** The item of the configuration table that a row is. */
 export function itemOf(
   { scope, tenantId, userId, key, value, version = 1, expiresAt, deleted }: TestRow,
   clock: TestClock,

@@ -4,20 +4,23 @@ import { type Server, serverInternals } from "../../app/server/server.ts";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
 
-/** The stack of a test app. */
 export interface TestStack extends EmbeddedStack {
-  /** How long to wait beside moving the test's clock, in milliseconds: an emulator of AWS has a clock of its own. */
+  /**
+   * Real time to wait at each step, in milliseconds. An AWS emulator does not follow the test's
+   * clock.
+   */
   readonly waitMs: number;
   /**
-   * How far settling moves the test's clock at the most, in milliseconds. An emulator hides messages by its own clock: the
-   * test's would run ten times as fast until one is there again, and consumers would have forgotten that they are done.
+   * Maximum total time by which settling advances the test's clock, in milliseconds. An emulator
+   * hides messages by real time. Without a limit, the test's clock would run ten times as fast
+   * until a message is visible again, and the consumers' records of completed work would expire.
    */
   readonly mostMs: number;
 }
 
 /**
- * Starts the stack of a test app: an embedded one, or, where `KEELSON_TEST_ENDPOINT` names an emulator of AWS,
- * tables there that nobody else has, which go with the app.
+ * Starts the stack of a test app. It is an embedded stack, unless `KEELSON_TEST_ENDPOINT` names an
+ * AWS emulator: then the app gets its own tables there, which are deleted when it closes.
  */
 export async function startTestStack(server: Server): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];
@@ -58,7 +61,7 @@ async function deleteTables(
   const { DeleteTableCommand } = await import("@aws-sdk/client-dynamodb");
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
   const database = await openDatabase({ endpoint, region: "us-east-1", credentials });
-  // One that was never made, or is gone already, is no concern of the test.
+  // Ignores failures: a table may never have been created, or may be deleted already.
   for (const [, TableName] of tables)
     await database.send(new DeleteTableCommand({ TableName })).catch(() => undefined);
   database.destroy();

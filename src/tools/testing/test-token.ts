@@ -3,16 +3,17 @@ import { signToken } from "../../base/identity/token.ts";
 import { systemClock } from "../../base/process/clock.ts";
 import { type Caller, tokenOf } from "./caller.ts";
 
-/** Options of a token for tests. */
+/** Options of {@link testToken}. */
 export interface TestTokenOptions {
-  /** How long it is valid, in whole seconds. Default 86,400, a day. */
+  /** Lifetime of the token, in whole seconds. Default 86,400, a day. */
   readonly expiresInSeconds?: number;
 }
 
 /**
- * Signs a token that a server takes, by its `auth` or by `KEELSON_AUTH_SECRET`. A test app's own is `app.token`.
+ * Signs a token that a server accepts, using its `auth` or `KEELSON_AUTH_SECRET`. For a test app,
+ * use `app.token`.
  *
- * @throws Error where the server verifies with a key set, or knows no secret.
+ * @throws Error if the server verifies with a key set, or no secret is known.
  * @example
  * const authorization = `Bearer ${await testToken(server, { id: "ann", tenantId: "acme" })}`;
  */
