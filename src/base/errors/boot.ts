@@ -12,10 +12,7 @@ export interface BootProblem {
   readonly fix: string;
 }
 
-/**
- * Thrown if a server cannot be built. Lists every problem, not only the first (specification 7,
- * rule 4).
- */
+/** Thrown if a server cannot be built. Lists every problem (specification 7, rule 4). */
 export class BootError extends Error {
   readonly problems: readonly BootProblem[];
 

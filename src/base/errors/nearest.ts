@@ -1,6 +1,4 @@
-/**
- * Maximum number of characters compared. The cost of a comparison is the product of both lengths.
- */
+/** Maximum number of characters compared. The cost is the product of both lengths. */
 const longest = 256;
 
 /**

@@ -2,7 +2,7 @@
 export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**
- * Thrown in a consumer, a job or a channel if a retry is pointless. The message goes to the
+ * Signals from a consumer, a job or a channel that a retry is pointless. The message goes to the
  * dead-letter queue immediately.
  *
  * @example

@@ -1,8 +1,6 @@
 import type { BootProblem } from "../errors/boot.ts";
 
-/**
- * Names of the claims that become `ctx.user`. A name is not a path: `custom:tenantId` is one name.
- */
+/** Claims that become `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
 export interface ClaimNames {
   /** Claim of the user ID. Default `sub`. */
   readonly user?: string;

@@ -23,9 +23,7 @@ export interface RemoteKeys {
   readonly findAtHand: JWTVerifyGetKey;
 }
 
-/**
- * Thrown if the key set cannot be fetched, so that the token can be neither accepted nor rejected.
- */
+/** Thrown if the key set is unavailable, so the token can be neither accepted nor rejected. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
     super(

@@ -20,9 +20,7 @@ const keySetAlgorithms = [
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/**
- * Loads jose, imports the key once, and fixes the algorithms, `iss`, `aud` and a required `exp`.
- */
+/** Loads jose, imports the key once, and pins algorithms, `iss`, `aud` and a required `exp`. */
 export async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;

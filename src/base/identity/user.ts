@@ -1,6 +1,4 @@
-/**
- * The caller (specification 2.6), from a verified token or from claims that the gateway verified.
- */
+/** The caller (specification 2.6), from a verified token or claims that the gateway verified. */
 export interface User {
   /** `undefined` for a caller that is not signed in, and for a system run. */
   readonly id: string | undefined;
@@ -17,10 +15,7 @@ export interface TenantUser extends User {
   readonly tenantId: string;
 }
 
-/**
- * A signed-in caller, as required by every access rule except `access.everyone` and
- * `access.tenant`.
- */
+/** A signed-in caller, required by all rules except `access.everyone` and `access.tenant`. */
 export interface AuthenticatedUser extends TenantUser {
   readonly id: string;
 }

@@ -11,10 +11,7 @@ export interface RecordRules {
    * Names that neither context nor data may use: the record's own names and {@link metricNames}.
    */
   readonly reserved: ReadonlySet<string>;
-  /**
-   * Checks for further names that data must not overwrite but the context may use. Default: no
-   * further names.
-   */
+  /** Checks for further names that only the context may use. Default: no further names. */
   readonly isTaken?: (name: string) => boolean;
   /**
    * Returns the quoted name with `:` and an opening quote. Returns `undefined` if the name's value
@@ -91,9 +88,7 @@ export class LogContext {
     this.#parent = parent;
   }
 
-  /**
-   * Returns this context with more fields. A field replaces the parent's field of the same name.
-   */
+  /** Adds fields to this context. A field replaces the parent's field of the same name. */
   child(added: unknown): LogContext {
     return new LogContext(this.#rules, added, this);
   }

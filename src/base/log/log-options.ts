@@ -21,10 +21,7 @@ export interface LogOptions {
    * precedence.
    */
   readonly level?: LogLevel;
-  /**
-   * Dotted paths to redact in addition to the names that are always redacted. `*` matches any one
-   * name.
-   */
+  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. */
   readonly redact?: readonly string[];
   /** Your own Powertools Logger. Its level, sampling, buffering and formatter apply. */
   readonly powertools?: PowertoolsLogger;

@@ -22,8 +22,8 @@ export interface ThresholdOptions {
  * | | set | the platform's; no sampling, as in Powertools |
  * | | | `options.level`, default `debug` in development, otherwise `info`; or sampled |
  *
- * `POWERTOOLS_LOG_LEVEL` applies if `LOG_LEVEL` is not set. Level names are the names that
- * Powertools defines, in any case.
+ * `POWERTOOLS_LOG_LEVEL` applies if `LOG_LEVEL` is not set. Powertools defines the level names.
+ * Their case does not matter.
  *
  * @throws TypeError or Error from Powertools if a `POWERTOOLS_LOGGER_*` variable of the process is
  * malformed.

@@ -5,9 +5,7 @@ import { type Print, recordFields } from "./log-record.ts";
 import type { LogLevel } from "./logger.ts";
 import type { Redaction } from "./redaction.ts";
 
-/**
- * The members that keelson uses of a Powertools Logger, from any version or copy of the package.
- */
+/** Members of a Powertools Logger that keelson uses, from any version or copy of the package. */
 export type PowertoolsLogger = {
   /** The number of the lowest level that the Logger prints. */
   readonly level: number;

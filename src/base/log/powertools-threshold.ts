@@ -30,10 +30,7 @@ export function createPowertoolsThreshold(
   { env, initial, least, isPlatforms }: Decided,
   notify: Notify,
 ): LogThreshold {
-  /**
-   * Uses only the Logger's decisions. Messages of Powertools itself become lines of keelson's
-   * logger.
-   */
+  /** Uses only the Logger's decisions. Powertools' own messages become lines of keelson's. */
   class Levels extends Powertools {
     protected override processLogItem(level: number, input: LogItemMessage): void {
       if (level >= levelOf(this, powertoolsNumbers[initial]))
@@ -67,10 +64,7 @@ export function createPowertoolsThreshold(
   };
 }
 
-/**
- * Reads the sample rate from the given environment. Powertools itself would read it from the
- * process.
- */
+/** Reads the sample rate from the given environment instead of the process's. */
 function sampleRate(env: Decided["env"], isPlatforms: boolean): { sampleRateValue?: number } {
   if (isPlatforms) return { sampleRateValue: 0 };
   const text = env[sampleRateName]?.trim();

@@ -12,10 +12,7 @@ export function isHarmless(text: string): boolean {
   return harmless.test(text);
 }
 
-/**
- * Makes visible all characters that `quoted` escapes, except `"` and `\`. For lines that people
- * read.
- */
+/** Escapes what `quoted` escapes, except `"` and `\`. For lines that people read. */
 export function visible(text: string): string {
   return text.replace(controls, escaped).replace(hidden, escaped).replace(loneSurrogates, escaped);
 }

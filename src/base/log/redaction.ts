@@ -8,10 +8,7 @@ export interface Member {
   readonly secret: boolean;
 }
 
-/**
- * Position of a value within the application's redaction paths. Empty if no path matches here or
- * below.
- */
+/** Position within the application's redaction paths. Empty if no path matches here or below. */
 export type PathPosition = readonly PathNode[];
 
 /** Decides which values are written as `[redacted]`. */

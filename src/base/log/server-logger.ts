@@ -18,17 +18,11 @@ export interface ServerLoggerOptions {
   readonly environment: "development" | "test" | "production";
   /** The application's level. `LOG_LEVEL` and `AWS_LAMBDA_LOG_LEVEL` take precedence. */
   readonly level?: LogLevel;
-  /**
-   * Dotted paths of fields to redact in addition to the names that are always redacted. `*` matches
-   * any one name.
-   */
+  /** Dotted paths to redact, in addition to the default names. `*` matches any one name. */
   readonly redact?: readonly string[];
   /** The application's Powertools Logger; see `createServerLogger`. */
   readonly powertools?: PowertoolsLogger;
-  /**
-   * Controls level and sampling if Powertools affects them. The module that `loadPowertools`
-   * returned.
-   */
+  /** Controls level and sampling. The module that `loadPowertools` returned, if any. */
   readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
   /**
    * The environment: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_LEVEL`,

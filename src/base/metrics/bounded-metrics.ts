@@ -24,9 +24,7 @@ export interface BoundedMetricsOptions {
   readonly sinks: readonly MetricSink[];
 }
 
-/**
- * Maximum number of series per metric. All further series share one, whose labels are all `other`.
- */
+/** Maximum number of series per metric. Further series share one, whose labels are all `other`. */
 export const maxSeries = 2_000;
 
 /**

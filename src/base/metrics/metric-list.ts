@@ -23,10 +23,7 @@ export interface MetricDeclaration {
    * carries the other labels. Default none.
    */
   readonly dimensions?: readonly string[];
-  /**
-   * Labels with whole-number values, for exporters that distinguish numbers from strings. Default
-   * none.
-   */
+  /** Labels with integer values, for exporters that distinguish them from strings. Default none. */
   readonly integers?: readonly string[];
   /** Upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[];

@@ -38,10 +38,7 @@ export type LifecycleAction =
 
 export type LifecycleEvent =
   | { readonly type: "started" }
-  /**
-   * A signal. The first starts the drain, the second skips nearly all waiting, the third ends the
-   * process.
-   */
+  /** A signal. The first starts the drain, the second hurries it, the third ends the process. */
   | { readonly type: "terminate"; readonly skipsLinger?: boolean }
   /** An uncaught error or a failed start. Starts the drain with exit code 1. */
   | { readonly type: "fault" }
@@ -230,9 +227,7 @@ function deadlineOf(phase: ShutdownPhase, deadlines: Deadlines): number {
   }
 }
 
-/**
- * Total time after the second signal, in milliseconds. Closing resources may take 90% of this time.
- */
+/** Total time after the second signal, in milliseconds. Closing resources may take 90%. */
 const hurriedMs = 1_000;
 
 /**

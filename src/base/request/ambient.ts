@@ -27,9 +27,7 @@ export interface AmbientStore {
   readonly runtime: {
     /** Returns the physical name of a declared table. */
     readonly tableName: (name: string) => string;
-    /**
-     * Opens the active versions of projections. Loaded when the first key of a projection is used.
-     */
+    /** Active versions of projections, loaded with the first key of a projection. */
     readonly projections: { open(): Promise<ActiveVersions> };
   };
   /** Name and version of the projection that is being written. */

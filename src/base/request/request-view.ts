@@ -8,8 +8,6 @@ export interface RequestView {
   /** Object without a prototype. Names keep their case: `SID` and `sid` are two cookies. */
   readonly cookies: Readonly<Record<string, string>>;
   readonly ip: string | undefined;
-  /**
-   * The raw bytes of the body. Empty if the request has no body or a middleware has parsed a form.
-   */
+  /** Raw bytes of the body. Empty without a body, or if a middleware has parsed a form. */
   readonly rawBody: Uint8Array;
 }

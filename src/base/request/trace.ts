@@ -24,8 +24,8 @@ export interface Trace {
 }
 
 /**
- * Handling of the trace that a request carries: `trust` joins it, `link` starts a new trace,
- * `ignore` does not read it.
+ * Handling of an incoming trace: `trust` joins it, `link` starts a new trace that tracers link to
+ * it, `ignore` does not read it.
  */
 export type IncomingTrace = "trust" | "link" | "ignore";
 
@@ -144,10 +144,7 @@ const traceparentForm =
 const stateMember = /^([a-z\d][a-z\d_\-*/@]{0,255})=[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 const maxMembers = 32;
 
-/**
- * Reads `tracestate`. A list with an invalid or duplicate member counts as absent (W3C Trace
- * Context 3.3).
- */
+/** Reads `tracestate`. An invalid or duplicate member voids the list (W3C Trace Context 3.3). */
 function stateOf(given: unknown): string | undefined {
   if (typeof given !== "string" || given.length > maxLength) return undefined;
   const members = given.split(",").flatMap((part) => part.replace(/^[ \t]+|[ \t]+$/g, "") || []);

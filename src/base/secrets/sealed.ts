@@ -21,9 +21,7 @@ export interface Sealed {
  */
 export type Place = readonly string[];
 
-/**
- * 96 bits, as NIST SP 800-38D recommends for GCM. Random vectors are safe for 2^32 values per key.
- */
+/** 96 bits, as NIST SP 800-38D recommends for GCM. Random ones are safe for 2^32 values per key. */
 const vectorBytes = 12;
 const tagBytes = 16;
 

@@ -72,10 +72,7 @@ const patienceMs = 2_000;
 
 export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
-  /**
-   * Every key ever seen in the ring. Cached or recently read values may need a key that was
-   * removed.
-   */
+  /** Every key ever seen in the ring. Cached or recently read values may need a removed key. */
   const known = new Map<string, KeyObject>();
   let askedMs = Number.NEGATIVE_INFINITY;
   let endedMs = Number.NEGATIVE_INFINITY;

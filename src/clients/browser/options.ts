@@ -4,10 +4,7 @@ import type { LogLevel } from "../../base/log/logger.ts";
 export interface ClientLoggerOptions {
   /** URL of the server's `/log` route, including its `basePath`. */
   readonly url: string;
-  /**
-   * The caller's token, or a function that returns a fresh one. Without a token, records are not
-   * sent.
-   */
+  /** The caller's token, or a function that returns it. Without a token, records are not sent. */
   readonly token: string | (() => string | undefined | Promise<string | undefined>);
   /** The lowest level to send. Default: `info`, in development `debug`. */
   readonly level?: LogLevel;
@@ -19,8 +16,6 @@ export interface ClientLoggerOptions {
   readonly captureErrors?: boolean;
   /** Time that a record waits for others before it is sent, in milliseconds. Default 2,000. */
   readonly flushAfterMs?: number;
-  /**
-   * Maximum number of queued records. Beyond it, the oldest are dropped and counted. Default 500.
-   */
+  /** Maximum number of queued records. Drops and counts the oldest beyond it. Default 500. */
   readonly maxQueued?: number;
 }

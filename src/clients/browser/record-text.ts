@@ -1,11 +1,7 @@
-/**
- * Limits of a sent record: string length, list and object size, record length, and nesting depth.
- */
+/** Limits of a record: string length, list and object size, record length, nesting depth. */
 const [maxText, maxMembers, maxRecord, maxDepth] = [2_000, 50, 8_000, 6];
 
-/**
- * Number of values read from a record. Each takes at least two characters, so more would not fit.
- */
+/** Number of values read from a record. Each takes two characters or more, the rest cannot fit. */
 const maxValues = maxRecord / 2;
 
 /** The objects that enclose a value, and the number of values that the record may still contain. */

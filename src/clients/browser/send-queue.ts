@@ -9,10 +9,7 @@ export interface SendQueue {
 
 /** Number of records per request. The server accepts one more. */
 const maxBatch = 99; // leaves room for one record about dropped records
-/**
- * Budget below 64 KiB, the limit that browsers apply to all `keepalive` requests of a page in
- * flight.
- */
+/** Stays below 64 KiB, the limit on all `keepalive` requests that a page has in flight. */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
 /** Timeout of a request or of a token lookup, in milliseconds. */

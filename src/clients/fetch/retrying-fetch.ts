@@ -5,10 +5,7 @@ import { isRetried, mayBeRetried } from "./retry-rule.ts";
 
 /** Options of {@link retryingFetch}. */
 export interface RetryingFetchOptions {
-  /**
-   * Sends each attempt. Default: the global `fetch` of the page or Node, looked up for each
-   * attempt.
-   */
+  /** Sends an attempt. Default: the global `fetch`, looked up for each attempt. */
   readonly fetch?: typeof globalThis.fetch;
   /** Maximum number of attempts, including the first. Default 5; 1 disables retries. */
   readonly attempts?: number;
