@@ -93,7 +93,7 @@ export interface Runtime {
   /** What runs with effects share, loaded with the first of them. */
   runs(): Promise<RunServices>;
   /** The same, once it is there. */
-  readonly openedRuns: Runs | undefined;
+  readonly openedRuns: RunServices | undefined;
   /** Closes the adapters, where they were opened. */
   close(): Promise<void>;
 }
