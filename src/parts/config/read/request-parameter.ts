@@ -55,7 +55,7 @@ export async function resolveConfigOrParam<Value>(
   }
   const configured = await ctx.config(handle);
   if (definition.bounds === undefined || typeof configured !== "number") return configured;
-  // Safe: a clamped number is still a number, and so is Value.
+  // Safe: Value is a number type here, and clamping keeps it one.
   return clamp(configured, definition.bounds) as Value;
 }
 

@@ -148,7 +148,7 @@ export function createConfigResolver({
 
   /**
    * Reports a secret that opens under any version of its row. It reports once per version, so that
-   * operators see when the last such row is gone and when one reappears.
+   * operators see when the last such row disappears and when one reappears.
    */
   const reportUnbound = ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
     if (reported.isNew(`${id} ${origin} unbound`))
