@@ -1,7 +1,7 @@
 import type { TableDeclaration } from "../../app/features/table.ts";
 
-/** A table as the store has to have it. */
+/** Table that the store must have. */
 export interface RequiredTable extends TableDeclaration {
-  /** The physical name. */
+  /** Physical name. */
   readonly tableName: string;
 }
