@@ -117,15 +117,15 @@ export function land(
 /**
  * Returns whether a fetched row replaces the known one:
  *
- * | known row                                  | fetched row                  | replaces |
- * |--------------------------------------------|------------------------------|----------|
- * | written by this process during the flight  | any                          | no |
- * | no row                                     | any                          | yes |
- * | a row                                      | the same or a higher version | yes |
- * | a row first seen within the replica's lag  | a lower version, or no row   | no |
- * | an older one                               | no row                       | yes |
- * | an older one, expired                      | a lower version              | yes: the store had deleted it |
- * | an older one that counts, or a tombstone   | a lower version              | no |
+ * | known row                           | fetched row                  | replaces                 |
+ * |-------------------------------------|------------------------------|--------------------------|
+ * | written here during the flight      | any                          | no                       |
+ * | no row                              | any                          | yes                      |
+ * | a row                               | the same or a higher version | yes                      |
+ * | first seen within the replica's lag | a lower version, or no row   | no                       |
+ * | an older one                        | no row                       | yes                      |
+ * | an older one, expired               | a lower version              | yes: the store erased it |
+ * | an older one, valid or a tombstone  | a lower version              | no                       |
  */
 function supersedes(
   row: ConfigRow | undefined,

@@ -200,8 +200,8 @@ export function computedProblems(
 }
 
 /**
- * Checks that a key with `allowPerRequest` is neither a text key nor encrypted, and that a number has
- * bounds.
+ * Checks that a key with `allowPerRequest` is neither a text key nor encrypted, and that a number
+ * has bounds.
  */
 export function allowPerRequestProblems({ definition, options }: Subject, report: Report): void {
   if (!definition.allowPerRequest) return;

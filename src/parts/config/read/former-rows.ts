@@ -4,11 +4,11 @@ import { type ConfigRow, type ConfigRowReader, formerPlace, type RowAddress } fr
 /**
  * Wraps a reader so that it also finds rows of renamed keys under their former names:
  *
- * | under the key       | under a former key            | result                                          |
- * |---------------------|-------------------------------|-------------------------------------------------|
- * | a row               | any                           | the row, even a tombstone or an expired row     |
- * | none, or superseded | a row                         | the first former row                            |
- * | none, or superseded | superseded rows only, or none | nothing: the row that replaced them was deleted |
+ * | under the key       | under a former key            | result                                 |
+ * |---------------------|-------------------------------|----------------------------------------|
+ * | a row               | any                           | the row, even a tombstone or expired   |
+ * | none, or superseded | a row                         | the first former row                   |
+ * | none, or superseded | superseded rows only, or none | nothing: their replacement was deleted |
  *
  * The `renamedTo` of a superseded row names the key that replaced it.
  */

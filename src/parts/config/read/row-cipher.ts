@@ -4,15 +4,12 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Value of a row, or the reason why it has no value.
- *
- * - `unreadable`: the next level decides.
- * - `locked`: the secret cannot be opened and the read fails, because a broader level must never
- * replace a tenant's secret.
+ * Value of a row, or the reason why it has no value. With `unreadable`, the next level decides.
+ * With `locked`, the read fails, because a broader level must never replace a tenant's secret.
  */
 export type RowValue =
   | {
-      readonly value: unknown /** Set if the secret opens under any version although the cipher binds versions. */;
+      readonly value: unknown /** `isUnbound`: it opens under any version, but must not. */;
       readonly isUnbound?: boolean;
     }
   | { readonly unreadable: string }
