@@ -3,7 +3,7 @@ import type { Database } from "../../base/types/database.ts";
 /** Database that creates its client on first use. */
 export interface DeferredDatabase {
   readonly database: Database;
-  /** Creates the client; later calls return the same promise. */
+  /** Creates the client once. After a failure, the next call tries again. */
   load(): Promise<unknown>;
   /** Returns whether the client exists or is being created. */
   isAsked(): boolean;

@@ -1,6 +1,6 @@
 import { type SigningCredentials, signedHeaders } from "./signature.ts";
 
-/** Parts of an SDK request that its signature covers. */
+/** Parts of an SDK request that are relevant to its signature. */
 interface SignedRequest {
   readonly path: string;
   readonly body: string | Uint8Array;

@@ -59,7 +59,7 @@ export function eventRule(source: string) {
   };
 }
 
-/** Opens the bus and the queues. Only this function loads their SDKs. */
+/** Opens the bus and the queues and loads their SDKs. */
 export async function openMessaging(
   runtime: Runtime,
   options: MessagingOptions,

@@ -83,7 +83,7 @@ export function createWall(
       });
     },
     checkItems: (items, caller) => {
-      // The commit itself refuses anything but a list of items, with a better message.
+      // The commit itself refuses anything but a list of items, with its own message.
       if (!Array.isArray(items)) return items;
       const copies = items.map(copyOfItem);
       const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));

@@ -39,7 +39,7 @@ export interface Ages {
 /**
  * Maximum lag of a replica, in milliseconds. An eventually consistent read may return older data
  * than an earlier read, and its response does not show whether a row was deleted or has not arrived
- * yet. A row known for less than this time therefore stays.
+ * yet. A row first seen less than this time ago therefore stays.
  */
 const replicaLagMs = 2_000;
 

@@ -3,6 +3,7 @@ import type { CommitItem } from "../../../base/types/database.ts";
 import type { SealedRow } from "../read/row-cipher.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 
+/** Kind of a checked write. */
 export type WriteAction = "set" | "reset" | "undo";
 
 /** State of a row after one write. */
