@@ -74,7 +74,7 @@ export async function openAwsAdapters(
       ? undefined
       : (await import("../../parts/wall/wall.ts")).createWall(tables, sessions, metrics);
   const inAccount = tenantWall?.account;
-  // Checks `uses` outside production, where no IAM role refuses the tables of other features.
+  // Checks `uses` in tests and development. In production, the IAM roles enforce it.
   const uses =
     runtime.environment === "production"
       ? undefined

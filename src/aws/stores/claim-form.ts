@@ -5,8 +5,8 @@ import type { ClaimKey, ClaimRecord } from "../../parts/once/claim.ts";
 export type Item = Record<string, AttributeValue>;
 
 /**
- * Returns the attributes of a claim, named like those of Powertools records: `status`, `expiration`
- * in seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
+ * Returns the attributes of a claim under Powertools' names for records: `status`, `expiration` in
+ * seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
  */
 export function claimAttributes(claim: ClaimRecord): Record<string, string | number | Uint8Array> {
   const { status, owner, expiresAt, fingerprint, generation } = claim;

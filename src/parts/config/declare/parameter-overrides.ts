@@ -23,7 +23,7 @@ export interface ParameterOverrides {
 }
 
 /**
- * Turns the parameters below `path` into app-boot overrides. A parameter is named
+ * Turns the parameters below `path` into app-boot overrides. The form of a name is
  * `<path>/<feature>/<key name>`, with the key name from the identifier or from the declaration.
  * Each value is parsed to the type of its key and checked like in `validateAppOverrides`. A
  * parameter named after a former key counts if no parameter has the current name. Parameters can

@@ -134,7 +134,7 @@ export function pathFrom(partition: string): PartitionPath {
 
 /**
  * Longest ID within a key, in bytes. DynamoDB allows partition keys of up to 2,048 bytes; the
- * longest of ours has two IDs and 13 more bytes.
+ * longest key here has two IDs and 13 more bytes.
  */
 const longestIdBytes = 1000;
 
