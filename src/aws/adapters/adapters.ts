@@ -148,7 +148,6 @@ function walledTables({ server, tableName }: Runtime) {
   );
 }
 
-/** Returns the region and credentials of the environment. */
 export function accountOf(variables: Variables) {
   return {
     region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,

@@ -2,7 +2,6 @@ import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { LeanRows } from "../light/lean-rows.ts";
 
-/** Client whose calls are measured. */
 type MeasuredClient = Pick<DynamoDBClient, "middlewareStack">;
 
 /** Measures every call of a DynamoDB client, including its retries. */

@@ -7,7 +7,6 @@ export async function openDatabase(options: ClientOptions): Promise<Database> {
   return createDatabase(await import("./dynamodb-sdk.ts"), options);
 }
 
-/** Creates a DynamoDB document client. */
 export function createDatabase(
   { DynamoDBClient, DynamoDBDocumentClient }: DynamoDbSdk,
   options: ClientOptions,

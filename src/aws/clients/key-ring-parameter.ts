@@ -1,6 +1,5 @@
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
-/** Content of a key ring's parameter. */
 export interface StoredKeyRing {
   /** Decrypted value. */
   readonly text: string;

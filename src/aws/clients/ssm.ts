@@ -3,7 +3,6 @@ import type { ParameterReader } from "../../app/runtime/adapters.ts";
 import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
-/** Options of {@link openParameters}. */
 export interface SsmOptions extends ClientOptions {
   /** Timeout of one attempt of a call, in milliseconds. Default 2,000. */
   readonly attemptMs?: number;

@@ -7,7 +7,6 @@ export interface DeferredDatabase {
   load(): Promise<unknown>;
   /** Returns whether the client exists or is being created. */
   isAsked(): boolean;
-  /** Destroys the client, if it exists. */
   close(): void;
 }
 

@@ -26,7 +26,6 @@ export interface LeanRowsOptions {
   readonly now?: () => number;
 }
 
-/** Creates {@link LeanRows}. */
 export function createLeanRows(
   settings: LeanSettings,
   { timeoutMs = 500, now = Date.now }: LeanRowsOptions = {},

@@ -1,4 +1,3 @@
-/** Credentials that sign a request. */
 export interface SigningCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;

@@ -7,7 +7,6 @@ import { callFailure, entryRefusal } from "./put-events-failure.ts";
 const [maxEntries, maxBytes] = [10, 262_144];
 /** Size of an entry without its detail, in bytes. */
 const entryBytes = 512;
-/** Maximum number of attempts to put an entry. */
 const maxAttempts = 4;
 /**
  * Number of consecutive calls that fail as a whole, for reasons other than their entries, after
@@ -17,7 +16,6 @@ const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
 
-/** Options of {@link eventBridgeBus}. */
 export interface EventBusOptions {
   readonly busName: string;
   /** `source` of every event, which rules match. */

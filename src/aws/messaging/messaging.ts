@@ -8,10 +8,8 @@ import { type ClientOptions, clientOptions } from "../clients/client-options.ts"
 import { eventBridgeBus } from "./event-bus.ts";
 import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
 
-/** Names of a server's bus and queues. */
 export interface MessagingNames {
   readonly bus: string;
-  /** `source` of the server's events. */
   readonly source: string;
   /** Name or URL of the queue; also for `jobs`. */
   readonly events: string;

@@ -1,7 +1,6 @@
 import type { PutEventsResultEntry } from "@aws-sdk/client-eventbridge";
 import type { Refusal } from "../../parts/messages/outbox.ts";
 
-/** Failure of a whole PutEvents call. */
 export interface CallFailure extends Refusal {
   /**
    * Whether a single entry may have caused the failure, so that the others would succeed without

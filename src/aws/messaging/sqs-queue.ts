@@ -140,7 +140,6 @@ export const systemAttributes = Object.freeze([
   "SentTimestamp",
 ] as const);
 
-/** Converts a message of the SDK. */
 export function queueMessage({
   MessageId,
   Body,
@@ -158,7 +157,6 @@ export function queueMessage({
   };
 }
 
-/** Returns the name of a queue from its name or URL. */
 export function queueName(nameOrUrl: string): string {
   return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }

@@ -14,9 +14,7 @@ import {
 import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
 import { signAs } from "../light/signed-again.ts";
 
-/** Options of {@link openAssumedRole}. */
 export interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
-  /** ARN of the role. */
   readonly role: string;
   /** Client whose credentials assume the role. */
   readonly database: Database;
@@ -84,7 +82,6 @@ export function openAssumedRole({
   };
 }
 
-/** Returns the input of `AssumeRole` for a session. */
 export function assumption(role: string, { key, value }: SessionTag) {
   return {
     RoleArn: role,

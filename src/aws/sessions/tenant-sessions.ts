@@ -5,7 +5,6 @@ import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
 import { type AssumedRole, openAssumedRole } from "./assumed-role.ts";
 
-/** Options of {@link openTenantSessions}. */
 export interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region"> {
   readonly database: Database;
   readonly variables: Variables;

@@ -1,7 +1,6 @@
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, RowAddress } from "../../parts/config/read/rows.ts";
 
-/** Page of the rows of all tenants. */
 export interface ConfigRowPage {
   readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
   /** Number of items that the scan read, including history. */

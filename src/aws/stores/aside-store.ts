@@ -2,7 +2,6 @@ import type { Database } from "../../base/types/database.ts";
 import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
 import { marshalled } from "./claim-form.ts";
 
-/** Store of the outbox events that were set aside. */
 export interface AsideStore {
   /** Returns all events, the oldest first. */
   list(): AsyncIterable<AsideItem>;
@@ -11,7 +10,6 @@ export interface AsideStore {
   remove(item: AsideItem): Promise<void>;
 }
 
-/** Creates an {@link AsideStore} in DynamoDB. */
 export function dynamoAsideStore(database: Database, tableName: string): AsideStore {
   return {
     list: async function* () {

@@ -25,7 +25,6 @@ export function claimAttributes(claim: ClaimRecord): Record<string, string | num
 
 /** Storage format of claims in a table. */
 export interface ClaimForm {
-  /** Returns the key attributes of an item. */
   key(key: ClaimKey): Readonly<Record<string, string>>;
   /** Returns the attributes of a claim without its key. */
   write(claim: ClaimRecord): Item;
@@ -42,7 +41,6 @@ export interface ClaimForm {
 /** Attribute names for conditions on a claim's owner and status. */
 export const ownedNames = { "#owner": "owner", "#status": "status" };
 
-/** Format of claims in keelson's own table. */
 export const ownForm: ClaimForm = {
   key: ({ partition, sort }) => ({ pk: partition, sk: sort }),
   write: (claim) => marshalled(claimAttributes(claim)),

@@ -34,7 +34,6 @@ function isFree(generation: string | undefined): string {
   ].join(" OR ");
 }
 
-/** Claim store in DynamoDB. */
 export interface DynamoClaimStore extends ClaimStore {
   /**
    * Replaces the claim that `from` holds in progress. Resolves to `false` if `from` no longer holds
@@ -43,7 +42,6 @@ export interface DynamoClaimStore extends ClaimStore {
   adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
 }
 
-/** Options of {@link dynamoClaimStore}. */
 export interface DynamoClaimOptions {
   /** Storage format. Default: the format of keelson's own table. */
   readonly form?: ClaimForm | undefined;
@@ -295,7 +293,6 @@ async function holds(write: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Returns whether an error has the given DynamoDB error name. */
 export function isNamed(error: unknown, name: string): boolean {
   return error instanceof Error && error.name === name;
 }

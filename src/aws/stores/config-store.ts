@@ -51,7 +51,6 @@ export function dynamoConfigStore(
   };
 }
 
-/** Options of {@link dynamoConfigStore}. */
 export interface ConfigStoreOptions {
   /** Waits after a write that conflicted with another. */
   readonly wait?: () => Promise<void>;

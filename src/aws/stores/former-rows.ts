@@ -20,7 +20,6 @@ export interface FormerRows {
   itemsOf(write: RowWrite): readonly CommitItem[];
 }
 
-/** Creates the {@link FormerRows} of one table. */
 export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry): FormerRows {
   return {
     reader: (reader) => withFormerRows(reader, registry),

@@ -9,7 +9,6 @@ const dayMs = 86_400_000;
  * a tenant also erases its days.
  */
 const notedMs = 600_000;
-/** Maximum number of days that a process remembers. */
 const mostNoted = 10_000;
 
 /**
@@ -28,7 +27,6 @@ export interface KeptDays {
   note(stream: KeptStream, nowMs: number, keptDays: number): Promise<void>;
 }
 
-/** Creates the {@link KeptDays} of one process. */
 export function keptDays(database: Database, tableName: string): KeptDays {
   const noted = new Map<string, number>();
 

@@ -1,7 +1,6 @@
 import type { KeptStream } from "../../parts/messages/kept-events.ts";
 import { separator, tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
 
-/** Returns the partition of a day's events. */
 export function dayPartition({ tenantId, type }: KeptStream, day: string): string {
   return `${prefixOf(tenantId)}event/${type}/${day}`;
 }

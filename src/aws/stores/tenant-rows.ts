@@ -4,7 +4,6 @@ import type { TenantSource } from "../../app/tenants/tenant-source.ts";
 import type { TenantRows } from "../../app/tenants/walk.ts";
 import type { Database } from "../../base/types/database.ts";
 
-/** Options of {@link dynamoTenantRows}. */
 export interface TenantRowsOptions {
   /**
    * Maximum number of rows that a page reads. Default: as many as fit into DynamoDB's limit of 1

@@ -2,6 +2,5 @@ import type { TableDeclaration } from "../../app/features/table.ts";
 
 /** Table that the store must have. */
 export interface RequiredTable extends TableDeclaration {
-  /** Physical name. */
   readonly tableName: string;
 }

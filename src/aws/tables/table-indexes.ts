@@ -61,7 +61,6 @@ export function attributesOf({ partitionKey, sortKey }: Keyed): readonly string[
   return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
 }
 
-/** Returns the key schema of a table or an index. */
 export function keySchema(keyed: Keyed): KeySchemaElement[] {
   return attributesOf(keyed).map((AttributeName, index) => ({
     AttributeName,

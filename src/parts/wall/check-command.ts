@@ -5,7 +5,6 @@ export interface WalledTable {
   /** Logical name, for messages. */
   readonly name: string;
   readonly partitionKey: string;
-  /** Partition key of each declared index. */
   readonly indexes: ReadonlyMap<string, string>;
   /**
    * Attributes that must start with the tenant if a row has them: every partition key, the table's
@@ -14,7 +13,6 @@ export interface WalledTable {
   readonly led: readonly string[];
 }
 
-/** Reason why a command is refused. */
 export interface Refusal {
   /** Logical name of the table, if the command concerns a table. */
   readonly table: string | undefined;

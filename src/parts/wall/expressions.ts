@@ -8,7 +8,6 @@ export interface Assignment {
   readonly value: string | undefined;
 }
 
-/** Condition of a query on one attribute. */
 export interface KeyCondition {
   readonly name: string;
   /** Placeholder that the attribute must equal; `undefined` for any other comparison. */
@@ -21,7 +20,6 @@ export interface Expressions {
   readonly keyCondition: typeof parseKeyCondition;
 }
 
-/** Creates the {@link Expressions} of a server. */
 export function createExpressions(): Expressions {
   return { update: remembered(parseUpdate), keyCondition: remembered(parseKeyCondition) };
 }

@@ -9,14 +9,12 @@ export interface SessionTag {
   readonly value: string;
 }
 
-/** Credentials of a session. */
 export interface SessionCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken: string;
 }
 
-/** Source and limits of session credentials. */
 export interface SessionsOptions {
   /** Obtains credentials that are valid for {@link sessionSeconds}. */
   readonly assume: (tag: SessionTag) => Promise<SessionCredentials>;

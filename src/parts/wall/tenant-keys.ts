@@ -1,7 +1,6 @@
 import { quoted } from "../../base/errors/quoted.ts";
 import { tenantPrefix } from "./tenant-prefix.ts";
 
-/** Key attributes of a table. */
 export interface KeyedTable {
   readonly name: string;
   readonly partitionKey: string;
@@ -35,7 +34,6 @@ export function tenantKey(
   return key;
 }
 
-/** Creates a value for an index's partition key. */
 export function tenantValue(
   { name }: KeyedTable,
   tenantId: string | undefined,

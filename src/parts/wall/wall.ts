@@ -44,7 +44,6 @@ export interface AccountWall {
   stackOf(stack: Stack, tenantId: string): Stack;
 }
 
-/** Walled table as declared. */
 export interface DeclaredTenantTable {
   readonly name: string;
   /** Physical name, or an ARN. */

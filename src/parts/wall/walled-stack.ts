@@ -1,7 +1,6 @@
 import type { Database } from "../../base/types/database.ts";
 import type { OpenSession, SignAsSession } from "./isolation.ts";
 
-/** Middlewares of a client. */
 export type Stack = Database["middlewareStack"];
 
 /**
@@ -10,7 +9,6 @@ export type Stack = Database["middlewareStack"];
  */
 export type InputCheck = (operation: string, input: unknown) => Error | undefined;
 
-/** Steps applied to a command before it is sent. */
 export interface Walling {
   readonly check: InputCheck;
   /**

@@ -20,10 +20,8 @@ import {
 } from "./partition-cache.ts";
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
 
-/** Options of {@link createCachedRows}. */
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;
-  /** Reads the stored rows. */
   readonly reader: ConfigRowReader;
   /** Keys that are fetched together. Reads of any other key bypass the cache. */
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
@@ -40,7 +38,6 @@ export interface StaleRead {
   readonly reason: string;
 }
 
-/** Configuration rows behind a cache. */
 export interface CachedRows {
   /**
    * Returns the rows that one caller sees. While the store fails, `onStale` is called at most once
@@ -61,7 +58,6 @@ export interface CachedRows {
    * row is not cached.
    */
   ageMs(partition: string, key: string): number | undefined;
-  /** Returns the number of cached tenants and users. */
   size(): { readonly tenants: number; readonly users: number };
 }
 

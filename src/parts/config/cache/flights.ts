@@ -33,7 +33,6 @@ export interface Flight {
   failure: { readonly error: unknown } | undefined;
 }
 
-/** Fetches pages. */
 export interface Flights {
   /**
    * Returns the flight that fetches the page: the one in flight, otherwise one about to start.

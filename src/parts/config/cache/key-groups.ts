@@ -9,7 +9,6 @@ export interface KeyGroup {
   readonly keys: Readonly<Record<ConfigScope, readonly string[]>>;
 }
 
-/** Key with the group it is fetched with. */
 export interface GroupedKey {
   readonly scope: ConfigScope;
   readonly group: KeyGroup;

@@ -1,10 +1,8 @@
 import { type PartitionPath, systemPartition } from "../read/rows.ts";
 import { createPage, type Page } from "./row-page.ts";
 
-/** Cached data of one partition. */
 export interface CachedPartition<Value> {
   readonly partition: string;
-  /** Pages by feature. */
   readonly pages: Map<string, Page>;
   /**
    * Values composed from pages, by key. This partition is the narrowest of the pages' partitions.
@@ -12,7 +10,6 @@ export interface CachedPartition<Value> {
   readonly values: Map<string, Value>;
   /** Tenant of a user; `undefined` for other partitions. */
   readonly owner: CachedPartition<Value> | undefined;
-  /** Cached partitions of this tenant's users. */
   readonly users: Set<CachedPartition<Value>>;
   /** Whether the cache has evicted the partition. A holder must then get a new one. */
   isEvicted: boolean;
@@ -30,7 +27,6 @@ export interface PartitionCache<Value> {
   use(
     path: PartitionPath,
   ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
-  /** Returns the number of cached tenants and users. */
   size(): { readonly tenants: number; readonly users: number };
 }
 

@@ -22,7 +22,6 @@ export interface Page {
   dueMs: number;
   /** Time from which a read waits for the response. */
   staleMs: number;
-  /** Flight that is fetching the rows. */
   flight: object | undefined;
   /** Failure of the last fetch, if it failed. */
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
@@ -30,7 +29,6 @@ export interface Page {
   reportedMs: number | undefined;
 }
 
-/** Maximum ages of rows, in milliseconds. */
 export interface Ages {
   readonly ttlMs: number;
   readonly maxStaleMs: number;
@@ -49,7 +47,6 @@ const replicaLagMs = 2_000;
  */
 const jitter = 0.1;
 
-/** Creates a page without any known rows. */
 export function createPage(partition: string, keys: readonly string[]): Page {
   return {
     partition,

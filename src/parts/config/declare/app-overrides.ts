@@ -23,7 +23,6 @@ export function validateAppOverrides(registry: ConfigKeyRegistry, overrides: App
   if (problems.length > 0) throw new BootError(problems);
 }
 
-/** Returns all problems of the app-boot overrides. */
 export function appOverrideProblems(
   registry: ConfigKeyRegistry,
   overrides: AppOverrides,

@@ -60,7 +60,6 @@ export function isBounds(value: unknown): value is Bounds {
   return isObject(value) && Number.isFinite(value["min"]) && Number.isFinite(value["max"]);
 }
 
-/** Returns whether `value` is a list of strings. */
 export function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }

@@ -6,7 +6,6 @@ export function configKeyId(feature: string, keyName: string): string {
   return `${feature}:config:${kebabCase(keyName)}`;
 }
 
-/** Returns whether `value` has the shape of an identifier. */
 export function isKeyId(value: unknown): value is string {
   return (
     typeof value === "string" && /^(?=.{1,256}$)[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value)

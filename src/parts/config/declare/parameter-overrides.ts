@@ -16,7 +16,6 @@ export interface ConfigParameter {
   readonly secure: boolean;
 }
 
-/** Overrides and problems found in parameters. */
 export interface ParameterOverrides {
   readonly overrides: AppOverrides;
   readonly problems: readonly BootProblem[];

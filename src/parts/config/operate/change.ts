@@ -101,12 +101,10 @@ export function storeChange(
   return change(ctx, handle, wanted, (store, write) => store.write(write));
 }
 
-/** Parts of a `ctx` that {@link commitChange} uses. */
 export interface CommittingContext extends OperatorContext {
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
 }
 
-/** Change of one key's value at one level. */
 export interface ConfigChange {
   readonly target: ConfigTarget & ChangeOptions;
   readonly action: WriteAction;
@@ -117,7 +115,6 @@ export interface ConfigChange {
   ) => Promise<ConfigRow | undefined>;
 }
 
-/** Returns the change that `setConfig` makes. */
 export function setChange(
   { definition }: TargetKey,
   value: unknown,
@@ -131,7 +128,6 @@ export function setChange(
   };
 }
 
-/** Returns the change that `resetConfig` makes. */
 export function resetChange(options: ResetConfigOptions): ConfigChange {
   return {
     target: options,
@@ -140,7 +136,6 @@ export function resetChange(options: ResetConfigOptions): ConfigChange {
   };
 }
 
-/** Returns the change that {@link undoConfig} makes. */
 export function undoChange({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
   return {
     target: options,

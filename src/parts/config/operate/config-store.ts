@@ -6,12 +6,10 @@ import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 /** Kind of a checked write. */
 export type WriteAction = "set" | "reset" | "undo";
 
-/** State of a row after one write. */
 export interface HistoryEntry extends ConfigRow {
   readonly action: WriteAction;
 }
 
-/** Row to write, with its history entry. */
 export interface RowWrite {
   readonly address: RowAddress;
   /** Tenant that owns the row; `undefined` for a row that all tenants share. */
@@ -22,7 +20,6 @@ export interface RowWrite {
   readonly seen: ConfigRow | undefined;
 }
 
-/** Range of history entries to read. */
 export interface HistoryRange {
   /** Exclusive upper bound of the versions. */
   readonly before?: number | undefined;
@@ -53,7 +50,6 @@ export interface ConfigStore extends ConfigRowReader {
   reseal(row: SealedRow, value: Sealed): Promise<boolean>;
 }
 
-/** Page of sealed rows. */
 export interface SealedPage {
   readonly rows: readonly SealedRow[];
   /** Number of items that the scan read. */

@@ -46,12 +46,10 @@ export interface DeclarationView {
   readonly write: string;
 }
 
-/** Values on the levels of one key for one caller. */
 export interface ExplainedFacts {
   readonly definition: ConfigKeyDefinition;
   /** Stored rows, the narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
-  /** Reads the value of a row. */
   readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
   readonly override: unknown;
   readonly frameworkDefault: unknown;
@@ -62,7 +60,6 @@ export interface ExplainedFacts {
   readonly compute: () => Promise<unknown>;
 }
 
-/** Levels of a key with the resolved value. */
 export interface ExplainedLevels extends Resolved {
   readonly levels: readonly ConfigLevel[];
 }

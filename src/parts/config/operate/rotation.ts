@@ -66,7 +66,6 @@ export async function rotateConfigKeys(
   return progress;
 }
 
-/** Dependencies of a rotation. */
 export type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
   readonly log: Pick<Logger, "warn">;
 };

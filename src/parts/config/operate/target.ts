@@ -28,7 +28,6 @@ export interface TargetKey {
   readonly definition: ConfigKeyDefinition;
 }
 
-/** Target that the caller is allowed to access. */
 export interface AuthorizedTarget {
   readonly owner: RowOwner;
   readonly scope: ConfigScope;

@@ -12,7 +12,6 @@ export interface ChangeOptions {
   readonly expectedVersion?: number | undefined;
 }
 
-/** User and time of a write. */
 export interface Writer {
   readonly userId: string | undefined;
   readonly nowMs: number;
@@ -132,7 +131,6 @@ export function versionOf(row: ConfigRow | undefined): number {
   return isVersion(row?.version) ? row.version : 0;
 }
 
-/** Returns whether `value` can be a version. */
 export function isVersion(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -7,7 +7,6 @@ export interface ComputedNode {
   settled: boolean;
 }
 
-/** Computed values of one request and caller. */
 export interface ComputedValues {
   /**
    * Returns the value of a computed key. The first read in a request runs `compute`; all other
@@ -28,7 +27,6 @@ interface Entry {
   readonly result: Promise<unknown>;
 }
 
-/** Creates an empty set of computed values for one request. */
 export function createComputedValues(): ComputedValues {
   const entries = new Map<string, Entry>();
   return {

@@ -8,7 +8,6 @@ import {
   rowLevels,
 } from "./rows.ts";
 
-/** Level and its last known row. */
 export interface LevelRow extends RowLevel {
   readonly row: ConfigRow | undefined;
 }
@@ -22,7 +21,6 @@ export interface KeyRows {
   decision: Decision | undefined;
 }
 
-/** Outcome of the cascade for a set of rows. */
 export interface Decision {
   /** Resolver that decided. Another resolver may have other overrides. */
   readonly by: object;
@@ -35,7 +33,6 @@ export interface Decision {
   readonly untilMs: number;
 }
 
-/** Decisions for one caller, by key identifier. */
 export interface HeldDecisions {
   get(id: string): Decision | undefined;
   set(id: string, decision: Decision): void;
@@ -68,7 +65,6 @@ class FewDecisions implements HeldDecisions {
   }
 }
 
-/** Reads the rows of keys for one caller. */
 export interface RowView {
   /**
    * Returns the rows synchronously if they are known, otherwise a promise. Never throws; all

@@ -24,7 +24,6 @@ export interface ConfigSession extends RowOwner {
   readonly log: Logger;
   readonly clock: Clock;
   readonly computed: ComputedValues;
-  /** Decisions made for this caller from rows only, by key identifier. */
   readonly held: HeldDecisions;
   readonly cipher: RowCipher;
   /** Records the reads, if a caller needs them. */

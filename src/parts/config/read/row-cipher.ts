@@ -15,7 +15,6 @@ export type RowValue =
   | { readonly unreadable: string }
   | { readonly locked: string; readonly ringKey: string };
 
-/** Reads values from rows and seals secrets for them. */
 export interface RowCipher {
   /** Works like `Secrets.prepare`. */
   prepare(ringKey: string): Promise<void> | undefined;
@@ -45,7 +44,6 @@ export interface RowCipher {
   refresh(): Promise<void>;
 }
 
-/** Row whose value is sealed. */
 export interface SealedRow {
   readonly address: RowAddress;
   /** Stored version. Rows that were written by hand may lack it. */
@@ -53,7 +51,6 @@ export interface SealedRow {
   readonly value: Sealed;
 }
 
-/** Options of {@link createRowCipher}. */
 export interface RowCipherOptions {
   /**
    * Whether sealed values open only under the version of their row. Default `false`, which matches
@@ -62,7 +59,6 @@ export interface RowCipherOptions {
   readonly bindVersion?: boolean | undefined;
 }
 
-/** Creates the {@link RowCipher} of one table. */
 export function createRowCipher(
   secrets: Secrets,
   tableName: () => string,

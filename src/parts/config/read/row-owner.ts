@@ -1,7 +1,6 @@
 import type { ConfigScope } from "../declare/key.ts";
 import { pathFrom, type RowLevel, systemPartition, tenantPartition } from "./rows.ts";
 
-/** Owner of the rows in a partition. */
 export interface PartitionOwner {
   readonly scope: ConfigScope;
   /**

@@ -23,9 +23,7 @@ export interface ConfigRow {
 /** Symbol, so that no stored item can have this member. */
 export const formerPlace: unique symbol = Symbol("keelson.formerPlace");
 
-/** Place of a row that is stored under a former key. */
 export interface FormerPlace {
-  /** Identifier of the former key. */
   readonly key: string;
   /** Row under the current key. It does not count. */
   readonly own: ConfigRow | undefined;
@@ -61,7 +59,6 @@ export interface RowOwner {
   readonly userId: string | undefined;
 }
 
-/** Partition and the source name of its values. */
 export interface RowLevel {
   readonly source: RowSource;
   readonly partition: string;
