@@ -13,10 +13,10 @@ import { dynamoConfigStore } from "../stores/config-store.ts";
 import { dynamoOutbox } from "../stores/outbox-store.ts";
 
 /**
- * Opens the adapters of an AWS account, or of the emulator that the environment names, which gets the bus and the
- * queues that are missing where `mode` says so.
+ * Opens the adapters of an AWS account, or of the emulator that the environment names. With `mode`
+ * set to `create`, an emulator's missing bus and queues are created.
  *
- * @param isLight - whether they are to be open before the SDK is loaded, where that can be.
+ * @param isLight - whether to open them before the SDK is loaded, if possible.
  */
 export async function openAwsAdapters(
   runtime: Runtime,
@@ -45,7 +45,8 @@ export async function openAwsAdapters(
     : undefined;
   const sqsEndpoint = endpointOf(variables, "SQS");
   const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
-  // Only what is an emulator itself gets what is missing: a table on this machine says nothing of the queues.
+  // Creates missing resources only in an emulator: a local table does not imply that the queues are
+  // local as well.
   const isEmulated =
     mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
   const messaging = lazy(async () => {
@@ -67,13 +68,13 @@ export async function openAwsAdapters(
           ...{ database, variables, isChecked: mode === "check" },
           ...{ endpoint: endpointOf(variables, "STS"), region: account.region },
         });
-  // Loaded where there is anything behind it.
+  // Loaded only if there are walled tables.
   const tenantWall =
     tables.length === 0
       ? undefined
       : (await import("../../parts/wall/wall.ts")).createWall(tables, sessions, metrics);
   const inAccount = tenantWall?.account;
-  // Production has the roles themselves.
+  // Checks `uses` in tests and development. In production, the IAM roles enforce it.
   const uses =
     runtime.environment === "production"
       ? undefined
@@ -134,20 +135,19 @@ export async function openAwsAdapters(
       if (light === undefined) database.destroy();
       else light.close();
       parameters?.close();
-      // Where it failed to open there is nothing to close.
+      // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();
     },
   };
 }
 
-/** The tables whose rows begin with their tenant, by the names that DynamoDB knows. */
+/** Returns the tables whose rows start with their tenant, by physical name. */
 function walledTables({ server, tableName }: Runtime) {
   return [...server.registry.tables.values()].flatMap((table) =>
     table.tenant === true ? [{ ...table, tableName: tableName(table.name) }] : [],
   );
 }
 
-/** Region and credentials of the environment. */
 export function accountOf(variables: Variables) {
   return {
     region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,
@@ -155,7 +155,7 @@ export function accountOf(variables: Variables) {
   };
 }
 
-/** The variables that name the endpoint of one service. */
+/** Environment variable with the endpoint of each service. */
 const endpointVariables = {
   DYNAMODB: "AWS_ENDPOINT_URL_DYNAMODB",
   SSM: "AWS_ENDPOINT_URL_SSM",
@@ -164,7 +164,10 @@ const endpointVariables = {
   EVENTBRIDGE: "AWS_ENDPOINT_URL_EVENTBRIDGE",
 } as const;
 
-/** The endpoint of a service that the environment names, as the SDK reads it; `undefined` for AWS's own. */
+/**
+ * Returns the endpoint that the environment names for a service, with the SDK's precedence;
+ * `undefined` for AWS's own endpoint.
+ */
 export function endpointOf(
   variables: Variables,
   service: keyof typeof endpointVariables,
@@ -172,7 +175,10 @@ export function endpointOf(
   return variables[endpointVariables[service]] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
-/** Static credentials of variables other than the process's own, which the SDK reads itself. */
+/**
+ * Returns static credentials, unless the variables are the process's own, which the SDK reads
+ * itself.
+ */
 function credentialsOf(variables: Variables) {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = variables;
   if (variables === process.env || !accessKeyId || !secretAccessKey) return {};

@@ -2,10 +2,9 @@ import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { LeanRows } from "../light/lean-rows.ts";
 
-/** A client whose calls are measured. */
 type MeasuredClient = Pick<DynamoDBClient, "middlewareStack">;
 
-/** Measures every call of a client of DynamoDB, its retries included. */
+/** Measures every call of a DynamoDB client, including its retries. */
 export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
   client.middlewareStack.add(
     (next, { commandName = "" }) =>
@@ -24,7 +23,10 @@ export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
   );
 }
 
-/** The same of rows that are read without the SDK, where they are. What the SDK has to ask again is measured there. */
+/**
+ * Measures reads without the SDK, if a reader is given. Reads that the SDK repeats are measured
+ * there.
+ */
 export function measuredRows(
   rows: Pick<LeanRows, "read"> | undefined,
   metrics: Metrics,
@@ -41,7 +43,7 @@ export function measuredRows(
   );
 }
 
-/** `GetItemCommand` is the operation `GetItem`. */
+/** Returns the operation of a command, for example `GetItem` for `GetItemCommand`. */
 function operationOf(commandName: string): string {
   return commandName.replace(/Command$/, "");
 }

@@ -1,6 +1,8 @@
 /**
- * What is used of the DynamoDB SDK at run time; loaded by `import("./dynamodb-sdk.ts")`, never with the package. A bundler
- * keeps these and what they need: of a package that is itself loaded by `import()` it has to keep everything.
+ * Parts of the DynamoDB SDK that keelson uses at run time. Always loaded by
+ * `import("./dynamodb-sdk.ts")`, never with the package. A bundler keeps only these exports and
+ * their dependencies. If the SDK itself were loaded by `import()`, the bundler would have to keep
+ * all of it.
  */
 export {
   BatchGetItemCommand,

@@ -1,4 +1,4 @@
-/** What is used of the EventBridge SDK; see `dynamodb-sdk.ts`. */
+/** Parts of the EventBridge SDK that keelson uses; see `dynamodb-sdk.ts`. */
 export {
   CreateEventBusCommand,
   EventBridgeClient,

@@ -1,25 +1,30 @@
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
-/** What the parameter of a key ring holds. */
 export interface StoredKeyRing {
-  /** Decrypted. */
+  /** Decrypted value. */
   readonly text: string;
-  /** Grows by one with each change. */
+  /** Increases by one with each change. */
   readonly version: number;
-  /** When it was changed last, in milliseconds since the epoch. */
+  /** Time of the last change, in milliseconds since the epoch. */
   readonly changedMs: number;
 }
 
-/** The SSM parameter of a key ring, for the tools that change it. */
+/** SSM parameter of a key ring, for the tools that change it. */
 export interface KeyRingParameter {
-  /** `undefined` where there is no such parameter. @throws Error where it is no SecureString. */
+  /**
+   * Returns `undefined` if the parameter does not exist. @throws Error if it is not a SecureString.
+   */
   read(): Promise<StoredKeyRing | undefined>;
-  /** Makes the parameter, encrypted with the key of KMS, by default the account's own. @throws Error where it is there already. */
+  /**
+   * Creates the parameter, encrypted with the given KMS key. Default: the account's default key.
+   * @throws Error if the parameter already exists.
+   */
   create(text: string, kmsKey: string | undefined): Promise<void>;
   /**
-   * Replaces its text, under the key of KMS that it has, and returns its version then.
+   * Replaces the value, encrypted with the parameter's current KMS key, and returns the new
+   * version.
    *
-   * @throws Error where the parameter cannot be written.
+   * @throws Error if the parameter cannot be written.
    */
   replace(text: string): Promise<number>;
   close(): void;
@@ -40,11 +45,14 @@ export async function openKeyRingParameter(
   const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } =
     await import("@aws-sdk/client-ssm");
   const client = new SSMClient(clientOptions(options));
-  /** Without its name SSM would take the account's own key for the new version. */
+  /**
+   * Returns the parameter's KMS key. Without it, SSM would encrypt the new version with the
+   * account's default key.
+   */
   const kmsKey = async () => {
     const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
     const { Parameters } = await client.send(new DescribeParametersCommand({ ParameterFilters }));
-    // Safe: a SecureString that was read a moment ago has one.
+    // Safe: `read` has found a SecureString, which always has a key.
     const [{ KeyId }] = Parameters as [{ KeyId: string }];
     return KeyId;
   };
@@ -54,7 +62,7 @@ export async function openKeyRingParameter(
         const { Parameter } = await client.send(
           new GetParameterCommand({ Name: name, WithDecryption: true }),
         );
-        // Safe: SSM answers all of them, or with an error.
+        // Safe: SSM returns all members or an error.
         const { Type, Value, Version, LastModifiedDate } = Parameter as ReadParameter;
         if (Type === "SecureString")
           return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };

@@ -1,18 +1,19 @@
 import type * as Sdk from "./dynamodb-sdk.ts";
 
-/** The module of `dynamodb-sdk.ts`. */
 export type DynamoDbSdk = typeof Sdk;
 
 /**
- * Finds what `import("./dynamodb-sdk.ts")` loads, for whoever cannot wait for it: beside the file that asks, by the name that
- * bundlers make of the module's, with a hash or without.
+ * Finds the module that `import("./dynamodb-sdk.ts")` loads, for callers that need it
+ * synchronously. Searches the folder of `here` for the file name that a bundler gives the module,
+ * with or without a hash.
  *
- * @returns what loads it at once; `undefined` where there is no such file, or more than one.
+ * @returns a function that loads the module synchronously; `undefined` if there is no such file, or
+ * more than one.
  */
 export function findSdk(
   here: string | undefined = import.meta.url,
 ): (() => DynamoDbSdk) | undefined {
-  // A bundle in CommonJS has no URL.
+  // A CommonJS bundle has no URL.
   const extension = /^file:.*\.([mt]?[jt]s)$/.exec(String(here))?.[1];
   if (extension === undefined) return undefined;
   const from = String(here);
@@ -22,7 +23,7 @@ export function findSdk(
     .readdirSync(new URL(".", from))
     .filter((file) => name.test(file));
   if (found.length !== 1) return undefined;
-  // Safe: it is that module.
+  // Safe: the file is that module.
   return () =>
     process.getBuiltinModule("node:module").createRequire(from)(`./${found[0]}`) as DynamoDbSdk;
 }

@@ -1,4 +1,4 @@
-/** What is used of the SQS SDK; see `dynamodb-sdk.ts`. */
+/** Parts of the SQS SDK that keelson uses; see `dynamodb-sdk.ts`. */
 export {
   ChangeMessageVisibilityCommand,
   CreateQueueCommand,

@@ -1,2 +1,2 @@
-/** What functions and servers use of the SSM SDK; see `dynamodb-sdk.ts`. */
+/** Parts of the SSM SDK that functions and servers use; see `dynamodb-sdk.ts`. */
 export { GetParameterCommand, paginateGetParametersByPath, SSMClient } from "@aws-sdk/client-ssm";

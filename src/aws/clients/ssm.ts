@@ -3,15 +3,14 @@ import type { ParameterReader } from "../../app/runtime/adapters.ts";
 import type { ConfigParameter } from "../../parts/config/declare/parameter-overrides.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
-/** How parameters are read. */
 export interface SsmOptions extends ClientOptions {
-  /** How long one attempt of a call may take, in milliseconds. Default 2,000. */
+  /** Timeout of one attempt of a call, in milliseconds. Default 2,000. */
   readonly attemptMs?: number;
-  /** How long everything may take, retries and pages included, in milliseconds. Default 10,000. */
+  /** Timeout of the whole read, including retries and pages, in milliseconds. Default 10,000. */
   readonly totalMs?: number;
 }
 
-/** Opens a reader of SSM Parameter Store. The SDK is loaded here, and only here. */
+/** Opens a reader of SSM Parameter Store and loads the SDK for it. */
 export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
   const { attemptMs = 2_000, totalMs = 10_000 } = options;
   const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import(
@@ -26,7 +25,7 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
     },
   });
   const unreadable = (what: string, timeout: AbortSignal, error: unknown) => {
-    // Safe: the SDK throws errors only.
+    // Safe: the SDK throws only errors.
     const reason = timeout.aborted
       ? `no complete answer within ${totalMs} ms`
       : `${(error as Error).name} after the SDK's retries`;

@@ -1,20 +1,20 @@
-/** A value as DynamoDB sends it: one member, whose name is its type. */
+/** Value in DynamoDB's wire form: a single member, named after its type. */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
 /**
- * Reads an item as DynamoDB sends it; what comes out is what the SDK's `unmarshall` makes of it.
+ * Reads an item in DynamoDB's wire form. Returns the same result as the SDK's `unmarshall`.
  *
- * @throws Error for what is no item.
+ * @throws Error for an invalid item.
  */
 export function readItem(item: Readonly<Record<string, AttributeValue>>): Record<string, unknown> {
-  // Each of them its own: a member called `__proto__` would be one of all objects.
+  // Creates own properties, so that an attribute named `__proto__` cannot change the prototype.
   return Object.fromEntries(Object.entries(item).map(([name, value]) => [name, readValue(value)]));
 }
 
 function readValue(value: AttributeValue): unknown {
   for (const [type, given] of Object.entries(value)) {
     const read = readers[type];
-    if (read !== undefined) return read(given as never); // safe: what is not of its form throws
+    if (read !== undefined) return read(given as never); // safe: a value of another form throws
   }
   throw new Error(`no attribute value: ${Object.keys(value)}`);
 }
@@ -32,7 +32,7 @@ const readers: Readonly<Record<string, (given: never) => unknown>> = {
   BS: (values: readonly string[]) => new Set(values.map(readBytes)),
 };
 
-/** A whole number that a `number` does not hold exactly is a bigint. */
+/** Returns a bigint for a whole number that a `number` cannot represent exactly. */
 function readNumber(text: string): number | bigint {
   const number = Number(text);
   return Math.abs(number) > Number.MAX_SAFE_INTEGER && Number.isFinite(number)

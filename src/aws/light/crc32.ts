@@ -1,4 +1,7 @@
-/** The CRC-32 of bytes, as DynamoDB sends it along. That of `node:zlib` takes 5 ms of a cold start to load. */
+/**
+ * Computes the CRC-32 of bytes, which DynamoDB sends with its responses. Loading `node:zlib` for it
+ * would take 5 ms of a cold start.
+ */
 export function crc32(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   // Safe: the table has an entry for every byte.

@@ -1,25 +1,24 @@
 import type { Database } from "../../base/types/database.ts";
 
-/** A database whose client is made when it is first asked for anything. */
+/** Database that creates its client on first use. */
 export interface DeferredDatabase {
   readonly database: Database;
-  /** Makes the client, once. */
+  /** Creates the client once. After a failure, the next call tries again. */
   load(): Promise<unknown>;
-  /** Whether the client is made, or being made. */
+  /** Returns whether the client exists or is being created. */
   isAsked(): boolean;
-  /** Destroys the client, where there is one. */
   close(): void;
 }
 
-/** The two ways to make a client: one waits for its modules, one does not. */
+/** Creates a client, either after loading its modules asynchronously or synchronously. */
 export interface ClientMaker {
   later(): Promise<() => Database>;
   now(): Database;
 }
 
 /**
- * Defers a document client. `send` waits for it. Everything else that a client has, or is, is there at once: whoever asks
- * for that has it made on the spot.
+ * Defers a document client. `send` waits for the client. All other members are synchronous, so
+ * accessing one creates the client immediately.
  */
 export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
   let client: Database | undefined;
@@ -43,7 +42,8 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
     return client;
   };
 
-  // As the SDK's: a promise, or nothing where the last argument is a callback. What inherits from it sends with its own middlewares.
+  // Like the SDK's `send`, returns a promise, or nothing if the last argument is a callback. An
+  // object that inherits from the database sends with its own middlewares.
   const send = function (
     this: unknown,
     ...given: [command: unknown, first?: unknown, second?: unknown]
@@ -57,16 +57,16 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
     return undefined;
   };
 
-  // Safe: it is nothing that the client is not.
+  // Safe: the proxy forwards every other member to the client.
   const database: Database = new Proxy({} as Database, {
     get: (_target, name, receiver) => {
       if (name === "send") return send;
-      if (name === "then") return undefined; // it is no promise: what awaits it loads nothing
+      if (name === "then") return undefined; // not a promise: awaiting the database must not load the SDK
       return Reflect.get(made(), name, receiver);
     },
     set: (_target, name, value, receiver) => {
       if (receiver === database) return Reflect.set(made(), name, value);
-      // What inherits from it keeps what it is given to itself.
+      // An inheriting object keeps the properties that are set on it.
       return Reflect.defineProperty(receiver, name, {
         value,
         writable: true,

@@ -5,11 +5,11 @@ import { crc32 } from "./crc32.ts";
 import type { LeanSettings } from "./lean-settings.ts";
 import { signedHeaders } from "./signature.ts";
 
-/** Reads rows without the SDK, in one call. */
+/** Reader of rows that needs only one call and no SDK. */
 export interface LeanRows {
   /**
-   * @returns the items that are there; `undefined` for any answer but a plain and whole one. From then on it asks no more:
-   * the SDK does, which knows what to do about it.
+   * @returns the existing items; `undefined` for any response that is not plain and complete. From
+   * then on every call returns `undefined` and the SDK takes over, which can handle such responses.
    */
   read(
     tableName: string,
@@ -19,14 +19,13 @@ export interface LeanRows {
   close(): void;
 }
 
-/** How a test has it. */
+/** Options for tests. */
 export interface LeanRowsOptions {
-  /** After so long the SDK asks, in milliseconds. Default 500. */
+  /** Timeout after which the SDK takes over, in milliseconds. Default 500. */
   readonly timeoutMs?: number;
   readonly now?: () => number;
 }
 
-/** Creates {@link LeanRows}. */
 export function createLeanRows(
   settings: LeanSettings,
   { timeoutMs = 500, now = Date.now }: LeanRowsOptions = {},
@@ -83,7 +82,7 @@ export function createLeanRows(
         );
         return itemsOf(await post(signed, body), tableName);
       } catch {
-        // The SDK meets it too, and tells it where it stays.
+        // The SDK repeats the read and reports the problem if it persists.
         isOver = true;
         return undefined;
       }
@@ -97,7 +96,7 @@ const asked = {
   "x-amz-target": "DynamoDB_20120810.BatchGetItem",
 };
 
-/** Whether an answer is a success of DynamoDB's, as it was sent. */
+/** Returns whether a response is an intact success of DynamoDB. */
 function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boolean {
   const sum = headers["x-amz-crc32"];
   return (
@@ -107,9 +106,9 @@ function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boole
   );
 }
 
-/** @throws Error where anything is left over. */
+/** @throws Error if DynamoDB left keys unprocessed. */
 function itemsOf(bytes: Buffer, tableName: string): Record<string, unknown>[] {
-  // Safe: what is not of this form throws, here or where it is read.
+  // Safe: any other form throws, here or in `readItem`.
   const { Responses, UnprocessedKeys } = JSON.parse(bytes.toString()) as {
     readonly Responses: Readonly<
       Record<string, readonly Readonly<Record<string, AttributeValue>>[]>

@@ -1,14 +1,17 @@
 import type { Variables } from "../../base/process/environment.ts";
 import type { SigningCredentials } from "./signature.ts";
 
-/** Where DynamoDB is, and who asks: what a request needs that the SDK does not send. */
+/** Endpoint and credentials of DynamoDB, for requests sent without the SDK. */
 export interface LeanSettings {
   readonly endpoint: URL;
   readonly region: string;
   readonly credentials: SigningCredentials;
 }
 
-/** Variables by which the SDK changes where it reads from, who it asks as, or how: it asks itself then. */
+/**
+ * Variables that change the SDK's endpoint, credentials or behavior. If one is set, the SDK makes
+ * the calls.
+ */
 export const onlyForSdk: readonly string[] = [
   "AWS_ACCOUNT_ID",
   "AWS_ACCOUNT_ID_ENDPOINT_MODE",
@@ -27,15 +30,15 @@ export const onlyForSdk: readonly string[] = [
   "AWS_USE_FIPS_ENDPOINT",
 ];
 
-/** The regions of the partition `aws`, as the SDK tells them. */
+/** Regions of the partition `aws`, as defined in the SDK. */
 const plainRegion = /^(?:us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-\d+$/;
 
 /**
  * Reads the settings of a Lambda function from its environment.
  *
- * @param hasFile - whether a file is there.
- * @returns `undefined` wherever the SDK might come to anything else: for variables that only it knows, shared configuration
- * files, other partitions, credentials from elsewhere.
+ * @param hasFile - returns whether a file exists.
+ * @returns `undefined` if the SDK might use other settings: for variables that only the SDK
+ * handles, shared configuration files, other partitions, and credentials from other sources.
  */
 export function leanSettings(variables: Variables, hasFile = fileExists): LeanSettings | undefined {
   const {
@@ -60,7 +63,7 @@ export function leanSettings(variables: Variables, hasFile = fileExists): LeanSe
   };
 }
 
-/** A URL of a host and its port, and nothing more. */
+/** Returns the URL if it consists only of protocol, host and port. */
 function plainEndpoint(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`

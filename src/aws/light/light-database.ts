@@ -6,12 +6,18 @@ import { type DeferredDatabase, deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/** A database that loads the SDK with its first call, and what reads configuration without it. */
+/**
+ * Database that loads the SDK with its first call, and a reader of configuration that works without
+ * the SDK.
+ */
 export interface LightDatabase extends DeferredDatabase {
   readonly rows: Pick<LeanRows, "read">;
 }
 
-/** Opens a {@link LightDatabase}; `undefined` where only the SDK knows how to reach DynamoDB, or cannot be had at once. */
+/**
+ * Opens a {@link LightDatabase}; `undefined` if only the SDK can determine how to reach DynamoDB,
+ * or if the SDK cannot be loaded synchronously.
+ */
 export function openLightDatabase(
   variables: Variables,
   options: ClientOptions,
@@ -29,7 +35,7 @@ export function openLightDatabase(
   const rows = createLeanRows(settings);
   return {
     ...deferred,
-    // Once the SDK is there, it reads too.
+    // Once the SDK is loaded, it makes the reads as well.
     rows: { read: async (...given) => (deferred.isAsked() ? undefined : rows.read(...given)) },
     close: () => {
       rows.close();

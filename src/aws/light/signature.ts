@@ -1,13 +1,12 @@
-/** Who signs. */
 export interface SigningCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string | undefined;
 }
 
-/** What is signed: a POST to `/` of a service. */
+/** Request to sign: a POST to `/` of a service. */
 export interface UnsignedRequest {
-  /** In lower case, `host` among them. */
+  /** Names in lower case, including `host`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
   readonly region: string;
@@ -15,9 +14,9 @@ export interface UnsignedRequest {
 }
 
 /**
- * Signs a request by AWS's Signature Version 4.
+ * Signs a request with AWS Signature Version 4.
  *
- * @returns its headers, with those of the signature.
+ * @returns the request's headers, including the signature headers.
  */
 export function signedHeaders(
   { headers, body, region, service }: UnsignedRequest,

@@ -1,22 +1,22 @@
 import { type SigningCredentials, signedHeaders } from "./signature.ts";
 
-/** A request of the SDK, in so far as a signature is about it. */
+/** Parts of an SDK request that are relevant to its signature. */
 interface SignedRequest {
   readonly path: string;
   readonly body: string | Uint8Array;
   headers: Readonly<Record<string, string>>;
 }
 
-/** The headers of a signature, which are not signed. */
+/** Headers of the signature, which are not signed themselves. */
 const ofSignature = ["authorization", "x-amz-date", "x-amz-security-token"];
 
 /**
- * Signs a request of the SDK with other credentials than the SDK did: the same headers, at the same time.
+ * Signs a request of the SDK again with other credentials, with the same headers and time.
  *
- * @throws Error for one that is not signed as requests of DynamoDB are: it is not sent.
+ * @throws Error for a request that is not signed like a DynamoDB request; it is not sent.
  */
 export function signAs(request: unknown, credentials: SigningCredentials): void {
-  const signed = request as SignedRequest; // safe: what is missing is noticed below
+  const signed = request as SignedRequest; // safe: missing members are detected below
   const { headers, body, path } = signed;
   const [, region, service, list] = scheme.exec(headers["authorization"] ?? "") ?? [];
   const sentMs = Date.parse(

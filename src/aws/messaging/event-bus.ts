@@ -3,29 +3,31 @@ import type { EventBus, Refusal } from "../../parts/messages/outbox.ts";
 import { isInstrumented } from "../clients/instrumented.ts";
 import { callFailure, entryRefusal } from "./put-events-failure.ts";
 
-/** EventBridge takes so many events in one call, and so many bytes. */
+/** EventBridge limits for one call: number of entries and total size in bytes. */
 const [maxEntries, maxBytes] = [10, 262_144];
-/** What an entry has beside its detail. */
+/** Size of an entry without its detail, in bytes. */
 const entryBytes = 512;
-/** How often entries that failed are put again. */
 const maxAttempts = 4;
-/** After so many calls in a row that failed as a whole, and not because of their entries, the bus is left alone. */
+/**
+ * Number of consecutive calls that fail as a whole, for reasons other than their entries, after
+ * which the bus counts as down.
+ */
 const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
 
-/** What events are put on the bus with. */
 export interface EventBusOptions {
   readonly busName: string;
-  /** The `source` of every event: rules look for it. */
+  /** `source` of every event, which rules match. */
   readonly source: string;
-  /** Waits a moment before attempt `attempt`, the first repetition being 1. */
+  /** Waits before attempt `attempt`; the first retry has number 1. */
   readonly pause: (attempt: number) => Promise<void>;
 }
 
 /**
- * A bus of EventBridge: events go ten at a time, and of those that failed these alone are put again. Where a call is refused
- * as a whole, which one of its entries may be to blame for, they are put one by one.
+ * Creates an EventBridge bus. It sends ten events per call and retries only the entries that
+ * failed. If a whole call is refused and a single entry may be the cause, it sends the entries one
+ * by one.
  */
 export function eventBridgeBus(
   client: EventBridgeClient,
@@ -58,7 +60,7 @@ export function eventBridgeBus(
           return;
         }
         try {
-          const answers = await send(indexes.map((index) => events[index] as Entry)); // safe: indexes of the list
+          const answers = await send(indexes.map((index) => events[index] as Entry)); // safe: each is an index of the list
           failedCalls = 0;
           for (const [at, index] of indexes.entries()) refusals[index] = answers[at];
         } catch (error) {
@@ -84,7 +86,7 @@ export function eventBridgeBus(
   };
 }
 
-/** The events of these indexes, as many at a time as one call takes. */
+/** Splits the events at these indexes into batches that fit into one call. */
 function batches(events: readonly Entry[], indexes: readonly number[]): number[][] {
   const all: number[][] = [];
   let bytes = 0;

@@ -8,17 +8,18 @@ import { type ClientOptions, clientOptions } from "../clients/client-options.ts"
 import { eventBridgeBus } from "./event-bus.ts";
 import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
 
-/** What the bus and the queues of a server are called. */
 export interface MessagingNames {
   readonly bus: string;
-  /** The `source` of the server's events. */
   readonly source: string;
-  /** Names, or URLs. */
+  /** Name or URL of the queue; also for `jobs`. */
   readonly events: string;
   readonly jobs: string;
 }
 
-/** What they are called: `KEELSON_EVENT_BUS`, `KEELSON_EVENT_QUEUE`, `KEELSON_JOB_QUEUE`, else by the prefix of the tables. */
+/**
+ * Returns the names from `KEELSON_EVENT_BUS`, `KEELSON_EVENT_QUEUE` and `KEELSON_JOB_QUEUE`.
+ * Defaults are derived from the prefix of the tables.
+ */
 export function messagingNames(prefix: string, variables: Variables): MessagingNames {
   const base = prefix.replaceAll(".", "-");
   return {
@@ -29,19 +30,25 @@ export function messagingNames(prefix: string, variables: Variables): MessagingN
   };
 }
 
-/** Where they are, and what is done about what is missing. */
+/** Endpoints and names of the bus and the queues, and whether missing ones are created. */
 export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
   readonly sqsEndpoint: string | undefined;
   readonly eventBridgeEndpoint: string | undefined;
   readonly names: MessagingNames;
-  /** An emulator gets what is missing; on AWS it belongs to the deployment. */
+  /**
+   * With `create`, missing resources are created, for emulators. On AWS they belong to the
+   * deployment.
+   */
   readonly mode: "create" | "check";
 }
 
-/** How often a message is received before it goes to the dead-letter queue, in queues that keelson makes. */
+/**
+ * Maximum number of receives before a message moves to the dead-letter queue, in queues that
+ * keelson creates.
+ */
 export const maxReceives = 5;
 
-/** The rule of the bus that puts a server's events into their queue. */
+/** Returns the rule that routes a server's events from the bus to their queue. */
 export function eventRule(source: string) {
   return {
     name: `${source.replaceAll(".", "-")}-events`,
@@ -50,7 +57,7 @@ export function eventRule(source: string) {
   };
 }
 
-/** Opens the bus and the queues. Their SDK is loaded here, and only here. */
+/** Opens the bus and the queues and loads their SDKs. */
 export async function openMessaging(
   runtime: Runtime,
   options: MessagingOptions,
@@ -77,7 +84,7 @@ export async function openMessaging(
       throw error;
     }
   }
-  // One queue for both holds either.
+  // A shared queue holds both events and jobs.
   const isOne = queueName(names.events) === queueName(names.jobs);
   return {
     bus: eventBridgeBus(eventBridge, { busName: names.bus, source: names.source, pause }),
@@ -85,7 +92,7 @@ export async function openMessaging(
     jobs: sqsQueue(sqs, names.jobs, isOne ? undefined : "jobs"),
     queue: (name) => sqsQueue(sqs, name),
     sqs,
-    // Safe: whatever the client, a command passes through unchanged.
+    // Safe: a command passes through the middlewares unchanged, regardless of the client.
     clients: [sqs, eventBridge] as unknown as readonly Pick<Database, "middlewareStack">[],
     close,
   };
@@ -93,7 +100,10 @@ export async function openMessaging(
 
 type Pause = (attempt: number) => Promise<void>;
 
-/** Makes what is missing: two queues with their dead-letter queues, the bus, and the rule that puts its events into a queue. */
+/**
+ * Creates missing resources: two queues with their dead-letter queues, the bus, and the rule that
+ * routes its events to a queue.
+ */
 async function create(
   sqs: SQSClient,
   eventBridge: EventBridgeClient,
@@ -127,7 +137,9 @@ async function create(
     );
 }
 
-/** How often a change is tried that EventBridge refuses because another process makes one at the same time. */
+/**
+ * Maximum number of attempts of a change that EventBridge refuses because of a concurrent change.
+ */
 const mostChanges = 10;
 
 async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promise<Answer> {
@@ -143,7 +155,7 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
   }
 }
 
-/** Makes a queue and its dead-letter queue, where they are missing; gives the ARN. */
+/** Creates a queue and its dead-letter queue if they are missing, and returns the queue's ARN. */
 async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
   const name = queueName(nameOrUrl);
   const ordered: Record<string, string> = name.endsWith(".fifo") ? { FifoQueue: "true" } : {};
@@ -155,7 +167,7 @@ async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
   });
 }
 
-/** One that is there with other attributes is left as it is. */
+/** Creates a queue and returns its ARN. An existing queue with other attributes stays unchanged. */
 async function createOne(
   sqs: SQSClient,
   name: string,

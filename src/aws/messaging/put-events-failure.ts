@@ -1,17 +1,19 @@
 import type { PutEventsResultEntry } from "@aws-sdk/client-eventbridge";
 import type { Refusal } from "../../parts/messages/outbox.ts";
 
-/** A call of PutEvents that failed as a whole. */
 export interface CallFailure extends Refusal {
-  /** Whether one of its entries may be to blame, so that the others would be taken without it. */
+  /**
+   * Whether a single entry may have caused the failure, so that the others would succeed without
+   * it.
+   */
   readonly mayBeOneEntrys: boolean;
 }
 
 const maxReasonLength = 500;
 
 /**
- * Codes of entries that will never be taken. Those that speak of permissions or the account are the deployment's: mended
- * there, the same entry goes.
+ * Error codes of entries that EventBridge never accepts. Codes about permissions or the account are
+ * excluded: after a fix in the deployment, the same entry succeeds.
  * https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
  */
 const finalCodes: readonly string[] = ["InvalidArgument", "MalformedDetail", "RedactionFailure"];
@@ -23,10 +25,13 @@ const finalErrors: readonly string[] = [
 ];
 const tooLarge = 413;
 
-/** The bus and the source are the same for every event: where these are refused no event is to blame. */
+/**
+ * Matches errors about the bus or the source. Both are the same for every event, so no single event
+ * is the cause.
+ */
 const ofDeployment = /event ?bus|(?:Parameter |at '[\w.]*)(?:source|endpointId)\b/i;
 
-/** Why an entry was not taken, `undefined` where it was. */
+/** Returns the reason why an entry was refused; `undefined` if it was accepted. */
 export function entryRefusal({
   EventId,
   ErrorCode = "no answer",
@@ -38,17 +43,17 @@ export function entryRefusal({
 }
 
 /**
- * Reads what a call threw.
+ * Classifies the error of a call.
  *
- * | | final where it is one entry | one by one |
+ * | error | final for a single entry | retried one by one |
  * |---|---|---|
- * | what was sent is refused | yes | yes |
- * | bus or source are refused | no | no |
+ * | the payload is refused | yes | yes |
+ * | the bus or source is refused | no | no |
  * | the service failed (5xx) | no | yes |
  * | throttled, not allowed, no connection, anything else | no | no |
  */
 export function callFailure(error: unknown): CallFailure {
-  const { name, $fault, $metadata } = error as ServiceError; // safe: whatever it is, members of it may be asked for
+  const { name, $fault, $metadata } = error as ServiceError; // safe: every member is optional
   const status = $metadata?.httpStatusCode ?? 0;
   const reason = bounded(withoutValues(String(error)));
   const isFinal =
@@ -62,7 +67,10 @@ interface ServiceError {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** `Value '…' at 'entries.1.member.detail' failed to …`: the value may be the payload, which is nobody's to log. */
+/**
+ * Removes the value from `Value '…' at 'entries.1.member.detail' failed to …`: it may be the
+ * payload, which must not be logged.
+ */
 function withoutValues(message: string): string {
   return message.replace(/Value '.*' at '/s, "Value at '");
 }

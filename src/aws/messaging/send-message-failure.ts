@@ -1,20 +1,23 @@
-/** Names of errors of a message that SQS will never take. */
+/** Names of errors for messages that SQS never accepts. */
 const finalErrors: readonly string[] = [
   "InvalidMessageContents",
   "RequestEntityTooLarge",
   "RequestEntityTooLargeException",
 ];
 const tooLarge = 413;
-/** SQS gives a message that is too large the same error name as one with parameters for another kind of queue. */
+/**
+ * SQS uses the same error name for a message that is too large and for parameters that the kind of
+ * queue does not support.
+ */
 const tooLong = /must be shorter than \d+ bytes/;
 
 /**
- * Whether a message is to blame for what SendMessage threw, so that the queue will never take it. After a fault of the queue,
- * of permissions or of the connection the same message may be sent again.
- * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+ * Returns whether the message caused the error of SendMessage, so that the queue will never accept
+ * it. After a failure of the queue, the permissions or the connection, the same message may be sent
+ * again. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
  */
 export function isFinalSendError(error: unknown): boolean {
-  const { name, message, $metadata } = Object(error) as SendError; // safe: any member of an object may be read
+  const { name, message, $metadata } = Object(error) as SendError; // safe: every member is optional
   return (
     finalErrors.includes(String(name)) ||
     $metadata?.httpStatusCode === tooLarge ||

@@ -8,12 +8,12 @@ import { longestMessageMs } from "../../parts/once/claim.ts";
 import { isInstrumented } from "../clients/instrumented.ts";
 import { isFinalSendError } from "./send-message-failure.ts";
 
-/** How long a message is hidden from others once it was received, in seconds. */
+/** Visibility timeout of received messages, in seconds. */
 export const visibilitySeconds = 30;
-/** A receipt's message can be hidden for so long at the most, in seconds. */
+/** Maximum visibility timeout in SQS, in seconds. */
 const longestVisibilitySeconds = 43_200;
 
-/** A queue of SQS, by its name or its URL. What is asked of it is asked once. */
+/** Creates a queue of SQS from its name or URL. Its URL and attributes are requested once. */
 export function sqsQueue(
   client: SQSClient,
   nameOrUrl: string,
@@ -48,7 +48,7 @@ export function sqsQueue(
       const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
       const attempts = (await redrive())?.maxReceives;
       if (attempts === undefined) return keptMs;
-      // This process hides messages for a time of its own, whatever the queue says.
+      // This process sets its own visibility timeout, regardless of the queue's.
       const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
       return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
     } catch {
@@ -133,14 +133,13 @@ export function sqsQueue(
   return queue;
 }
 
-/** What is asked of SQS beside a message. */
+/** System attributes requested with each message. */
 export const systemAttributes = Object.freeze([
   "ApproximateReceiveCount",
   "MessageGroupId",
   "SentTimestamp",
 ] as const);
 
-/** A message of the SDK as keelson has it. */
 export function queueMessage({
   MessageId,
   Body,
@@ -158,17 +157,16 @@ export function queueMessage({
   };
 }
 
-/** The name of a queue, of its name or its URL. */
 export function queueName(nameOrUrl: string): string {
   return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }
 
-/** The name of a queue's dead-letter queue, in queues that keelson makes. */
+/** Returns the name of a queue's dead-letter queue, for queues that keelson creates. */
 export function deadQueueName(name: string): string {
   return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
 }
 
-/** The address of a queue. @throws Error naming it where it does not exist. */
+/** Returns the URL of a queue. @throws Error naming the queue if it does not exist. */
 async function urlOf(client: SQSClient, name: string): Promise<string> {
   const { GetQueueUrlCommand } = await sdk();
   try {
@@ -184,7 +182,7 @@ async function urlOf(client: SQSClient, name: string): Promise<string> {
   }
 }
 
-/** Asks once; where that fails the next asks again. */
+/** Caches the result of the first call. After a failure, the next call tries again. */
 function once<Parameters extends unknown[], Result>(
   ask: (...parameters: Parameters) => Promise<Result>,
 ): (...parameters: Parameters) => Promise<Result> {

@@ -14,25 +14,23 @@ import {
 import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
 import { signAs } from "../light/signed-again.ts";
 
-/** What sessions of a role are taken with. */
 export interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
-  /** The role's ARN. */
   readonly role: string;
-  /** Whose credentials assume the role. */
+  /** Client whose credentials assume the role. */
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
 }
 
-/** An {@link Isolation} by a role of AWS. */
+/** {@link Isolation} through an AWS role. */
 export interface AssumedRole extends Isolation {
   close(): void;
 }
 
-/** How long an attempt of a call may take, in milliseconds. The SDK makes three. */
+/** Timeout of one attempt of a call, in milliseconds. The SDK makes three attempts. */
 const attemptMs = 2_000;
 
-/** Opens sessions by `AssumeRole`. The SDK of STS is loaded with the first. */
+/** Opens sessions with `AssumeRole`. The first session loads the STS SDK. */
 export function openAssumedRole({
   role,
   database,
@@ -71,7 +69,7 @@ export function openAssumedRole({
         );
       }
     },
-    // Safe: `assume` throws errors with a cause.
+    // Safe: `assume` throws only errors with a cause.
     onStale: (_tag, error) =>
       log.warn("tenant.session_stale", { error: String((error as Error).cause) }),
   });
@@ -84,7 +82,6 @@ export function openAssumedRole({
   };
 }
 
-/** What `AssumeRole` is asked for a session. */
 export function assumption(role: string, { key, value }: SessionTag) {
   return {
     RoleArn: role,
@@ -94,9 +91,9 @@ export function assumption(role: string, { key, value }: SessionTag) {
   };
 }
 
-/** @throws Error where it is not installed. */
+/** @throws Error if the package is not installed. */
 export async function loadSts() {
-  // In a `try`, bundlers leave out what is not installed.
+  // Inside a `try`, bundlers tolerate a package that is not installed.
   try {
     return await import("@aws-sdk/client-sts");
   } catch (error) {

@@ -5,19 +5,19 @@ import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
 import { type AssumedRole, openAssumedRole } from "./assumed-role.ts";
 
-/** Where sessions are taken. */
 export interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region"> {
   readonly database: Database;
   readonly variables: Variables;
-  /** Whether the tables are those of a deployment, not an emulator's that are made as they are needed. */
+  /** Whether the tables belong to a deployment. An emulator's tables are created on demand. */
   readonly isChecked: boolean;
 }
 
 /**
- * Opens the sessions that reach rows of tenants; `undefined` where the process's own credentials do.
+ * Opens the sessions that reach rows of tenants; `undefined` if the process's own credentials reach
+ * them.
  *
- * @throws Error where no role is named in production. In Lambda that is an error of each session: a function that reaches no rows of
- * tenants is given no role.
+ * @throws Error if production has no isolation role. In Lambda, each session throws this error
+ * instead, because a function that does not reach rows of tenants has no role.
  */
 export function openTenantSessions(
   runtime: Runtime,

@@ -1,15 +1,15 @@
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, RowAddress } from "../../parts/config/read/rows.ts";
 
-/** A page of the rows of all tenants. */
 export interface ConfigRowPage {
   readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
-  /** How many items were looked at for them, those of history included. */
+  /** Number of items that the scan read, including history. */
   readonly scanned: number;
 }
 
 /**
- * Reads every configuration row of the table, a page after the other. A row that is written meanwhile is given as it was or is.
+ * Reads every configuration row of the table, page by page. A row that is written during the scan
+ * may appear in its old or its new state.
  *
  * @throws Error that names the table.
  */
@@ -35,6 +35,6 @@ export async function* allConfigRows(
 }
 
 function rowOf({ pk, sk, ...row }: Record<string, unknown>): ConfigRowPage["rows"][number] {
-  // Safe: whoever reads a row holds value and version against the declaration.
+  // Safe: readers check value and version against the declaration.
   return { address: { partition: String(pk), key: String(sk) }, row: row as unknown as ConfigRow };
 }

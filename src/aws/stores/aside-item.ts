@@ -1,15 +1,23 @@
 import type { OutboxRow } from "../../parts/messages/outbox.ts";
 
-/** The partition of what was set aside: no sweep looks there, also none of an older version. */
+/**
+ * Partition of the events that were set aside. No sweep reads it, not even one by an older version
+ * of keelson.
+ */
 export const asidePartition = "aside";
 
-/** A row that was set aside, as it is stored. */
+/** Stored form of a row that was set aside. */
 export type AsideItem = Readonly<Record<string, unknown>>;
 
-/** `<time>#<event ID>#shard#<n>`, or `…#due#<n>` of a job: in the order of time, and says where it came from. */
+/**
+ * `<time>#<event ID>#shard#<n>`, or `…#due#<n>` for a job: sorts by time and contains the original
+ * shard.
+ */
 const asideSort = /^(.*)#((?:shard|due)#\d+)$/s;
 
-/** A row as it is stored once it was set aside: all that it has, and why and when it was. */
+/**
+ * Returns the stored form of a row that is set aside: all its attributes, and the reason and time.
+ */
 export function asideItem(row: OutboxRow, reason: string, nowMs: number): AsideItem {
   return {
     ...(row.unreadable ?? outboxAttributes(row)),
@@ -20,12 +28,12 @@ export function asideItem(row: OutboxRow, reason: string, nowMs: number): AsideI
   };
 }
 
-/** What a row has beside its key. */
+/** Returns the attributes of a row without its key. */
 export function outboxAttributes({ eventId, type, tenantId, text }: OutboxRow): AsideItem {
   return { eventId, type, ...(tenantId === undefined ? {} : { tenantId }), envelope: text };
 }
 
-/** The row as it was; `undefined` where nothing says which shard it came from. */
+/** Returns the original row; `undefined` if the item does not name its shard. */
 export function itemBefore({
   asideReason: _reason,
   asideAt: _at,

@@ -2,16 +2,14 @@ import type { Database } from "../../base/types/database.ts";
 import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
 import { marshalled } from "./claim-form.ts";
 
-/** The events of an outbox that were set aside. */
 export interface AsideStore {
-  /** All of them, the oldest first. */
+  /** Returns all events, the oldest first. */
   list(): AsyncIterable<AsideItem>;
-  /** Puts one back into its shard, where the next sweep finds it. */
+  /** Puts an event back into its shard, where the next sweep finds it. */
   putBack(item: AsideItem): Promise<void>;
   remove(item: AsideItem): Promise<void>;
 }
 
-/** Creates an {@link AsideStore}. */
 export function dynamoAsideStore(database: Database, tableName: string): AsideStore {
   return {
     list: async function* () {
@@ -36,7 +34,7 @@ export function dynamoAsideStore(database: Database, tableName: string): AsideSt
       if (before === undefined)
         throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
       const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
-      // Somebody else may be at it: it is put back by one of them.
+      // Another process may put the same event back. The condition lets only one of them succeed.
       const Key = { pk: asidePartition, sk: item["sk"] };
       const away = { TableName: tableName, Key, ConditionExpression: "attribute_exists(pk)" };
       await database.send(

@@ -1,12 +1,12 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { ClaimKey, ClaimRecord } from "../../parts/once/claim.ts";
 
-/** An item as DynamoDB has it. */
+/** Item in DynamoDB's wire form. */
 export type Item = Record<string, AttributeValue>;
 
 /**
- * The attributes of a claim, named as Powertools names those of its records: `status`, `expiration`
- * in seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
+ * Returns the attributes of a claim under Powertools' names for records: `status`, `expiration` in
+ * seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
  */
 export function claimAttributes(claim: ClaimRecord): Record<string, string | number | Uint8Array> {
   const { status, owner, expiresAt, fingerprint, generation } = claim;
@@ -23,15 +23,14 @@ export function claimAttributes(claim: ClaimRecord): Record<string, string | num
   };
 }
 
-/** How claims are written in a table. */
+/** Storage format of claims in a table. */
 export interface ClaimForm {
-  /** The key of an item. */
   key(key: ClaimKey): Readonly<Record<string, string>>;
-  /** The attributes of a claim beside its key. */
+  /** Returns the attributes of a claim without its key. */
   write(claim: ClaimRecord): Item;
-  /** The claim of an item, which somebody else may have written. */
+  /** Reads the claim from an item, which may come from another writer. */
   read(item: Item): ClaimRecord;
-  /** The condition under which `owner` may complete its claim. */
+  /** Returns the condition under which `owner` may complete its claim. */
   completable(owner: string): {
     readonly ConditionExpression: string;
     readonly ExpressionAttributeNames: Record<string, string>;
@@ -39,10 +38,9 @@ export interface ClaimForm {
   };
 }
 
-/** The names in conditions on a claim's owner and status. */
+/** Attribute names for conditions on a claim's owner and status. */
 export const ownedNames = { "#owner": "owner", "#status": "status" };
 
-/** The form in the table of keelson's own. */
 export const ownForm: ClaimForm = {
   key: ({ partition, sort }) => ({ pk: partition, sk: sort }),
   write: (claim) => marshalled(claimAttributes(claim)),
@@ -54,7 +52,7 @@ export const ownForm: ClaimForm = {
   }),
 };
 
-/** Texts, numbers and bytes as DynamoDB takes them: a claim has nothing else. */
+/** Marshals strings, numbers and bytes for DynamoDB. A claim has no other values. */
 export function marshalled(
   attributes: Readonly<Record<string, string | number | Uint8Array>>,
 ): Item {
@@ -66,7 +64,10 @@ export function marshalled(
   );
 }
 
-/** Reads a claim from its item. Another owner's item without sound attributes is one that is long over. */
+/**
+ * Reads a claim from its item. Missing or invalid attributes of another writer's item read as a
+ * claim that expired long ago.
+ */
 export function claimOf(item: Item): ClaimRecord {
   const owner = item["owner"]?.S ?? "";
   const fingerprint = item["validation"]?.S;
@@ -94,12 +95,12 @@ export function claimOf(item: Item): ClaimRecord {
   };
 }
 
-/** Checks that `owner` holds a claim in progress, for a transaction. */
+/** Returns a transaction check that `owner` holds a claim in progress. */
 export function holding(tableName: string, key: Readonly<Record<string, unknown>>, owner: string) {
   return { TableName: tableName, Key: key, ...heldBy(owner) };
 }
 
-/** The condition that `owner` holds a claim in progress. */
+/** Returns the condition that `owner` holds a claim in progress. */
 export function heldBy(owner: string) {
   return {
     ConditionExpression: "#owner = :owner AND #status = :inProgress",

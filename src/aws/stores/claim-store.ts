@@ -13,17 +13,17 @@ import {
   ownForm,
 } from "./claim-form.ts";
 
-/** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
+/** Number of parts to read at the same time, with one GetItem call each. */
 const partsPerRead = 25;
 
 const leaseIsOver = [
   "in_progress_expiration < :leasedUntil",
-  // As Powertools leaves them where it knows no Lambda context.
+  // Powertools writes such records if it has no Lambda context.
   "(attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
 ].join(" OR ");
 const names = { "#status": "status" };
 
-/** The condition under which a claim of a generation is put. */
+/** Returns the condition under which a claim of a generation may be put. */
 function isFree(generation: string | undefined): string {
   const isOurs =
     generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
@@ -34,21 +34,25 @@ function isFree(generation: string | undefined): string {
   ].join(" OR ");
 }
 
-/** Claims in DynamoDB. */
 export interface DynamoClaimStore extends ClaimStore {
-  /** Puts a claim in the place of the one that `from` holds in progress; `false` where `from` does not any more. */
+  /**
+   * Replaces the claim that `from` holds in progress. Resolves to `false` if `from` no longer holds
+   * it.
+   */
   adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
 }
 
-/** How claims are kept. */
 export interface DynamoClaimOptions {
-  /** Default: that of keelson's own table. */
+  /** Storage format. Default: the format of keelson's own table. */
   readonly form?: ClaimForm | undefined;
-  /** What commits a tenant's run. Default: what does everything else. */
+  /** Returns the client that commits a tenant's run. Default: the client for all other calls. */
   readonly committing?: ((tenantId: string) => Database) | undefined;
 }
 
-/** Claims in DynamoDB. The conditions are what `judge` says: TTL deletes days later, so every expiry is looked at. */
+/**
+ * Creates a claim store in DynamoDB. Its conditions match `judge`. TTL deletes items days late, so
+ * every condition checks the expiry.
+ */
 export function dynamoClaimStore(
   database: Database,
   tableName: string,
@@ -88,10 +92,10 @@ export function dynamoClaimStore(
         await database.send(command);
         return undefined;
       } catch (error) {
-        // While a duplicate commits, the record cannot be written, but it can be read.
+        // While a duplicate commits, the record cannot be written but can be read.
         if (isNamed(error, "TransactionConflictException")) return read(key);
         if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
-        const { Item } = error as { readonly Item?: Item }; // safe: the error of a failed condition has it, or not
+        const { Item } = error as { readonly Item?: Item }; // safe: the member is optional
         return Item === undefined ? read(key) : form.read(Item);
       }
     },
@@ -145,7 +149,8 @@ export function dynamoClaimStore(
         ExpressionAttributeNames: ownedNames,
         ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
       });
-      // Where it does not hold it is gone, or somebody else's: released either way.
+      // If the condition fails, the claim is deleted or has another owner. Either way it is
+      // released.
       await holds(() => database.send(command));
     },
     vacate: async (key, owner, expiresAt) => {
@@ -153,7 +158,7 @@ export function dynamoClaimStore(
       const command = new UpdateItemCommand({
         TableName: tableName,
         Key: marshalled(itemKey(key)),
-        // An older version of keelson takes this for a lease that is over, too.
+        // Older versions of keelson also treat this value as an expired lease.
         UpdateExpression:
           "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
         ConditionExpression: "#owner = :owner AND #status = :inProgress",
@@ -192,7 +197,7 @@ export function dynamoClaimStore(
           ? []
           : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
       ];
-      // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
+      // Safe: invalid items were refused earlier, and DynamoDB refuses invalid actions.
       const TransactItems = [...items, ...own] as NonNullable<
         TransactWriteCommandInput["TransactItems"]
       >;
@@ -250,12 +255,12 @@ export function dynamoClaimStore(
   };
 }
 
-/** Loaded with the first claim, like all of the SDK. */
+/** Loads the SDK with the first claim. */
 function sdk() {
   return import("../clients/dynamodb-sdk.ts");
 }
 
-/** The record once it is completed, conditional on its owner. */
+/** Returns the put of the completed record, conditional on its owner. */
 function completion(
   tableName: string,
   itemKey: ClaimForm["key"],
@@ -268,7 +273,7 @@ function completion(
   };
 }
 
-/** The key of an item that is written, and whose it is. */
+/** Returns the key of an item to write, with its tenant. */
 function ownedKey(itemKey: ClaimForm["key"], key: ClaimKey): Readonly<Record<string, string>> {
   return key.tenantId === undefined ? itemKey(key) : { ...itemKey(key), tenantId: key.tenantId };
 }
@@ -277,7 +282,7 @@ function partKey({ partition, sort, tenantId }: ClaimKey, owner: string, index: 
   return { partition, sort: `${sort}#${owner}#${index}`, tenantId };
 }
 
-/** Whether a conditional write was done. */
+/** Runs a conditional write. Resolves to `false` if the condition failed. */
 async function holds(write: () => Promise<unknown>): Promise<boolean> {
   try {
     await write();
@@ -288,7 +293,6 @@ async function holds(write: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Whether an error is one of DynamoDB's, by its name. */
 export function isNamed(error: unknown, name: string): boolean {
   return error instanceof Error && error.name === name;
 }

@@ -7,9 +7,9 @@ const maxKeysPerCall = 100;
 const maxAttempts = 8;
 
 /**
- * Reads configuration rows from DynamoDB as they are stored: chunks of 100 keys, one BatchGetItem each.
+ * Reads configuration rows from DynamoDB in chunks of 100 keys, one BatchGetItem call each.
  *
- * @param lean - is asked before the database.
+ * @param lean - a reader without the SDK, tried before the database.
  */
 export function dynamoConfigRows(
   database: Database,
@@ -34,7 +34,7 @@ export function dynamoConfigRows(
   };
 }
 
-/** Waits before an attempt, the first repetition being 1. */
+/** Waits before an attempt; the first retry has number 1. */
 type Wait = (attempt: number) => Promise<void>;
 
 interface Source {
@@ -45,7 +45,10 @@ interface Source {
   readonly consistent: boolean;
 }
 
-/** DynamoDB may leave keys unprocessed: they are asked for again, and never taken for absent. */
+/**
+ * Reads a chunk. DynamoDB may leave keys unprocessed. Such keys are requested again and never
+ * treated as absent.
+ */
 async function readChunk(
   { database, tableName, wait, lean, consistent }: Source,
   addresses: readonly RowAddress[],

@@ -10,14 +10,14 @@ import { dynamoConfigRows } from "./config-rows.ts";
 import type { FormerRows } from "./former-rows.ts";
 import { dynamoSealedRows } from "./sealed-rows.ts";
 
-/** As many digits as the largest version has, so that versions sort as text. */
+/** Number of digits of the largest version, so that versions sort as strings. */
 const versionDigits = 16;
 const maxVersion = Number.MAX_SAFE_INTEGER;
 
 /**
- * Configuration rows in DynamoDB with their history. An entry of the history lies in a partition
- * of its own, `history#<partition of the row>`, under `<key>#<version>`: no read of rows comes
- * across one, and a key's entries lie side by side in the order of their versions.
+ * Creates a store of configuration rows with their history in DynamoDB. A history entry has the key
+ * `<key>#<version>` in the separate partition `history#<partition of the row>`. Reads of rows
+ * therefore never include history, and a key's entries are adjacent and ordered by version.
  */
 export function dynamoConfigStore(
   database: Database,
@@ -51,11 +51,10 @@ export function dynamoConfigStore(
   };
 }
 
-/** How rows are kept. */
 export interface ConfigStoreOptions {
-  /** Waits after a write that met another. */
+  /** Waits after a write that conflicted with another. */
   readonly wait?: () => Promise<void>;
-  /** There where a key was renamed. */
+  /** Present if a key was renamed. */
   readonly former?: FormerRows | undefined;
 }
 
@@ -66,7 +65,7 @@ function historyOf(database: Database, tableName: string): ConfigStore["history"
     const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
     const entries: Record<string, unknown>[] = [];
     let from: Record<string, unknown> | undefined;
-    // An answer ends at 1 MB, which sixty of the largest values fill.
+    // A response is limited to 1 MB, which sixty of the largest values fill.
     do {
       const { Items = [], LastEvaluatedKey } = await database.send(
         new QueryCommand({
@@ -91,7 +90,9 @@ function historyOf(database: Database, tableName: string): ConfigStore["history"
   };
 }
 
-/** The row, conditional on what was seen of it, and its entry in the history. */
+/**
+ * Returns the puts of the row, conditional on the version that was read, and of its history entry.
+ */
 function itemsOfRow(
   tableName: string,
   { address, tenantId, row, entry, seen }: RowWrite,
@@ -125,12 +126,14 @@ function itemsOfRow(
   ];
 }
 
-/** Key identifiers have no `#`. */
+/** Returns the sort key of a history entry. Key identifiers never contain `#`. */
 function historyKey({ key }: RowAddress, version: number): string {
   return `${key}#${String(version).padStart(versionDigits, "0")}`;
 }
 
-/** Why a transaction was cancelled, one code an item; empty for any other error. */
+/**
+ * Returns the cancellation codes of a transaction, one per item; an empty list for any other error.
+ */
 function cancellations(error: unknown): readonly unknown[] {
   const isCancelled = error instanceof Error && error.name === "TransactionCanceledException";
   if (

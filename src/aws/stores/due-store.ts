@@ -3,7 +3,10 @@ import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { DuePlace } from "../../parts/messages/later.ts";
 import { type Item, marshalled } from "./claim-form.ts";
 
-/** Jobs that are due later, in DynamoDB: rows of the outbox, in partitions of their own. */
+/**
+ * Creates a store of jobs that are due later, in DynamoDB. They are rows of the outbox table in
+ * separate partitions.
+ */
 export function dynamoDueJobs(database: Database, tableName: string): DueStore {
   const keyOf = ({ shard, sort }: DuePlace): Item => marshalled({ pk: shard, sk: sort });
   return {
@@ -35,7 +38,7 @@ export function dynamoDueJobs(database: Database, tableName: string): DueStore {
   };
 }
 
-/** Whether a conditional write was done. */
+/** Runs a conditional write. Resolves to `false` if the condition failed. */
 async function holds(write: () => Promise<unknown>): Promise<boolean> {
   try {
     await write();

@@ -5,17 +5,21 @@ import type { ConfigStore, RowWrite } from "../../parts/config/operate/config-st
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace } from "../../parts/config/read/rows.ts";
 
-/** What renamed keys add to reading and writing rows. Loaded where a key has a former name. */
+/**
+ * Additions to reading and writing rows of renamed keys. Loaded only if a key has a former name.
+ */
 export interface FormerRows {
-  /** Reads the rows of former places too. */
+  /** Wraps a reader to also read the rows under former keys. */
   reader(reader: ConfigRowReader): ConfigRowReader;
-  /** Goes on with the entries of former keys where those of a key end. */
+  /** Continues a key's history with the entries of its former keys. */
   history(history: ConfigStore["history"]): ConfigStore["history"];
-  /** What a write adds to its transaction, so that nothing at a former place counts from then on. */
+  /**
+   * Returns the items that a write adds to its transaction, so that no row under a former key
+   * counts afterwards.
+   */
   itemsOf(write: RowWrite): readonly CommitItem[];
 }
 
-/** The {@link FormerRows} of one table. */
 export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry): FormerRows {
   return {
     reader: (reader) => withFormerRows(reader, registry),
@@ -23,7 +27,7 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
       (history) =>
       async (address, { before, limit }) => {
         const entries = [...(await history(address, { before, limit }))];
-        // Versions go on over a rename, so what is older lies there.
+        // Versions continue across a rename, so older entries are under the former key.
         for (const key of registry.configKeys.get(address.key)?.definition.formerly ?? []) {
           if (entries.length >= limit) break;
           const range = {
@@ -54,7 +58,7 @@ interface FormerItem {
   readonly Key: { readonly pk: string; readonly sk: string };
 }
 
-/** That still nothing counts there. */
+/** Returns a check that no row counts under the former key yet. */
 function nothing(former: FormerItem): CommitItem {
   return {
     ConditionCheck: {
@@ -66,8 +70,9 @@ function nothing(former: FormerItem): CommitItem {
 }
 
 /**
- * Marks a row as superseded. Its value stays for processes that know the former key only, while they are replaced or after a
- * rollback. A secret goes: whoever replaces it or takes it back counts on that.
+ * Marks a row as superseded. Its value stays for processes that know only the former key, during a
+ * rolling deployment or after a rollback. A secret is removed, because callers that replace or
+ * revoke a secret rely on its removal.
  */
 function superseded(
   former: FormerItem,

@@ -4,24 +4,29 @@ import { type Item, marshalled } from "./claim-form.ts";
 import { daysPartition, expiry } from "./kept-event-keys.ts";
 
 const dayMs = 86_400_000;
-/** How long a process takes a day for noted, in milliseconds: what erases a tenant in between erases its days. */
+/**
+ * Time for which a process assumes that a day is recorded, in milliseconds. Limited because erasing
+ * a tenant also erases its days.
+ */
 const notedMs = 600_000;
-/** How many days a process remembers. */
 const mostNoted = 10_000;
 
-/** The sort key of the row that is never deleted: it tells that there were events, whose, and until when the first of them was kept. */
+/**
+ * Sort key of the row that is never deleted. It shows that events existed, their tenant and type,
+ * and the time until which the first one was kept.
+ */
 export const firstSort = "first";
 
-/** Notes the days that have events. */
+/** Records the days that have events. */
 export interface KeptDays {
   /**
-   * Notes the day of an event that is about to be committed: outside of the commit, where all writes of a tenant would conflict over the
-   * row. A commit that fails leaves a day without events, which costs a reader one call.
+   * Records the day of an event that is about to be committed. It runs outside the commit, where
+   * all writes of a tenant would conflict over this row. A failed commit leaves a day without
+   * events, which costs a reader one call.
    */
   note(stream: KeptStream, nowMs: number, keptDays: number): Promise<void>;
 }
 
-/** Creates the {@link KeptDays} of one process. */
 export function keptDays(database: Database, tableName: string): KeptDays {
   const noted = new Map<string, number>();
 
@@ -29,7 +34,7 @@ export function keptDays(database: Database, tableName: string): KeptDays {
     const { BatchGetItemCommand } = await import("../clients/dynamodb-sdk.ts");
     const RequestItems = { [tableName]: { Keys: [...keys], ConsistentRead: true } };
     const { Responses = {} } = await database.send(new BatchGetItemCommand({ RequestItems }));
-    return Responses[tableName] ?? []; // what was not read is taken for missing, and put under its condition
+    return Responses[tableName] ?? []; // an unprocessed key counts as missing; the put is conditional
   };
 
   /** Puts a row, unless another process has put one that lasts as long. */
@@ -57,7 +62,8 @@ export function keptDays(database: Database, tableName: string): KeptDays {
       const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
       const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
       const whose = tenantId === undefined ? {} : { tenantId };
-      // The first before the day: who finds the day noted takes the first for noted too.
+      // The first row must precede the day: a process that finds the day assumes that the first row
+      // exists.
       if (found(firstSort) === undefined) {
         const keptUntil = expiry(nowMs, days);
         const until = keptUntil === undefined ? {} : { keptUntil };
@@ -85,7 +91,7 @@ export function keptDays(database: Database, tableName: string): KeptDays {
   };
 }
 
-/** Whether a day is noted for so long at least. */
+/** Returns whether a recorded day lasts at least until `expiration`. */
 function lasts(row: Item | undefined, expiration: number | undefined): boolean {
   if (row === undefined) return false;
   const has = row["expiration"]?.N;

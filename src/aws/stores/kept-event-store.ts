@@ -12,8 +12,9 @@ import { keptDays } from "./kept-days.ts";
 import { dayPartition, daysPartition, expiry } from "./kept-event-keys.ts";
 
 /**
- * Kept events in DynamoDB. A row's partition is its tenant, type and day, and its sort key the time and the event's ID. A partition beside
- * lists the days that have events.
+ * Creates a store of kept events in DynamoDB. The partition of a row is its tenant, type and day;
+ * its sort key is the time and the event's ID. A separate partition lists the days that have
+ * events.
  */
 export function dynamoKeptEvents(
   database: Database,
@@ -35,7 +36,8 @@ export function dynamoKeptEvents(
         ...(tenantId === undefined ? {} : { tenantId }),
         ...(expiration === undefined ? {} : { expiration }),
       };
-      // Without a proof, which is for the way over the bus: it would not outlive the keys of the ring.
+      // Stored without a proof: proofs protect events on the bus, and the stored event outlives the
+      // keys of the ring.
       return {
         Put: {
           TableName: tableName,
@@ -48,7 +50,7 @@ export function dynamoKeptEvents(
 
 function createReader(database: Database, tableName: string): KeptEventReader {
   const query = async (pk: string, from: string, until: string, limit: number | undefined) => {
-    // DynamoDB refuses a range that ends before it begins.
+    // DynamoDB refuses a range that ends before it starts.
     if (from > until) return { items: [], last: undefined };
     const { QueryCommand } = await import("../clients/dynamodb-sdk.ts");
     const { Items, LastEvaluatedKey } = await database.send(
@@ -60,7 +62,7 @@ function createReader(database: Database, tableName: string): KeptEventReader {
         ConsistentRead: true,
       }),
     );
-    // Safe: a Query always has items, and a sort key is a text.
+    // Safe: a Query always returns items, and a sort key is a string.
     return {
       items: Items as NonNullable<typeof Items>,
       last: LastEvaluatedKey?.["sk"] as string | undefined,

@@ -4,8 +4,8 @@ import { asideItem, outboxAttributes } from "./aside-item.ts";
 import { type Item, marshalled } from "./claim-form.ts";
 
 /**
- * The outbox in DynamoDB: the shard is the partition and the time the sort key, so that the rows that wait are read in their
- * order and consistently; what was dispatched is deleted.
+ * Creates an outbox in DynamoDB. The shard is the partition and the time is the sort key, so
+ * pending rows are read in order and consistently. Dispatched rows are deleted.
  */
 export function dynamoOutbox(database: Database, tableName: string): OutboxStore {
   return {
@@ -27,7 +27,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
     setAside: async (row, reason, nowMs) => {
       const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
       const aside = { TableName: tableName, Item: asideItem(row, reason, nowMs) };
-      // The process that removed it meanwhile has dispatched it or set it aside.
+      // If the row no longer exists, another process has dispatched it or set it aside.
       const own = {
         TableName: tableName,
         Key: { pk: row.shard, sk: row.sort },
@@ -41,7 +41,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
       } catch (error) {
         const { CancellationReasons: reasons = [] } = error as {
           readonly CancellationReasons?: { Code?: string }[];
-        }; // safe: an error has them, or not
+        }; // safe: the member is optional
         if (reasons.some(({ Code }) => Code === "ConditionalCheckFailed")) return false;
         throw error;
       }
@@ -58,7 +58,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
           ConsistentRead: true,
         }),
       );
-      return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always has them
+      return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always returns them
     },
   };
 }

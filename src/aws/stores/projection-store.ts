@@ -12,11 +12,15 @@ import { firstSort } from "./kept-days.ts";
 import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
 
 /**
- * For how many days a mark outlives its event: SQS keeps a dead letter for 14, and what is moved back from there is counted once as well.
+ * Number of days by which a mark outlives its event. SQS keeps a dead letter for 14 days, and a
+ * redriven message must be counted only once as well.
  */
 const moreDays = 14;
 
-/** What is known of projections, in the table of kept events: rows of a tenant begin with it, and those of all begin as no tenant does. */
+/**
+ * Creates a store of projection state in the table of kept events. Rows of a tenant start with the
+ * tenant; rows of all tenants start with the separator, which no encoded tenant contains.
+ */
 export function dynamoProjections(
   database: Database,
   tableName: string,
@@ -89,7 +93,7 @@ export function dynamoProjections(
     },
     rebuild: async (name, tenantId) => {
       const item = await read(partitionOf(name, tenantId), rebuildSort);
-      // Safe: nobody else writes it.
+      // Safe: only `saveRebuild` writes it.
       return item === undefined ? undefined : (JSON.parse(String(item["state"])) as RebuildState);
     },
     saveRebuild: async (name, tenantId, state) => {

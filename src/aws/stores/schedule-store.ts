@@ -7,9 +7,15 @@ import { isNamed } from "./claim-store.ts";
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
 
-/** The records of schedules in DynamoDB, beside their claims. They do not expire: a year may lie between two times. */
+/**
+ * Creates a store of schedule records in DynamoDB, in the table of claims. Records do not expire,
+ * because two fires of a schedule may be a year apart.
+ */
 export function dynamoSchedules(database: Database, tableName: string): ScheduleStore {
-  /** The attributes that an update has written; `undefined` where its condition does not hold. */
+  /**
+   * Runs a conditional update and returns the attributes that it wrote; `undefined` if the
+   * condition failed.
+   */
   const update = async (
     { partition, sort }: ClaimKey,
     UpdateExpression: string,
@@ -26,7 +32,7 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
       ReturnValues: "UPDATED_NEW",
     });
     try {
-      return (await database.send(command)).Attributes as Item; // safe: they were asked for
+      return (await database.send(command)).Attributes as Item; // safe: `ReturnValues` requests them
     } catch (error) {
       if (isNamed(error, "ConditionalCheckFailedException")) return undefined;
       throw error;

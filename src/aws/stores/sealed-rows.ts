@@ -4,10 +4,10 @@ import type { Database } from "../../base/types/database.ts";
 import type { ConfigStore } from "../../parts/config/operate/config-store.ts";
 import type { SealedRow } from "../../parts/config/read/row-cipher.ts";
 
-/** How many items one call looks at: an interrupted rotation repeats no more than these. */
+/** Number of items per scan call. An interrupted rotation repeats at most this many. */
 const pageSize = 100;
 
-/** The sealed rows of the config table: found by a scan, replaced one by one. */
+/** Finds the sealed rows of the config table with a scan and replaces them one by one. */
 export function dynamoSealedRows(
   database: Database,
   tableName: string,
@@ -39,8 +39,9 @@ export function dynamoSealedRows(
     },
     reseal: async ({ address, version, value: { key, data } }, value) => {
       const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
-      // No two sealed values are alike: where the bytes are the same, nobody has written the row. A version that it gets
-      // by hand meanwhile would lock what is sealed for none.
+      // No two sealed values have the same bytes, so equal bytes mean that the row has not been
+      // written. A row without a version must still lack one: its value would not open under a
+      // version that was added by hand.
       const seen = `#value.#key = :key AND #value.#data = :data AND ${version === undefined ? "NOT attribute_type(version, :number)" : "version = :version"}`;
       try {
         await database.send(
@@ -80,13 +81,13 @@ function cursorOf({ pk, sk }: Record<string, unknown>): string {
   return Buffer.from(JSON.stringify([pk, sk])).toString("base64url");
 }
 
-/** @throws ValidationError for a text that is no cursor. */
+/** @throws ValidationError for a string that is not a cursor. */
 function startKey(cursor: string): Record<string, unknown> {
   try {
     const [pk, sk] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
     if (typeof pk === "string" && typeof sk === "string") return { pk, sk };
   } catch {
-    // Told below, like any other text that is none.
+    // The error below covers this case as well.
   }
   throw new ValidationError([{ field: "from", error: "is not the `next` of an earlier progress" }]);
 }

@@ -5,10 +5,13 @@ import type { StepRecord } from "../../parts/once/step.ts";
 import type { ListedStep, StepFacts, StepStore } from "../../parts/once/step-store.ts";
 import { holding } from "./claim-form.ts";
 
-/** How a step of any status is written, beside its key. */
+/** Stored attributes of a step with any status, without its key. */
 type Attributes = Readonly<Record<string, unknown>>;
 
-/** Steps in DynamoDB, in the table of claims: a row each, in a partition of its own. */
+/**
+ * Creates a store of steps in DynamoDB, in the table of claims. Each step is one row in its own
+ * partition.
+ */
 export function dynamoSteps(database: Database, tableName: string): StepStore {
   const read = async (Key: Attributes) => {
     const { GetCommand } = await import("../clients/dynamodb-sdk.ts");
@@ -54,7 +57,7 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
         if (!isNamed(error, "TransactionCanceledException")) throw error;
         const { CancellationReasons: reasons = [] } = error as {
           readonly CancellationReasons?: readonly { Code?: string }[];
-        }; // safe: an error has them, or not
+        }; // safe: the member is optional
         const [claim, own] = reasons.map(({ Code }) => Code);
         if (claim === failed) return "fenced";
         return own === failed ? "taken" : "conflict";
@@ -77,7 +80,8 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
           "expiration = :expiration",
           ...parts.map((name) => `#${name} = :${name}`),
         ].join(", "),
-        // The second: it has arrived before, and only the answer was lost.
+        // The second alternative covers a retry after a write that succeeded but whose response was
+        // lost.
         ConditionExpression:
           "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
         ExpressionAttributeNames: {
@@ -133,7 +137,7 @@ function keyOf({ partition, sort }: ClaimKey): Attributes {
   return { pk: partition, sk: sort };
 }
 
-/** The key of a row with the tenant that it belongs to. */
+/** Returns the key of a row with its tenant. */
 function itemKey(place: ClaimKey): Attributes {
   return { ...keyOf(place), ...(place.tenantId === undefined ? {} : { tenantId: place.tenantId }) };
 }
@@ -169,7 +173,7 @@ function factAttributes({
   };
 }
 
-/** The facts of a row, as it has them. */
+/** Stored form of a step's facts. */
 interface StepRow extends Omit<StepFacts, "name" | "claim"> {
   readonly pk: string;
   readonly tenantId: string | undefined;
@@ -178,7 +182,10 @@ interface StepRow extends Omit<StepFacts, "name" | "claim"> {
   readonly claimSk: string;
 }
 
-/** Safe, here and below: only this writes rows of steps. */
+/**
+ * Reads the record of a step. The casts here and below are safe: only this store writes rows of
+ * steps.
+ */
 function recordOf(item: Attributes): StepRecord {
   const common = { owner: item["owner"] as string, expiresAt: item["expiration"] as number };
   const status = item["status"] as StepRecord["status"];
@@ -189,7 +196,7 @@ function recordOf(item: Attributes): StepRecord {
 }
 
 function listedOf(item: Attributes): ListedStep {
-  // Safe: as above.
+  // Safe for the same reason.
   const { pk, tenantId, stepName: name, claimPk, claimSk, ...facts } = item as unknown as StepRow;
   const { handler, requestId, startedAt, isSealed, keepMs } = facts;
   const claim = { partition: claimPk, sort: claimSk, tenantId };

@@ -4,17 +4,19 @@ import type { TenantSource } from "../../app/tenants/tenant-source.ts";
 import type { TenantRows } from "../../app/tenants/walk.ts";
 import type { Database } from "../../base/types/database.ts";
 
-/** How {@link dynamoTenantRows} goes about it. */
 export interface TenantRowsOptions {
-  /** How many rows a page looks at. Default: as many as fit into DynamoDB's 1 MB. */
+  /**
+   * Maximum number of rows that a page reads. Default: as many as fit into DynamoDB's limit of 1
+   * MB.
+   */
   readonly pageSize?: number | undefined;
-  /** Waits before an attempt, the first repetition being 1. */
+  /** Waits before an attempt; the first retry has number 1. */
   readonly wait: (attempt: number) => Promise<void>;
 }
 
 const maxAttempts = 10;
 
-/** The rows of tenants in DynamoDB, in any table. */
+/** Reads and deletes the rows of tenants in any DynamoDB table. */
 export function dynamoTenantRows(
   database: Database,
   { pageSize, wait }: TenantRowsOptions,
@@ -41,7 +43,8 @@ export function dynamoTenantRows(
     },
     remove: async (source, rows) => {
       const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
-      // Without a condition: the key is the tenant's, or made of a hash of its own, so nobody else has a row there.
+      // Unconditional: the key contains the tenant or a hash unique to it, so no other tenant can
+      // have a row there.
       let left: WriteRequest[] = rows.map((row) => ({
         DeleteRequest: { Key: keyOf(source, row) },
       }));
@@ -60,7 +63,10 @@ export function dynamoTenantRows(
   };
 }
 
-/** Placeholders of the attributes that key and verdict are of. */
+/**
+ * Returns placeholders for the attributes of the key and for those that decide whether a row
+ * belongs to the tenant.
+ */
 function aliases({ keys, looksAt }: TenantSource): Record<string, string> {
   return Object.fromEntries([...keys, ...looksAt].map((name, index) => [`#p${index}`, name]));
 }
@@ -69,7 +75,7 @@ function keyOf({ keys }: TenantSource, row: StoredItem): StoredItem {
   return Object.fromEntries(Object.entries(row).filter(([name]) => keys.includes(name)));
 }
 
-/** @throws Error which says of what table DynamoDB speaks. */
+/** @throws Error that names the table. */
 async function named<Answer>(
   { tableName }: TenantSource,
   call: () => Promise<Answer>,

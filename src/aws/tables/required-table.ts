@@ -1,7 +1,6 @@
 import type { TableDeclaration } from "../../app/features/table.ts";
 
-/** A table as the store has to have it. */
+/** Table that the store must have. */
 export interface RequiredTable extends TableDeclaration {
-  /** The physical name. */
   readonly tableName: string;
 }

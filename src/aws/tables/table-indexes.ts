@@ -8,19 +8,22 @@ import type { IndexDeclaration } from "../../app/features/table.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { RequiredTable } from "./required-table.ts";
 
-/** What has a key: a table or an index. */
+/** Key of a table or an index. */
 export type Keyed = Pick<IndexDeclaration, "partitionKey" | "sortKey">;
 
-/** How long all indexes of a table may take to be created, and between two looks, in milliseconds. */
+/** Timeout for creating all indexes of a table, and time between two checks, in milliseconds. */
 const [patienceMs, pauseMs] = [60_000, 100];
 
-/** How an index differs from its declaration, and in words. `extra` takes space alone. */
+/**
+ * Difference between an index and its declaration, with a message. An `extra` fault only costs
+ * storage.
+ */
 export interface IndexFault {
   readonly kind: "missing" | "keys" | "projection" | "extra" | "status";
   readonly message: string;
 }
 
-/** What is wrong with a declared index in the description of its table. */
+/** Returns the fault of a declared index in the description of its table, if it has one. */
 export function indexFault(
   index: IndexDeclaration,
   table: Keyed,
@@ -46,19 +49,18 @@ export function indexFault(
   return projection;
 }
 
-/** The keys of a table or an index in words, with their types. */
+/** Formats the keys of a table or an index with their types. */
 export function shownKeys(keyed: Keyed): string {
   return attributesOf(keyed)
     .map((key) => `${key} (S)`)
     .join(", ");
 }
 
-/** The attributes of a key. */
+/** Returns the key attributes, the partition key first. */
 export function attributesOf({ partitionKey, sortKey }: Keyed): readonly string[] {
   return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
 }
 
-/** The key schema of a table or an index. */
 export function keySchema(keyed: Keyed): KeySchemaElement[] {
   return attributesOf(keyed).map((AttributeName, index) => ({
     AttributeName,
@@ -66,7 +68,7 @@ export function keySchema(keyed: Keyed): KeySchemaElement[] {
   }));
 }
 
-/** The definitions of the key attributes of tables and indexes, each once. */
+/** Returns the definitions of the key attributes of tables and indexes, without duplicates. */
 export function attributeDefinitions(
   ...keyed: readonly Keyed[]
 ): { AttributeName: string; AttributeType: "S" }[] {
@@ -76,14 +78,15 @@ export function attributeDefinitions(
   }));
 }
 
-/** An index as DynamoDB creates it. */
+/** Returns the description with which DynamoDB creates an index. */
 export function indexDescription(index: IndexDeclaration): GlobalSecondaryIndex {
   return { IndexName: index.name, KeySchema: keySchema(index), Projection: projectionOf(index) };
 }
 
 /**
- * Creates the indexes that a table lacks, one after the other as DynamoDB demands, and waits until all can be queried, also
- * where another process creates them. Resolves to the table as it is then.
+ * Creates the missing indexes of a table one by one, as DynamoDB requires, and waits until all can
+ * be queried, including those that another process creates. Resolves to the final description of
+ * the table.
  */
 export async function createIndexes(
   database: Database,
@@ -102,9 +105,10 @@ export async function createIndexes(
       missing === undefined || isChanging(now) ? undefined : await create(database, table, missing);
     if (failure === undefined) await sleep(pauseMs);
     const next = await describe();
-    if (next === undefined) return {}; // deleted meanwhile, and so it lacks every index
+    if (next === undefined) return {}; // the table was deleted, so it lacks every index
     now = next;
-    // Where another process created it in between, or is at it, DynamoDB says so in several ways.
+    // If another process has created the index or is creating it, DynamoDB returns one of several
+    // errors. Such errors are ignored.
     if (failure !== undefined && !isChanging(now) && first("missing", now) === missing)
       throw failure;
   }
@@ -130,7 +134,10 @@ async function create(
   }
 }
 
-/** DynamoDB changes one index of a table at a time. */
+/**
+ * Returns whether the table or an index is changing. DynamoDB changes one index of a table at a
+ * time.
+ */
 function isChanging({
   TableStatus,
   GlobalSecondaryIndexes: indexes = [],

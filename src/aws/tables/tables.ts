@@ -10,7 +10,7 @@ import {
   keySchema,
 } from "./table-indexes.ts";
 
-/** What mends an index, by what is wrong with it. */
+/** Fix for each kind of index fault. */
 const remedies = {
   missing: "; deploy it",
   keys: "; an index cannot be changed, so declare it under another name",
@@ -19,8 +19,8 @@ const remedies = {
 } as const;
 
 /**
- * Makes sure that every table and its indexes are there: created where the store is an emulator, only checked
- * on AWS, where tables belong to the deployment.
+ * Ensures that every table and its indexes exist. Creates them in an emulator; only checks them on
+ * AWS, where tables belong to the deployment.
  *
  * @throws Error naming every table that is missing or has other keys or indexes.
  */
@@ -56,13 +56,13 @@ async function ensureTable(
     return `table ${tableName} does not exist; deploy it, or set KEELSON_TABLE_${table.name.toUpperCase().replaceAll("-", "_")}`;
   if (mode === "create" && found?.TableStatus !== "ACTIVE") {
     await createTable(database, table, found === undefined);
-    // Held against what is wanted all the same: it may be another process's.
+    // The new table is checked as well, because another process may have created it.
     found = await describe();
   }
   const has = (found?.KeySchema ?? []).map(({ AttributeName }) => AttributeName).join(", ");
   const wanted = attributesOf(table).join(", ");
   if (has !== wanted) return `table ${tableName} has the keys ${has}, not ${wanted}`;
-  // Safe: what has no keys is none, and was told of.
+  // Safe: a missing table has no keys and was reported above.
   let description = found as TableDescription;
   if (mode === "create") description = await createIndexes(database, table, description, describe);
   const wrong = table.indexes.flatMap((index) => {
@@ -77,7 +77,9 @@ async function ensureTable(
     : undefined;
 }
 
-/** Creates a table if it is missing, and waits until it exists, even if another process creates it. */
+/**
+ * Creates a table if it is missing, and waits until it exists, even if another process creates it.
+ */
 async function createTable(
   database: Database,
   table: RequiredTable,
@@ -97,7 +99,7 @@ async function createTable(
   try {
     if (isMissing) await database.send(command);
   } catch (error) {
-    // Another process created it in between.
+    // Another process created it first.
     if (!(error instanceof ResourceInUseException)) throw error;
   }
   await waitUntilTableExists(
@@ -106,7 +108,10 @@ async function createTable(
   );
 }
 
-/** Enables the time to live of a table where it is not: a process that made the table may have died before it did. */
+/**
+ * Enables the time to live of a table if it is disabled: the process that created the table may
+ * have died before enabling it.
+ */
 async function ensureTimeToLive(
   database: Database,
   tableName: string,
@@ -130,7 +135,8 @@ async function ensureTimeToLive(
       );
       return undefined;
     } catch (error) {
-      // Another process enabled it in between: DynamoDB says so with a ValidationException, as it does of everything.
+      // Another process enabled it first. DynamoDB reports that as a ValidationException, like most
+      // errors, so only the state shows it.
       has = await enabled();
       if (has === undefined) throw error;
     }

@@ -1,26 +1,27 @@
 import { createExpressions, type Expressions } from "./expressions.ts";
 
-/** A table whose rows begin with their tenant. */
+/** Table whose partition keys start with the tenant. */
 export interface WalledTable {
-  /** The logical name, for messages. */
+  /** Logical name, for messages. */
   readonly name: string;
   readonly partitionKey: string;
-  /** The partition key of each declared index. */
   readonly indexes: ReadonlyMap<string, string>;
-  /** The attributes that begin with the tenant wherever a row has them: every partition key, the table's own first. */
+  /**
+   * Attributes that must start with the tenant if a row has them: every partition key, the table's
+   * own first.
+   */
   readonly led: readonly string[];
 }
 
-/** Why a command is not sent. */
 export interface Refusal {
-  /** The logical name of the table, where the command is about one. */
+  /** Logical name of the table, if the command concerns a table. */
   readonly table: string | undefined;
   readonly reason: string;
 }
 
 /**
- * Checks the input of an operation such as `GetItem` for the tenant whose keys begin with `prefix`: it is `undefined` in a run
- * without tenant.
+ * Checks the input of an operation such as `GetItem` for the tenant whose keys start with `prefix`.
+ * `prefix` is `undefined` in a run without a tenant.
  */
 export type CommandCheck = (
   operation: string,
@@ -28,7 +29,7 @@ export type CommandCheck = (
   prefix: string | undefined,
 ) => Refusal | undefined;
 
-/** Creates the check of a server's walled tables, by their physical names. */
+/** Creates the check for a server's walled tables, keyed by physical name. */
 export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>): CommandCheck {
   const parse = createExpressions();
   return (operation, input, prefix) => {
@@ -109,7 +110,7 @@ const actions: Readonly<Record<string, TableCheck>> = {
   ConditionCheck: deleteItem,
 };
 
-/** The operations whose input tells which rows they touch; no other is ever sent. */
+/** Operations whose input shows which rows they touch. All other operations are refused. */
 const operations: ReadonlyMap<string, OperationCheck> = new Map(
   Object.entries<OperationCheck>({
     GetItem: ofTable(getItem),
@@ -135,7 +136,10 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
 const unreadable = "the command cannot be read";
 const tenantless = "the run has no tenant";
 
-/** A check that refuses parameters beside the known: legacy ones, and those that DynamoDB may get. */
+/**
+ * Wraps a check to refuse unknown parameters: legacy ones, and ones that DynamoDB may add in the
+ * future.
+ */
 function within(known: readonly string[], check: TableCheck): TableCheck {
   const names = new Set(known);
   return (input, table, prefix, parse) => {
@@ -190,7 +194,7 @@ function ofTransaction(members: Readonly<Record<string, TableCheck>>): Operation
   };
 }
 
-/** The one member that an item of a batch or a transaction has, and the check for it. */
+/** Returns the single member of an item in a batch or transaction, and its check. */
 function onlyMember(
   item: unknown,
   members: Readonly<Record<string, TableCheck>>,
@@ -207,7 +211,7 @@ function onlyMember(
   return isRecord(input) && check !== undefined ? { input, check } : undefined;
 }
 
-/** Runs a check where the table is walled; `name` is the table's, or an ARN. */
+/** Runs a check if the table is walled; `name` is the table's name or an ARN. */
 function refusalOf(
   name: unknown,
   { tables, prefix }: Rules,
@@ -225,7 +229,9 @@ function refusalOf(
   return reason === undefined ? undefined : { table: table.name, reason };
 }
 
-/** The name of a table that is given by name or ARN, also where it is another account's or Region's. */
+/**
+ * Returns the name of a table given by name or ARN, including tables in another account or Region.
+ */
 export function tableOf(name: unknown): string | undefined {
   if (typeof name !== "string") return undefined;
   if (/^[A-Za-z0-9_.-]+$/.test(name)) return name;
@@ -241,7 +247,10 @@ function keyProblem(
   return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
 }
 
-/** A row may lack an index's attribute; one that it has puts it into that index. */
+/**
+ * Checks the led attributes of an item. A row may lack an index's attribute; a row that has the
+ * attribute appears in that index.
+ */
 function itemProblem(
   item: unknown,
   { partitionKey, led }: WalledTable,
@@ -312,7 +321,10 @@ function foreign(attribute: string): string {
   return `${attribute} does not begin with the tenant`;
 }
 
-/** Whether a text begins with the tenant: `"acme/1"` as document clients take it, `{ S: "acme/1" }` as it is sent. */
+/**
+ * Returns whether a string starts with the tenant: `"acme/1"` in the form of document clients, `{
+ * S: "acme/1" }` in wire form.
+ */
 function begins(value: unknown, prefix: string): boolean {
   if (typeof value === "string") return value.startsWith(prefix);
   if (!isRecord(value)) return false;

@@ -1,35 +1,33 @@
-/** An attribute that an update changes, as its expression names it: `owner` or `#owner`. */
+/** Attribute that an update changes, with its name in the expression: `owner` or `#owner`. */
 export interface Assignment {
   readonly name: string;
   readonly kind: "set" | "remove" | "add" | "delete";
-  /** Whether the path goes on below the attribute. */
+  /** Whether the path continues below the attribute. */
   readonly isNested: boolean;
-  /** The placeholder that it is set to, where the action is `SET name = :value` and nothing else. */
+  /** Placeholder of the new value, if the action is exactly `SET name = :value`. */
   readonly value: string | undefined;
 }
 
-/** A condition of a query on one attribute. */
 export interface KeyCondition {
   readonly name: string;
-  /** The placeholder that it equals; `undefined` for any other comparison. */
+  /** Placeholder that the attribute must equal; `undefined` for any other comparison. */
   readonly value: string | undefined;
 }
 
-/** Reads expressions; each text once. */
+/** Parsers of expressions that cache their results. */
 export interface Expressions {
   readonly update: typeof parseUpdate;
   readonly keyCondition: typeof parseKeyCondition;
 }
 
-/** Creates the {@link Expressions} of a server. */
 export function createExpressions(): Expressions {
   return { update: remembered(parseUpdate), keyCondition: remembered(parseKeyCondition) };
 }
 
-/** How many expressions are remembered; an application has some hundreds. */
+/** Maximum number of cached expressions. An application has a few hundred. */
 const maxRemembered = 1_000;
 
-/** Parses a text once. Texts that handlers make anew each time push out the others. */
+/** Caches the results of `parse`. Expressions that handlers build dynamically evict the others. */
 function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => Parsed {
   const known = new Map<string, Parsed>();
   return (text) => {
@@ -42,16 +40,19 @@ function remembered<Parsed>(parse: (text: string) => Parsed): (text: string) => 
   };
 }
 
-/** DynamoDB's limit for an expression. */
+/** Maximum length of an expression in DynamoDB. */
 const maxLength = 4_096;
 
-/** Reads an `UpdateExpression`; `undefined` where it cannot be read to its end. */
+/** Parses an `UpdateExpression`; returns `undefined` if it cannot be parsed completely. */
 export function parseUpdate(text: string): readonly Assignment[] | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : readUpdate(tokens);
 }
 
-/** Reads a `KeyConditionExpression`: conditions that all hold. `undefined` where it cannot be read to its end. */
+/**
+ * Parses a `KeyConditionExpression` into conditions joined by AND; returns `undefined` if it cannot
+ * be parsed completely.
+ */
 export function parseKeyCondition(text: string): readonly KeyCondition[] | undefined {
   const tokens = tokensOf(text);
   if (tokens === undefined) return undefined;
@@ -59,7 +60,7 @@ export function parseKeyCondition(text: string): readonly KeyCondition[] | undef
   return readAll(tokens, 0, conditions) === tokens.length ? conditions : undefined;
 }
 
-// Names and placeholders are those that DynamoDB takes. An expression with anything else is refused here, as it is there.
+// Accepts the same names and placeholders as DynamoDB, which refuses any other token as well.
 const token =
   /[ \t\r\n\f]*(?:([A-Za-z_][A-Za-z0-9_]*|[#:][A-Za-z0-9_]+|[0-9]+|<=|>=|<>|[-=+,().[\]<>])|$)/y;
 
@@ -84,8 +85,8 @@ const kinds: Readonly<Record<string, Assignment["kind"]>> = {
 };
 
 /**
- * Every target of an action follows a keyword, or a comma outside of brackets. What an attribute is set to is read no further than
- * to where the next of these is.
+ * Parses actions. Each target of an action follows a keyword, or a comma outside parentheses. The
+ * assigned value is skipped up to the next keyword or comma.
  */
 function readUpdate(tokens: readonly string[]): readonly Assignment[] | undefined {
   const found: Assignment[] = [];
@@ -124,7 +125,7 @@ function isOneValue(tokens: readonly string[]): boolean {
   return tokens.length === 1 && isPlaceholder(tokens[0]);
 }
 
-/** Where a path that begins at `at` ends: behind its last `.name` or `[0]`. */
+/** Returns the end of the path that starts at `at`, after its last `.name` or `[0]`. */
 function endOfPath(tokens: readonly string[], at: number): number {
   let end = at + 1;
   for (;;) {
@@ -139,7 +140,10 @@ function endOfPath(tokens: readonly string[], at: number): number {
   }
 }
 
-/** Where an action ends: at a comma or a keyword outside of parentheses, or with the text. */
+/**
+ * Returns the end of an action: a comma or keyword outside parentheses, or the end of the
+ * expression. Returns `undefined` for unbalanced parentheses.
+ */
 function endOfAction(tokens: readonly string[], begin: number): number | undefined {
   let depth = 0;
   for (let at = begin; at < tokens.length; at++) {
@@ -152,7 +156,7 @@ function endOfAction(tokens: readonly string[], begin: number): number | undefin
   return depth === 0 ? tokens.length : undefined;
 }
 
-/** Reads conditions joined by AND, and returns where they end; -1 where they are none. */
+/** Parses conditions joined by AND and returns the index after them, or -1 if they are invalid. */
 function readAll(tokens: readonly string[], begin: number, conditions: KeyCondition[]): number {
   let at = readOne(tokens, begin, conditions);
   while (at !== -1 && tokens[at]?.toUpperCase() === "AND") at = readOne(tokens, at + 1, conditions);

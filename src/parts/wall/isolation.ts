@@ -1,25 +1,33 @@
 import { tableOf } from "./check-command.ts";
 import type { SessionTag } from "./session-credentials.ts";
 
-/** Signs a request anew, as the session that it was made for. @throws Error for a request that it cannot sign. */
+/**
+ * Signs a request again with the credentials of a session. @throws Error for a request that it
+ * cannot sign.
+ */
 export type SignAsSession = (request: unknown) => void;
 
-/** What gives sessions whose credentials reach the rows of one tenant, or those of every tenant. */
+/** Opens sessions whose credentials reach the rows of one tenant, or of all tenants. */
 export interface Isolation {
-  /** @throws FrameworkError `isolation_unavailable` where the session's credentials cannot be had. */
+  /**
+   * @throws FrameworkError `isolation_unavailable` if the session's credentials are unavailable.
+   */
   open(tag: SessionTag): Promise<SignAsSession>;
 }
 
-/** Opens the session that a command needs; `undefined` where the process's own credentials reach all of its tables. */
+/**
+ * Opens the session that a command needs; `undefined` if the process's own credentials are enough
+ * for all its tables.
+ */
 export type OpenSession = (operation: string, input: unknown) => Promise<SignAsSession> | undefined;
 
-/** The tag of a session for the rows of every tenant. */
+/** Tag of a session for the rows of all tenants. */
 export const acrossTag: SessionTag = { key: "across", value: "true" };
 
 /**
  * Opens sessions for the commands on walled tables.
  *
- * @param isWalled - by the name that DynamoDB knows.
+ * @param isWalled - receives the physical name of a table.
  */
 export function sessionOpener(
   isolation: Isolation,
@@ -29,7 +37,8 @@ export function sessionOpener(
   return (operation, input) => {
     const tables = tablesOf(input).map((name) => isWalled(tableOf(name) ?? ""));
     if (!tables.includes(true)) return undefined;
-    // A transaction has one set of credentials, which may do with other tables what a transaction does.
+    // A transaction has one set of credentials, and the session may access other tables within
+    // transactions.
     if (operation.startsWith("Batch") && tables.includes(false)) {
       const message = `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`;
       return Promise.reject(new TypeError(message));
@@ -38,7 +47,10 @@ export function sessionOpener(
   };
 }
 
-/** The tables of a command, by name or ARN; none of one that names its tables in another way. */
+/**
+ * Returns the tables of a command, by name or ARN; an empty list if the command names its tables in
+ * another way.
+ */
 function tablesOf(input: unknown): unknown[] {
   const { TableName: name, RequestItems: requests, TransactItems: items } = fieldsOf(input);
   if (name !== undefined) return [name];
@@ -53,5 +65,5 @@ function tablesOf(input: unknown): unknown[] {
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null
     ? (value as Readonly<Record<string, unknown>>)
-    : {}; // safe: it was just looked at
+    : {}; // safe: checked above
 }

@@ -1,36 +1,44 @@
 import type { Clock } from "../../base/process/clock.ts";
 
-/** What a session is tagged with: the tenant whose rows it is for, as keys have it, or `across` for those of every tenant. */
+/**
+ * Tag of a session: the encoded tenant whose rows the session may access, or `across` for the rows
+ * of all tenants.
+ */
 export interface SessionTag {
   readonly key: "tenant" | "across";
   readonly value: string;
 }
 
-/** Credentials of a session. */
 export interface SessionCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken: string;
 }
 
-/** What credentials of sessions are taken by, and how long they are kept. */
 export interface SessionsOptions {
-  /** Takes credentials that last for {@link sessionSeconds}. */
+  /** Obtains credentials that are valid for {@link sessionSeconds}. */
   readonly assume: (tag: SessionTag) => Promise<SessionCredentials>;
   readonly clock: Clock;
-  /** Called where credentials could not be renewed in time, and still serve. */
+  /** Called if a renewal fails while the current credentials are still valid. */
   readonly onStale: (tag: SessionTag, error: unknown) => void;
-  /** Default {@link maxSessions}. */
+  /** Maximum number of cached sessions. Default {@link maxSessions}. */
   readonly most?: number;
 }
 
-/** How long a session lasts, in seconds: as long as one that is assumed by another role may. */
+/** Duration of a session, in seconds: the AWS maximum if one role assumes another. */
 export const sessionSeconds = 3_600;
-/** How many sessions are kept, the ones used last: some 2 KB each. */
+/**
+ * Maximum number of cached sessions; the least recently used are evicted. Each takes about 2 KB.
+ */
 export const maxSessions = 1_000;
-/** What is left of a session when it is renewed, and when it is not used any more, in milliseconds. */
+/**
+ * Remaining lifetime at which a session is renewed, and at which it is no longer used, in
+ * milliseconds.
+ */
 const [renewalMs, leastMs] = [300_000, 60_000];
-/** How long a failure stands for the next callers, in milliseconds. */
+/**
+ * Time for which a failure is returned to further callers without a new attempt, in milliseconds.
+ */
 const failureMs = 1_000;
 
 interface Held {
@@ -50,14 +58,15 @@ interface Session {
 }
 
 /**
- * Creates what finds the credentials of a session: those that are held, or new ones. One call is under way for each session, however
- * many ask. Five minutes before they expire credentials are renewed while they still serve. How old they are is told by this
- * process's clock alone: whether it agrees with AWS's does not matter.
+ * Creates a function that returns the cached credentials of a session, or new ones. Concurrent
+ * callers share one call per session. Credentials are renewed in the background five minutes before
+ * they expire. Their age is measured only with this process's clock, so its offset from AWS's clock
+ * does not matter.
  */
 export function createSessions({ assume, clock, onStale, most = maxSessions }: SessionsOptions) {
   const sessions = new Map<string, Session>();
 
-  /** @throws whatever `assume` throws, also for a second after it did. */
+  /** @throws the error of `assume`, and repeats it for one second. */
   return async (tag: SessionTag): Promise<SessionCredentials> => {
     const session = usedLast(`${tag.key}=${tag.value}`);
     const nowMs = clock.now();
@@ -77,7 +86,7 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
     const session: Session = sessions.get(key) ?? {};
     sessions.delete(key);
     sessions.set(key, session);
-    if (sessions.size > most) sessions.delete(sessions.keys().next().value as string); // safe: it has one
+    if (sessions.size > most) sessions.delete(sessions.keys().next().value as string); // safe: the map is not empty
     return session;
   }
 
@@ -102,12 +111,15 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
   }
 }
 
-/** A clock that was set back says nothing of how old they are. */
+/**
+ * Returns the remaining lifetime, in milliseconds. If the clock was set back, the age is unknown
+ * and the lifetime counts as 0.
+ */
 function leftOf({ takenMs }: Held, nowMs: number): number {
   return nowMs < takenMs ? 0 : takenMs + sessionSeconds * 1_000 - nowMs;
 }
 
-/** The failure that stands for this moment's callers. */
+/** Returns the recent failure that still applies to callers. */
 function failureOf({ failure }: Session, nowMs: number): Failure | undefined {
   return failure !== undefined && nowMs >= failure.atMs && nowMs < failure.atMs + failureMs
     ? failure

@@ -1,7 +1,6 @@
 import { quoted } from "../../base/errors/quoted.ts";
 import { tenantPrefix } from "./tenant-prefix.ts";
 
-/** The attributes of a table that keys are made of. */
 export interface KeyedTable {
   readonly name: string;
   readonly partitionKey: string;
@@ -13,9 +12,9 @@ export interface KeyedTable {
 const [maxPartitionBytes, maxSortBytes] = [2_048, 1_024];
 
 /**
- * Makes the key of a tenant's row.
+ * Creates the key of a tenant's row.
  *
- * @throws TypeError and RangeError as `TenantTable.key` says.
+ * @throws TypeError and RangeError as documented for `TenantTable.key`.
  */
 export function tenantKey(
   table: KeyedTable,
@@ -35,7 +34,6 @@ export function tenantKey(
   return key;
 }
 
-/** Makes the value of an index's partition key. */
 export function tenantValue(
   { name }: KeyedTable,
   tenantId: string | undefined,

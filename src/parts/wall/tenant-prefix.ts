@@ -1,13 +1,17 @@
 import { hash } from "node:crypto";
 
-/** Ends a tenant in a key; never a part of one, so that no tenant is the beginning of another. */
+/**
+ * Separator after the tenant in a key. It never occurs in an encoded tenant, so no tenant is a
+ * prefix of another.
+ */
 export const separator = "/";
 
-/** How long the value of a session tag may be. */
+/** Maximum length of a session tag's value. */
 const maxTagLength = 256;
 
 /**
- * What the partition keys of a tenant's rows begin with: the tenant, as {@link encodeTenant} writes it, and a separator.
+ * Returns the prefix of the partition keys of a tenant's rows: the tenant, encoded by {@link
+ * encodeTenant}, and a separator.
  *
  * @throws TypeError without a tenant.
  */
@@ -18,20 +22,21 @@ export function tenantPrefix(tenantId: unknown): string {
 }
 
 /**
- * Writes a tenant so that the value of a session tag can hold it, each tenant differently: letters, digits and `_ . @ -` stand for
- * themselves, any other UTF-16 unit is `=` and two hexadecimal digits, or `==` and four. What becomes longer than a tag may be is `=s` and its
- * hash.
+ * Encodes a tenant uniquely as the value of a session tag. Letters, digits and `_ . @ -` stay
+ * unchanged. Any other UTF-16 unit becomes `=` and two hexadecimal digits, or `==` and four. If the
+ * result is longer than a tag allows, it becomes `=s` and a hash.
  */
 export function encodeTenant(tenantId: string): string {
   if (plain.test(tenantId)) return tenantId;
   const encoded = tenantId.replace(/[^A-Za-z0-9_.@-]/g, encodeUnit);
-  // `=s` is no encoded unit, so no other tenant has what follows.
+  // `=s` is not an encoded unit, so no other tenant has the same encoding.
   return encoded.length <= maxTagLength ? encoded : `=s${hash("sha256", encoded, "base64url")}`;
 }
 
 const plain = /^[A-Za-z0-9_.@-]{1,256}$/;
 
-// Without the flag `u` a character beyond the 16 bits is two units, and half of one is a unit like any other.
+// Without the `u` flag, a character above U+FFFF matches as two units, and a lone surrogate is
+// encoded like any other unit.
 function encodeUnit(unit: string): string {
   const code = unit.charCodeAt(0).toString(16);
   return code.length <= 2 ? `=${code.padStart(2, "0")}` : `==${code.padStart(4, "0")}`;

@@ -7,46 +7,54 @@ import type { SessionTag } from "./session-credentials.ts";
 import { encodeTenant, tenantPrefix } from "./tenant-prefix.ts";
 import { type Stack, walledStack } from "./walled-stack.ts";
 
-/** Whose commands are checked, and where a refused one is logged. */
+/** Caller whose commands are checked, with the log for refused commands. */
 export interface WallCaller {
   readonly tenantId: string | undefined;
   readonly log: Pick<Logger, "error">;
-  /** The full name of the handler whose run it is, a query that another handler asks included. */
+  /** Full name of the running handler; this may be a query that another handler calls. */
   readonly handler?: string | undefined;
 }
 
-/** What keeps commands from other tenants' rows. */
+/** Guard that keeps commands away from other tenants' rows. */
 export interface Wall {
-  /** The middlewares of a client for one caller: a command that reaches beyond its tenant's rows fails, and is never sent. */
+  /**
+   * Returns the middlewares of a client for one caller. A command that reaches beyond its tenant's
+   * rows fails and is never sent.
+   */
   stackFor(stack: Stack, caller: WallCaller): Stack;
   /**
-   * Checks the items of a commit, and returns a copy of what was checked: what a handler changes later is not committed.
+   * Checks the items of a commit and returns a copy of them, so that later changes by the handler
+   * are not committed.
    *
-   * @throws AccessDeniedError for an item beyond the tenant's rows.
+   * @throws AccessDeniedError for an item outside the tenant's rows.
    */
   checkItems<Items>(items: Items, caller: WallCaller): Items;
-  /** The wall in the account; there where it is asked for. */
+  /** Wall enforced by the AWS account; present if it is enabled. */
   readonly account?: AccountWall | undefined;
 }
 
-/** The middlewares of clients whose commands on walled tables are signed as a session, without a check. */
+/**
+ * Middlewares of clients that sign commands on walled tables with session credentials, without a
+ * check.
+ */
 export interface AccountWall {
-  /** For the rows of every tenant. */
+  /** Returns the middlewares for the rows of all tenants. */
   stackAcross(stack: Stack): Stack;
-  /** For what a tenant's run commits. */
+  /** Returns the middlewares for the commits of a tenant's run. */
   stackOf(stack: Stack, tenantId: string): Stack;
 }
 
-/** A walled table as it is declared. */
 export interface DeclaredTenantTable {
   readonly name: string;
-  /** The physical name, or an ARN. */
+  /** Physical name, or an ARN. */
   readonly tableName: string;
   readonly partitionKey: string;
   readonly indexes: readonly { readonly name: string; readonly partitionKey: string }[];
 }
 
-/** Creates the {@link Wall} of a server; with `isolation` there is one in the account, too. */
+/**
+ * Creates the {@link Wall} of a server. With `isolation`, the account enforces the wall as well.
+ */
 export function createWall(
   declared: readonly DeclaredTenantTable[],
   isolation?: Isolation,
@@ -74,12 +82,12 @@ export function createWall(
       });
     },
     checkItems: (items, caller) => {
-      // Anything else than a list of items is refused by the commit itself, with a message of its own.
+      // The commit itself refuses anything but a list of items, with its own message.
       if (!Array.isArray(items)) return items;
       const copies = items.map(copyOfItem);
       const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
       if (refusal !== undefined) throw refuse(caller, "ctx.commit", refusal);
-      return copies as typeof items; // safe: each has the members of its original
+      return copies as typeof items; // safe: each copy has the members of its original
     },
     account: isolation && {
       stackAcross: (stack) => walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
@@ -91,7 +99,10 @@ export function createWall(
 
 const unchecked = () => undefined;
 
-/** By the names that DynamoDB knows: two declared tables may be one there, which has the indexes of both. */
+/**
+ * Indexes the tables by physical name. Two declared tables may share one physical table, which then
+ * has the indexes of both.
+ */
 function byPhysicalName(
   declared: readonly DeclaredTenantTable[],
 ): ReadonlyMap<string, WalledTable> {
@@ -125,7 +136,10 @@ function refused(
   return new AccessDeniedError("tenant.wall", { cause });
 }
 
-/** The parts that are looked at: an item, its action, and the maps of that. The texts in them cannot change. */
+/**
+ * Copies the parts that the check reads: an item, its action, and the maps of the action. The
+ * strings in them are immutable.
+ */
 function copyOfItem(item: unknown): unknown {
   return copyOf(item, (action) => copyOf(action, (part) => copyOf(part, (value) => value)));
 }

@@ -1,32 +1,35 @@
 import type { Database } from "../../base/types/database.ts";
 import type { OpenSession, SignAsSession } from "./isolation.ts";
 
-/** The middlewares of a client. */
 export type Stack = Database["middlewareStack"];
 
 /**
- * Says why a command is not sent; `undefined` for one that is. `operation` is the command's name, such as `GetItemCommand`, and
- * `input` as it is about to be written out.
+ * Returns the error that refuses a command; `undefined` to send it. `operation` is the operation's
+ * name, such as `GetItem`, and `input` is the input right before serialization.
  */
 export type InputCheck = (operation: string, input: unknown) => Error | undefined;
 
-/** What is done with a command before it is sent. */
 export interface Walling {
   readonly check: InputCheck;
-  /** Opens the session as which it is signed; absent where everything is signed with the process's own credentials. */
+  /**
+   * Opens the session whose credentials sign the command; absent if the process's own credentials
+   * sign every command.
+   */
   readonly open?: OpenSession | undefined;
 }
 
 /**
- * Puts a check around the middlewares of a client. Every command asks its client's middlewares to resolve it, whoever's `send` it
- * goes through, and here they add the check as the last before it is written out: it sees what is sent, whatever other middlewares
- * have made of it and whatever becomes of the caller's objects meanwhile.
+ * Wraps the middlewares of a client with a check. Every command asks its client's middlewares to
+ * resolve it, regardless of whose `send` is called, and this stack then adds the check as the last
+ * step before serialization. The check therefore sees exactly the input that is sent, regardless of
+ * other middlewares and of later changes to the caller's objects.
  *
- * A command that needs a session is signed a second time, behind the SDK's own signature: the SDK has one set of credentials a client,
- * and a client for each tenant would have connections, caches and memory of its own.
+ * A command that needs a session is signed a second time, after the SDK's own signature. The SDK
+ * has one set of credentials per client, and a client per tenant would need separate connections,
+ * caches and memory.
  */
 export function walledStack(stack: Stack, walling: Walling): Stack {
-  return new WalledStack(stack, walling, false) as unknown as Stack; // safe: it has each member; what a clone's type adds, none has
+  return new WalledStack(stack, walling, false) as unknown as Stack; // safe: it has every member that exists at run time
 }
 
 interface Given {
@@ -40,7 +43,10 @@ interface Sent {
 class WalledStack {
   readonly #stack: Stack;
   readonly #walling: Walling;
-  /** Whether the stack is nobody else's, so that it may take the check itself. */
+  /**
+   * Whether this object is the only owner of the stack, so that it can add the check without
+   * cloning.
+   */
   readonly #isOwn: boolean;
 
   constructor(stack: Stack, walling: Walling, isOwn: boolean) {
@@ -56,7 +62,7 @@ class WalledStack {
   }
 
   concat(from: Parameters<Stack["concat"]>[0]): WalledStack {
-    // Safe: the two differ in the types of their input and output, which the check does not look at.
+    // Safe: the two types differ only in input and output, which the check does not use.
     return new WalledStack(this.#stack.concat(from) as unknown as Stack, this.#walling, true);
   }
 
@@ -113,7 +119,8 @@ class WalledStack {
           return next(given);
         });
       };
-    // Safe, twice: a middleware takes the next one and the context of the command; its type is a union of those of five steps.
+    // Safe for both casts: a middleware takes the next one and the context of the command. Its
+    // declared type is a union over five steps.
     stack.addRelativeTo(wall as unknown as Relative, {
       relation: "before",
       toMiddleware: "serializerMiddleware",

@@ -1,17 +1,24 @@
-/** How long configuration rows are kept in memory, and how many (`cache` of `buildServer`). */
+/** Age and size limits of the in-memory cache of configuration rows (`cache` of `buildServer`). */
 export interface CacheOptions {
-  /** Younger rows are served without a call, in milliseconds. Default 5,000; 0 asks the store at each read. */
+  /**
+   * Age up to which rows are served without a call, in milliseconds. Default 5,000. With 0, every
+   * read asks the store.
+   */
   readonly ttlMs?: number;
   /**
-   * Younger rows are served while they are refreshed in the background, in milliseconds. Default 30,000,
-   * or `ttlMs` where that is more. In Lambda always `ttlMs`: a frozen process refreshes nothing.
+   * Age up to which rows are served while a background refresh runs, in milliseconds. Default
+   * 30,000, or `ttlMs` if that is longer. In Lambda always `ttlMs`, because a frozen process cannot
+   * refresh.
    */
   readonly maxStaleMs?: number;
-  /** The rows of so many tenants are kept, and of four times as many users; the least recently used go first. Default 2,000. */
+  /**
+   * Maximum number of tenants whose rows are cached; four times as many users are cached. The least
+   * recently used are evicted first. Default 2,000.
+   */
   readonly maxTenants?: number;
 }
 
-/** Fills in the defaults. The options have passed {@link cacheChecks}. */
+/** Fills in the defaults. The options must have passed {@link cacheChecks}. */
 export function cacheSettings(
   { ttlMs = 5_000, maxStaleMs = Math.max(30_000, ttlMs), maxTenants = 2_000 }: CacheOptions = {},
   isFrozenBetweenEvents: boolean,
@@ -19,7 +26,10 @@ export function cacheSettings(
   return { ttlMs, maxStaleMs: isFrozenBetweenEvents ? ttlMs : maxStaleMs, maxTenants };
 }
 
-/** Says of each option what it should be, where it is something else. */
+/**
+ * Returns a check for each option. A check describes the expected value if the given one is
+ * invalid.
+ */
 export function cacheChecks(
   options: CacheOptions | undefined,
 ): Readonly<Record<string, (value: unknown) => string | undefined>> {

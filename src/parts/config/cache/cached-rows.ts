@@ -20,51 +20,56 @@ import {
 } from "./partition-cache.ts";
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
 
-/** What a cache of rows is made of. */
 export interface CachedRowsOptions extends Ages {
   readonly maxTenants: number;
-  /** Where the rows are stored. */
   readonly reader: ConfigRowReader;
-  /** The keys that are fetched together; any other key is read as it is stored. */
+  /** Keys that are fetched together. Reads of any other key bypass the cache. */
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock?: Clock;
   readonly schedule?: FlightSchedule;
-  /** Counts reads. Default: nobody does. */
+  /** Counts reads. Default: no metrics. */
   readonly metrics?: Metrics | undefined;
 }
 
-/** An old value was served, because the store fails. */
+/** Report of a read that returned a stale row because the store fails. */
 export interface StaleRead {
   readonly key: string;
   readonly ageMs: number;
   readonly reason: string;
 }
 
-/** Configuration rows behind a cache. */
 export interface CachedRows {
-  /** The rows as one caller sees them. `onStale` is told once a minute and page while the store fails. */
+  /**
+   * Returns the rows that one caller sees. While the store fails, `onStale` is called at most once
+   * per minute and page.
+   */
   view(owner: RowOwner, onStale: (read: StaleRead) => void): RowView;
-  /** Takes in a row that this process has written, so that its next read sees it; an older version that arrives later is left. */
+  /**
+   * Caches a row that this process has written, so that its next read returns it. Ignores an older
+   * version that arrives later.
+   */
   noteWrite(partition: string, key: string, row: ConfigRow): void;
-  /** Takes in a row as it is, whatever its version: for rows that a test has put. */
+  /** Caches a row regardless of its version, for rows that a test has put. */
   notePut(partition: string, key: string, row: ConfigRow): void;
-  /** Makes the next read of a row ask the store: for a write whose outcome is not known. */
+  /** Makes the next read of a row ask the store. Used after a write with an unknown outcome. */
   invalidate(partition: string, key: string): void;
-  /** How long ago a row was asked for, in milliseconds; `undefined` where it is not kept. */
+  /**
+   * Returns the age of a cached row, measured from its request, in milliseconds; `undefined` if the
+   * row is not cached.
+   */
   ageMs(partition: string, key: string): number | undefined;
-  /** How many tenants and users are kept. */
   size(): { readonly tenants: number; readonly users: number };
 }
 
-/** How often a page whose store fails is reported. */
+/** Minimum time between two reports about a page whose store fails, in milliseconds. */
 const reportEveryMs = 60_000;
 
-/** The rows of a key, and the pages they are of. */
+/** Rows of a key and the pages that contain them. */
 interface CachedKeyRows extends KeyRows {
   readonly pages: readonly Page[];
 }
 
-/** Puts a cache before a store of rows. */
+/** Puts a cache in front of a store of rows. */
 export function createCachedRows(options: CachedRowsOptions): CachedRows {
   const {
     reader,
@@ -110,7 +115,10 @@ interface ViewParts {
   readonly metrics: Metrics | undefined;
 }
 
-/** A class, since each request has one: closures would cost it four times as much (`wrapped-no-log` in `bench/results.json`). */
+/**
+ * Class because each request creates one: closures would cost four times as much (`wrapped-no-log`
+ * in `bench/results.json`).
+ */
 class View implements RowView {
   readonly #given: ViewParts;
   readonly #owner: RowOwner;
@@ -130,7 +138,7 @@ class View implements RowView {
     const declared = keyGroups.get(key);
     if (declared === undefined || declared.scope !== scope)
       return uncachedRows(reader, this.#owner).rowsOf(key, scope);
-    // A tenant that goes takes its users along, so the narrowest part tells for all.
+    // Evicting a tenant also evicts its users, so checking the narrowest partition is enough.
     if (this.#parts[0] === undefined || this.#parts[0].isEvicted)
       this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
@@ -140,7 +148,10 @@ class View implements RowView {
     return known;
   }
 
-  /** Apart: functions that are made keep what they use off the stack, and most reads end before there are any. */
+  /**
+   * Kept separate from `rowsOf`: a function that creates closures moves the variables they capture
+   * from the stack to the heap, and most reads return before they need any closure.
+   */
   #rowsOfPages(
     key: string,
     declared: GroupedKey,
@@ -156,7 +167,7 @@ class View implements RowView {
     return this.#compose(key, scope, pages);
   }
 
-  /** The index of the narrowest level that counts for a key of the scope. */
+  /** Returns the index of the narrowest level that counts for a key of the scope. */
   #narrowest(scope: ConfigScope): number {
     const { length } = this.#levels;
     if (scope === "user") return 0;
@@ -167,7 +178,10 @@ class View implements RowView {
     return this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
   }
 
-  /** Asks for whatever of the group is not fresh: its keys of other scopes are likely to be read next. */
+  /**
+   * Fetches every page of the group that is not fresh: the next read is likely to need its keys of
+   * other scopes.
+   */
   #refresh(group: KeyGroup, nowMs: number): void {
     for (const part of this.#parts) {
       const page = groupPage(part, group);
@@ -205,7 +219,7 @@ class View implements RowView {
       // No flight: the store failed a moment ago, and the page has an old value.
       if (flight === undefined || flight.failure !== undefined) failed.push(page);
       if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
-      // The answer was dropped, since the page was invalidated meanwhile.
+      // The response was dropped because the page was invalidated during the flight.
       else if (
         flight?.failure === undefined &&
         flight !== undefined &&
@@ -225,7 +239,7 @@ class View implements RowView {
   #report(key: string, page: Page, nowMs: number): void {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
-    // Safe: a page without rows has failed the read before.
+    // Safe: a page without rows has already failed the read.
     this.#onStale({
       key,
       ageMs: nowMs - Number(page.askedMs),
@@ -240,7 +254,10 @@ function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void
   metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
-/** The page of a feature in one partition: keys of a narrower scope have rows there too. */
+/**
+ * Returns the page of a feature in one partition. The page includes keys of narrower scopes, which
+ * may have rows there too.
+ */
 function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }
@@ -254,7 +271,9 @@ function isBefore(askedMs: number | undefined, otherMs: number): boolean {
   return askedMs === undefined || askedMs < otherMs;
 }
 
-/** Tells whether nothing has changed since now, and nothing is due. */
+/**
+ * Returns a function that reports whether the pages are unchanged and none is due for a refresh.
+ */
 function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   const stamp = stampOf(pages);
   const fromMs = Math.max(...pages.map(({ askedMs = 0 }) => askedMs));
@@ -262,7 +281,7 @@ function holding(pages: readonly Page[]): (nowMs: number) => boolean {
   return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
 }
 
-/** Each stamp only grows, so that an equal sum means that none has. */
+/** Sums the stamps. Each stamp only grows, so an equal sum means that no stamp has changed. */
 function stampOf(pages: readonly Page[]): number {
   let sum = 0;
   for (const page of pages) sum += page.stamp;

@@ -2,17 +2,19 @@ import type { Clock } from "../../../base/process/clock.ts";
 import type { ConfigRowReader, RowAddress } from "../read/rows.ts";
 import { type Ages, land, type Page } from "./row-page.ts";
 
-/** How flights are started and given up; a test brings its own. */
+/** Timing and randomness of flights. Tests pass their own. */
 export interface FlightSchedule {
-  /** Runs `work` once what happens now is over: misses until then are fetched together. */
+  /**
+   * Runs `work` after the current phase of the event loop. All misses until then share one fetch.
+   */
   readonly soon: (work: () => void) => void;
-  /** Runs `work` after `ms` milliseconds, unless the returned function is called before. */
+  /** Runs `work` after `ms` milliseconds, unless the returned function is called first. */
   readonly later: (work: () => void, ms: number) => () => void;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
 }
 
-/** The event loop, timers and randomness of the process. */
+/** Event loop, timers and randomness of the process. */
 export const processSchedule: FlightSchedule = Object.freeze({
   soon: (work: () => void) => void setImmediate(work),
   later: (work: () => void, ms: number) => {
@@ -22,28 +24,33 @@ export const processSchedule: FlightSchedule = Object.freeze({
   random: () => Math.random(),
 });
 
-/** One call of the store for the pages of one moment. */
+/** Single call to the store that fetches all pages missed at the same moment. */
 export interface Flight {
   readonly askedMs: number;
-  /** Resolves when it has landed, has failed, or is abandoned; never rejects. */
+  /** Resolves when the flight succeeds, fails or is abandoned. Never rejects. */
   readonly done: Promise<void>;
-  /** Why it failed, once `done` resolved. */
+  /** Reason of a failure, set before `done` resolves. */
   failure: { readonly error: unknown } | undefined;
 }
 
-/** Fetches pages. */
 export interface Flights {
-  /** The flight that fetches the page: the one in the air, else one about to start; `undefined` in the pause after a slow failure. */
+  /**
+   * Returns the flight that fetches the page: the one in flight, otherwise one about to start.
+   * Returns `undefined` during the pause after a slow failure.
+   */
   fetch(page: Page, nowMs: number): Flight | undefined;
 }
 
-/** Beyond this a flight is abandoned: what still arrives of it is dropped. */
+/** Timeout of a flight, in milliseconds. A response that arrives later is dropped. */
 export const abandonMs = 2_000;
 
-/** As many rows as one BatchGetItem takes. */
+/** Maximum number of rows in one BatchGetItem call. */
 const rowsPerFlight = 100;
 
-/** A failure that took this long is followed by a pause of the same length, so that an outage does not slow every read down. */
+/**
+ * Duration from which a failure counts as slow, in milliseconds. A pause of the same length as the
+ * failed call follows, so that an outage does not slow down every read.
+ */
 const slowFailureMs = 250;
 
 interface PreparedFlight extends Flight {
@@ -56,7 +63,10 @@ interface PreparedFlight extends Flight {
   ) => void;
 }
 
-/** Makes the flights of one cache: pages missed in the same moment share one, and a page has one at a time. */
+/**
+ * Creates the flights of one cache. Pages missed at the same moment share a flight, and each page
+ * has at most one flight at a time.
+ */
 export function createFlights(
   reader: ConfigRowReader,
   ages: Ages,
@@ -78,7 +88,7 @@ export function createFlights(
       cancel();
       flight.settle(outcome);
     };
-    // `async`, so that a reader that throws at once is a failed flight too.
+    // `async`, so that a reader that throws synchronously also counts as a failed flight.
     (async () => reader.read(flight.addresses, { consistent: false }))().then(
       (rows) => arrive({ rows }),
       (error: unknown) => arrive({ error }),
@@ -119,11 +129,12 @@ export function createFlights(
   };
 
   const inTheAir = (page: Page, nowMs: number): Flight | undefined => {
-    // Safe: `fetch` is the only one who sets it.
+    // Safe: only `fetch` sets it.
     const flight = page.flight as PreparedFlight | undefined;
     if (flight === undefined || (nowMs >= flight.askedMs && nowMs - flight.askedMs < abandonMs))
       return flight;
-    // No timer ran: the process was frozen meanwhile. No pause follows; the page gets a new flight.
+    // The timer did not run because the process was frozen. The page gets a new flight without a
+    // pause.
     page.flight = undefined;
     return undefined;
   };
@@ -154,7 +165,7 @@ function fail(page: Page, flight: Flight, error: unknown, nowMs: number): void {
   if (page.flight !== flight) return;
   page.flight = undefined;
   const tookMs = nowMs - flight.askedMs;
-  // Longer than any flight: the process was frozen, which says nothing of the store.
+  // A longer duration means that the process was frozen. It does not indicate a slow store.
   const isSlow = tookMs >= slowFailureMs && tookMs < 2 * abandonMs;
   page.failure = {
     error,

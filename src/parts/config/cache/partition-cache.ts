@@ -1,41 +1,45 @@
 import { type PartitionPath, systemPartition } from "../read/rows.ts";
 import { createPage, type Page } from "./row-page.ts";
 
-/** What is kept of one partition. */
 export interface CachedPartition<Value> {
   readonly partition: string;
-  /** The pages, by feature. */
   readonly pages: Map<string, Page>;
-  /** What was put together from pages, by key; this partition is the narrowest of them. */
+  /**
+   * Values composed from pages, by key. This partition is the narrowest of the pages' partitions.
+   */
   readonly values: Map<string, Value>;
-  /** The tenant of a user. */
+  /** Tenant of a user; `undefined` for other partitions. */
   readonly owner: CachedPartition<Value> | undefined;
-  /** Those of the users of this tenant. */
   readonly users: Set<CachedPartition<Value>>;
-  /** It is no longer in the cache: a holder has to get another. */
+  /** Whether the cache has evicted the partition. A holder must then get a new one. */
   isEvicted: boolean;
 }
 
-/** Partitions by name, bounded: the least recently used tenants go first, and take their users along. */
+/**
+ * Bounded cache of partitions by name. It evicts the least recently used tenants, together with
+ * their users.
+ */
 export interface PartitionCache<Value> {
-  /** What is kept of each partition of a path, made where there is none; its tenant and user are then the most recently used. */
+  /**
+   * Returns the entry of each partition of a path and creates missing ones. Marks the tenant and
+   * user as most recently used.
+   */
   use(
     path: PartitionPath,
   ): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
-  /** How many tenants and users are kept. */
   size(): { readonly tenants: number; readonly users: number };
 }
 
-/** How many users are kept for each tenant that may be kept, on average: one tenant may have them all. */
+/** Average number of cached users per tenant. A single tenant may use the whole budget. */
 export const usersPerTenant = 4;
 
-/** Makes an empty cache of at most `maxTenants` tenants, and four times as many users. */
+/** Creates an empty cache for up to `maxTenants` tenants and four times as many users. */
 export function createPartitionCache<Value>(maxTenants: number): PartitionCache<Value> {
   const system = createPartition<Value>(systemPartition());
   const tenants = new Map<string, CachedPartition<Value>>();
   const users = new Map<string, CachedPartition<Value>>();
-  // What is at the end already stays there: a Map whose entries come and go leaves garbage that outlives
-  // young collections, and most reads repeat the last owner.
+  // An entry that is already last stays in place. A Map whose entries are deleted and reinserted
+  // leaves garbage that survives young collections, and most reads repeat the last owner.
   let [lastTenant, lastUser] = [system, system];
 
   const useTenant = (partition: string) => {
@@ -73,7 +77,7 @@ export function createPartitionCache<Value>(maxTenants: number): PartitionCache<
   };
 }
 
-/** The page of a feature in a partition, made where there is none. */
+/** Returns the page of a feature in a partition and creates it if it is missing. */
 export function pageOf(
   part: CachedPartition<unknown>,
   feature: string,
@@ -100,7 +104,10 @@ function createPartition<Value>(
   };
 }
 
-/** A Map keeps the order of insertion: what was used last stands at its end. */
+/**
+ * Moves an entry to the end. A Map keeps the order of insertion, so the most recently used entry is
+ * last.
+ */
 function moveToEnd<Value>(
   parts: Map<string, CachedPartition<Value>>,
   partition: string,
@@ -112,7 +119,7 @@ function moveToEnd<Value>(
   return part;
 }
 
-/** Called only where there are parts. */
+/** Evicts the oldest entry. The map must not be empty. */
 function evictOldest<Value>(parts: Map<string, CachedPartition<Value>>): CachedPartition<Value> {
   // Safe: the map is not empty.
   const oldest = parts.values().next().value as CachedPartition<Value>;
@@ -125,7 +132,7 @@ function evict<Value>(
   part: CachedPartition<Value>,
 ): void {
   part.isEvicted = true;
-  // Writes no longer reach these pages: holders of their rows let go.
+  // Writes no longer reach these pages, so the new stamp makes all holders drop their rows.
   for (const page of part.pages.values()) page.stamp += 1;
   parts.delete(part.partition);
 }

@@ -1,51 +1,52 @@
 import { type ConfigRow, isCurrent } from "../read/rows.ts";
 
-/** What the cache knows of one row; `undefined` is the knowledge that there is none. */
+/** Cached state of one row; a `row` of `undefined` means that the row is known not to exist. */
 interface Known {
   readonly row: ConfigRow | undefined;
-  /** When this version was first seen. */
+  /** Time when this version was first seen, in milliseconds since the epoch. */
   readonly sinceMs: number;
-  /** The flight in the air when this process wrote the row. */
+  /** Flight that was in progress when this process wrote the row. */
   readonly overtook: object | undefined;
 }
 
-/** The rows of one feature's keys in one partition: what is fetched, and what ages, together. */
+/** Rows of one feature's keys in one partition, which are fetched and expire together. */
 export interface Page {
   readonly partition: string;
   readonly keys: readonly string[];
   readonly rows: Map<string, Known>;
-  /** Grows with each change of a row and each answer. */
+  /** Increases with each change of a row and with each response. */
   stamp: number;
-  /** When the answer was asked for that the rows come from; `undefined` until the first one. */
+  /** Time of the request that returned the rows; `undefined` until the first response. */
   askedMs: number | undefined;
-  /** From when on a read asks again. */
+  /** Time from which a read triggers a refresh. */
   dueMs: number;
-  /** From when on a read waits for the answer. */
+  /** Time from which a read waits for the response. */
   staleMs: number;
-  /** Who is fetching the rows at the moment. */
   flight: object | undefined;
-  /** The last answer was a failure. */
+  /** Failure of the last fetch, if it failed. */
   failure: { readonly error: unknown; readonly pausedUntilMs: number } | undefined;
-  /** When the last `config.stale` was logged since the last good answer. */
+  /** Time of the last `config.stale` log line since the last successful fetch. */
   reportedMs: number | undefined;
 }
 
-/** How old rows may get, in milliseconds. */
 export interface Ages {
   readonly ttlMs: number;
   readonly maxStaleMs: number;
 }
 
 /**
- * A store that answers from a replica may lag behind what it answered before, and nothing in an
- * answer tells that a row is gone from that it has not arrived: a row younger than this stays.
+ * Maximum lag of a replica, in milliseconds. An eventually consistent read may return older data
+ * than an earlier read, and its response does not show whether a row was deleted or has not arrived
+ * yet. A row first seen less than this time ago therefore stays.
  */
 const replicaLagMs = 2_000;
 
-/** The share of `ttlMs` by which a refresh may come early, so that processes started together drift apart. */
+/**
+ * Fraction of `ttlMs` by which a refresh may run early, so that processes started together drift
+ * apart.
+ */
 const jitter = 0.1;
 
-/** Makes a page of which nothing is known yet. */
 export function createPage(partition: string, keys: readonly string[]): Page {
   return {
     partition,
@@ -61,17 +62,20 @@ export function createPage(partition: string, keys: readonly string[]): Page {
   };
 }
 
-/** Whether a read at `nowMs` may use the rows without asking. A clock that went back makes them old. */
+/**
+ * Returns whether a read at `nowMs` may use the rows without asking the store. If the clock was set
+ * back, the rows count as old.
+ */
 export function isFresh(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.dueMs;
 }
 
-/** Whether a read at `nowMs` may use the rows while they are being refreshed. */
+/** Returns whether a read at `nowMs` may use the rows while they are being refreshed. */
 export function isUsable(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.staleMs;
 }
 
-/** What a flight has read: one row for each of the page's keys. */
+/** Result of a flight: one row for each of the page's keys. */
 export interface LandedRows {
   readonly rows: readonly (ConfigRow | undefined)[];
   readonly flight: object;
@@ -81,7 +85,7 @@ export interface LandedRows {
   readonly random: number;
 }
 
-/** Takes in the rows, unless its flight is no longer the page's. */
+/** Stores the rows, unless their flight no longer belongs to the page. */
 export function land(
   page: Page,
   { rows, flight, askedMs, nowMs, random }: LandedRows,
@@ -108,17 +112,17 @@ export function land(
 }
 
 /**
- * Whether an answer takes the place of what is known:
+ * Returns whether a fetched row replaces the known one:
  *
- * | what is known                          | the answer                     | |
- * |----------------------------------------|--------------------------------|---|
- * | written here while the answer was sought | any                          | no |
- * | no row                                 | any                            | yes |
- * | a row                                  | the same version, or a higher  | yes |
- * | a row seen within the replica's lag    | a lower version, or no row     | no |
- * | an older one                           | no row                         | yes |
- * | an older one, expired                  | a lower version                | yes: the store had deleted it |
- * | an older one that counts, or a tombstone | a lower version              | no |
+ * | known row                           | fetched row                  | replaces                 |
+ * |-------------------------------------|------------------------------|--------------------------|
+ * | written here during the flight      | any                          | no                       |
+ * | no row                              | any                          | yes                      |
+ * | a row                               | the same or a higher version | yes                      |
+ * | first seen within the replica's lag | a lower version, or no row   | no                       |
+ * | an older one                        | no row                       | yes                      |
+ * | an older one, expired               | a lower version              | yes: the store erased it |
+ * | an older one, valid or a tombstone  | a lower version              | no                       |
  */
 function supersedes(
   row: ConfigRow | undefined,
@@ -139,8 +143,8 @@ function isExpired(row: ConfigRow, nowMs: number): boolean {
 }
 
 /**
- * Notes a row that this process has written. A lower version than the known one is out of date, and
- * is left, unless `isUnchecked`: then the row is taken as it is.
+ * Records a row that this process has written. A version lower than the known one is outdated and
+ * ignored, unless `isUnchecked` is set.
  */
 export function note(
   page: Page,
@@ -161,7 +165,7 @@ export function note(
   page.stamp += 1;
 }
 
-/** Makes the next read wait for the store, and what is in the air come to nothing. */
+/** Makes the next read wait for the store and discards the result of any flight in progress. */
 export function invalidate(page: Page): void {
   page.dueMs = 0;
   page.staleMs = 0;

@@ -10,9 +10,9 @@ import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 export type AppOverrides = Readonly<Record<string, unknown>>;
 
 /**
- * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4).
- * Rejects unknown keys, values of the wrong type, numbers out of bounds, unknown options and
- * computed keys. An encrypted key may be overridden; messages never show its value.
+ * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4). Rejects
+ * unknown keys, values of the wrong type, numbers out of bounds, unknown options and computed keys.
+ * Encrypted keys may be overridden; error messages never contain their values.
  *
  * @throws BootError with every problem.
  * @example
@@ -23,7 +23,6 @@ export function validateAppOverrides(registry: ConfigKeyRegistry, overrides: App
   if (problems.length > 0) throw new BootError(problems);
 }
 
-/** Says everything that is wrong with the app-boot overrides. */
 export function appOverrideProblems(
   registry: ConfigKeyRegistry,
   overrides: AppOverrides,
@@ -57,7 +56,7 @@ function overrideProblems(
     ];
   }
   const { feature, definition } = key;
-  // What is no declaration is reported as such, by the validators.
+  // The validators report an invalid declaration.
   if (!isDefinition(definition)) return [];
   const problems: BootProblem[] = [];
   if (definition.computed !== undefined) {
@@ -95,12 +94,18 @@ function overrideProblems(
   return problems;
 }
 
-/** An identifier as it is; anything else is quoted, so that it can neither flood nor forge a message. */
+/**
+ * Returns an identifier unchanged and quotes any other string, so that it can neither flood nor
+ * forge a message.
+ */
 function printable(id: string): string {
   return /^[\w:.-]{1,256}$/.test(id) ? id : quoted(id);
 }
 
-/** A literal or the like, of whatever realm: not an array, a Map, or an object with members of its own prototype's. */
+/**
+ * Returns whether `value` is a plain object of any realm, not an array, a Map or an instance of a
+ * class.
+ */
 function isPlainObject(value: unknown): value is AppOverrides {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

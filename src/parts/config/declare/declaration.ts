@@ -2,7 +2,7 @@ import type { AccessRule } from "../../../base/identity/access.ts";
 import { definitionOf } from "./definition.ts";
 import type { Bounds, ComputedContext, ConfigType, KeyDeclaration } from "./key.ts";
 
-/** The TypeScript type of a key's values; for a select key the union of its options. */
+/** TypeScript type of a key's values; for a select key the union of its options. */
 export type ValueOf<Type extends ConfigType, Option extends string> = Type extends "number"
   ? number
   : Type extends "boolean"
@@ -11,7 +11,7 @@ export type ValueOf<Type extends ConfigType, Option extends string> = Type exten
       ? Option
       : string;
 
-/** Who may read and write a key: either under `access` or directly. */
+/** Access rules of a key, either under `access` or as direct options. */
 type AccessOptions =
   | {
       readonly access?: { readonly read?: AccessRule; readonly write?: AccessRule };
@@ -22,12 +22,18 @@ type AccessOptions =
 
 declare const reason: unique symbol;
 
-/** What no value is: where an option is refused, the compiler's message shows the reason. It does not exist at run time. */
+/**
+ * Type without values. If an option is refused, the compiler's message shows the reason. It does
+ * not exist at run time.
+ */
 interface Refused<Reason extends string> {
   readonly [reason]: Reason;
 }
 
-/** A request may override a number within bounds, a boolean or a select, never a text and never a secret. */
+/**
+ * Whether a request may override the key: allowed for a number with bounds, a boolean or a select,
+ * never for a text key or a secret.
+ */
 type PerRequest<Type extends ConfigType, Limits extends Bounds, Encrypted> = [Encrypted] extends [
   false,
 ]
@@ -40,17 +46,17 @@ type PerRequest<Type extends ConfigType, Limits extends Bounds, Encrypted> = [En
       : boolean
   : false | Refused<"a request never sets an encrypted key">;
 
-/** A select key has to have options, and no other key has. */
+/** Requires options on a select key and refuses them on any other key. */
 type SelectOptions<Type extends ConfigType, Option extends string> = Type extends "select"
   ? { readonly options: readonly Option[] }
   : { readonly options?: Refused<"only a select key has options"> };
 
 /**
- * The options of a key (specification 2.1). `default` and the result of `computed` have the
- * key's type; without both the value may be `undefined`. `read` defaults to
- * `access.authenticated`, `write` to `access.systemAdmin`, `access.admin` or
- * `access.authenticated` (the user themself) for a system, tenant or user key;
- * `allowPerRequest` and `encrypted` default to `false`.
+ * Options of a key (specification 2.1). `default` and the result of `computed` have the key's type.
+ * Without both, the value may be `undefined`. `read` defaults to `access.authenticated`. `write`
+ * defaults to `access.systemAdmin` for a system key, `access.admin` for a tenant key and
+ * `access.authenticated` (the user's own value) for a user key. `allowPerRequest` and `encrypted`
+ * default to `false`.
  */
 export type KeyOptions<
   Type extends ConfigType,
@@ -61,38 +67,41 @@ export type KeyOptions<
   Encrypted,
 > = AccessOptions &
   SelectOptions<Type, Option> & {
-    /** The value if no level has one. */
+    /** Value if no level supplies one. */
     readonly default?: Default;
-    /** The range of a number, both ends inclusive. */
+    /** Range of a number, both ends inclusive. */
     readonly bounds?: Type extends "number" ? Limits : Refused<"only a number has bounds">;
-    /** Whether a parameter of a request may set the value. Default `false`. */
+    /** Whether a request parameter may set the value. Default `false`. */
     readonly allowPerRequest?: PerRequest<Type, Limits, Encrypted>;
     /** Whether the value is a secret, stored encrypted with the key ring. Default `false`. */
     readonly encrypted?: [Computed] extends [never]
       ? Encrypted
       : false | Refused<"a computed key is never encrypted">;
-    /** The values of a select key. (Stated outside of the conditional types: there the union would not be inferred.) */
+    /**
+     * Values of a select key. The option is repeated outside the conditional types, because
+     * TypeScript would not infer the union inside them.
+     */
     readonly options?: readonly Option[];
     /**
-     * The identifier that the key had before: `files:config:max-mb`. Its rows count until they are written anew. After
-     * several renames a list, the last name first.
+     * Former identifier of the key, for example `files:config:max-mb`. Rows under it count until
+     * they are rewritten. After several renames, a list with the latest name first.
      */
     readonly formerly?: string | readonly string[];
     /** Derives the value if no row is stored. If it returns `undefined`, the default counts. */
-    computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method: a function of a whole `PipelineContext` fits too
+    computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method, so that a function of a whole `PipelineContext` is assignable
   };
 
-/** Part of the type of a read: `undefined` only without `default` and `computed`. */
+/** Adds `undefined` to the type of a read if the key has neither `default` nor `computed`. */
 type Missing<Default, Computed> = [Default] extends [never]
   ? [Computed] extends [never]
     ? undefined
     : never
   : never;
 
-// The three signatures are written out, so that each shows its own documentation and types where it is used.
+// The three signatures are spelled out, so that editors show the documentation and types of each.
 
 /**
- * Declares a key that operators set for all tenants at once (specification 2.1). Never throws:
+ * Declares a key that operators set for all tenants (specification 2.1). Never throws:
  * `buildServer` reports invalid declarations.
  *
  * @example

@@ -1,10 +1,10 @@
 import { type AccessRule, access, isAccessRule } from "../../../base/identity/access.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "./key.ts";
 
-/** An object whose members may be anything, as plain JavaScript may hand it over. */
+/** Object with unchecked members, because plain JavaScript may pass anything. */
 type Unchecked = Readonly<Record<string, unknown>>;
 
-/** Who may set a key where its declaration does not say. */
+/** Default `write` rule by scope. */
 const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
   system: access.systemAdmin,
   tenant: access.admin,
@@ -12,8 +12,8 @@ const defaultWrite: Readonly<Record<ConfigScope, AccessRule>> = Object.freeze({
 });
 
 /**
- * Makes the definition of a key from what its declaration says. An option that makes no sense
- * is left out, or read in the safe direction; `declared` keeps it for the validators.
+ * Creates the definition of a key from its declaration. An invalid option is dropped or replaced by
+ * the safer choice. `declared` keeps the original for the validators.
  */
 export function definitionOf(
   scope: ConfigScope,
@@ -42,22 +42,24 @@ export function definitionOf(
   });
 }
 
-/** Whether `value` was made by {@link definitionOf}: in plain JavaScript anything may stand where a declaration belongs. */
+/**
+ * Returns whether {@link definitionOf} created `value`. Plain JavaScript may pass anything as a
+ * declaration.
+ */
 export function isDefinition(value: unknown): value is ConfigKeyDefinition {
   return isObject(value) && isObject(value["declared"]);
 }
 
-/** Whether `value` is an object that is neither an array nor a function. */
+/** Returns whether `value` is an object that is neither an array nor a function. */
 export function isObject(value: unknown): value is Unchecked {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether `value` has two numbers `min` and `max`, in whatever order. */
+/** Returns whether `value` has finite numbers `min` and `max`, in any order. */
 export function isBounds(value: unknown): value is Bounds {
   return isObject(value) && Number.isFinite(value["min"]) && Number.isFinite(value["max"]);
 }
 
-/** Whether `value` is a list of strings. */
 export function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }

@@ -1,6 +1,6 @@
 import type { ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 
-/** The key that `id` has become; `undefined` where none was ever called so. */
+/** Returns the key that replaced `id`; `undefined` if no key had that name. */
 export function successorOf(
   id: string,
   { configKeys }: ConfigKeyRegistry,

@@ -1,25 +1,29 @@
 /**
  * Returns the identifier of a key (specification 2.1): `files` and `maxUploadSizeMb` give
- * `files:config:max-upload-size-mb`. Whether the name has a kebab-case form is for the
- * validators to say.
+ * `files:config:max-upload-size-mb`. The validators check whether the name has a kebab-case form.
  */
 export function configKeyId(feature: string, keyName: string): string {
   return `${feature}:config:${kebabCase(keyName)}`;
 }
 
-/** Whether `value` has the shape of an identifier. */
 export function isKeyId(value: unknown): value is string {
   return (
     typeof value === "string" && /^(?=.{1,256}$)[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value)
   );
 }
 
-/** Whether a key's name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
+/**
+ * Returns whether a key's name gives an identifier of the shape
+ * `<feature>:config:<kebab-case-name>`.
+ */
 export function hasKebabCase(keyName: string): boolean {
   return /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(kebabCase(keyName));
 }
 
-/** `maxURLLength` -> `max-url-length`: a capital begins a word, a run of them is one. */
+/**
+ * Converts camel case to kebab case: `maxURLLength` -> `max-url-length`. A capital starts a word; a
+ * run of capitals is one word.
+ */
 function kebabCase(name: string): string {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1-$2")

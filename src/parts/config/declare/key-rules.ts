@@ -5,7 +5,7 @@ import type { ConfigKeyDefinition, ConfigType, RegisteredConfigKey } from "./key
 import { hasKebabCase, isKeyId } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
-/** A key under examination: its definition, and its options as they were written. */
+/** Key to check: its definition, and its options as declared. */
 export interface Subject {
   readonly id: string;
   readonly name: string;
@@ -13,10 +13,10 @@ export interface Subject {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Takes a broken rule, what is wrong, and what to do. */
+/** Receives the broken rule, the problem and the fix. */
 export type Report = (rule: string, message: string, fix: string) => void;
 
-/** Examines one aspect of a key; `keys` are all that are declared. */
+/** Checks one aspect of a key; `keys` are all declared keys. */
 export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
 
 const types: readonly unknown[] = [
@@ -38,10 +38,13 @@ const known = [
   "formerly",
 ];
 
-/** DynamoDB takes sort keys of up to 1024 bytes, SSM names of up to 1011 characters with their path. */
+/**
+ * Maximum length of an identifier. DynamoDB allows sort keys of up to 1,024 bytes, and SSM names of
+ * up to 1,011 characters including their path.
+ */
 const longestId = 256;
 
-/** The name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
+/** Checks that the name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
 export function nameProblems({ id, name }: Subject, report: Report): void {
   if (!hasKebabCase(name)) {
     report(
@@ -59,7 +62,9 @@ export function nameProblems({ id, name }: Subject, report: Report): void {
   }
 }
 
-/** The type, the names of the options, the switches, and the options of a select key. */
+/**
+ * Checks the type, the names of the options, the boolean options, and the options of a select key.
+ */
 export function optionsProblems(key: Subject, report: Report): void {
   const { options, definition } = key;
   if (!hasType(key)) {
@@ -118,7 +123,9 @@ function selectProblems({ definition, options: { options } }: Subject, report: R
   }
 }
 
-/** Bounds belong to numbers, are a range, and have the default inside. */
+/**
+ * Checks that only a number has bounds, that they form a range, and that they include the default.
+ */
 export function boundsProblems(key: Subject, report: Report): void {
   const { definition, options } = key;
   const { bounds } = options;
@@ -156,7 +163,7 @@ export function boundsProblems(key: Subject, report: Report): void {
   }
 }
 
-/** The default is a value of the key's type. */
+/** Checks that the default has the key's type. */
 export function defaultProblems(key: Subject, report: Report): void {
   const { definition } = key;
   if (definition.default === undefined || !hasType(key)) return;
@@ -170,7 +177,7 @@ export function defaultProblems(key: Subject, report: Report): void {
   }
 }
 
-/** A computed key computes, and is no secret. */
+/** Checks that `computed` is a function and that the key is not encrypted. */
 export function computedProblems(
   { definition, options: { computed } }: Subject,
   report: Report,
@@ -192,7 +199,10 @@ export function computedProblems(
   }
 }
 
-/** What a request may override is no text, no secret, and for a number bounded. */
+/**
+ * Checks that a key with `allowPerRequest` is neither a text key nor encrypted, and that a number
+ * has bounds.
+ */
 export function allowPerRequestProblems({ definition, options }: Subject, report: Report): void {
   if (!definition.allowPerRequest) return;
   const fix = "remove allowPerRequest";
@@ -208,7 +218,7 @@ export function allowPerRequestProblems({ definition, options }: Subject, report
   }
 }
 
-/** What a key was called before is the identifier of no other key, be it now or before. */
+/** Checks that no other key has or had one of the former identifiers. */
 export function formerlyProblems(
   { id, options: { formerly } }: Subject,
   report: Report,
@@ -225,7 +235,7 @@ export function formerlyProblems(
   }
 }
 
-/** Access is stated once, with access rules. */
+/** Checks that access is declared in one place only and consists of access rules. */
 export function accessProblems({ options }: Subject, report: Report): void {
   const { access } = options;
   const rules = access === undefined ? options : access;

@@ -6,75 +6,83 @@ import type { Trace } from "../../../base/request/trace.ts";
 import type { Database } from "../../../base/types/database.ts";
 import type { Queries } from "../../../base/types/names.ts";
 
-/** The type of a key's values (specification 2.1). */
+/** Type of a key's values (specification 2.1). */
 export type ConfigType = "number" | "boolean" | "select" | "text";
 
-/** The narrowest level at which a key may be set at run time (specification 2.1). */
+/** Narrowest level at which a key may be set at run time (specification 2.1). */
 export type ConfigScope = "system" | "tenant" | "user";
 
-/** The range of a number, both ends inclusive. */
+/** Range of a number, both ends inclusive. */
 export interface Bounds {
   readonly min: number;
   readonly max: number;
 }
 
-/** A key's declaration, as a handle carries it in `definition`. */
+/** Declaration of a key, found in the `definition` of its handle. */
 export interface ConfigKeyDefinition {
   readonly scope: ConfigScope;
   readonly type: ConfigType;
   readonly default?: unknown;
   readonly bounds?: Bounds;
-  /** The values a select key may have. */
+  /** Allowed values of a select key. */
   readonly options?: readonly string[];
-  /** The identifiers that the key had before, the last one first. */
+  /** Former identifiers of the key, the latest first. */
   readonly formerly?: readonly string[];
-  /** A method, so that a function of a whole `PipelineContext` fits: at run time it gets one. */
+  /**
+   * Derives the value at run time, when it receives a whole `PipelineContext`. Declared as a
+   * method, so that a function that takes one is assignable.
+   */
   computed?(ctx: ComputedContext): unknown;
-  /** Who may read the value through the operators' API. */
+  /** Rule for reading the value through the operators' API. */
   readonly read: AccessRule;
-  /** Who may set the value through the operators' API. */
+  /** Rule for setting the value through the operators' API. */
   readonly write: AccessRule;
   readonly allowPerRequest: boolean;
   readonly encrypted: boolean;
-  /** The type and the options as they were written, for the validators: in plain JavaScript they may be anything. */
+  /** Type and options as declared, for the validators. Plain JavaScript may pass anything. */
   readonly declared: { readonly type: unknown; readonly options: unknown };
 }
 
-/** The type of a key's values, carried by declarations and handles; it does not exist at run time. */
+/**
+ * Carries the type of a key's values in declarations and handles. It does not exist at run time.
+ */
 declare const valueType: unique symbol;
 
-/** A key, as the three factories declare it for `r.config({ keys })`. */
+/** Declared key, created by one of the three factories for `r.config({ keys })`. */
 export interface KeyDeclaration<Value> {
   readonly definition: ConfigKeyDefinition;
   readonly [valueType]?: () => Value;
 }
 
-/** A declared key: `ctx.config(handle)` gives a `Value` (specification 2.1). */
+/** Handle of a declared key: `ctx.config(handle)` returns a `Value` (specification 2.1). */
 export interface ConfigKeyHandle<Value> {
-  /** `<feature>:config:<kebab-case-name>`. */
+  /** Identifier of the form `<feature>:config:<kebab-case-name>`. */
   readonly id: string;
   readonly definition: ConfigKeyDefinition;
   readonly [valueType]?: () => Value;
 }
 
-/** A key as the registry keeps it. */
+/** Key in the registry. */
 export interface RegisteredConfigKey {
-  /** `files:config:max-upload-size-mb`. */
+  /** Identifier, for example `files:config:max-upload-size-mb`. */
   readonly id: string;
-  /** The feature that declares it: `files`. */
+  /** Feature that declares the key, for example `files`. */
   readonly feature: string;
-  /** Its name in the declaration: `maxUploadSizeMb`. */
+  /** Name in the declaration, for example `maxUploadSizeMb`. */
   readonly name: string;
   readonly definition: ConfigKeyDefinition;
 }
 
-/** The part of a registry that concerns configuration. */
+/** Part of a registry that contains the configuration keys. */
 export interface ConfigKeyRegistry {
-  /** By key identifier. */
+  /** Keys by identifier. */
   readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
 }
 
-/** The parts of a `ctx` that a `computed` function gets: what reads. The request is the one that reads the key. */
+/**
+ * Read-only part of a `ctx` that a `computed` function receives. It belongs to the request that
+ * reads the key.
+ */
 export interface ComputedContext extends ConfigReader {
   readonly db: Database;
   readonly user: User;
@@ -89,7 +97,7 @@ export interface ComputedContext extends ConfigReader {
   readonly request?: RequestView;
 }
 
-/** The part of a `ctx` that reads configuration. */
+/** Part of a `ctx` that reads configuration. */
 export interface ConfigReader {
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
 }

@@ -1,13 +1,14 @@
 import type { ConfigKeyHandle } from "./key.ts";
 
-/** A feature as its overrides are typed by: its name, and what it exports. */
+/** Feature with a literal name; its exports contain the handles. */
 interface NamedExports {
   readonly name: string;
 }
 
 /**
- * The app-boot overrides of features, by key identifier: an editor completes the keys whose handles a feature returns, and a
- * value of another type does not compile. Other identifiers are taken as they are; `buildServer` checks them all.
+ * App-boot overrides of features, by key identifier. Editors complete the keys whose handles a
+ * feature returns, and a value of the wrong type does not compile. Other identifiers accept any
+ * value at compile time. `buildServer` checks all overrides.
  */
 export type OverridesOf<Features extends readonly NamedExports[]> = Readonly<
   Record<string, unknown>
@@ -23,7 +24,7 @@ type KnownOverride<Feature extends NamedExports> = Feature extends NamedExports
       }[keyof Feature]
   : never;
 
-/** Of an object of handles, as `r.config` returns it; `never` of anything else. */
+/** Overrides for an object of handles returned by `r.config`; `never` for any other type. */
 type OverrideOfHandles<Name extends string, Handles> =
   Handles extends Readonly<Record<string, ConfigKeyHandle<unknown>>>
     ? {
@@ -36,7 +37,7 @@ type OverrideOfHandles<Name extends string, Handles> =
       }[keyof Handles & string]
     : never;
 
-/** What `configKeyId` makes of a name: a capital begins a word, a run of them is one. */
+/** Converts a name like `configKeyId`: a capital starts a word; a run of capitals is one word. */
 type KebabCase<
   Name extends string,
   Done extends string = "",

@@ -7,27 +7,27 @@ import { successorOf } from "./former-keys.ts";
 import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 import { configKeyId } from "./key-id.ts";
 
-/** A parameter of SSM Parameter Store, decrypted. */
+/** Parameter of SSM Parameter Store, decrypted. */
 export interface ConfigParameter {
-  /** `/app/files/max-upload-size-mb`. */
+  /** Full name, for example `/app/files/max-upload-size-mb`. */
   readonly name: string;
   readonly value: string;
-  /** Whether it is a SecureString: then its value is never shown. */
+  /** Whether the parameter is a SecureString. Its value then never appears in messages. */
   readonly secure: boolean;
 }
 
-/** What parameters come to. */
 export interface ParameterOverrides {
   readonly overrides: AppOverrides;
   readonly problems: readonly BootProblem[];
 }
 
 /**
- * Turns the parameters below `path` into app-boot overrides: `<path>/<feature>/<key name>`, the
- * name as in the key's identifier or as in its declaration. Each is parsed to the type of its key
- * and checked as `validateAppOverrides` does. The name of a former key counts where there is none of the current one, so that
- * parameters can be renamed while processes of both versions start. Never throws: every problem is reported, under the
- * parameter's name, without the value of an encrypted key or a SecureString.
+ * Turns the parameters below `path` into app-boot overrides. The form of a name is
+ * `<path>/<feature>/<key name>`, with the key name from the identifier or from the declaration.
+ * Each value is parsed to the type of its key and checked like in `validateAppOverrides`. A
+ * parameter named after a former key counts if no parameter has the current name. Parameters can
+ * therefore be renamed while processes of both versions start. Never throws: every problem is
+ * reported under the parameter's name, without the value of an encrypted key or a SecureString.
  */
 export function parameterOverrides(
   registry: ConfigKeyRegistry,
@@ -76,7 +76,7 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
-/** The parameters whose name is that of a former key, and what each is called today. */
+/** Returns the parameters named after a former key, with the current name of each. */
 export function formerParameters(
   registry: ConfigKeyRegistry,
   path: string,
@@ -98,7 +98,7 @@ export function formerParameters(
   });
 }
 
-/** The key of a parameter, and whether it had the name before. */
+/** Key of a parameter, and whether the parameter uses a former name. */
 interface NamedKey {
   readonly key?: RegisteredConfigKey | undefined;
   readonly isFormer?: boolean;
@@ -129,15 +129,21 @@ function kebabNameOf({ id, feature }: RegisteredConfigKey): string {
   return id.slice(configKeyId(feature, "").length);
 }
 
-/** A registry of one key; what a SecureString holds is a secret whatever the key says. */
+/**
+ * Returns a registry with a single key. The value of a SecureString is a secret even if the key is
+ * not encrypted.
+ */
 function only(key: RegisteredConfigKey, secure: boolean): ConfigKeyRegistry {
   const definition = secure ? { ...key.definition, encrypted: true } : key.definition;
   return { configKeys: new Map([[key.id, { ...key, definition }]]) };
 }
 
-/** The value in the key's type; a text that is none of it stays a text, which the check then refuses. */
+/**
+ * Parses the value to the key's type. An invalid value stays a string, which the check then
+ * refuses.
+ */
 function parsed({ type }: Pick<ConfigKeyDefinition, "type">, text: string): unknown {
-  const trimmed = text.trim(); // editors and files end with a line break
+  const trimmed = text.trim(); // editors and files add a trailing line break
   switch (type) {
     case "number":
       return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed) : text;

@@ -1,10 +1,13 @@
 import { quoted } from "../../../base/errors/quoted.ts";
 import type { Bounds, ConfigKeyDefinition } from "./key.ts";
 
-/** What is needed to tell whether a value fits. */
+/** Parts of a definition that decide whether a value has the right type. */
 type Fit = Pick<ConfigKeyDefinition, "type" | "options">;
 
-/** Says why `value` is no value of the key, as `is not a number`; `undefined` where it is one. */
+/**
+ * Returns the reason why `value` does not match the key's type, such as `is not a number`;
+ * `undefined` if it matches.
+ */
 export function typeMismatch({ type, options = [] }: Fit, value: unknown): string | undefined {
   switch (type) {
     case "number":
@@ -20,7 +23,10 @@ export function typeMismatch({ type, options = [] }: Fit, value: unknown): strin
   }
 }
 
-/** Says which bound `value` breaks, as `is below bounds.min 1`; `undefined` where it breaks none. */
+/**
+ * Returns the bound that `value` violates, such as `is below bounds.min 1`; `undefined` if it is
+ * within the bounds.
+ */
 export function outOfBounds(bounds: Bounds | undefined, value: unknown): string | undefined {
   if (bounds === undefined || typeof value !== "number") return undefined;
   if (value < bounds.min) return `is below bounds.min ${bounds.min}`;
@@ -28,12 +34,12 @@ export function outOfBounds(bounds: Bounds | undefined, value: unknown): string 
   return undefined;
 }
 
-/** The number nearest to `value` that is inside the bounds. */
+/** Returns the number nearest to `value` within the bounds. */
 export function clamp(value: number, bounds: Bounds): number {
   return Math.min(Math.max(value, bounds.min), bounds.max);
 }
 
-/** Names a value in a message; of an encrypted key nothing is shown. */
+/** Formats a value for a message. The value of an encrypted key is never shown. */
 export function named(definition: Pick<ConfigKeyDefinition, "encrypted">, value: unknown): string {
   return definition.encrypted ? "(not shown)" : quoted(value);
 }

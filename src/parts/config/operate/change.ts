@@ -26,10 +26,11 @@ import {
 } from "./written-row.ts";
 
 /**
- * Restores an earlier version of a row, as a new version; another undo reverts it. The value
- * has to be valid now.
+ * Restores an earlier version of a row as a new version; another undo reverts it. The restored
+ * value must be valid under the current declaration.
  *
- * @throws NotFoundError if the history does not have the version; otherwise as `setConfig`.
+ * @throws NotFoundError if the history does not have the version; otherwise the errors of
+ * `setConfig`.
  * @example
  * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
  */
@@ -43,7 +44,7 @@ export async function undoConfig(
 
 /** Options of `setConfig`. */
 export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
-  /** When the value expires: ISO 8601 with a time zone, in the future. Default: never. */
+  /** Expiry of the value: ISO 8601 with a time zone, in the future. Default: never. */
   readonly expiresAt?: string | undefined;
 }
 
@@ -52,27 +53,28 @@ export interface ResetConfigOptions extends ConfigTarget, ChangeOptions {}
 
 /** Options of {@link undoConfig}. */
 export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
-  /** The version to go back to; 0 is the state before the first. Default: the previous version. */
+  /** Version to restore; 0 is the state before the first write. Default: the previous version. */
   readonly version?: number | undefined;
 }
 
-/** The outcome of a checked write. */
+/** Outcome of a checked write. */
 export interface ConfigWriteResult {
   readonly key: string;
-  /** The value that the target now reads; absent for a secret, and if no level has one. */
+  /** Value that the target now reads; absent for a secret, and if no level has a value. */
   readonly value?: unknown;
   readonly source: ConfigSource;
-  /** The version of the written row; absent if there is no row. */
+  /** Version of the written row; absent if there is no row. */
   readonly version?: number;
 }
 
 const maxAttempts = 5;
 
 /**
- * Makes a change as the write that the caller's handler is: with `ctx.commit`, so that it is done exactly once
- * (specification 6.6), and its outcome is the answer. The handler can commit nothing else.
+ * Makes a change as the write of the caller's handler. It uses `ctx.commit`, so the change happens
+ * exactly once (specification 6.6) and its outcome is the response. The handler cannot commit
+ * anything else.
  *
- * @throws as `setConfig`.
+ * @throws the errors of `setConfig`.
  */
 export function commitChange(
   ctx: CommittingContext,
@@ -90,7 +92,7 @@ export function commitChange(
   });
 }
 
-/** Makes a change at once. @throws as `setConfig`. */
+/** Makes a change immediately. @throws the errors of `setConfig`. */
 export function storeChange(
   ctx: OperatorContext,
   handle: TargetKey,
@@ -99,23 +101,20 @@ export function storeChange(
   return change(ctx, handle, wanted, (store, write) => store.write(write));
 }
 
-/** The parts of a `ctx` that {@link commitChange} uses. */
 export interface CommittingContext extends OperatorContext {
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
 }
 
-/** A change of one key's value at one level. */
 export interface ConfigChange {
   readonly target: ConfigTarget & ChangeOptions;
   readonly action: WriteAction;
-  /** The row to write; `undefined` where nothing has to be. */
+  /** Returns the row to write; `undefined` if the change requires no write. */
   readonly decide: (
     current: ConfigRow | undefined,
     situation: ChangeSituation,
   ) => Promise<ConfigRow | undefined>;
 }
 
-/** The change of `setConfig`. */
 export function setChange(
   { definition }: TargetKey,
   value: unknown,
@@ -129,7 +128,6 @@ export function setChange(
   };
 }
 
-/** The change of `resetConfig`. */
 export function resetChange(options: ResetConfigOptions): ConfigChange {
   return {
     target: options,
@@ -138,7 +136,6 @@ export function resetChange(options: ResetConfigOptions): ConfigChange {
   };
 }
 
-/** The change of {@link undoConfig}. */
 export function undoChange({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
   return {
     target: options,
@@ -151,14 +148,14 @@ export function undoChange({ definition }: TargetKey, options: UndoConfigOptions
   };
 }
 
-/** Writes a row, and tells whether it was the version that was seen. */
+/** Writes a row. Resolves to `false` if the stored version is no longer the one that was read. */
 type WriteRow = (
   store: ConfigStore,
   write: RowWrite,
   result: ConfigWriteResult,
 ) => Promise<boolean>;
 
-/** What a change is decided by, beside the row that is there. */
+/** Input to the decision about a change, in addition to the current row. */
 export interface ChangeSituation {
   readonly store: ConfigStore;
   readonly address: RowAddress;
@@ -167,8 +164,8 @@ export interface ChangeSituation {
 }
 
 /**
- * Reads, decides and writes, as often as another write comes in between: with an expected
- * version the second look finds the conflict, without one the change goes on top.
+ * Reads, decides and writes, and retries if another write intervenes. With an expected version, the
+ * retry detects the conflict. Without one, the change is applied on top of the other write.
  */
 async function change(
   ctx: OperatorContext,
@@ -183,7 +180,7 @@ async function change(
   }
 }
 
-/** The error with the key and the fields in its message, for callers who see nothing else of it. */
+/** Adds the key and the fields to the message, for callers who see only the message. */
 function namingKey(id: string, { fields }: ValidationError): ValidationError {
   return new ValidationError(
     fields,
@@ -224,7 +221,7 @@ async function attempt(
     const write = { address, tenantId, row, entry, seen: current };
     const written = await callStore("written", () => writeRow(store, write, result)).catch(
       (error: unknown) => {
-        session.cache.invalidate(partition, id); // it may have been written all the same
+        session.cache.invalidate(partition, id); // the write may have succeeded despite the error
         throw error;
       },
     );
@@ -242,7 +239,7 @@ async function attempt(
   throw new ConflictError("version_conflict");
 }
 
-/** The row as it is stored: a secret is sealed. */
+/** Returns the row in its stored form, with a secret sealed. */
 async function sealed(
   { cipher }: OperatorSession,
   { encrypted }: ConfigKeyDefinition,
@@ -254,7 +251,10 @@ async function sealed(
     : row;
 }
 
-/** What history keeps: of a secret only that it was set, so that one which was taken back is gone. */
+/**
+ * Returns the history entry. For a secret, history records only that it was set, so that a revoked
+ * secret does not survive there.
+ */
 function entryFor(
   { encrypted }: ConfigKeyDefinition,
   row: ConfigRow,

@@ -16,9 +16,9 @@ const maxPage = 100;
 /**
  * Lists the checked writes to a key's row at one level, newest first.
  *
- * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another
- * tenant or user without `access.systemAdmin`; ValidationError with the invalid fields;
- * FrameworkError `config_unavailable` if the store fails.
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
+ * user without `access.systemAdmin`; ValidationError with the invalid fields; FrameworkError
+ * `config_unavailable` if the store fails.
  * @example
  * const { items } = await configHistory(ctx, config.maxUploadSizeMb, { limit: 10 });
  */
@@ -42,7 +42,7 @@ export async function configHistory(
   const { partition } = levelOf(authorized);
   logOtherTarget(ctx, "history", id, authorized);
   const { store } = openOperatorSession(ctx, authorized.owner);
-  // One more than asked for tells whether there is a next page.
+  // Requests one extra entry to detect whether there is a next page.
   const entries = await callStore("read", () =>
     store.history({ partition, key: id }, { before, limit: limit + 1 }),
   );
@@ -57,13 +57,13 @@ export async function configHistory(
 
 /** Options of {@link configHistory}. */
 export interface ConfigHistoryOptions extends ConfigTarget {
-  /** Only versions below this one: the `next` of the page before. */
+  /** Restricts the page to versions below this one; pass the `next` of the previous page. */
   readonly before?: number | undefined;
-  /** The maximum number of entries, 1 to 100. Default 50. */
+  /** Maximum number of entries, 1 to 100. Default 50. */
   readonly limit?: number | undefined;
 }
 
-/** One entry of a row's history. */
+/** Entry of a row's history. */
 export interface ConfigHistoryItem {
   readonly version: number;
   readonly action: WriteAction;
@@ -71,15 +71,15 @@ export interface ConfigHistoryItem {
   readonly value?: unknown;
   /** ISO 8601. */
   readonly updatedAt?: string;
-  /** Of a system row, only callers who may write it see this and `reason`. */
+  /** For a system row, only callers who may write it see this field and `reason`. */
   readonly updatedBy?: string;
   readonly reason?: string;
 }
 
-/** A page of a row's history, the newest entry first. */
+/** Page of a row's history, the newest entry first. */
 export interface ConfigHistoryPage {
   readonly items: readonly ConfigHistoryItem[];
-  /** `before` of the next page; absent on the last one. */
+  /** Value for `before` to get the next page; absent on the last page. */
   readonly next?: number;
 }
 

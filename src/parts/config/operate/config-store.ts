@@ -3,52 +3,57 @@ import type { CommitItem } from "../../../base/types/database.ts";
 import type { SealedRow } from "../read/row-cipher.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 
-/** The kind of a checked write. */
+/** Kind of a checked write. */
 export type WriteAction = "set" | "reset" | "undo";
 
-/** A row as one write left it. */
 export interface HistoryEntry extends ConfigRow {
   readonly action: WriteAction;
 }
 
-/** A row to be written, with its entry in the history. */
 export interface RowWrite {
   readonly address: RowAddress;
-  /** Whose row it is; `undefined` for one of all tenants. */
+  /** Tenant that owns the row; `undefined` for a row that all tenants share. */
   readonly tenantId?: string | undefined;
   readonly row: ConfigRow;
-  /** What history keeps of it. */
   readonly entry: HistoryEntry;
-  /** The row that has to be there still, by its version; `undefined` where there has to be none. */
+  /** Row whose version must still be stored; `undefined` if no row may exist. */
   readonly seen: ConfigRow | undefined;
 }
 
-/** Which entries of a history are read. */
 export interface HistoryRange {
-  /** Only entries of lower versions. */
+  /** Exclusive upper bound of the versions. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
 
-/** Rows as the operators see them: read consistently and past any cache, written together with their history. */
+/**
+ * Store of rows for operators. Reads are consistent and bypass the cache. Each write includes its
+ * history entry.
+ */
 export interface ConfigStore extends ConfigRowReader {
-  /** Writes the row and its entry in the history, both or neither; `false` where the stored row is another version. */
+  /**
+   * Writes the row and its history entry atomically. Resolves to `false` if the stored row has
+   * another version.
+   */
   write(write: RowWrite): Promise<boolean>;
-  /** The items of such a write, for a transaction that has more of them. */
+  /** Returns the items of such a write, for a transaction with further items. */
   itemsOf(write: RowWrite): readonly CommitItem[];
-  /** The entries of one row's history, the newest first. */
+  /** Returns the history entries of one row, the newest first. */
   history(address: RowAddress, range: HistoryRange): Promise<readonly HistoryEntry[]>;
-  /** A page of the rows that are sealed, of all tenants; `from` is the `next` of the page before. */
+  /**
+   * Returns a page of the sealed rows of all tenants. `from` is the `next` of the previous page.
+   */
   sealedRows(from: string | undefined): Promise<SealedPage>;
-  /** Puts another sealed value into a row; `false` where the row has been written meanwhile. */
+  /**
+   * Replaces the sealed value of a row. Resolves to `false` if another write has changed the row.
+   */
   reseal(row: SealedRow, value: Sealed): Promise<boolean>;
 }
 
-/** Some of the sealed rows. */
 export interface SealedPage {
   readonly rows: readonly SealedRow[];
-  /** How many items were looked at for them. */
+  /** Number of items that the scan read. */
   readonly scanned: number;
-  /** Where the next page begins; absent at the end. */
+  /** Start of the next page; absent on the last page. */
   readonly next?: string;
 }

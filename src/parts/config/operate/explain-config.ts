@@ -28,12 +28,12 @@ import {
 } from "./target.ts";
 
 /**
- * Explains where a key's value comes from: every level with its value, who set it, when and
- * why, and which level wins. Reads consistently and bypasses the cache.
+ * Explains the source of a key's value. Returns every level with its value, its last writer, the
+ * time and reason of the write, and the level that wins. Reads consistently and bypasses the cache.
  *
- * @throws NotFoundError where the caller may not read the key; AccessDeniedError for another
- * tenant or user without `access.systemAdmin`; ValidationError for a target that is none; FrameworkError
- * `config_unavailable` where the store fails.
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another tenant or
+ * user without `access.systemAdmin`; ValidationError for an invalid target; FrameworkError
+ * `config_unavailable` if the store fails.
  * @example
  * const { source, levels } = await explainConfig(ctx, config.maxUploadSizeMb);
  */
@@ -60,7 +60,7 @@ export async function explainConfig(
   };
 }
 
-/** A key in a list. */
+/** Key in a list. */
 export interface ConfigItem {
   readonly key: string;
   readonly type: ConfigType;
@@ -70,20 +70,23 @@ export interface ConfigItem {
   readonly source: ConfigSource;
   /** For an encrypted key: whether a secret is set. */
   readonly isSet?: boolean;
-  /** The version of the row that supplies the value. */
+  /** Version of the row that supplies the value. */
   readonly version?: number;
 }
 
-/** A key with its whole cascade. */
+/** Key with its whole cascade. */
 export interface ConfigExplanation extends ConfigItem {
   /** In the order of the cascade. */
   readonly levels: readonly ConfigLevel[];
   readonly declaration: DeclarationView;
-  /** How long ago the cache fetched the key's rows, in milliseconds; absent if it has none. */
+  /**
+   * Time since the cache fetched the key's rows, in milliseconds; absent if the rows are not
+   * cached.
+   */
   readonly cacheAgeMs?: number;
 }
 
-/** A system row as those see it who may not write it: not who has, nor why. */
+/** Removes the writer and the reason from a system row, for callers who may not write it. */
 function withoutWriter(level: ConfigLevel): ConfigLevel {
   if (level.source !== "system-row") return level;
   const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
@@ -91,10 +94,11 @@ function withoutWriter(level: ConfigLevel): ConfigLevel {
 }
 
 /**
- * Lists keys with their values, those that the caller may read; all rows in one go, consistently.
+ * Lists the keys that the caller may read, with their values. Reads all rows at the same time and
+ * consistently.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
- * ValidationError for a target that is none; FrameworkError `config_unavailable`.
+ * ValidationError for an invalid target; FrameworkError `config_unavailable` if the store fails.
  */
 export async function listConfig(
   ctx: OperatorContext,
@@ -127,7 +131,7 @@ export async function listConfig(
   return items;
 }
 
-/** Explains a key from rows that were read. */
+/** Explains a key from rows that were already read. */
 export async function explainRows(
   session: OperatorSession,
   { id, definition }: TargetKey,

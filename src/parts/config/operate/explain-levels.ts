@@ -6,31 +6,34 @@ import { suppliedBy, suppliedByComputed } from "../read/one-level.ts";
 import type { RowValue } from "../read/row-cipher.ts";
 import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
 
-/** One level of a key's cascade. */
+/** Level of a key's cascade. */
 export interface ConfigLevel {
   readonly source: Exclude<ConfigSource, "missing">;
-  /** Whether the level has a value: a tombstone and an expired row have none. */
+  /** Whether the level has a value: false for a tombstone or an expired row. */
   readonly isSet: boolean;
   /** Whether this level supplies the key's value. */
   readonly active: boolean;
-  /** The stored value; absent for a secret, and if the computed function was not called. */
+  /** Stored value; absent for a secret, and if the computed function was not called. */
   readonly value?: unknown;
-  /** The identifier that the key had before, if the row lies there: it has not been written anew since the key was renamed. */
+  /**
+   * Former identifier of the key, if the row is still stored under it. Such a row has not been
+   * rewritten since the rename.
+   */
   readonly formerKey?: string;
-  /** The version of a row or tombstone; absent if none was ever written. */
+  /** Version of a row or tombstone; absent if no row was ever written. */
   readonly version?: number;
   /** ISO 8601. */
   readonly updatedAt?: string;
-  /** Of a system row, only callers who may write it see this and `reason`. */
+  /** For a system row, only callers who may write it see this field and `reason`. */
   readonly updatedBy?: string;
   readonly reason?: string;
   /** ISO 8601. */
   readonly expiresAt?: string;
-  /** Why the value is skipped or adjusted. */
+  /** Reason why the value is skipped or adjusted. */
   readonly note?: string;
 }
 
-/** A key's declaration, as far as it can be shown. */
+/** Public part of a key's declaration. */
 export interface DeclarationView {
   readonly type: ConfigType;
   readonly scope: ConfigScope;
@@ -43,21 +46,20 @@ export interface DeclarationView {
   readonly write: string;
 }
 
-/** What the levels of one key hold for one caller. */
 export interface ExplainedFacts {
   readonly definition: ConfigKeyDefinition;
-  /** The stored rows, the narrowest level first. */
+  /** Stored rows, the narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
-  /** Takes the value out of a row. */
   readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
   readonly override: unknown;
   readonly frameworkDefault: unknown;
   readonly nowMs: number;
-  /** Evaluates the computed level; called only where no row and no override supplies a value. */
+  /**
+   * Evaluates the computed level. Called only if neither a row nor an override supplies a value.
+   */
   readonly compute: () => Promise<unknown>;
 }
 
-/** The levels of a key, and what they come to. */
 export interface ExplainedLevels extends Resolved {
   readonly levels: readonly ConfigLevel[];
 }
@@ -68,7 +70,10 @@ interface Candidate {
   readonly note: string | undefined;
 }
 
-/** Explains a key: every level, in the order of the cascade, and the value that it gives (specification 4.1). */
+/**
+ * Explains a key: returns every level in the order of the cascade, and the resolved value
+ * (specification 4.1).
+ */
 export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLevels> {
   const { definition, override, frameworkDefault } = facts;
   const candidates: Candidate[] = facts.rows.map(({ level, row }) =>
@@ -95,7 +100,10 @@ export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLev
   };
 }
 
-/** What may be shown of a declaration: of a secret not even the default. */
+/**
+ * Returns the parts of a declaration that may be shown. It omits the default, which may be a
+ * secret.
+ */
 export function declarationView(definition: ConfigKeyDefinition): DeclarationView {
   const { type, scope, bounds, options, computed, encrypted, allowPerRequest, read, write } =
     definition;
@@ -139,7 +147,7 @@ function rowCandidate(
   }
   const opened = openRow(row, level);
   if ("locked" in opened) {
-    // Nothing below counts: a read fails here, rather than go on to another level's secret.
+    // Lower levels do not count: the read fails here instead of using another level's secret.
     const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
     return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
   }
@@ -165,7 +173,8 @@ async function computedCandidate(
       suppliedByComputed(definition, value, note),
     );
   } catch {
-    // An operator has to see the other levels all the more; what failed is logged where it is caught.
+    // Operators need the other levels even more in this case. `compute` has already logged the
+    // failure.
     return {
       facts: { source, isSet: true },
       supplied: { value: undefined, source },

@@ -8,27 +8,27 @@ import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts"
 import type { ConfigStore } from "./config-store.ts";
 import type { AuthorizedTarget, TargetKey } from "./target.ts";
 
-/** Under this member a `ctx.db` opens sessions for operators. */
+/** Member of a `ctx.db` that opens sessions for operators. */
 export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 
-/** What operating the configuration takes beyond reading it. */
+/** Session for operating the configuration, in addition to reading it. */
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
-  /** What requests of this process have of the rows, to be told of each write. */
+  /** Cache that serves the requests of this process. It must learn of each write. */
   readonly cache: RowCache;
-  /** The app-boot override of a key; `undefined` where there is none. */
+  /** Returns the app-boot override of a key, or `undefined` if it has no override. */
   override(id: string): unknown;
 }
 
-/** Rows as requests have them. */
+/** Part of the row cache that operations use. */
 export type RowCache = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
 
-/** A database that configuration can be operated through: every `ctx.db` is one. */
+/** Database that can operate configuration. Every `ctx.db` is one. */
 export interface OperatorDatabase {
   [operatorSession](owner: RowOwner): OperatorSession;
 }
 
-/** The parts of a `ctx` that the operations use. */
+/** Parts of a `ctx` that the operations use. */
 export interface OperatorContext {
   readonly db: Database;
   readonly user: User;
@@ -38,7 +38,7 @@ export interface OperatorContext {
 /**
  * Opens a session on behalf of `owner`.
  *
- * @throws TypeError where `db` is not a `ctx.db`.
+ * @throws TypeError if `db` is not a `ctx.db`.
  */
 export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): OperatorSession {
   const session = (db as Partial<OperatorDatabase>)[operatorSession]?.(owner);
@@ -47,13 +47,13 @@ export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): O
   return session;
 }
 
-/** Where the rows of a key are, one a level. */
+/** Returns the addresses of a key's rows, one per level. */
 export function addressesOf({ id }: TargetKey, levels: readonly RowLevel[]): RowAddress[] {
   return levels.map(({ partition }) => ({ partition, key: id }));
 }
 
 /**
- * Reads rows as they are stored at this moment.
+ * Reads the currently stored rows.
  *
  * @throws FrameworkError `config_unavailable`.
  */
@@ -65,9 +65,9 @@ export function readStored(
 }
 
 /**
- * Runs a call of the store.
+ * Runs a store call.
  *
- * @throws FrameworkError `config_unavailable` where it fails.
+ * @throws FrameworkError `config_unavailable` if it fails.
  */
 export async function callStore<Result>(
   what: "read" | "written",
@@ -85,7 +85,9 @@ export async function callStore<Result>(
   }
 }
 
-/** Looking at another tenant or user is allowed to few, and never goes unseen. */
+/**
+ * Logs access to another tenant or user. Few callers may do this, and every access must be logged.
+ */
 export function logOtherTarget(
   { log }: OperatorContext,
   operation: string,

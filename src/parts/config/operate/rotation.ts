@@ -9,41 +9,44 @@ import {
   openOperatorSession,
 } from "./operator-session.ts";
 
-/** The progress of a rotation. */
+/** Progress of a rotation. */
 export interface RotationProgress {
-  /** The name of the active key, which encrypts. */
+  /** Name of the active key, which encrypts. */
   readonly activeKey: string;
-  /** The number of table items read so far. */
+  /** Number of table items read so far. */
   readonly scanned: number;
-  /** The number of re-encrypted rows. */
+  /** Number of re-encrypted rows. */
   readonly resealed: number;
-  /** The number of rows that somebody else wrote meanwhile; run again for them. */
+  /**
+   * Number of rows that another write changed during the run. Run the rotation again to cover them.
+   */
   readonly overtaken: number;
-  /** The number of rows that no key of the ring decrypts; each is logged as `config.secret_locked`. */
+  /** Number of rows that no key of the ring decrypts; each is logged as `config.secret_locked`. */
   readonly locked: number;
-  /** The `from` of the next run; absent at the end of the table. */
+  /** Value for `from` to continue; absent at the end of the table. */
   readonly next?: string;
 }
 
 /** Options of {@link rotateConfigKeys}. */
 export interface RotationOptions {
-  /** Continues an earlier run: its `next`. Default: the whole table. */
+  /** Continues an earlier run from its `next`. Default: the whole table. */
   readonly from?: string | undefined;
-  /** Called after each page of the table. If it throws, the run ends and nothing is lost. */
+  /** Called after each page of the table. If it throws, the run ends and no progress is lost. */
   readonly onProgress?: ((progress: RotationProgress) => void | Promise<void>) | undefined;
 }
 
 /**
- * Re-encrypts every stored secret of all tenants with the active key of the ring, and binds it to the version of its
- * row if `keyRing.bindVersion` is on. You may interrupt it and start it again at any time: it skips rows that are done,
- * replaces a row only if nobody has written it meanwhile, and every row stays readable. Values, versions and history do
- * not change.
+ * Re-encrypts every stored secret of all tenants with the active key of the ring, and binds it to
+ * the version of its row if `keyRing.bindVersion` is on. You may interrupt a run and start it again
+ * at any time. It skips rows that are done and does not replace a row that was written during the
+ * run. Every row stays readable. Values, versions and history do not change.
  *
- * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active key changed,
- * returns 0 for `resealed`, `overtaken` and `locked`.
+ * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active
+ * key changed, returns 0 for `resealed`, `overtaken` and `locked`.
  *
  * @throws AccessDeniedError without `access.systemAdmin`; ValidationError for an invalid `from`;
- * PipelineError 501 `no_key_ring`; FrameworkError `config_unavailable` if the store or the key ring fails.
+ * PipelineError 501 `no_key_ring`; FrameworkError `config_unavailable` if the store or the key ring
+ * fails.
  * @example
  * const { resealed, locked } = await rotateConfigKeys(ctx, {
  *   onProgress: ({ scanned, resealed }) => console.log(`${scanned} items, ${resealed} sealed anew`),
@@ -63,12 +66,14 @@ export async function rotateConfigKeys(
   return progress;
 }
 
-/** What a rotation works on. */
 export type Rotation = Pick<OperatorSession, "store" | "cipher"> & {
   readonly log: Pick<Logger, "warn">;
 };
 
-/** The same without a caller. @throws as {@link rotateConfigKeys}. */
+/**
+ * Rotates keys like {@link rotateConfigKeys}, without a caller to authorize. @throws the errors of
+ * {@link rotateConfigKeys}.
+ */
 export async function rotateRows(
   rotation: Rotation,
   { from, onProgress }: RotationOptions,
@@ -76,7 +81,7 @@ export async function rotateRows(
   const { store, cipher } = rotation;
   const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
   let next = from;
-  // A key that was activated a moment ago would be met as one that nobody knows.
+  // Without the refresh, a key that was activated a moment ago would be unknown.
   await cipher.refresh();
   for (;;) {
     const activeKey = await cipher.active();

@@ -3,17 +3,19 @@ import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./change.ts";
 import type { OperatorContext } from "./operator-session.ts";
 
-// What both do is loaded with the first call: a process that only reads configuration does without.
+// Both functions load their implementation on the first call, so that a process that only reads
+// configuration never loads it.
 
 /**
- * Sets a key's value at one level. Checks type, options, bounds (at every level), size, level
- * and role (specification 4.1, rule 4). Writes the row and its history entry in one
- * transaction; from then on this process reads the new value.
+ * Sets a key's value at one level. Checks type, options, bounds (at every level), size, level and
+ * role (specification 4.1, rule 4). Writes the row and its history entry in one transaction. From
+ * then on this process reads the new value.
  *
- * @throws NotFoundError if the caller may not read the key; AccessDeniedError if they may
- * not write it; ValidationError with the invalid fields, which its message names with the key; ConflictError `version_conflict` if
- * the row's version is not `expectedVersion`; PipelineError 501 `no_key_ring` for an encrypted
- * key without a configured key ring; FrameworkError `config_unavailable` if the store fails.
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError if they may not write
+ * it; ValidationError with the invalid fields, whose message names the key and the fields;
+ * ConflictError `version_conflict` if the row's version is not `expectedVersion`; PipelineError 501
+ * `no_key_ring` for an encrypted key without a configured key ring; FrameworkError
+ * `config_unavailable` if the store fails.
  * @example
  * await setConfig(ctx, config.maxUploadSizeMb, 50, { reason: "larger scans", expectedVersion: 3 });
  */
@@ -29,10 +31,10 @@ export async function setConfig<Value>(
 }
 
 /**
- * Removes a key's value at one level, so that the next level decides. The row becomes a
- * tombstone that keeps the version. No effect if no value is stored.
+ * Removes a key's value at one level, so that the next level decides. The row becomes a tombstone
+ * that keeps the version. No effect if no value is stored.
  *
- * @throws as {@link setConfig}.
+ * @throws the errors of {@link setConfig}.
  * @example
  * await resetConfig(ctx, config.maxUploadSizeMb, { reason: "back to the default" });
  */
@@ -46,7 +48,10 @@ export async function resetConfig(
   return storeChange(ctx, handle, resetChange(options));
 }
 
-/** Plain JavaScript may give a key's ID, or a handle that its feature does not have. */
+/**
+ * Rejects anything but a handle. Plain JavaScript may pass a key's ID, or a handle that its feature
+ * does not have.
+ */
 function assertHandle(call: string, handle: unknown): void {
   if (typeof handle === "object" && handle !== null && "definition" in handle) return;
   throw new TypeError(

@@ -10,38 +10,39 @@ import type { User } from "../../../base/identity/user.ts";
 import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 
-/** Which rows an operator reads or writes. */
+/** Rows that an operator reads or writes. */
 export interface ConfigTarget {
-  /** The level. Default: the key's own scope. */
+  /** Level of the row. Default: the key's own scope. */
   readonly scope?: ConfigScope | undefined;
   /** Another tenant, for callers with `access.systemAdmin`. Default: the caller's. */
   readonly tenantId?: string | undefined;
-  /** Another user, for callers with `access.systemAdmin`. Default: the caller, in their own tenant. */
+  /**
+   * Another user, for callers with `access.systemAdmin`. Default: the caller, in their own tenant.
+   */
   readonly userId?: string | undefined;
 }
 
-/** A key, as a handle and the registry have it. */
+/** Common part of a handle and a registered key. */
 export interface TargetKey {
   readonly id: string;
   readonly definition: ConfigKeyDefinition;
 }
 
-/** A target that the caller may reach. */
 export interface AuthorizedTarget {
   readonly owner: RowOwner;
   readonly scope: ConfigScope;
-  /** Whether it is another tenant or user than the caller. */
+  /** Whether the target is another tenant or user than the caller. */
   readonly isOther: boolean;
 }
 
 const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, system: 2 };
 
 /**
- * Decides whether `user` may see the key at the target.
+ * Checks that `user` may read the key at the target.
  *
- * @throws NotFoundError where the caller may not read the key: for them it does not exist;
- * AccessDeniedError for another tenant or user without `access.systemAdmin`; ValidationError
- * for a level the key does not have.
+ * @throws NotFoundError if the caller may not read the key, which hides that it exists;
+ * AccessDeniedError for another tenant or user without `access.systemAdmin`; ValidationError for a
+ * level that the key does not have.
  */
 export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
@@ -55,11 +56,11 @@ export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget):
 }
 
 /**
- * Decides whether `user` may write the key at the target: as for reading, and with the key's
- * write rule; a broader scope than the key's is for `access.systemAdmin` only.
+ * Checks that `user` may write the key at the target. Requires read access and the key's write
+ * rule. A scope broader than the key's requires `access.systemAdmin`.
  *
- * @throws FrameworkError `unauthenticated` for a caller that is not signed in;
- * AccessDeniedError where the caller may not write there; and what `authorizeRead` throws.
+ * @throws FrameworkError `unauthenticated` for a caller that is not signed in; AccessDeniedError if
+ * the caller may not write there; also the errors of `authorizeRead`.
  */
 export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   const { id, definition } = key;
@@ -78,10 +79,10 @@ export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget)
 }
 
 /**
- * Decides whose rows `user` may look at, whatever the key.
+ * Checks which tenant's and user's rows `user` may access, regardless of the key.
  *
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
- * ValidationError for a target that is none.
+ * ValidationError for an invalid target.
  */
 export function authorizeTarget(
   user: User,
@@ -92,7 +93,8 @@ export function authorizeTarget(
   const fields = ids
     .filter(([, value]) => !isIdentifier(value))
     .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
-  // What a route was sent may be of any type, and need not turn into a text.
+  // The scope may come from a request body and have any type, even one that cannot be converted to
+  // a string.
   if (scope !== undefined && (typeof scope !== "string" || !Object.hasOwn(breadth, scope))) {
     fields.push({ field: "scope", error: "must be system, tenant or user" });
   }
@@ -108,9 +110,9 @@ export function authorizeTarget(
 }
 
 /**
- * The row of a target.
+ * Returns the row level of a target.
  *
- * @throws ValidationError where the target names nobody who has such a row.
+ * @throws ValidationError if the target names no tenant or user for such a row.
  */
 export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
@@ -120,7 +122,10 @@ export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   ]);
 }
 
-/** Whose rows count for a reader at `scope`: a broader one leaves the narrower rows out. */
+/**
+ * Returns the owner whose rows count for a reader at `scope`. A broader scope excludes the narrower
+ * rows.
+ */
 export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,
@@ -128,12 +133,15 @@ export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget
   };
 }
 
-/** Whether `user` may read the key through the operators' API. */
+/** Returns whether `user` may read the key through the operators' API. */
 export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
-/** Whether `user` may write the key's row that all tenants share, and so see who has written it and why. */
+/**
+ * Returns whether `user` may write the key's system row, and may therefore see its writer and
+ * reason.
+ */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
   const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
   return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));

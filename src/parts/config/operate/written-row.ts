@@ -4,32 +4,33 @@ import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { ConfigRow } from "../read/rows.ts";
 import type { HistoryEntry } from "./config-store.ts";
 
-/** Options that every checked write takes. */
+/** Options of every checked write. */
 export interface ChangeOptions {
-  /** Why, for the history: at most 1,000 characters. */
+  /** Reason for the history, at most 1,000 characters. */
   readonly reason?: string | undefined;
-  /** The version the row has to have, 0 where none was ever written. Default: any. */
+  /** Version that the row must have, 0 if it was never written. Default: any. */
   readonly expectedVersion?: number | undefined;
 }
 
-/** Who writes, and when. */
 export interface Writer {
   readonly userId: string | undefined;
   readonly nowMs: number;
 }
 
-/** The largest value in bytes of UTF-8 (design: at most 16 KB). */
+/** Maximum size of a value, in bytes of UTF-8 (design: at most 16 KB). */
 const maxValueBytes = 16_384;
 const maxReason = 1_000;
-/** DynamoDB's numbers have 38 digits and end at 1e-130; above 2^53 - 1 the SDK refuses to write one. */
+/**
+ * DynamoDB numbers have 38 digits and a smallest magnitude of 1e-130. The SDK refuses to write
+ * numbers above 2^53 - 1.
+ */
 const smallestNumber = 1e-130;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
- * The row that a `set` stores. Pure: what is stored already is `current`, whatever it holds.
+ * Returns the row that a `set` stores. Pure: `current` is the stored row, which may be invalid.
  *
- * @throws ValidationError with every field that does not hold; ConflictError
- * `version_conflict`.
+ * @throws ValidationError with every invalid field; ConflictError `version_conflict`.
  */
 export function rowToSet(
   definition: ConfigKeyDefinition,
@@ -56,9 +57,9 @@ export function rowToSet(
 }
 
 /**
- * The tombstone that a `reset` stores; `undefined` where there is nothing to reset.
+ * Returns the tombstone that a `reset` stores; `undefined` if there is no value to reset.
  *
- * @throws as {@link rowToSet}.
+ * @throws the errors of {@link rowToSet}.
  */
 export function rowToReset(
   options: ChangeOptions,
@@ -74,10 +75,10 @@ export function rowToReset(
 }
 
 /**
- * The version that an undo goes back to: the one it was asked for, else the one before the
- * current. 0 is before the first.
+ * Returns the version that an undo restores: the requested one, otherwise the one before the
+ * current. 0 is the state before the first write.
  *
- * @throws ValidationError, ConflictError as {@link rowToSet}; ConflictError `nothing_to_undo`.
+ * @throws ValidationError and ConflictError like {@link rowToSet}; ConflictError `nothing_to_undo`.
  */
 export function versionToRestore(
   { version, ...options }: ChangeOptions & { readonly version?: number | undefined },
@@ -92,11 +93,11 @@ export function versionToRestore(
 }
 
 /**
- * The row that an `undo` stores: what `past` left, under a new version. `past` is `undefined`
- * for version 0, when nothing was stored.
+ * Returns the row that an `undo` stores: the value of `past` under a new version. `past` is
+ * `undefined` for version 0, when no row existed.
  *
- * @throws ValidationError where the value of then would not be taken now, or was a secret, which
- * history does not keep.
+ * @throws ValidationError if the old value is no longer valid, or if it was a secret, which history
+ * does not keep.
  */
 export function rowToRestore(
   definition: ConfigKeyDefinition,
@@ -125,12 +126,11 @@ export function rowToRestore(
   };
 }
 
-/** The version of a row: 0 where there is none, or none that is sound. */
+/** Returns the version of a row; 0 if there is no row or its version is invalid. */
 export function versionOf(row: ConfigRow | undefined): number {
   return isVersion(row?.version) ? row.version : 0;
 }
 
-/** Whether `value` can be a version. */
 export function isVersion(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
@@ -156,7 +156,10 @@ function stamp(
   };
 }
 
-/** Says why a value cannot be written; it never shows the value, which may be a secret. */
+/**
+ * Returns the reason why a value cannot be written. It never contains the value, which may be a
+ * secret.
+ */
 function valueProblem(definition: ConfigKeyDefinition, value: unknown): string | undefined {
   const mismatch = typeMismatch(definition, value);
   if (mismatch !== undefined) return `${mismatch} but ${classOf(value)}${allowed(definition)}`;
@@ -171,12 +174,12 @@ function valueProblem(definition: ConfigKeyDefinition, value: unknown): string |
   return typeof value === "string" ? textProblem(value) : undefined;
 }
 
-/** What the rule that was broken does not say of what is allowed. */
+/** Returns the allowed range, which the message about the broken rule lacks. */
 function allowed({ bounds }: ConfigKeyDefinition): string {
   return bounds === undefined ? "" : `; allowed is a number from ${bounds.min} to ${bounds.max}`;
 }
 
-/** The kind of a value that was refused; the value itself may be a secret. */
+/** Returns the kind of a refused value. The value itself may be a secret. */
 function classOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
@@ -200,7 +203,7 @@ function textProblem(text: string): string | undefined {
   return bytes > maxValueBytes ? `has ${bytes} bytes, more than ${maxValueBytes}` : undefined;
 }
 
-/** The expiry in seconds since the epoch, or what is wrong with it. */
+/** Returns the expiry in seconds since the epoch, or a message if it is invalid. */
 function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefined {
   if (expiresAt === undefined || expiresAt === null) return undefined;
   const time =
@@ -213,7 +216,7 @@ function expiryOf(expiresAt: unknown, nowMs: number): number | string | undefine
 function optionProblems({ reason, expectedVersion }: ChangeOptions): FieldError[] {
   const fields: FieldError[] = [];
   if (reason !== undefined) {
-    // Unknown until it is checked: the API passes on what it was sent.
+    // Treated as unknown until checked: the API passes on the request's value.
     const text: unknown = reason;
     if (typeof text !== "string" || text.length > maxReason || !text.isWellFormed()) {
       fields.push({ field: "reason", error: `must be a text of at most ${maxReason} characters` });

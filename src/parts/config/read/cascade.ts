@@ -4,35 +4,38 @@ import { clamp, named, outOfBounds, typeMismatch } from "../declare/value-check.
 import type { RowValue } from "./row-cipher.ts";
 import type { RowSource } from "./rows.ts";
 
-/** The level that supplied a value (specification 2.2); `missing` where none did. */
+/** Level that supplied a value (specification 2.2); `missing` if no level did. */
 export type ConfigSource = RowSource | "app-override" | "computed" | "default" | "missing";
 
-/** A value, and the level it comes from. */
+/** Value and the level that supplied it. */
 export interface Resolved {
   readonly value: unknown;
   readonly source: ConfigSource;
 }
 
-/** A value that does not fit its declaration, or not as it is. */
+/** Problem with a value that violates its declaration. */
 export interface Misfit {
   readonly source: ConfigSource;
-  /** What is wrong with the value, and what was done about it. */
+  /** The violation and its consequence, for the log. */
   readonly reason: string;
 }
 
-/** What the levels of one key hold. `undefined` means that a level has nothing; `null` is a value, and fits no key. */
+/**
+ * Values of one key on all levels. `undefined` means that the level has no value. `null` is a
+ * value, but matches no key type.
+ */
 export interface Levels {
-  /** The rows that count, the narrowest first. */
+  /** Rows that count, the narrowest first. */
   readonly rows: readonly { readonly source: RowSource; readonly row: RowValue }[];
   readonly override: unknown;
-  /** The last level: what keelson itself has for the key. */
+  /** Default that keelson itself has for the key; the last level. */
   readonly frameworkDefault: unknown;
 }
 
-/** A secret that does not open: 503 `config_unavailable`. */
+/** Error for a secret that cannot be opened: 503 `config_unavailable`. */
 export class LockedValueError extends FrameworkError {
   static override readonly name = "LockedValueError";
-  /** The key of the ring that it was sealed with. */
+  /** Key in the key ring that sealed the secret. */
   readonly ringKey: string;
 
   constructor(
@@ -48,10 +51,10 @@ export class LockedValueError extends FrameworkError {
 
 /**
  * Finds the first level that supplies a value (specification 4.1): rows, app-boot override,
- * computed, default. Where it is the computed level's turn it asks for its value, with which
- * the caller goes on to {@link cascadeFromComputed}.
+ * computed, default. Returns `"ask-computed"` if the computed level comes next. The caller then
+ * computes the value and passes it to {@link cascadeFromComputed}.
  *
- * @throws LockedValueError where it is the turn of a row whose secret does not open.
+ * @throws LockedValueError if the next level is a row whose secret cannot be opened.
  */
 export function cascade(
   definition: ConfigKeyDefinition,
@@ -73,7 +76,7 @@ export function cascade(
   return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
 }
 
-/** The rest of the cascade, with what `computed` returned. */
+/** Finishes the cascade with the result of `computed`. */
 export function cascadeFromComputed(
   definition: ConfigKeyDefinition,
   computed: unknown,
@@ -94,15 +97,15 @@ function lastLevel(
 }
 
 /**
- * Holds a value against the declaration. A number out of bounds is clamped where a tenant or
- * a user has a say in it; the operators' values are used as they are (specification 4.1, rule 4):
+ * Checks a value against the declaration. A number out of bounds is clamped if a tenant or a user
+ * can set it. Values from operators stay unchanged (specification 4.1, rule 4):
  *
- * | source                | number out of bounds      |
- * |-----------------------|---------------------------|
- * | user-row, tenant-row  | clamped                   |
- * | system-row            | as it is                  |
+ * | source                | number out of bounds          |
+ * |-----------------------|-------------------------------|
+ * | user-row, tenant-row  | clamped                       |
+ * | system-row            | unchanged                     |
  * | computed              | like a row of the key's scope |
- * | app-override          | as it is, checked at boot |
+ * | app-override          | unchanged, checked at boot    |
  */
 function accept(
   definition: ConfigKeyDefinition,
@@ -127,7 +130,7 @@ function accept(
     source,
     reason: `${named(definition, value)} ${outside}; ${asItIs ? "it is used as it is" : "it is clamped"}`,
   });
-  // `outOfBounds` finds only numbers outside.
+  // Only numbers can be out of bounds.
   return { value: asItIs ? value : clamp(Number(value), bounds), source };
 }
 

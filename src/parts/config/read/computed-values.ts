@@ -1,21 +1,19 @@
-/** A computed key that is being, or has been, evaluated for one request: a node of its wait-for graph. */
+/** Node in a request's wait-for graph: a computed key whose evaluation has started. */
 export interface ComputedNode {
-  /** The key's identifier. */
   readonly key: string;
-  /** The nodes whose values this one's function has asked for. */
+  /** Nodes whose values this node's function has read. */
   readonly waitsFor: Set<ComputedNode>;
-  /** Once it has a value, or has failed, it waits for nobody. */
+  /** Set after success or failure. A settled node waits for no other node. */
   settled: boolean;
 }
 
-/** The computed values of one request and caller. */
 export interface ComputedValues {
   /**
-   * Returns the value of a computed key: of all reads of a request the first runs `compute`,
-   * the others share its outcome.
+   * Returns the value of a computed key. The first read in a request runs `compute`; all other
+   * reads share its outcome.
    *
-   * @param from - the node of the computed function that reads; `undefined` for a handler.
-   * @throws Error where the two wait for each other, naming the whole circle.
+   * @param from - node of the computed function that reads; `undefined` for a handler.
+   * @throws Error if the two wait for each other; the message names the whole cycle.
    */
   read(
     key: string,
@@ -29,7 +27,6 @@ interface Entry {
   readonly result: Promise<unknown>;
 }
 
-/** Makes the computed values of one request, none of them evaluated yet. */
 export function createComputedValues(): ComputedValues {
   const entries = new Map<string, Entry>();
   return {
@@ -38,7 +35,8 @@ export function createComputedValues(): ComputedValues {
       const node = known?.node ?? { key, waitsFor: new Set(), settled: false };
       if (from !== undefined) wait(from, node);
       if (known !== undefined) return known.result;
-      // `compute` starts a microtask later: its first reads may come back here, and must find the entry.
+      // Runs `compute` one microtask later. Its first reads can call `read` again and must find the
+      // entry.
       const result = Promise.resolve()
         .then(() => compute(node))
         .finally(() => {
@@ -50,7 +48,10 @@ export function createComputedValues(): ComputedValues {
   };
 }
 
-/** Lets `from` wait for `node`, unless `node` already waits for `from`: then neither would ever go on. */
+/**
+ * Records that `from` waits for `node`. Throws if `node` already waits for `from`: that is a
+ * deadlock.
+ */
 function wait(from: ComputedNode, node: ComputedNode): void {
   const path = waitingPath(node, from);
   if (path !== undefined) {
@@ -62,12 +63,16 @@ function wait(from: ComputedNode, node: ComputedNode): void {
   from.waitsFor.add(node);
 }
 
-/** The nodes from `start` to `goal`, both included, each waiting for the next; `undefined` where `start` does not wait for `goal`. */
+/**
+ * Returns the nodes from `start` to `goal`, both included, each waiting for the next; `undefined`
+ * if `start` does not wait for `goal`.
+ */
 function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | undefined {
   const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
-  // A Map's iteration goes on over what is added meanwhile: breadth first, so the shortest path.
+  // A Map's iterator also visits entries added during the loop. The search is therefore
+  // breadth-first and finds the shortest path.
   for (const node of waiters.keys()) {
-    // A settled value waits for none, even if its function left reads behind.
+    // A settled node waits for no other node, even if its function left reads in flight.
     if (node.settled) continue;
     if (node === goal) return pathTo(node, waiters);
     for (const next of node.waitsFor) {

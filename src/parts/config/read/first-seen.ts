@@ -1,10 +1,13 @@
-/** Tells what is seen for the first time. */
+/** Detects names that were not seen before. */
 export interface FirstSeen {
-  /** Whether `name` is new: not among the last names seen, as far as they are remembered. */
+  /** Returns whether `name` is not among the names still remembered, and remembers it. */
   isNew(name: string): boolean;
 }
 
-/** Remembers up to `limit` names; beyond that the oldest is forgotten, and is new again. */
+/**
+ * Remembers up to `limit` names. Beyond the limit it forgets the oldest name, which then counts as
+ * new again.
+ */
 export function createFirstSeen(limit: number): FirstSeen {
   const names = new Set<string>();
   return {

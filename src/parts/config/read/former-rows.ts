@@ -2,15 +2,15 @@ import type { ConfigKeyRegistry } from "../declare/key.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * Reads rows of keys that were renamed at their former places as well:
+ * Wraps a reader so that it also finds rows of renamed keys under their former names:
  *
- * | under the key       | under a former key                  | what counts                                       |
- * |---------------------|-------------------------------------|---------------------------------------------------|
- * | a row               | any                                 | the row, be it a tombstone or expired             |
- * | none, or superseded | a row                               | the first former row                              |
- * | none, or superseded | superseded rows only, or none       | nothing: what took their place was deleted        |
+ * | under the key       | under a former key            | result                                 |
+ * |---------------------|-------------------------------|----------------------------------------|
+ * | a row               | any                           | the row, even a tombstone or expired   |
+ * | none, or superseded | a row                         | the first former row                   |
+ * | none, or superseded | superseded rows only, or none | nothing: their replacement was deleted |
  *
- * A superseded row names the key that has taken its place in `renamedTo`.
+ * The `renamedTo` of a superseded row names the key that replaced it.
  */
 export function withFormerRows(
   reader: ConfigRowReader,
@@ -30,8 +30,9 @@ export function withFormerRows(
 interface Found {
   readonly row: ConfigRow | undefined;
   /**
-   * A row was superseded, and what took its place is not there. A batch is no snapshot: that one may have been read before it was
-   * written, and the other after. A default must not come from that, so it is asked for once more.
+   * A row was superseded, but its replacement was not found. A batch read is not a snapshot: it may
+   * have read one place before the write and the other place after it. The key must not fall back
+   * to its default because of that, so it is read once more.
    */
   readonly isDoubtful: boolean;
 }
@@ -63,7 +64,7 @@ function rowThatCounts(
   own: ConfigRow | undefined,
   former: readonly (ConfigRow | undefined)[],
 ): Found {
-  // A key that got a former name back finds its own row superseded.
+  // The row of a key that was renamed back to a former name is superseded.
   const isSuperseded = own?.renamedTo !== undefined && formerly.includes(own.renamedTo);
   if (own !== undefined && !isSuperseded) return { row: own, isDoubtful: false };
   const rows = formerly.flatMap((key, index) => {

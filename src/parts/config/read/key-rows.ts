@@ -8,40 +8,40 @@ import {
   rowLevels,
 } from "./rows.ts";
 
-/** A level, and the row that is known there. */
 export interface LevelRow extends RowLevel {
   readonly row: ConfigRow | undefined;
 }
 
-/** The rows of one key that may count for one caller, the narrowest first, as they are known at a moment. */
+/** Rows of one key that may count for one caller, the narrowest first, as known at one moment. */
 export interface KeyRows {
   readonly levels: readonly LevelRow[];
-  /** Whether they are still what a read at `nowMs` would find without waiting. */
+  /** Returns whether a read at `nowMs` would return the same rows without waiting. */
   readonly isHeld: (nowMs: number) => boolean;
-  /** What a resolver made of exactly these rows, kept for its next read of them. */
+  /** Decision that a resolver made from exactly these rows, kept for its next read. */
   decision: Decision | undefined;
 }
 
-/** The outcome of the cascade for the rows it was made from. */
 export interface Decision {
-  /** The resolver that decided; another one may have other overrides. */
+  /** Resolver that decided. Another resolver may have other overrides. */
   readonly by: object;
   readonly definition: ConfigKeyDefinition;
   readonly rows: KeyRows;
   readonly outcome: Resolved | "ask-computed";
-  /** The outcome's value, as `ctx.config` returns it: one promise for all who read it. */
+  /** Value of the outcome as `ctx.config` returns it. All readers share this promise. */
   readonly value: Promise<unknown>;
-  /** When the first of the rows expires, in milliseconds since the epoch. */
+  /** Time when the first of the rows expires, in milliseconds since the epoch. */
   readonly untilMs: number;
 }
 
-/** What was decided for one caller, by key identifier. */
 export interface HeldDecisions {
   get(id: string): Decision | undefined;
   set(id: string, decision: Decision): void;
 }
 
-/** Makes an empty one. Most requests read one key, for which a Map is not made: that takes as long as to find the decision. */
+/**
+ * Creates an empty store. Most requests read a single key, and creating a Map takes as long as
+ * finding the decision. The Map is therefore created for the second key.
+ */
 export function createHeldDecisions(): HeldDecisions {
   return new FewDecisions();
 }
@@ -65,13 +65,15 @@ class FewDecisions implements HeldDecisions {
   }
 }
 
-/** Reads the rows of keys for one caller. */
 export interface RowView {
-  /** Returns the rows at once where they are known, otherwise a promise of them. Never throws but through the promise. */
+  /**
+   * Returns the rows synchronously if they are known, otherwise a promise. Never throws; all
+   * failures reject the promise.
+   */
   rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows>;
 }
 
-/** Reads rows as they are stored, each time anew and consistently. */
+/** Creates a view that reads the stored rows consistently on every call. */
 export function uncachedRows(reader: ConfigRowReader, owner: RowOwner): RowView {
   return {
     rowsOf: async (key, scope) => {

@@ -7,7 +7,10 @@ import {
   type Resolved,
 } from "./cascade.ts";
 
-/** What rows, or the app-boot override, supply alone; `undefined` where a lower level would decide. */
+/**
+ * Returns the value that the rows or the app-boot override supply by themselves; `undefined` if a
+ * lower level would decide.
+ */
 export function suppliedBy(
   definition: ConfigKeyDefinition,
   levels: Pick<Levels, "rows" | "override">,
@@ -16,7 +19,10 @@ export function suppliedBy(
   return supplied(cascade(bare(definition), { ...levels, frameworkDefault: undefined }, onMisfit));
 }
 
-/** What a computed value supplies alone. */
+/**
+ * Returns the value that a computed result supplies by itself; `undefined` if a lower level would
+ * decide.
+ */
 export function suppliedByComputed(
   definition: ConfigKeyDefinition,
   computed: unknown,
@@ -27,7 +33,10 @@ export function suppliedByComputed(
   );
 }
 
-/** The declaration without its lower levels: what a cascade over one level gives, that level has supplied. */
+/**
+ * Removes the lower levels from the declaration, so that the cascade's result comes from the given
+ * level.
+ */
 function bare({
   default: _default,
   computed: _computed,

@@ -2,34 +2,34 @@ import type { ConfigKeyDefinition, ConfigKeyHandle, ConfigReader } from "../decl
 import { clamp } from "../declare/value-check.ts";
 import { type NotesParameters, parameterUsed } from "./config-reads.ts";
 
-/** A clamped parameter, as a log line takes it (specification 6, rule 7). */
+/** Log fields of a clamped parameter (specification 6, rule 7). */
 export type ClampData = {
-  /** The key's identifier. */
+  /** Identifier of the configuration key. */
   readonly key: string;
-  /** The number that was asked for. */
+  /** Number in the request. */
   readonly original: number;
-  /** The number that is used. */
+  /** Number used instead. */
   readonly clamped: number;
-  /** The upper bound. */
+  /** Upper bound of the key. */
   readonly max: number;
 };
 
 /** Options of {@link resolveConfigOrParam}. */
 export interface ParameterOptions {
-  /** Called if the parameter is a number out of bounds. Default: none. */
+  /** Called if the parameter is a number out of bounds. Default: no callback. */
   readonly onClamp?: (data: ClampData) => void;
 }
 
 /**
- * Resolves a key that the request may override (specification 2.4). A number is parsed and
- * clamped to the bounds; `"true"` and `"1"` are true, any other string is false; a select
- * takes one of its options. The configured value counts if the parameter is absent
- * (`undefined`, `null`; for numbers and selects also blank), not a finite decimal number, or
- * not an option. The returned number is always within the bounds, whatever level supplied it.
- * A parameter may exceed the tenant's value, up to `bounds.max`.
+ * Resolves a key that the request may override (specification 2.4). A number is parsed and clamped
+ * to the bounds. `"true"` and `"1"` are true; any other string is false. A select takes one of its
+ * options. The configured value counts if the parameter is absent (`undefined`, `null`; for numbers
+ * and selects also blank), not a finite decimal number, or not an option. The returned number is
+ * always within the bounds, regardless of the level that supplied it. A parameter may exceed the
+ * tenant's value, up to `bounds.max`.
  *
- * @throws Error if there is a parameter but the key does not allow one, which is a bug in the
- * handler; and whatever `ctx.config` throws.
+ * @throws Error if the request has a parameter but the key does not allow one, which is a bug in
+ * the handler. Errors of `ctx.config` are rethrown.
  * @example
  * const seconds = await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, input.expiresSeconds, {
  *   onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
@@ -46,15 +46,16 @@ export async function resolveConfigOrParam<Value>(
     assertAllowed(id, definition);
     const parameter = fromParameter(id, definition, paramValue, options);
     if (parameter !== undefined) {
-      // Safe: the member is optional, and its symbol known to keelson alone.
+      // Safe: the member is optional, and only keelson knows its symbol.
       (ctx as NotesParameters)[parameterUsed]?.(id);
-      // Safe: `fromParameter` gives only what the key's type allows, which is what Value stands for.
+      // Safe: `fromParameter` returns only values that the key's type allows, and Value is that
+      // type.
       return parameter as Value;
     }
   }
   const configured = await ctx.config(handle);
   if (definition.bounds === undefined || typeof configured !== "number") return configured;
-  // Safe: a clamped number is still the number that Value stands for.
+  // Safe: Value is a number type here, and clamping keeps it one.
   return clamp(configured, definition.bounds) as Value;
 }
 
@@ -67,7 +68,7 @@ function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
   );
 }
 
-/** The validators refuse the same at boot; this guards keys that never went through them. */
+/** Guards keys that skipped the validators, which refuse the same declarations at boot. */
 function assertAllowed(
   id: string,
   { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition,
@@ -111,7 +112,10 @@ function fromParameter(
   }
 }
 
-/** A finite number from a number or from decimal text; hexadecimal and separators are none. */
+/**
+ * Returns the finite number in a number or a decimal string. Hexadecimal numbers and digit
+ * separators are not accepted.
+ */
 function numberFrom(value: unknown): number | undefined {
   const number =
     typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value)

@@ -18,26 +18,24 @@ import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
-/** What reading configuration for one caller takes: one a request. */
+/** Dependencies of configuration reads for one caller; one session per request. */
 export interface ConfigSession extends RowOwner {
   readonly rows: RowView;
   readonly log: Logger;
   readonly clock: Clock;
   readonly computed: ComputedValues;
-  /** What was decided for this caller from rows alone, by key identifier. */
   readonly held: HeldDecisions;
-  /** Opens the rows of encrypted keys. */
   readonly cipher: RowCipher;
-  /** Notes what is read, where somebody asks for it. */
+  /** Records the reads, if a caller needs them. */
   readonly reads?: ConfigReads | undefined;
-  /** The `ctx` for a computed function: what is read through it, is read on behalf of `node`. */
+  /** Returns the `ctx` for a computed function. Reads through it belong to `node`. */
   contextFor(node: ComputedNode): ComputedContext;
 }
 
-/** Under this member a `ctx.db` opens sessions, for {@link ConfigResolver.getWithSource}. */
+/** Member of a `ctx.db` that opens sessions for {@link ConfigResolver.getWithSource}. */
 export const configSession: unique symbol = Symbol("keelson.configSession");
 
-/** A database that configuration can be read through: every `ctx.db` is one. */
+/** Database that can read configuration. Every `ctx.db` is one. */
 export interface ConfigDatabase {
   [configSession](caller: RowOwner): ConfigSession;
 }
@@ -45,12 +43,12 @@ export interface ConfigDatabase {
 /** Resolves configuration keys to values (specification 4.1). */
 export interface ConfigResolver {
   /**
-   * Reads a key for the caller of `session`, as `ctx.config` does: synchronously if there is
-   * nothing to wait for, otherwise as a promise.
+   * Reads a key for the caller of `session`, like `ctx.config`. Returns the value synchronously if
+   * no I/O is needed, otherwise a promise.
    *
-   * @param from - the computed key whose function does the reading, if any.
-   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read, and
-   * whatever the key's `computed` function throws.
+   * @param from - the computed key whose function reads, if any.
+   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read. Errors of the
+   * key's `computed` function are rethrown.
    * @internal
    */
   resolve(
@@ -60,12 +58,12 @@ export interface ConfigResolver {
     from?: ComputedNode,
   ): Resolved | Promise<Resolved>;
   /**
-   * Reads a key for any tenant and user, and returns which level supplied the value (specification 2.2).
-   * For support and debugging, not for handlers under load.
+   * Reads a key for any tenant and user and returns the level that supplied the value
+   * (specification 2.2). Intended for support and debugging, not for handlers under load.
    *
    * @param db - a `ctx.db`.
-   * @throws TypeError if `db` is not a `ctx.db`; FrameworkError `config_unavailable` (503) if the rows cannot be read, and
-   * whatever the key's `computed` function throws.
+   * @throws TypeError if `db` is not a `ctx.db`; FrameworkError `config_unavailable` (503) if the
+   * rows cannot be read. Errors of the key's `computed` function are rethrown.
    * @example
    * const { value, source } = await resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
    */
@@ -76,16 +74,16 @@ export interface ConfigResolver {
     userId: string | undefined,
     db: object,
   ): Promise<Resolved>;
-  /** The app-boot override of a key; `undefined` where there is none. */
+  /** Returns the app-boot override of a key, or `undefined` if it has no override. */
   override(id: string): unknown;
 }
 
-/** How many misfit values are remembered as reported, so that each is reported once. */
+/** Number of reported misfits to remember. Each remembered misfit is reported once. */
 const rememberedMisfits = 10_000;
 
 /**
- * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides`
- * first. Default: none.
+ * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides` first.
+ * Default: no overrides.
  *
  * @example
  * const resolver = createConfigResolver({ appOverrides: { "files:config:max-upload-size-mb": 50 } });
@@ -136,7 +134,7 @@ export function createConfigResolver({
     return { by: itself, definition, rows, outcome, value, untilMs };
   };
 
-  /** A row's misfit is reported once a version; any other once for each caller and reason. */
+  /** Reports a row's misfit once per version, and any other misfit once per caller and reason. */
   const report = (
     { log }: ConfigSession,
     id: string,
@@ -147,7 +145,10 @@ export function createConfigResolver({
       log.warn("config.misfit", { key: id, ...misfit });
   };
 
-  /** A secret that any version of its row opens: once a version, so that operators see when none is left, and when one comes back. */
+  /**
+   * Reports a secret that opens under any version of its row. It reports once per version, so that
+   * operators see when the last such row disappears and when one reappears.
+   */
   const reportUnbound = ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
     if (reported.isNew(`${id} ${origin} unbound`))
       log.warn("config.secret_unbound", { key: id, source });
@@ -195,14 +196,17 @@ export function createConfigResolver({
     return outcome;
   };
 
-  /** The same; where it is the turn of a secret whose key nobody has met yet, once the key ring has been read again. */
+  /**
+   * Resolves like `resolveWith`. If the next level is a secret sealed with an unknown key, it reads
+   * the key ring again first.
+   */
   const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
     try {
       return resolveWith(session, id, definition, from, rows);
     } catch (error) {
-      // Safe: deciding throws nothing else.
+      // Safe: `resolveWith` throws no other error synchronously.
       const waiting = session.cipher.prepare((error as LockedValueError).ringKey);
-      // A read fails by its promise, whether it had to wait or not.
+      // Reads always fail through the promise, even if they did not wait.
       if (waiting === undefined) return Promise.reject(error);
       return waiting.then(() => resolveWith(session, id, definition, from, rows));
     }

@@ -4,61 +4,61 @@ import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
- * The value of a row; or why it has none, and the next level decides; or why nobody can tell,
- * and the read fails: a tenant's secret is never replaced by a broader one.
+ * Value of a row, or the reason why it has no value. With `unreadable`, the next level decides.
+ * With `locked`, the read fails, because a broader level must never replace a tenant's secret.
  */
 export type RowValue =
   | {
-      readonly value: unknown /** It would open under any version, and is to do so no more. */;
+      readonly value: unknown /** `isUnbound`: it opens under any version, but must not. */;
       readonly isUnbound?: boolean;
     }
   | { readonly unreadable: string }
   | { readonly locked: string; readonly ringKey: string };
 
-/** Takes values out of rows, and puts secrets into them. */
 export interface RowCipher {
-  /** As `Secrets.prepare`. */
+  /** Works like `Secrets.prepare`. */
   prepare(ringKey: string): Promise<void> | undefined;
   /**
-   * Takes the value out of a row. A secret counts only where it is sealed: a row of an encrypted
-   * key in plain text is never used, so that none survives unnoticed.
+   * Reads the value of a row. A secret counts only if it is sealed. A plain-text row of an
+   * encrypted key is never used, so that it cannot survive unnoticed.
    */
   openRow(
     row: ConfigRow,
     definition: Pick<ConfigKeyDefinition, "encrypted">,
     address: RowAddress,
   ): RowValue;
-  /** Seals a value for the version that its row will have. @throws as `Secrets.seal`. */
+  /** Seals a value for the version that its row will have. @throws the errors of `Secrets.seal`. */
   seal(value: unknown, address: RowAddress, version: number): Promise<Sealed>;
-  /** Whether a value is not as it would be sealed today. */
+  /** Returns whether the cipher would seal the value differently today. */
   isOutdated(value: Sealed, activeKey: string): boolean;
   /**
-   * Seals a value anew with the active key; `undefined` where it does not open. What was bound to its version stays so.
+   * Seals a value again with the active key; `undefined` if the value cannot be opened. A value
+   * bound to its version stays bound.
    *
-   * @throws as `Secrets.seal`.
+   * @throws the errors of `Secrets.seal`.
    */
   reseal(row: SealedRow): Promise<Sealed | undefined>;
-  /** The key that seals. @throws as `Secrets.active`. */
+  /** Returns the key that seals. @throws the errors of `Secrets.active`. */
   active(): Promise<string>;
-  /** @throws as `Secrets.refresh`. */
+  /** @throws the errors of `Secrets.refresh`. */
   refresh(): Promise<void>;
 }
 
-/** A row whose value is sealed. */
 export interface SealedRow {
   readonly address: RowAddress;
-  /** As it is stored; absent from rows that were put there by hand. */
+  /** Stored version. Rows that were written by hand may lack it. */
   readonly version: number | undefined;
   readonly value: Sealed;
 }
 
-/** How a {@link RowCipher} seals. */
 export interface RowCipherOptions {
-  /** Whether what it seals opens only under the version of its row. Default `false`, as versions before this one seal. */
+  /**
+   * Whether sealed values open only under the version of their row. Default `false`, which matches
+   * the format of earlier versions.
+   */
   readonly bindVersion?: boolean | undefined;
 }
 
-/** Creates the {@link RowCipher} of one table. */
 export function createRowCipher(
   secrets: Secrets,
   tableName: () => string,
@@ -66,7 +66,7 @@ export function createRowCipher(
 ): RowCipher {
   const placeOf = ({ partition, key }: RowAddress) => [tableName(), partition, key];
 
-  /** One part more than without: neither form opens as the other. */
+  /** Adds one part to the unbound form, so that neither form opens as the other. */
   const boundPlaceOf = (address: RowAddress, version: unknown) => [
     ...placeOf(address),
     versionText(version),
@@ -110,7 +110,7 @@ export function createRowCipher(
           locked: `${address.key} of ${address.partition}: ${opened.locked}`,
           ringKey: value.key,
         };
-      // Safe: only `seal` makes what opens.
+      // Safe: only `seal` produces values that open.
       return {
         value: JSON.parse(opened.text) as unknown,
         isUnbound: bindVersion && value.bound === undefined,
@@ -131,7 +131,10 @@ export function createRowCipher(
   };
 }
 
-/** A version as it is authenticated; rows that were put there by hand may have none, or one that is no number. */
+/**
+ * Returns a version in its authenticated form. Rows that were written by hand may have no version
+ * or one that is not a number.
+ */
 function versionText(version: unknown): string {
   return typeof version === "number" ? String(version) : "";
 }

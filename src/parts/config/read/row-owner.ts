@@ -1,10 +1,12 @@
 import type { ConfigScope } from "../declare/key.ts";
 import { pathFrom, type RowLevel, systemPartition, tenantPartition } from "./rows.ts";
 
-/** Whose rows a partition has. */
 export interface PartitionOwner {
   readonly scope: ConfigScope;
-  /** `undefined` for the rows of all tenants. An ID that is too long for a key is given as the hash that stands there. */
+  /**
+   * `undefined` for the rows of all tenants. For an ID that is too long for a key, the hash stored
+   * in the key.
+   */
   readonly tenantId: string | undefined;
   /** This partition and the broader ones, the narrowest first. */
   readonly levels: readonly RowLevel[];
@@ -12,7 +14,10 @@ export interface PartitionOwner {
 
 const ofTenants = tenantPartition("");
 
-/** Whose rows a partition of the table has; `undefined` where it has none of rows that count, such as those of history. */
+/**
+ * Returns the owner of a partition's rows. Returns `undefined` for partitions without current rows,
+ * such as history.
+ */
 export function ownerOf(partition: string): PartitionOwner | undefined {
   const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
   if (!isRows) return undefined;
@@ -25,7 +30,7 @@ export function ownerOf(partition: string): PartitionOwner | undefined {
     levels: path.map(({ partition: one }, index) => ({
       source: `${scopes[index] as ConfigScope}-row`,
       partition: one,
-    })), // safe: as many
+    })), // safe: `scopes` is as long as `path`
   };
 }
 
