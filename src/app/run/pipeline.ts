@@ -183,7 +183,7 @@ function openFor(runtime: Runtime, declaration: HandlerDeclaration): Promise<Ada
 
 /**
  * Rejects a request before its caller is authenticated. Its log line still names the caller if that
- * takes no call.
+ * does not need a call.
  */
 async function refuse(scope: RequestScope, request: SentRequest, error: unknown): Promise<never> {
   const recognizing = recognize(scope, request);

@@ -166,7 +166,7 @@ class OneSchedule implements Schedule {
         if (attempts === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
         return this.#failed(atMs, attempts, outcome.error);
       case "skipped":
-        await store.skip(this.#key, atMs); // the fire was run by a process whose schedule has other times, which include this one
+        await store.skip(this.#key, atMs); // run by a process with other times, which include this one
         return { kind: "elsewhere", nextMs: nowMs };
       case "handed-back":
         return { kind: "elsewhere", nextMs: nowMs + Math.max(outcome.afterMs, failureMs) };
