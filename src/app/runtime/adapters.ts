@@ -29,7 +29,7 @@ export interface Adapters {
   readonly configRows: ConfigRowReader;
   /** Reads app-boot overrides and the key ring. Present if the server names a path or a ring. */
   readonly parameters?: ParameterReader | undefined;
-  /** Configuration store for operators: reads and writes rows. */
+  /** Configuration store that operators read and write. */
   readonly configStore: ConfigStore;
   /** Claims of writes, events and jobs. */
   readonly claims: ClaimStore;

@@ -25,7 +25,7 @@ export interface Projections extends ActiveVersions {
   written(projection: ProjectionDeclaration, tenantId: string | undefined): Promise<number>;
   /**
    * Writes an event into a version. @returns whether it counts. An event that was already counted
-   * writes no items.
+   * is not written again.
    */
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }

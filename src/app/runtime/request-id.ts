@@ -45,9 +45,9 @@ const poolBytes = 4096;
 const idBytes = 10;
 
 /**
- * Creates a generator of UUIDv7s. IDs within one millisecond are ordered, up to about 2,000 of
- * them. Random bytes are drawn 4 KiB at a time, because one draw per ID would cost more than the
- * rest of the generation.
+ * Creates a generator of UUIDv7s. IDs within one millisecond are ordered, up to about 2,000 IDs.
+ * Random bytes are drawn 4 KiB at a time, because one draw per ID would cost more than the rest of
+ * the generation.
  */
 export function createRequestIds(clock: Clock, fill = fillAtRandom): RequestIds {
   const pool = new Uint8Array(poolBytes);

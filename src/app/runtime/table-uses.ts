@@ -7,8 +7,8 @@ import type { Runtime } from "./runtime.ts";
 
 /**
  * Adds a check to a wall, or creates a wall with only this check: a handler may access the tables
- * of its own feature and of the features in its `uses`, like its generated role. It is for tests
- * and development, where no role denies access to the other tables.
+ * in its feature and in the features in its `uses`, like its generated role. It is for tests and
+ * development, which have no role that denies access to the other tables.
  */
 export function withUses(runtime: Runtime, wall?: Pick<Wall, "stackFor"> & Partial<Wall>): Wall {
   const check = createUseCheck(runtime);
