@@ -13,8 +13,8 @@ interface Asking extends DatabaseRequest {
 }
 
 /**
- * Opens a database without the wall, for callers with `systemAdmin` and for system runs, which have
- * no tenant and no request as their cause.
+ * Opens a database without the wall, for callers with `systemAdmin` and for system runs, which no
+ * request has caused and which have no tenant.
  *
  * @throws AccessDeniedError for any other caller. TypeError without a reason.
  */

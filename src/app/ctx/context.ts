@@ -187,10 +187,10 @@ class Session implements OperatorSession, DatabaseRequest {
 }
 
 /**
- * Implementation of `ctx`. Its functions are properties, not methods, so that `const { config } =
- * ctx` works. They are own properties, so that `{ ...ctx }` copies them, except `request`, `trace`,
- * `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and `acrossTenants`,
- * which most requests never use.
+ * Implementation of `ctx`. Its functions are properties, not methods, so that they work after
+ * destructuring. They are own properties, so that `{ ...ctx }` copies them, except `request`,
+ * `trace`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and
+ * `acrossTenants`, which most requests never use.
  */
 class Context implements PipelineContext {
   readonly #session: Session;

@@ -244,7 +244,7 @@ export class RunEffects {
     return this.#steps.step(name, options, call);
   }
 
-  /** Returns the cause of a job. Only a system run may enqueue it for another tenant. */
+  /** Returns the cause of a job. Only a system run may set the tenant of a job. */
   #causeFor(tenantId: string | undefined): Cause {
     if (tenantId === undefined) return this.#cause;
     if (!this.#scope.isSystem)
@@ -287,8 +287,8 @@ export class RunEffects {
 
   /**
    * Returns the ID of an event. The ID is random if the event is kept and no message caused the
-   * run: a kept event must stay unique until it expires, but a client may reuse its key
-   * once the claim has expired. A message keeps its ID across redeliveries, so the ID is derived.
+   * run: a kept event must stay unique until it expires, but a client may reuse its key once the
+   * claim has expired. A message keeps its ID across redeliveries, so the ID is derived.
    */
   #eventId(type: string, isKept: boolean): string {
     const { causedBy, origRequestId } = this.#cause;

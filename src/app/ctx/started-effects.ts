@@ -6,7 +6,7 @@ class WatchedPromise<Result> extends Promise<Result> {
     return Promise;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: `await` and `Promise.all` call it
+  // biome-ignore lint/suspicious/noThenProperty: records calls by `await` and `Promise.all`
   override then<Fulfilled = Result, Rejected = never>(
     fulfilled?: ((value: Result) => Fulfilled | PromiseLike<Fulfilled>) | null,
     rejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,

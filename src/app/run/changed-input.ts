@@ -29,13 +29,13 @@ export function changedInput({ raw, accepted: given }: AcceptedInput, changed: u
     const isSame = Object.hasOwn(given, name) && isDeepStrictEqual(given[name], value);
     if (Object.hasOwn(raw, name))
       merged[name] = changedInput({ raw: raw[name], accepted: given[name] }, value);
-    // Skips members that the schema added, such as defaults: it adds them again.
+    // Skips members that the schema added, such as defaults, because the schema adds them again.
     else if (!isSame) merged[name] = value;
   }
   return merged;
 }
 
-/** Depth of nested input that is copied. Members below this level are compared by reference. */
+/** Maximum depth of copied input. The copy shares deeper members with the original. */
 const maxLevels = 64;
 
 /**

@@ -58,7 +58,7 @@ export interface Task {
   /** Whether other work may reuse the key later. Default `false`. */
   readonly hasReusableKey?: boolean | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
-  /** See `own` of the run's {@link Work}. */
+  /** Creates keelson's items that record the end of the run. See `Work.own`. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 

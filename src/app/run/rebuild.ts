@@ -82,8 +82,7 @@ const mostLost = 1_000;
  * has counted all of its events. If every tenant is affected, none switches.
  *
  * @throws Error if the oldest events have expired and the rebuild is not partial, or if the tenant
- * has no events. The signal's
- * reason. Any error of the store.
+ * has no events. The signal's reason. Any error of the store.
  */
 export async function rebuild(runtime: Runtime, options: RebuildOptions): Promise<Rebuilt> {
   const adapters = await runtime.adapters();

@@ -150,7 +150,7 @@ class OneSchedule implements Schedule {
         // Thrown, so that the claim is not completed.
         if (attempts === undefined)
           throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
-        // Attempts that crashed their process were not logged by any other code.
+        // No other code logs attempts that crashed their process.
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
           this.#countGivenUp();
