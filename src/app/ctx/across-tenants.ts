@@ -6,16 +6,17 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 
-/** Who asks for the rows of every tenant. */
+/** Caller that requests the rows of every tenant. */
 interface Asking extends DatabaseRequest {
   readonly user: User;
   readonly log: Logger;
 }
 
 /**
- * Opens a database without the wall, for callers with `systemAdmin` and for system runs: no request has led to them, and they have no tenant.
+ * Opens a database without the wall, for callers with `systemAdmin` and for system runs, which no
+ * request has caused and which have no tenant.
  *
- * @throws AccessDeniedError for anybody else; TypeError without a reason.
+ * @throws AccessDeniedError for any other caller. TypeError without a reason.
  */
 export function openAcrossTenants(
   asking: Asking,

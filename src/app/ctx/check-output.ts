@@ -12,7 +12,10 @@ import {
 import type { HandlerDeclaration } from "../features/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/** What a handler returned: a `Response` is read, and what has an `output` schema is what {@link checkOutput} makes of it. */
+/**
+ * Converts the return value of a handler: validates it with {@link checkOutput}, and reads a
+ * `Response`.
+ */
 export async function receiveResult(
   declaration: HandlerDeclaration,
   returned: unknown,
@@ -23,17 +26,19 @@ export async function receiveResult(
   return isWebResponse(result) ? read(declaration, result, scope) : result;
 }
 
-/** Its JSON is read to its end: what is checked and what is parsed is its value. */
+/** Reads a JSON body completely, because its parsed value is checked and returned. */
 function read({ kind }: HandlerDeclaration, response: Response, { signal }: RequestScope) {
   return readResponse(response, kind, { needsJson: true, signal });
 }
 
 /**
- * Makes of a result what the `output` schema of its handler gives. A result whose body the schema does not describe stays as it
- * is: a stream, bytes, an error, a redirect. So does every one where the server's `output` says that nothing is checked.
+ * Validates a result with the `output` schema of its handler and returns the schema's output.
+ * Results without a described body are returned unchanged: a stream, bytes, an error, a redirect.
+ * Every result is returned unchanged if the server's `output` option disables the check.
  *
- * @param log - carries the name of the handler; default: the scope's.
- * @throws FrameworkError `response_mismatch` where it does not fit, with handler and paths in its cause.
+ * @param log - carries the name of the handler. Default: the scope's log.
+ * @throws FrameworkError `response_mismatch` if the result does not match. Its cause names the
+ * handler and the paths.
  */
 export function checkOutput(
   declaration: HandlerDeclaration,
@@ -65,7 +70,7 @@ async function checked(
     try {
       body = result.value;
     } catch (error) {
-      // Its message alone: what caused it quotes the body.
+      // Only the message: its cause quotes the body.
       return misfit(
         declaration,
         result,
@@ -84,7 +89,7 @@ async function checked(
   return result instanceof ReadResponse ? withValue(result, outcome.value) : outcome.value;
 }
 
-/** Whether the `output` schema says of a result what it has to be. */
+/** Checks whether the `output` schema applies to a result. */
 function isDescribed(result: unknown): boolean {
   if (result instanceof UnreadableResponse) return false;
   if (result instanceof ReadResponse) return result.isJson && result.status < 300;
@@ -98,7 +103,10 @@ function isRaw(body: unknown): boolean {
 
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];
 
-/** The same answer with another value, written as JSON. Headers that vouch for the bytes of before are left out. */
+/**
+ * Copies a response with another value, written as JSON. Omits headers with a digest of the old
+ * bytes.
+ */
 function withValue(
   { status, headers: given, cookies }: ReadResponse,
   value: unknown,
@@ -115,7 +123,10 @@ function withValue(
   });
 }
 
-/** Gives the result as it is where the server sends it all the same. @throws FrameworkError `response_mismatch` otherwise. */
+/**
+ * Returns the result unchanged if the server sends mismatches. @throws FrameworkError
+ * `response_mismatch` otherwise.
+ */
 function misfit(
   { name }: HandlerDeclaration,
   result: unknown,
@@ -139,7 +150,10 @@ function misfit(
 const maxPaths = 10;
 const maxParts = 20;
 
-/** Where a result does not fit; never what is there: messages of issues may quote it, and so does a name that is data. */
+/**
+ * Returns the paths of the mismatches, never the values: messages of issues may quote the result,
+ * or a name may itself be data.
+ */
 function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
   const paths = new Set<string>();
   for (const { path = [] } of issues) {
@@ -153,7 +167,10 @@ function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
   return [...paths];
 }
 
-/** A member of a schema is named like one of a program; what is not, such as an address, is a key of a record. */
+/**
+ * Shows members that look like identifiers. Any other name, such as an address, is a key of a
+ * record and may be data.
+ */
 function shown(part: PropertyKey): string {
   const text = String(part);
   return /^(?:\d{1,9}|[A-Za-z_$][\w$-]{0,63})$/.test(text) ? text : "*";

@@ -34,23 +34,26 @@ import type { EffectCaller } from "./effect-ledger.ts";
 import { ownMetrics } from "./own-metrics.ts";
 import type { RunCommits } from "./run-commits.ts";
 
-/** What a `ctx` is made of beside its scope. */
+/** Parts of a `ctx` besides its scope. */
 export interface ContextParts {
-  /** Makes the request as handlers see it, for the first that looks at it. */
+  /** Creates the handler's view of the request at first access. */
   readonly request?: (() => RequestView) | undefined;
-  /** The run's commits and effects; absent in a query. */
+  /** Commits and effects of the run. Absent in a query. */
   readonly commits?: Pick<RunCommits<unknown>, "commit" | "start"> | undefined;
 }
 
-/** Who a `ctx` is for. Only a handler and its hooks have effects. */
+/** Owner of a `ctx`. Only a handler and its hooks have effects. */
 type ContextOwner = EffectCaller | "query";
 
-/** The contexts of one request or message. */
+/** Contexts of one request or message. */
 export interface Contexts {
   of(owner: ContextOwner): PipelineContext;
 }
 
-/** Makes the `ctx` of one query (specification 2.6): the scope knows its handler and its user, the adapters are open. */
+/**
+ * Creates the `ctx` of one query (specification 2.6). The scope has its handler and its user, and
+ * the adapters are open.
+ */
 export function createContext(
   scope: RequestScope,
   adapters: Adapters,
@@ -59,7 +62,7 @@ export function createContext(
   return createContexts(scope, adapters, parts).of("query");
 }
 
-/** Makes the contexts of one run. They share its configuration session. */
+/** Creates the contexts of one run. They share its configuration session. */
 export function createContexts(
   scope: RequestScope,
   adapters: Adapters,
@@ -70,8 +73,8 @@ export function createContexts(
 }
 
 /**
- * The configuration session of one request; every `ctx` of the request comes from it. What most requests
- * never ask for is made when it is first asked for (`wrapped-no-log` in `bench/results.json`).
+ * Configuration session of one request. Every `ctx` of the request uses it. Members that most
+ * requests never use are created at first access (`wrapped-no-log` in `bench/results.json`).
  */
 class Session implements OperatorSession, DatabaseRequest {
   readonly runtime: Runtime;
@@ -80,7 +83,7 @@ class Session implements OperatorSession, DatabaseRequest {
   readonly user: User;
   readonly signal: AbortSignal | undefined;
   readonly log: Logger;
-  /** What was decided for this request; absent until it reads a key. */
+  /** Decisions held for this request. Absent until it reads a key. */
   known: HeldDecisions | undefined = undefined;
   readonly #adapters: Adapters;
   #computed: ComputedValues | undefined;
@@ -157,7 +160,7 @@ class Session implements OperatorSession, DatabaseRequest {
   }
 
   acrossTenants(reason: string): Database {
-    // A session for another owner is still of the scope's run.
+    // A session for another owner still belongs to the scope's run.
     return openAcrossTenants(this, this.#adapters, this.scope.isSystem, reason);
   }
 
@@ -184,9 +187,10 @@ class Session implements OperatorSession, DatabaseRequest {
 }
 
 /**
- * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `trace`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and `acrossTenants` alone: most
- * requests never look at them.
+ * Implementation of `ctx`. Its functions are properties, not methods, so that they work after
+ * destructuring. They are own properties, so that `{ ...ctx }` copies them, except `request`,
+ * `trace`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and
+ * `acrossTenants`, which most requests never use.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -214,7 +218,8 @@ class Context implements PipelineContext {
   declare readonly metrics: PipelineContext["metrics"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
 
-  // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
+  // Created at first access. Defined on the prototype, because an own accessor would take a
+  // fourteenth of a request's time.
   static {
     const member = (
       name: keyof PipelineContext,
@@ -252,7 +257,7 @@ class Context implements PipelineContext {
         start(session, owner, "delivery.send", (effects) => effects.deliver(...message));
       return Object.freeze({ send });
     });
-    // Safe: the events that are read are checked against the schema of their type.
+    // Safe: events are validated with the schema of their type when they are read.
     member(
       "events",
       (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never,
@@ -287,7 +292,7 @@ function readConfig<Value>(
   const held = session.known?.get(handle?.id);
   if (held !== undefined) {
     const nowMs = session.clock.now();
-    // Safe: a value that does not fit the declaration never leaves the resolver.
+    // Safe: the resolver never returns a value that does not match its declaration.
     if (nowMs < held.untilMs && held.rows.isHeld(nowMs)) return held.value as Promise<Value>;
   }
   const key = session.runtime.server.registry.configKeys.get(handle?.id);
@@ -296,7 +301,8 @@ function readConfig<Value>(
     return Promise.reject(new Error(what));
   }
   const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
-  // Safe: what is resolved at once is held, with the promise that all who read it get.
+  // Safe: a value that is resolved synchronously is held, with the promise that all its readers
+  // get.
   const value =
     resolved instanceof Promise
       ? resolved.then(plainValue)
@@ -304,7 +310,7 @@ function readConfig<Value>(
   return value as Promise<Value>; // safe: as above
 }
 
-/** Loaded with the first: few handlers look at events of before. */
+/** Reads kept events. Loaded with the first read, because few handlers read past events. */
 async function* readEvents(
   session: Session,
   type: string,
@@ -314,7 +320,10 @@ async function* readEvents(
   yield* tenantEvents(session, session.keptEvents, type, range);
 }
 
-/** Thrown at once, not with the promise: nobody can forget to look. */
+/**
+ * Starts an effect. Throws synchronously instead of rejecting, so that the caller cannot miss the
+ * error.
+ */
 function start<Started>(
   session: Session,
   owner: ContextOwner,
@@ -357,7 +366,7 @@ async function runQuery(
       `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
     );
   }
-  // Its handler may rely on what the rule asks for, whoever calls.
+  // The query's handler may rely on its access rule, regardless of the caller.
   if (declaration.access !== undefined)
     assertAllowed(declaration.access, session.user, declaration.name);
   const ctx = new Context(session, session.logFor(declaration.name), node, "query");
@@ -368,6 +377,6 @@ async function runQuery(
     session.scope,
     ctx.log,
   );
-  // Safe: the query's own declaration promises this type, and its schema gives it.
+  // Safe: the query's declaration promises this type, and its schema produces it.
   return bodyOf(result) as never;
 }

@@ -1,11 +1,11 @@
 /**
- * The phases of a run, and the rules for each:
+ * Phases of a run, and the rules for each:
  *
- * | phase | the run | effects asked for by the handler | by a hook | `ctx.commit` |
+ * | phase | state of the run | effects from the handler | effects from a hook | `ctx.commit` |
  * |---|---|---|---|---|
  * | `before` | runs its `before` hooks | stay | stay | refused |
  * | `open` | works | join the next attempt | join the next attempt | starts an attempt |
- * | `waiting` | waits for calls that were started before its attempt | refused | refused | refused |
+ * | `waiting` | waits for calls started before its attempt | refused | refused | refused |
  * | `joining` | asks its `commit` hooks for items | refused | join this attempt | refused |
  * | `writing` | writes | refused | refused | refused |
  * | `committed` | has committed | refused | refused | refused |
@@ -24,10 +24,10 @@ export type RunPhase =
   | "unknown"
   | "ended";
 
-/** The caller of an effect or a commit. */
+/** Caller of an effect or a commit. */
 export type EffectCaller = "handler" | "hook";
 
-/** The number of the attempt that an effect belongs to; 0 means every attempt. */
+/** Number of the attempt that an effect belongs to. 0 means every attempt. */
 export type AttemptNumber = number;
 
 const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> = {
@@ -40,18 +40,18 @@ const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> 
 };
 
 /**
- * Assigns the effects of one run to its attempts to commit. An effect happens exactly as often as its attempt is written. Pure: it
- * neither stores nor sends.
+ * Assigns the effects of one run to its attempts to commit. An effect happens exactly as often as
+ * its attempt is written. Pure: it neither stores nor sends.
  */
 export class EffectLedger<Effect> {
   #phase: RunPhase;
   #attempt: AttemptNumber = 1;
   readonly #staying: Effect[] = [];
   #joining: Effect[] = [];
-  /** The next ordinal of each kind and name; absent until there is one. */
+  /** Next ordinal of each kind and name. Absent until there is one. */
   #ordinals: Map<string, number> | undefined;
   #ordinalsAtOnce: Map<string, number> | undefined;
-  /** The ordinals at the start of the handler. */
+  /** Ordinals at the start of the handler. */
   #firstOrdinals: ReadonlyMap<string, number> | undefined;
 
   /** @param hasHooks - whether `before` hooks run first. */
@@ -63,22 +63,22 @@ export class EffectLedger<Effect> {
     return this.#phase;
   }
 
-  /** Whether any effect waits for a commit. */
+  /** Whether no effect waits for a commit. */
   get isEmpty(): boolean {
     return this.#staying.length + this.#joining.length === 0;
   }
 
-  /** The `before` hooks are done. */
+  /** Ends the `before` phase. */
   open(): void {
     this.#phase = "open";
     this.#firstOrdinals = copyOf(this.#ordinals);
   }
 
   /**
-   * An effect is asked for.
+   * Returns the attempt that a new effect belongs to.
    *
-   * @param verb - how the message names the call: "publish".
-   * @throws Error where no attempt could take it any more.
+   * @param verb - names the call in the error message, such as "publish".
+   * @throws Error if no attempt can take the effect any more.
    */
   start(caller: EffectCaller, call: string, verb: string): AttemptNumber {
     switch (this.#phase) {
@@ -95,15 +95,15 @@ export class EffectLedger<Effect> {
   }
 
   /**
-   * Counts the effects of a kind and name, from 0. A repeated run gets the same numbers, and so does the next attempt: a failed
-   * attempt gives its ordinals back.
+   * Counts the effects of a kind and name, from 0. A repeated run gets the same ordinals. The
+   * attempt after a failed one gets them as well, because a failed attempt returns its ordinals.
    */
   ordinal(kind: string, name: string): number {
     this.#ordinals ??= new Map();
     return next(this.#ordinals, kind, name);
   }
 
-  /** The same for effects that happen immediately: a failed attempt does not give these back. */
+  /** Counts effects that happen immediately. A failed attempt does not return these ordinals. */
   ordinalAtOnce(kind: string, name: string): number {
     this.#ordinalsAtOnce ??= new Map();
     return next(this.#ordinalsAtOnce, kind, name);
@@ -118,7 +118,8 @@ export class EffectLedger<Effect> {
   /**
    * Starts an attempt.
    *
-   * @throws Error for a hook, and if the run is committing or has committed. Such a call is not an attempt, so it drops nothing.
+   * @throws Error for a hook, and if the run is committing or has committed. Such a call is not an
+   * attempt, so it drops nothing.
    */
   begin(caller: EffectCaller): void {
     if (caller === "hook")
@@ -127,28 +128,31 @@ export class EffectLedger<Effect> {
     this.#phase = "waiting";
   }
 
-  /** The `commit` hooks run. */
+  /** Enters the phase in which the `commit` hooks run. */
   join(): void {
     this.#phase = "joining";
   }
 
-  /** Closes the attempt, and returns its effects: only these are written. */
+  /** Closes the attempt and returns its effects. Only these are written. */
   seal(): readonly Effect[] {
     this.#phase = "writing";
     return [...this.#staying, ...this.#joining];
   }
 
-  /** The attempt was written, or the run has come to its end with nothing to write. */
+  /** Records that the attempt was written, or that the run ended with nothing to write. */
   written(): void {
     this.#phase = "committed";
   }
 
-  /** The outcome of the attempt is unknown. */
+  /** Records that the outcome of the attempt is unknown. */
   uncertain(): void {
     this.#phase = "unknown";
   }
 
-  /** The attempt failed. Returns its dropped effects. The next attempt derives the same IDs. */
+  /**
+   * Records that the attempt failed, and returns its dropped effects. The next attempt derives the
+   * same IDs.
+   */
   failed(): readonly Effect[] {
     const dropped = this.#joining;
     this.#joining = [];
@@ -158,7 +162,6 @@ export class EffectLedger<Effect> {
     return dropped;
   }
 
-  /** The run has ended. */
   end(): void {
     if (this.#phase !== "committed") this.#phase = "ended";
   }

@@ -24,17 +24,17 @@ import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import type { EffectCaller, EffectLedger } from "./effect-ledger.ts";
 
-/** An effect that joins the commit of its run. */
+/** Effect that joins the commit of its run. */
 export interface HeldEffect {
   readonly kind: "event" | "job" | "delivery";
-  /** The type of an event, the name of a job, the channel of a delivery. */
+  /** Type of an event, name of a job, or channel of a delivery. */
   readonly name: string;
   readonly row: OutboxRow;
-  /** The item that keeps an event, beside its row. */
+  /** Item that keeps an event, in addition to its row. */
   readonly kept?: TransactionItem | undefined;
 }
 
-/** The parts of a run that its effects work with. */
+/** Parts of a run that its effects use. */
 export interface EffectsOptions {
   readonly scope: RequestScope;
   readonly adapters: Adapters;
@@ -44,7 +44,10 @@ export interface EffectsOptions {
   readonly ledger: EffectLedger<HeldEffect>;
 }
 
-/** Makes the effects of one run: those that join its commit are held in the ledger, the others happen at once. */
+/**
+ * Creates the effects of one run. The ledger holds the effects that join the commit. The others
+ * happen immediately.
+ */
 export class RunEffects {
   readonly #scope: RequestScope;
   readonly #adapters: Adapters;
@@ -64,7 +67,7 @@ export class RunEffects {
     this.#ledger = ledger;
   }
 
-  /** The effects as a handler or a hook asks for them. */
+  /** Returns the effects for a handler or a hook. */
   of(caller: EffectCaller): Effects {
     const effects: Effects = {
       publish: (type, payload) => this.#publish(caller, type, payload),
@@ -78,7 +81,10 @@ export class RunEffects {
     return this.#scope.spans?.producing(effects) ?? effects;
   }
 
-  /** Whether the call comes from within a step, which would wait for the commit that waits for it. */
+  /**
+   * Returns whether the call comes from within a step. The step would wait for a commit that waits
+   * for the step.
+   */
   isInStep(): boolean {
     return this.#steps?.isInside() === true;
   }
@@ -136,7 +142,8 @@ export class RunEffects {
       const jobId = dueId(dueMs, ...counted);
       await checkPayload(declaration.input, payload, refuse);
       const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-      // One of its own: what enqueues itself again and again would otherwise be dropped as its own repeat.
+      // A unique key per job: a job that enqueues itself repeatedly would otherwise be dropped as a
+      // duplicate.
       const { text, ...queued } = await this.#queued(
         { ...declaration, dedupKey: () => jobId },
         job,
@@ -197,7 +204,7 @@ export class RunEffects {
       misfit("ctx.delivery.send", `the message for ${channel}`, problems),
     );
     const { tenantId } = this.#cause;
-    // A key of the caller's makes it one and the same wherever it comes from.
+    // A key from the caller identifies the delivery, regardless of the run that sends it.
     const jobId =
       key === undefined
         ? ownId
@@ -237,7 +244,7 @@ export class RunEffects {
     return this.#steps.step(name, options, call);
   }
 
-  /** Where a job comes from: a run of the system may enqueue it for a tenant. */
+  /** Returns the cause of a job. Only a system run may set the tenant of a job. */
   #causeFor(tenantId: string | undefined): Cause {
     if (tenantId === undefined) return this.#cause;
     if (!this.#scope.isSystem)
@@ -247,7 +254,7 @@ export class RunEffects {
     return { ...this.#cause, tenantId };
   }
 
-  /** A job as it goes into the queue. */
+  /** Prepares a job for its queue. */
   async #queued({ dedupKey, dedupScope, order }: QueuedJob, job: JobMessage) {
     if (!usesMessages(this.#scope.runtime.server.registry)) throw new Error(noQueue);
     const { name, tenantId, userId, payload } = job;
@@ -256,7 +263,8 @@ export class RunEffects {
       dedupKey === undefined
         ? ["payload", payload]
         : ["key", keyOf("dedupKey", name, dedupKey(payload))];
-    // An anonymous request's job may do less than an equal one of the system, so it does not replace one.
+    // A job from an anonymous request may have fewer rights than an equal job from the system, so
+    // it does not replace that job.
     const deduplicationId = jobHash(identity, asksSystem(job) ? [...known, "system"] : known);
     const group =
       order === undefined
@@ -268,22 +276,28 @@ export class RunEffects {
     return { text, group, deduplicationId };
   }
 
-  /** Makes what keeps an event, and notes its day before: a day with an event is always found. */
+  /**
+   * Creates the item that keeps an event, and first records its day, so that a day with events is
+   * always found.
+   */
   async #keep(event: KeptContent, keptDays: number, trace: TraceHeaders): Promise<TransactionItem> {
     const store = this.#adapters.keptEvents.value ?? (await this.#adapters.keptEvents.open());
     return store.keep(event, keptDays, trace);
   }
 
   /**
-   * A kept event is told from others for as long as it is kept, and a client may use its key again once the claim has expired:
-   * where no message is behind the run, the ID is random. A message is the same one whenever it is redelivered.
+   * Returns the ID of an event. The ID is random if the event is kept and no message caused the
+   * run: a kept event must stay unique until it expires, but a client may reuse its key once the
+   * claim has expired. A message keeps its ID across redeliveries, so the ID is derived.
    */
   #eventId(type: string, isKept: boolean): string {
     const { causedBy, origRequestId } = this.#cause;
     return isKept && causedBy === origRequestId ? crypto.randomUUID() : this.#derive("event", type);
   }
 
-  /** Derives an ID of this run from the kind, the name and how many of them came before. */
+  /**
+   * Derives an ID of this run from the kind, the name and the number of earlier effects of both.
+   */
   #derive(kind: string, name: string): string {
     return derivedId(...this.#partsOf(kind, name));
   }
@@ -301,10 +315,13 @@ const enqueueOptions: readonly string[] = [
   "tenantId",
 ] satisfies (keyof EnqueueOptions)[];
 
-/** What is asked of a job that is enqueued. */
+/** Options of a job that determine how it is queued. */
 export type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
 
-/** As text: objects would all be one, and so would what is absent. */
+/**
+ * Requires a string or number: all objects would convert to the same string, and so would missing
+ * values.
+ */
 function keyOf(option: string, job: string, key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return String(key);
   throw new TypeError(

@@ -7,7 +7,6 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/** Opens the steps of one run. */
 export async function openSteps(
   scope: RequestScope,
   adapters: Adapters,
@@ -28,7 +27,7 @@ export async function openSteps(
     signal: runSignal,
     facts: { handler, requestId },
     keepMs: wanted.kind === "write" ? wanted.retentionMs : undefined,
-    // As the answer of the write.
+    // Steps are encrypted if the write's answer is.
     cipherOf: wanted.cipher === undefined ? undefined : cipherOf,
   });
 }

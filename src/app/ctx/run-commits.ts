@@ -12,10 +12,12 @@ import { type HeldEffect, RunEffects } from "./effects.ts";
 import { StartedEffects } from "./started-effects.ts";
 import type { RunHooks, Work } from "./work.ts";
 
-/** The longest time a response waits for its effects to be sent, in milliseconds. The sweep sends the rest. */
+/**
+ * Maximum time that a response waits for its effects to be sent, in milliseconds. The sweep sends
+ * the rest.
+ */
 const dispatchMs = 2_000;
 
-/** The contents of one transaction. */
 interface Attempt {
   readonly items: readonly CommitItem[];
   readonly answer: WriteAnswer;
@@ -23,16 +25,16 @@ interface Attempt {
   readonly isStored: boolean;
 }
 
-/** The attempts of one run to commit, each with the effects that belong to it. */
+/** Attempts of one run to commit, each with its effects. */
 export class RunCommits<Result> {
   readonly #scope: RequestScope;
   readonly #adapters: Adapters;
   readonly #runs: RunServices;
   readonly #run: RunParts;
   readonly #work: Work<Result>;
-  /** Made for the first effect or commit: many runs have neither. */
+  /** Created for the first effect or commit, because many runs have neither. */
   #begun: Begun | undefined;
-  /** Made for the first effect: many runs only commit. */
+  /** Created for the first effect, because many runs only commit. */
   #effects: RunEffects | undefined;
   readonly #callers: Partial<Record<EffectCaller, Effects>> = {};
   #hasEnded = false;
@@ -51,12 +53,11 @@ export class RunCommits<Result> {
     this.#work = work;
   }
 
-  /** The `before` hooks are done. */
+  /** Ends the `before` phase. */
   open(): void {
     this.#begin().ledger.open();
   }
 
-  /** Starts an effect. */
   start<Started>(
     caller: EffectCaller,
     work: (effects: Effects) => Promise<Started>,
@@ -93,9 +94,10 @@ export class RunCommits<Result> {
   }
 
   /**
-   * Ends the run of a handler that has returned, and commits the effects that are still waiting.
+   * Ends the run of a handler that has returned, and commits the effects that still wait.
    *
-   * @throws the first error of an effect or a commit that the handler has not awaited; otherwise as a commit.
+   * @throws the first error of an effect or a commit that the handler has not awaited, or any error
+   * of the commit.
    */
   async settle(returned: unknown): Promise<Result> {
     await this.#begun?.started.atEnd(this.#run.signal);
@@ -113,9 +115,12 @@ export class RunCommits<Result> {
     return result;
   }
 
-  /** Ends the run of a handler that has thrown: waits for started calls, and drops the effects that are waiting. */
+  /**
+   * Ends the run of a handler that has thrown: waits for started calls, and drops the effects that
+   * wait.
+   */
   async abandon(): Promise<void> {
-    await this.#begun?.started.atEnd(this.#run.signal).catch(() => undefined); // the handler's own error counts
+    await this.#begun?.started.atEnd(this.#run.signal).catch(() => undefined); // the handler's error takes precedence
     this.#end();
   }
 
@@ -155,14 +160,17 @@ export class RunCommits<Result> {
     );
   }
 
-  /** Items join only where something was done. */
+  /**
+   * Commits effects and hook items that still wait, unless the answer reports that the write was
+   * not done.
+   */
   async #commitRest({ ledger }: Begun, result: Result): Promise<void> {
     const { hooks, answerOf } = this.#work;
     if (hooks === undefined && ledger.isEmpty) return ledger.written();
     const answer = answerOf(result);
     if (saysNotDone(answer)) return;
     ledger.begin("handler");
-    // An answer with cookies is never stored, so its claim is not completed but released.
+    // An answer with cookies is never stored, so its claim is released instead of completed.
     const isStored = answer.cookies.length === 0;
     await this.#attempt(async () => {
       const items = hooks === undefined ? [] : await this.#joining(hooks, result);
@@ -170,7 +178,10 @@ export class RunCommits<Result> {
     });
   }
 
-  /** @param make - makes the contents of the transaction; `undefined` if there is nothing to write. */
+  /**
+   * @param make - creates the contents of the transaction, `undefined` if there is nothing to
+   * write.
+   */
   async #attempt(make: () => Promise<Attempt | undefined>): Promise<void> {
     const { ledger, started } = this.#begin();
     let effects: readonly HeldEffect[];
@@ -201,7 +212,7 @@ export class RunCommits<Result> {
     this.#scope.log.info("effects.dropped", { types, number: effects.length });
   }
 
-  /** Collects the items of the hooks, whose own effects join the attempt. */
+  /** Collects the items of the hooks. Effects of the hooks join the attempt. */
   async #joining(hooks: RunHooks, result: unknown): Promise<readonly CommitItem[]> {
     const { ledger, started } = this.#begin();
     ledger.join();
@@ -252,7 +263,7 @@ function end({ ledger, started }: Begun): void {
   started.end();
 }
 
-/** Deliveries with the same key are one: DynamoDB refuses a transaction that writes a row twice. */
+/** Merges deliveries with the same key: DynamoDB rejects a transaction that writes a row twice. */
 function distinct(effects: readonly HeldEffect[]): readonly HeldEffect[] {
   if (effects.length < 2) return effects;
   return [

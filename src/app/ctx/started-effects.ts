@@ -1,4 +1,4 @@
-/** A promise that knows whether its caller has looked at how it ends. */
+/** Promise that records whether its caller observes its outcome. */
 class WatchedPromise<Result> extends Promise<Result> {
   isObserved = false;
 
@@ -6,7 +6,7 @@ class WatchedPromise<Result> extends Promise<Result> {
     return Promise;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: `await` and `Promise.all` call it, and exactly that is watched
+  // biome-ignore lint/suspicious/noThenProperty: records calls by `await` and `Promise.all`
   override then<Fulfilled = Result, Rejected = never>(
     fulfilled?: ((value: Result) => Fulfilled | PromiseLike<Fulfilled>) | null,
     rejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
@@ -15,23 +15,23 @@ class WatchedPromise<Result> extends Promise<Result> {
     return super.then(fulfilled, rejected);
   }
 
-  /** Calls back at its end, without being the look of a caller. */
+  /** Calls back when the promise settles, without counting as observed. */
   watch(fulfilled: () => void, rejected: (reason: unknown) => void): void {
     super.then(fulfilled, rejected);
   }
 }
 
-/** Calls that are under way. */
+/** Calls in progress. */
 class UnderWay extends Set<WatchedPromise<unknown>> {
   readonly #waiting: (() => void)[] = [];
 
-  /** A call has ended. */
+  /** Removes a call that has ended. */
   leave(started: WatchedPromise<unknown>): void {
     this.delete(started);
     if (this.size === 0) for (const waiting of this.#waiting.splice(0)) waiting();
   }
 
-  /** Waits until none is left, or the signal aborts. */
+  /** Waits until no call is left, or the signal aborts. */
   quiet(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
@@ -51,8 +51,8 @@ interface Failure {
 }
 
 /**
- * The calls that one run has started. It waits for them, and learns of a failure that its handler does not know of. A forgotten
- * `await` ends neither the process nor the call.
+ * Calls that one run has started. The run waits for them, and gets the failures that its handler
+ * has not observed. A forgotten `await` ends neither the process nor the call.
  */
 export class StartedEffects {
   readonly #effects = new UnderWay();
@@ -61,7 +61,10 @@ export class StartedEffects {
   #failures: Failure[] = [];
   #hasEnded = false;
 
-  /** @param lost - receives the error of a call that fails after the run, if its caller does not look. */
+  /**
+   * @param lost - receives the error of a call that fails after the run, if its caller does not
+   * observe it.
+   */
   constructor(lost: (reason: unknown) => void) {
     this.#lost = lost;
   }
@@ -71,7 +74,7 @@ export class StartedEffects {
     return this.#watched(this.#effects, work);
   }
 
-  /** Starts an attempt to commit: only the end of the run waits for it. */
+  /** Starts an attempt to commit. Only the end of the run waits for it. */
   attempt<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#watched(this.#attempts, work);
   }
@@ -79,8 +82,8 @@ export class StartedEffects {
   /**
    * Waits for the calls that were started before an attempt to commit.
    *
-   * @throws the first error that the handler could not know of when it started the attempt: the call was still under way, or its
-   * result had not been looked at.
+   * @throws the first error that the handler could not know when it started the attempt: the call
+   * was still in progress, or its result was not observed.
    */
   async beforeAttempt(signal: AbortSignal | undefined): Promise<void> {
     this.#throwUnseen();
@@ -93,33 +96,32 @@ export class StartedEffects {
   }
 
   /**
-   * Waits for all calls, once the handler has come to its end.
+   * Waits for all calls after the handler has returned or thrown.
    *
-   * @throws the first error of a call whose result the handler has not looked at.
+   * @throws the first error of a call whose result the handler has not observed.
    */
   async atEnd(signal: AbortSignal | undefined): Promise<void> {
     while (this.#effects.size + this.#attempts.size > 0 && signal?.aborted !== true) {
       await this.#effects.quiet(signal);
       await this.#attempts.quiet(signal);
-      // An async function without `await` starts its next call now.
+      // An async function that is not awaited starts its next call now.
       await new Promise(setImmediate);
     }
     this.#throwUnseen();
   }
 
-  /** The run has ended. */
   end(): void {
     this.#hasEnded = true;
   }
 
   #watched<Result>(calls: UnderWay, work: () => Promise<Result>): Promise<Result> {
-    const started = new WatchedPromise<Result>((resolve) => resolve(work())); // a synchronous throw is a failure, too
+    const started = new WatchedPromise<Result>((resolve) => resolve(work())); // converts a synchronous throw into a rejection
     calls.add(started);
     started.watch(
       () => calls.leave(started),
       (reason) => {
         if (!this.#hasEnded) this.#failures.push({ started, reason });
-        // The caller may be about to look.
+        // The caller may be about to observe the error.
         else setImmediate(() => started.isObserved || this.#lost(reason));
         calls.leave(started);
       },

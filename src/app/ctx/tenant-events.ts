@@ -13,7 +13,7 @@ import {
 } from "../../parts/messages/kept-events.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** Who reads events. */
+/** Parts of a session that reads events. */
 interface Reading {
   readonly runtime: Pick<Runtime, "server" | "clock">;
   readonly tenantId: string | undefined;
@@ -21,7 +21,10 @@ interface Reading {
   readonly database: Database;
 }
 
-/** Reads the kept events of a tenant. @throws as `ctx.events` says, and what the signal aborts with. */
+/**
+ * Reads the kept events of a tenant. @throws the errors that `ctx.events` documents, and the
+ * signal's reason.
+ */
 export async function* tenantEvents(
   { runtime, tenantId, signal, database }: Reading,
   store: Lazy<KeptEventStore>,

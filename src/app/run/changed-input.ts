@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** An input as a schema took it, and as the schema gave it. */
+/** Input before and after its schema validated it. */
 export interface AcceptedInput {
   readonly raw: unknown;
   readonly accepted: unknown;
 }
 
 /**
- * Merges the input that a hook returned into the input as the schema took it: changed members have the hook's values, all others their
- * raw ones, so that the schema's transforms never get their own results.
+ * Merges the input that a hook returned into the raw input. Members that the hook changed get the
+ * hook's values. All others keep their raw values, so the schema never transforms its own output.
  *
  * @param accepted - a copy from before the hook, which may have changed the input in place
  */
@@ -29,16 +29,19 @@ export function changedInput({ raw, accepted: given }: AcceptedInput, changed: u
     const isSame = Object.hasOwn(given, name) && isDeepStrictEqual(given[name], value);
     if (Object.hasOwn(raw, name))
       merged[name] = changedInput({ raw: raw[name], accepted: given[name] }, value);
-    // A member that the schema has added, such as a default, is added again.
+    // Skips members that the schema added, such as defaults, because the schema adds them again.
     else if (!isSame) merged[name] = value;
   }
   return merged;
 }
 
-/** Deeper members of an input are compared as they are. */
+/** Maximum depth of copied input. The copy shares deeper members with the original. */
 const maxLevels = 64;
 
-/** A copy of lists and plain objects, which a hook cannot change; any other object, such as a date, is itself. */
+/**
+ * Copies arrays and plain objects, so that a hook cannot change the original. Returns any other
+ * object, such as a `Date`, unchanged.
+ */
 export function copied(input: unknown, level = 0): unknown {
   if (level === maxLevels) return input;
   if (Array.isArray(input)) return input.map((item) => copied(item, level + 1));

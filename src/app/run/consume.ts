@@ -22,64 +22,67 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 
-/** What became of the work that a message asks for, or a schedule. */
+/** Outcome of the work that a message or a schedule starts. */
 export type Consumed =
-  /** It is done. */
   | { readonly kind: "processed" }
-  /** It was done before. */
+  /** The work was already done. */
   | { readonly kind: "skipped" }
-  /** A duplicate is running, for `afterMs` at most. */
+  /** A duplicate is running, for at most `afterMs`. */
   | { readonly kind: "handed-back"; readonly afterMs: number }
-  /** It failed; the error is logged. */
+  /** The work failed. The error is logged. */
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** One piece of work, claimed by itself: a consumer of an event, a job, or a schedule that fires. */
+/**
+ * One piece of work with its own claim: one consumer of an event, one job, or one fire of a
+ * schedule.
+ */
 export interface Task {
   readonly key: ClaimKey;
-  /** The full name of the handler. */
   readonly handler: string;
   readonly cause: Cause;
-  /** The ID of the event, the job or the fire: what follows from it is caused by it. */
+  /** ID of the event, the job or the fire. Events and jobs of the run carry it as their cause. */
   readonly id: string;
-  /** What its lines carry. */
+  /** Fields that the log lines of the task carry. */
   readonly logFields: Readonly<Record<string, string>>;
-  /** What its lines begin with. */
+  /** Prefix of the log lines of the task. */
   readonly logPrefix: "event" | "job" | "schedule";
   readonly kind: Exclude<TaskEnd["kind"], "run">;
-  /** What is known of it when it has ended. */
+  /** Reads the facts for the observer when the task ends. */
   readonly facts: () => Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel">;
-  /** When the process will be gone, in milliseconds since the epoch. */
+  /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** Where it was asked for. Default: it begins a trace. */
+  /** Span of the sender. Default: the task starts a new trace. */
   readonly parent?: SpanContext | undefined;
-  /** How long it is remembered that it is done, in milliseconds. Default: a day. */
+  /** Time for which the completed task is remembered, in milliseconds. Default: one day. */
   readonly retentionMs?: number | undefined;
-  /** Whether other work may have the same key later. Default `false`. */
+  /** Whether other work may reuse the key later. Default `false`. */
   readonly hasReusableKey?: boolean | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
-  /** As of the run. */
+  /** Creates keelson's items that record the end of the run. See `Work.own`. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
-/** How a message is consumed. */
+/** Options for the processing of one message. */
 export interface ConsumeOptions {
   readonly deadlineMs?: number | undefined;
-  /** How often its message was received, this time included. */
+  /** Number of times the message was received, including this one. */
   readonly attempt?: number | undefined;
-  /** When its message was sent, in milliseconds since the epoch. */
+  /** Time when the message was sent, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined;
-  /** Where it was published or enqueued. */
+  /** Span that published or enqueued the message. */
   readonly parent?: SpanContext | undefined;
-  /** How long it is remembered that it is done, in milliseconds. Default: a day. */
+  /** Time for which the completed work is remembered, in milliseconds. Default: one day. */
   readonly retentionMs?: number | undefined;
 }
 
 /**
- * Lets every consumer of an event handle it, each once (specification 6.4): one that is done already skips it, whatever the
- * others do.
+ * Runs every consumer of an event, each exactly once (specification 6.4). A consumer that has
+ * already handled the event skips it, independently of the others.
  *
- * @returns the worst of what became of it: failed, handed back, failed for ever, processed, skipped.
- * @throws PermanentError for an event whose payload does not fit, Error for one that is not known here.
+ * @returns the worst outcome, in this order: failed, handed back, failed permanently, processed,
+ * skipped.
+ * @throws PermanentError if the payload does not match its schema. Error if no feature of this
+ * server declares the event.
  */
 export async function consumeEvent(
   runtime: Runtime,
@@ -90,7 +93,7 @@ export async function consumeEvent(
   const { registry } = runtime.server;
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
   const declaration = registry.events.get(type);
-  // Not permanent: in a rolling deployment the next process may know it.
+  // Not permanent: during a rolling deployment the next process may declare the event.
   if (declaration === undefined)
     throw new Error(`the event ${type} is declared by no feature of this server`);
   const refuse = (problems: string) =>
@@ -116,7 +119,7 @@ export async function consumeEvent(
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
           const { projectLive } = await import("./project-event.ts");
-          // Safe: a projection of events that are not kept fails the boot.
+          // Safe: boot fails for a projection of events that are not kept.
           return projectLive(scope, adapters, ctx, {
             projection,
             event: shared,
@@ -130,9 +133,10 @@ export async function consumeEvent(
 }
 
 /**
- * Runs a job, unless it is done (specification 6.5).
+ * Runs a job, unless it is already done (specification 6.5).
  *
- * @throws PermanentError for one whose payload does not fit, Error for one that is not known here.
+ * @throws PermanentError if the payload does not match its schema. Error if no feature of this
+ * server declares the job.
  */
 export async function runJob(
   runtime: Runtime,
@@ -165,19 +169,23 @@ export async function runJob(
   });
 }
 
-/** Whether the sender gave a delivery its key: another delivery may have it again. */
+/**
+ * Checks whether the sender chose the key of a delivery. A later delivery may use such a key again.
+ */
 function hasOwnKey({ payload }: JobMessage): boolean {
   const { key } = payload as { readonly key?: unknown }; // safe: a job's payload is an object
   return typeof key === "string" && key.startsWith("=");
 }
 
-/** Unchecked: the delivery itself says what is wrong with it. */
+/** Reads the channel unchecked. The delivery reports an invalid payload. */
 function channelOf({ payload }: JobMessage): string | undefined {
   const { channel } = payload as { readonly channel?: unknown }; // safe: a job's payload is an object
   return typeof channel === "string" ? channel : undefined;
 }
 
-/** Where it is noted that a consumer has handled an event, or that a job is done. */
+/**
+ * Builds the claim key that records that a consumer has handled an event, or that a job is done.
+ */
 export function messageClaim(
   kind: "event" | "job",
   handler: string,
@@ -195,16 +203,22 @@ function worst(outcomes: readonly Consumed[]): Consumed {
   });
 }
 
-/** A failure that a retry may mend outranks a permanent one: the message has to be redelivered for it. */
+/**
+ * Ranks an outcome. A failure that a retry may fix outranks a permanent one, because the message
+ * must be redelivered for it.
+ */
 function rank(outcome: Consumed): number {
   const isLost = outcome.kind === "failed" && isPermanent(outcome.error);
   return isLost ? severity.indexOf("processed") + 0.5 : severity.indexOf(outcome.kind);
 }
 
-/** The answer of a message: nothing reads it, it only says that the work is done. */
+/** Placeholder answer of a message. It only records that the work is done. */
 const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
-/** Runs a task in its scope. A duplicate in the same process waits for the first, and is then skipped. Never throws. */
+/**
+ * Runs a task in its scope. A duplicate in the same process waits for the first run to end, and
+ * then checks the claim. Never throws.
+ */
 export async function consumeOnce(
   runtime: Runtime,
   adapters: Adapters,
@@ -214,7 +228,7 @@ export async function consumeOnce(
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
   const running = keyText(key);
-  // However the first ends, the second looks at the claim itself.
+  // The duplicate reads the claim, regardless of how the first run ends.
   for (
     let other = runtime.inFlight.get(running);
     other !== undefined;
@@ -253,7 +267,9 @@ async function observed(scope: RequestScope, adapters: Adapters, task: Task): Pr
   return consumed;
 }
 
-/** Never throws: other consumers of the event are running. */
+/**
+ * Runs the task under its claim. Never throws, because other consumers of the event are running.
+ */
 async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
   const {
     key,
@@ -288,7 +304,7 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
           kind: "handed-back",
           afterMs: Math.max(0, ended.untilMs + skewMs - runtime.clock.now()),
         };
-      // Another run has taken over: the redelivery shows whether that one was done.
+      // Another run has taken over the claim. The redelivery shows whether that run succeeded.
       case "redeliver":
         return { kind: "handed-back", afterMs: 0 };
       default:

@@ -14,21 +14,21 @@ import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 import { causeOf } from "./write.ts";
 
-/** What the handler of a run without a request is called in log lines. */
+/** Handler name in the log lines of a run that no request starts. */
 const handler = "keelson.server.run";
 
-/** A run that nobody's request begins. */
+/** Run that neither a request nor a message starts. */
 export interface OutsideRun<Result> {
   readonly options: RunOptions;
-  /** Aborts when the server closes. */
   readonly signal: AbortSignal;
   work(ctx: PipelineContext): Awaitable<Result>;
 }
 
 /**
- * Runs what no request, event or job asks for.
+ * Runs work that no request, event or job starts.
  *
- * @throws whatever the work throws; FrameworkError `request_in_progress` where a run with the same request ID takes too long.
+ * @throws any error of the work. FrameworkError `request_in_progress` if a run with the same
+ * request ID takes too long.
  */
 export async function runOutside<Result>(
   runtime: Runtime,
@@ -70,7 +70,7 @@ async function performed<Result>(
   work: OutsideRun<Result>["work"],
 ): Promise<Result | undefined> {
   const isClaimed = claimedBy !== undefined;
-  // Without a claim the result is what it is, and not what JSON keeps of it.
+  // Without a claim the caller gets the result itself, not its JSON round trip.
   const results = new Map<WriteAnswer, unknown>();
   const answerOf = (result: unknown): WriteAnswer => {
     const answer = isClaimed ? jsonAnswer(result) : { ...done };
@@ -90,7 +90,7 @@ async function performed<Result>(
     cause: causeOf(scope),
     handle: async (ctx) => {
       const result = await work(ctx);
-      // Before it counts as done: what is no JSON could not be given to a repeat.
+      // Checked before the run counts as done: a result that is not JSON could not be replayed.
       answerOf(result);
       return result;
     },
@@ -98,7 +98,7 @@ async function performed<Result>(
     committedAnswer: answerOf,
   });
   if (ended.kind === "done" && !isClaimed) return ended.result;
-  // Safe, here and below: what is claimed, or has committed, has an answer, and that is of this type.
+  // Safe, here and below: a run that is claimed, or has committed, has an answer of this type.
   const { answer } = ended as { readonly answer: WriteAnswer };
   return (isClaimed ? parsed(answer) : results.get(answer)) as Result;
 }
@@ -135,7 +135,7 @@ const known: readonly string[] = [
 ] satisfies readonly (keyof RunOptions)[];
 const longestReason = 500;
 
-/** @throws TypeError for options that are none, naming what is wrong. */
+/** @throws TypeError for an invalid option, with its name and value. */
 export function checkRunOptions(options: RunOptions): void {
   const fail = (problem: string) => {
     throw new TypeError(`server.run: ${problem}`);

@@ -33,16 +33,15 @@ import { type RequestScope, runInScope } from "../runtime/scope.ts";
 import { warnOfUndeclared, warnOfUndeclaredStatus } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
-/** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
+/** Loaded with the first write, so that a cold start that answers a query does not wait for it. */
 const writes = lazy(() => import("./write.ts"));
 
-/** Writes responses out. */
 export interface Sender {
-  /** It runs in the request's scope, and so does a stream that it reads. */
+  /** Sends a response in the request's scope. A streamed body is read in that scope as well. */
   send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
 }
 
-/** Answers a request, whatever happens: the whole way from its ID to its response. */
+/** Answers a request, from its ID to its response. Sends an error response if the request fails. */
 export function serve(runtime: Runtime, request: HttpRequest, sender: Sender): Promise<void> {
   return runInScope(runtime, request, async (scope) => {
     request.requestId = scope.requestId;
@@ -63,10 +62,11 @@ function asItIs(response: HttpResponse): HttpResponse {
 }
 
 /**
- * Answers a request inside its scope. The order is fixed: route, declared length of the body, authentication, access,
- * body, input validation, handler. A body is read only if its sender may send it.
+ * Answers a request inside its scope. The order is fixed: route, declared length of the body,
+ * authentication, access, body, input validation, handler. The body is read only after the caller
+ * is authorized.
  *
- * @param shape - makes the host's own answer of a response
+ * @param shape - converts a response into the host's type
  */
 export async function answer<HostResponse>(
   scope: RequestScope,
@@ -112,8 +112,9 @@ export async function answer<HostResponse>(
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes)
     return refuse(scope, request, bodyTooLarge(limitBytes));
-  // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
-  // Safe: boot refuses a route without an access rule.
+  // Here and below, a value that is already available is never awaited: each `await` costs a turn
+  // of the microtask queue.
+  // Safe: boot rejects a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
   const user = known instanceof Promise ? await known : known;
   scope.user = user;
@@ -171,13 +172,19 @@ function noteStatus(
   if (status !== (declared?.[0] ?? 200)) warnOfUndeclaredStatus(scope, declared, status);
 }
 
-/** Opens what a handler needs: the SDK is no part of that for one which reads configuration. */
+/**
+ * Opens the adapters that a handler needs. A handler that only reads configuration does not load
+ * the SDK.
+ */
 function openFor(runtime: Runtime, declaration: HandlerDeclaration): Promise<Adapters> | Adapters {
   if (!runtime.light.has(declaration)) return runtime.adapters();
   return runtime.openedLight ?? runtime.lightAdapters();
 }
 
-/** Refuses a request before anybody has asked who sent it; its line says so all the same, where that takes no call. */
+/**
+ * Rejects a request before its caller is authenticated. Its log line still names the caller if that
+ * does not need a call.
+ */
 async function refuse(scope: RequestScope, request: SentRequest, error: unknown): Promise<never> {
   const recognizing = recognize(scope, request);
   if (recognizing !== undefined) await recognizing;
@@ -186,7 +193,7 @@ async function refuse(scope: RequestScope, request: SentRequest, error: unknown)
 
 type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
 
-/** Identifies the sender of a refused request for the log, if the request carries credentials. */
+/** Identifies the caller of a rejected request for the log, if the request carries credentials. */
 export function recognize(
   scope: RequestScope,
   { headers, gatewayClaims }: SentRequest,
@@ -198,7 +205,7 @@ export function recognize(
   });
 }
 
-/** What was read of a body: its bytes, or the form that a middleware has made of them. */
+/** Body of a request: its bytes, or the form that a middleware parsed. */
 interface ReceivedBody {
   readonly bytes: Uint8Array;
   readonly form: Record<string, unknown> | undefined;
@@ -224,8 +231,9 @@ function inputOf(
 }
 
 /**
- * Reads the input from the request again, since a schema may have changed the object it was given. A function of its own, for
- * writes alone: a closure in `answer` would move its variables from the stack to the heap (`wrapped-no-log`).
+ * Reads the input from the request again, because a schema may have changed the object that it was
+ * given. A separate function, used only for writes: a closure in `answer` would move its variables
+ * from the stack to the heap (`wrapped-no-log`).
  */
 function rereadInput(
   request: HttpRequest,
@@ -250,10 +258,11 @@ type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Turns an error into the uniform response, and logs it (specification 7). */
+/** Converts an error into the uniform error response, and logs it (specification 7). */
 export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
   const isStopped = stoppedBy(request.signal, thrown);
-  // The service timed out, and the caller is told so, whatever error the SDK makes of the signal.
+  // The service timed out. The caller gets that error, whatever error the SDK creates from the
+  // signal.
   const error = isStopped && isTypedError(request.signal?.reason) ? request.signal.reason : thrown;
   const { response, log } = errorResponse(error, {
     requestId: scope.requestId,
@@ -261,7 +270,8 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
     accept: request.headers["accept"],
     head: request.method === "HEAD",
   });
-  // A handler that stopped because the client is gone did as it should: nothing is broken.
+  // A handler that stops because the client disconnected behaves correctly, so this is not an
+  // error.
   if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
   else scope.log[log.level]("request.failed", log.data);
   scope.spans?.thrown(error, response.status);
@@ -269,13 +279,15 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
   return response;
 }
 
-/** Whether an error only says that the signal stopped the work: its reason, or the AbortError that the SDK and Node make of it. */
+/**
+ * Checks whether an error only reports that the signal stopped the work: the signal's reason, or
+ * the AbortError that the SDK and Node create from it.
+ */
 function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
   if (!signal?.aborted) return false;
   return error === signal.reason || (error instanceof Error && error.name === "AbortError");
 }
 
-/** Adds the headers that every response carries. */
 export function finish(
   scope: RequestScope,
   request: Pick<HttpRequest, "headers">,
@@ -289,7 +301,7 @@ export function finish(
   return headers;
 }
 
-/** A body that is compressed would be taken for what it is not. */
+/** Rejects a compressed body, which would be parsed as if it were plain. */
 function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
   if (
@@ -305,7 +317,10 @@ function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
   }
 }
 
-/** Who asks, if they may. @throws FrameworkError `unauthenticated`, AccessDeniedError. */
+/**
+ * Returns the caller if the rule admits them. @throws FrameworkError `unauthenticated`,
+ * AccessDeniedError.
+ */
 export function authorize(
   scope: RequestScope,
   request: SentRequest,
@@ -334,7 +349,8 @@ async function authenticated(
     identification = await scope.runtime.authenticator.authenticate(credentials);
   } catch (error) {
     if (!isOpen) throw error;
-    // An open route does not need to know who calls: it does not fail with what would tell.
+    // An open route does not depend on the caller's identity, so it does not fail if authentication
+    // does.
     scope.log.warn(
       "identity.unavailable",
       describeError(error, { requestId: "", environment: "production" }).log.data,
@@ -354,19 +370,22 @@ async function authenticated(
   scope.isIdentified = !isOpen;
   const denied = denial(scope, rule, identification.user);
   if (denied !== undefined) {
-    scope.user = identification.user; // so that the refusal's line says whose it was
+    scope.user = identification.user; // so that the log line of the rejection names the caller
     throw new AccessDeniedError(denied);
   }
   return identification.user;
 }
 
-/** What a caller lacks. One of another tenant than the process is kept for has no business in it, on open routes neither. */
+/**
+ * Returns the rule that the caller does not satisfy. A process isolated to one tenant rejects
+ * callers of every other tenant, even on open routes.
+ */
 function denial({ isolatedTo }: RequestScope, rule: AccessRule, user: User): string | undefined {
   if (isolatedTo !== undefined && user.tenantId !== isolatedTo) return "tenant.isolation";
   return allows(rule, user) ? undefined : describeRule(rule);
 }
 
-/** Adds headers; `vary` is joined with what the response varies on already. */
+/** Adds headers. `vary` is joined with its present value. */
 function addHeaders(
   headers: Record<string, string>,
   added: Readonly<Record<string, string>>,
@@ -377,7 +396,9 @@ function addHeaders(
   }
 }
 
-/** The path as a message shows it: bounded, and free of anything that could end a line. */
+/**
+ * Returns the path for use in a message: at most 200 characters, and none that could end a line.
+ */
 function shownPath(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
 }

@@ -7,20 +7,20 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
 
-/** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
+/** Delay before a failed message is retried, by number of receives, in milliseconds. */
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
 const longestBackoffMs = Math.max(...backoffMs);
 
-/** What happens to a message. */
+/** Outcome of processing a message. */
 export type Processed =
-  /** It is to be acknowledged. */
+  /** The caller acknowledges the message. */
   | { readonly kind: "done" }
-  /** It was handed back, and comes again after so long. */
+  /** The message was handed back. The queue redelivers it after `afterMs`. */
   | { readonly kind: "later"; readonly afterMs: number; readonly reason?: string }
-  /** It is in the dead-letter queue, and one line has the reason. */
+  /** The message is in the dead-letter queue. One log line has the reason. */
   | { readonly kind: "dead-lettered"; readonly reason: string };
 
-/** Processes a message, and returns what happens to it. Never throws. */
+/** Processes a message and returns its outcome. Never throws. */
 export async function processMessage(
   runtime: Runtime,
   adapters: Adapters,
@@ -61,7 +61,10 @@ async function consume(
     : consumeEvent(runtime, adapters, read.event, options);
 }
 
-/** Retries a failed message, later each time. After too many attempts, or a permanent error, it goes to the dead-letter queue. */
+/**
+ * Retries a failed message with backoff. After too many attempts, or a permanent error, moves it to
+ * the dead-letter queue.
+ */
 async function fail(
   runtime: Runtime,
   queue: MessageQueue,
@@ -92,13 +95,15 @@ async function fail(
   } catch (failure) {
     runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });
   }
-  // Safe: the index is one of the list.
+  // Safe: the index is within the list.
   const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
   runtime.log.warn("queue.retry", { ...facts, afterMs });
   return { ...(await handBack(runtime, queue, message, afterMs)), reason };
 }
 
-/** Hands a message back. If that fails, it is redelivered when its visibility timeout ends. */
+/**
+ * Hands a message back. If that fails, the queue redelivers it when its visibility timeout expires.
+ */
 async function handBack(
   runtime: Runtime,
   queue: MessageQueue,
@@ -117,7 +122,7 @@ async function handBack(
   return { kind: "later", afterMs };
 }
 
-/** What a message holds; `undefined` where it cannot be read. */
+/** Returns the kind of a message's content, `undefined` if it cannot be read. */
 function kindOf(
   { deliveryJob }: Runtime,
   { event, job }: Readonly<Record<string, string>>,
@@ -126,7 +131,7 @@ function kindOf(
   return job === deliveryJob.name ? "delivery" : "job";
 }
 
-/** The IDs of what a message holds, in so far as it could be read. */
+/** Returns the IDs in a message, as far as it could be read. */
 function idsOf(read: ReadMessage | undefined): Record<string, string> {
   if (read === undefined) return {};
   const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;

@@ -7,8 +7,9 @@ import { run } from "./run.ts";
 const done = () => ({ status: 204, headers: {}, cookies: [], body: undefined });
 
 /**
- * Writes an event into the active version of a projection and into the declared one. Each version has its own commit, and thus all
- * items of a transaction; the consumer's own run commits the declared one.
+ * Writes an event into the active version of a projection and into the declared one. Each version
+ * has its own commit, which can use all items of a transaction. The consumer's run commits the
+ * declared version.
  */
 export async function projectLive(
   scope: RequestScope,
@@ -27,9 +28,10 @@ export async function projectLive(
 }
 
 /**
- * Writes an event into one version, in a run without a claim. The event's mark makes it count once.
+ * Writes an event into one version, in a run without a claim. The event's mark ensures that it
+ * counts once.
  *
- * @returns `false` if the version has counted the event before.
+ * @returns `false` if the version has already counted the event.
  */
 export async function projectAlone(
   scope: RequestScope,

@@ -8,14 +8,21 @@ import type { ProjectionDeclaration } from "../features/projection-declaration.t
 import type { Adapters } from "../runtime/adapters.ts";
 import { effectiveVersion } from "../runtime/projections.ts";
 
-/** How far back events are looked at that may not be counted yet, in milliseconds: mostly the first of these is enough. */
+/**
+ * Look-back spans for events that may not be counted yet, in milliseconds. Usually the first span
+ * is enough.
+ */
 const spansMs = [60_000, 600_000, 3_600_000, 86_400_000, 14 * 86_400_000] as const;
-/** After so many counted events in a row, from the newest on, those before are taken to be counted. */
+/**
+ * Number of consecutive counted events, from the newest back, after which all older events are
+ * assumed to be counted.
+ */
 const enough = 10;
 
 /**
- * When the oldest event was published that waits to be counted in the version that is read, in milliseconds since the epoch; `undefined`
- * where none does. Looks from the newest event of each tenant and type backwards, so that a dead letter far behind is none of them.
+ * Returns the publication time of the oldest event that the version in use has not counted yet, in
+ * milliseconds since the epoch, or `undefined` if it has counted all. Searches each tenant and type
+ * from the newest event backwards, so that an old dead letter is not reported.
  */
 export async function oldestUncounted(
   adapters: Adapters,
@@ -49,13 +56,15 @@ export async function oldestUncounted(
   return oldestMs;
 }
 
-/** Kept events, the newest first, of the last two weeks: no message waits for longer. */
+/**
+ * Yields the kept events of the last two weeks, newest first. No message waits longer than that.
+ */
 async function* newestFirst(
   kept: Parameters<typeof keptRows>[0],
   stream: KeptStream,
   nowMs: number,
 ): AsyncGenerator<KeptRow> {
-  let untilMs = nowMs + 60_000; // clocks of other processes
+  let untilMs = nowMs + 60_000; // clock skew of other processes
   for (const spanMs of spansMs) {
     const fromMs = Math.max(0, nowMs - spanMs);
     const rows: KeptRow[] = [];

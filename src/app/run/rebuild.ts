@@ -22,20 +22,23 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { runInMessageScope } from "../runtime/scope.ts";
 import { projectAlone } from "./project-event.ts";
 
-/** What is rebuilt, and how. */
+/** Options of one call of {@link rebuild}. */
 export interface RebuildOptions {
   readonly projection: ProjectionDeclaration;
-  /** Only this tenant, which then has a version of its own. Default: all. */
+  /** The only tenant to rebuild. It then has its own active version. Default: all tenants. */
   readonly tenantId?: string | undefined;
-  /** Whether it goes on without the events that have expired. */
+  /** Whether to rebuild without the events that have expired. */
   readonly isPartial?: boolean;
-  /** Ends it before the next event; the next call goes on from there. */
+  /** Stops the rebuild before the next event. The next call resumes from there. */
   readonly signal?: AbortSignal | undefined;
-  /** Is told of each event that cannot be counted. Default: nobody is. */
+  /** Called for each event that cannot be counted. */
   readonly tell?: (event: UncountedEvent) => void;
 }
 
-/** An event that cannot be counted: its payload does not fit any more, the projection throws, or DynamoDB refuses its items. */
+/**
+ * Event that cannot be counted: its payload no longer matches its schema, the projection throws, or
+ * DynamoDB rejects its items.
+ */
 export interface UncountedEvent {
   readonly tenantId: string | undefined;
   readonly type: string;
@@ -43,32 +46,43 @@ export interface UncountedEvent {
   readonly reason: string;
 }
 
-/** What a rebuild has done. */
+/** Result of one call of {@link rebuild}. */
 export interface Rebuilt {
-  /** How many events it has read, those of earlier calls of the same rebuild included. */
+  /** Number of events replayed, including earlier calls of the same rebuild. */
   readonly replayed: number;
   /** Whether another version was active before. */
   readonly hasSwitched: boolean;
-  /** Tenants with events that could not be counted, `""` for none. They keep the version that they read. Absent where all were. */
+  /**
+   * Tenants with events that could not be counted, `""` for events without a tenant. They keep
+   * their active version. Absent if all events were counted.
+   */
   readonly lost?: readonly string[];
 }
 
-/** Later events reach the version by themselves; so much later, by the clocks of other processes. */
+/**
+ * Margin for clock skew between processes, in milliseconds. Events published later than the start
+ * of the rebuild plus this margin reach the version live.
+ */
 const marginMs = 60_000;
-/** After so many events the place is noted. */
+/** Number of events between two saves of the position. */
 const eventsPerNote = 100;
-/** Where events of more tenants cannot be counted, it is not one tenant's data that is to blame. */
+/**
+ * Number of affected tenants above which the rebuild fails, because the cause is not the data of
+ * one tenant.
+ */
 const mostLost = 1_000;
 
 /**
- * Replays the kept events of a projection, in their order for each tenant, into the declared version, and makes it the active one. Each
- * event counts once, however often it comes: replayed, live, or replayed again by a call that goes on.
+ * Replays the kept events of a projection into the declared version, in order for each tenant, and
+ * activates that version. Each event counts once, whether it is replayed, delivered live, or
+ * replayed again by a call that resumes.
  *
- * What cannot be counted of one tenant stops no other: the rest is replayed and the others switch, while that tenant keeps the version
- * that it reads until a later call has counted all of its events. Where no tenant is whole nobody switches.
+ * An event that cannot be counted affects only its own tenant. The rebuild replays the other events
+ * and switches the other tenants. The affected tenant keeps its active version until a later call
+ * has counted all of its events. If every tenant is affected, none switches.
  *
- * @throws Error where the oldest events have expired and it is not partial, or the tenant has none; the signal's reason; what the
- *   store throws.
+ * @throws Error if the oldest events have expired and the rebuild is not partial, or if the tenant
+ * has no events. The signal's reason. Any error of the store.
  */
 export async function rebuild(runtime: Runtime, options: RebuildOptions): Promise<Rebuilt> {
   const adapters = await runtime.adapters();
@@ -120,7 +134,8 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
           const lost = [...new Set([...(state.lost ?? []), tenant])];
           state = { ...state, replayed: state.replayed - 1, lost };
           if (lost.length > mostLost) throw tooManyLost(name, failure.error);
-          // Where the store does not take this either, it is not the event that is to blame: the next call tries it again.
+          // If the store rejects this write as well, the event is not the cause. The next call
+          // retries it.
           await store.saveRebuild(name, tenantId, state).catch(() => {
             throw failure.error;
           });
@@ -147,7 +162,7 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
   return { replayed, hasSwitched, ...(lost.length === 0 ? {} : { lost }) };
 }
 
-/** What a call has thrown; `undefined` where it has not. */
+/** Returns the error of a call, or `undefined` if it succeeds. */
 async function failureOf(
   call: () => Promise<void>,
 ): Promise<{ readonly error: unknown } | undefined> {
@@ -164,12 +179,12 @@ function tooManyLost(name: string, cause: unknown): Error {
   return new Error(`${what}: ${reasonOf(cause)}`, { cause });
 }
 
-/** A projection may throw anything. */
+/** A projection may throw any value. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Names an event that may be none. */
+/** Describes the event of a row without parsing it, because the row may be invalid. */
 function uncounted(
   tenant: string,
   type: string,
@@ -180,7 +195,7 @@ function uncounted(
   return { tenantId: tenant === "" ? undefined : tenant, type, eventId, reason: reasonOf(error) };
 }
 
-/** @throws Error naming the first that are gone. */
+/** @throws Error with the first three expired events. */
 function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: number): void {
   const gone = firsts
     .filter(({ keptUntil }) => keptUntil !== undefined && keptUntil * 1_000 <= nowMs)
@@ -198,7 +213,7 @@ function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: numbe
   );
 }
 
-/** What has no tenant comes first. */
+/** Events without a tenant sort first. */
 function tenantKey({ tenantId = "" }: FirstEvent): string {
   return tenantId;
 }
@@ -208,7 +223,7 @@ interface Replayed {
   readonly row: KeptRow;
 }
 
-/** The events of a tenant, of all types in one order. */
+/** Yields the events of a tenant, all types merged in one order. */
 async function* inOrder(
   kept: KeptEventStore,
   tenantId: string | undefined,
@@ -243,7 +258,6 @@ async function* inOrder(
   }
 }
 
-/** Writes one event into the declared version. */
 async function replay(
   runtime: Runtime,
   projection: ProjectionDeclaration,
@@ -251,7 +265,7 @@ async function replay(
   { text }: KeptRow,
 ): Promise<void> {
   const adapters = await runtime.adapters();
-  // Safe: a projection of events that are not declared or not kept fails the boot.
+  // Safe: boot fails for a projection of events that are not declared or not kept.
   const { schema, keptDays } = runtime.server.registry.events.get(type) as EventDeclaration & {
     readonly keptDays: number;
   };
@@ -277,14 +291,20 @@ async function replay(
 interface Switching {
   readonly store: ProjectionStore;
   readonly projection: Pick<ProjectionDeclaration, "name" | "version">;
-  /** Tenants with events that could not be counted, and those without any. */
+  /**
+   * Tenants with events that could not be counted, without the entry for events that have no
+   * tenant.
+   */
   readonly lost: readonly string[];
   readonly whole: readonly string[];
 }
 
 type Active = Awaited<ReturnType<ProjectionStore["active"]>>;
 
-/** Switches in one conditional write, but for tenants that keep what they read. @returns whether another version was active. */
+/**
+ * Activates the declared version in one conditional write, except for tenants that keep their
+ * version. @returns whether another version was active.
+ */
 async function switchTo(
   switching: Switching,
   tenantId: string | undefined,
@@ -293,17 +313,19 @@ async function switchTo(
   const { store, projection, lost, whole } = switching;
   const { name, version } = projection;
   if (effectiveVersion(before)?.version === version) {
-    // A tenant that has kept another version since an earlier rebuild follows now.
+    // Switches the tenants that have kept another version since an earlier rebuild.
     if (tenantId === undefined)
       for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
     return false;
   }
-  // Where nothing was ever set all read what is declared, so that it is the version of all.
+  // If no version was ever activated, every tenant reads the declared one, so this activates it for
+  // all.
   if (before.all === undefined && tenantId !== undefined)
     return switchTo(switching, undefined, before);
   const revision = randomUUID();
   if (tenantId === undefined && before.all !== undefined) {
-    // First, so that no reader meets a version that is not whole: what is kept counts from the switch on.
+    // Pins these tenants before the switch, so that no reader sees an incomplete version. A pin
+    // takes effect with the switch.
     for (const tenant of lost) {
       const { own } = await store.active(name, tenant);
       const kept = own?.over === before.all.revision ? own : before.all;

@@ -7,10 +7,14 @@ import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**
- * Runs a handler that has effects, on the one way that a write, a consumer, a job, a delivery and an adopted handler go: claim,
- * context, effects, commit, settle.
+ * Runs a handler that has effects. Writes, consumers, jobs, deliveries and adopted handlers all
+ * take this path: claim, context, effects, commit, settle.
  *
+<<<<<<< HEAD
  * @throws as `performClaimed`.
+=======
+ * @throws the same errors as `runOnce`.
+>>>>>>> eng-run
  */
 export async function run<Result>(
   scope: RequestScope,
@@ -40,7 +44,7 @@ async function perform<Result>(
   parts: RunParts,
   work: Work<Result>,
 ): Promise<Result> {
-  // A request without a signal gets none, even if other callers share its run.
+  // A request without a signal does not get one, even if it shares its run with other callers.
   if (scope.signal !== undefined) scope.runSignal = parts.signal;
   const { request, hooks } = work;
   const commits = new RunCommits(scope, adapters, runs, parts, work);

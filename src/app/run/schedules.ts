@@ -10,52 +10,54 @@ import { maxAttempts, retryOf, scheduleStep } from "../schedules/schedule-step.t
 import type { ScheduleStore } from "../schedules/schedule-store.ts";
 import { consumeOnce } from "./consume.ts";
 
-/** A schedule in one process. */
 export interface Schedule {
-  /** The full name. */
   readonly name: string;
-  /** Looks whether it is due, and lets it fire; one look at a time. Never throws. */
+  /**
+   * Checks whether the schedule is due, and fires it if so. Runs one check at a time. Never throws.
+   */
   look(options?: LookOptions): Promise<Looked>;
 }
 
-/** How a schedule is looked at. */
+/** Options of one check of a schedule. */
 export interface LookOptions {
-  /** When the process will be gone, in milliseconds since the epoch. */
+  /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs?: number | undefined;
-  /** From when on a schedule is due that is seen for the first time, in milliseconds since the epoch. Default: now. */
+  /**
+   * Time from which a schedule without a record is due, in milliseconds since the epoch. Default:
+   * now.
+   */
   readonly sinceMs?: number;
 }
 
-/** What came of a look. */
+/** Outcome of one check of a schedule. */
 export interface Looked {
   readonly kind:
     | "idle"
-    /** It is due, and waits for its next attempt. */
+    /** The schedule is due, and waits for its next attempt. */
     | "waiting"
     | "fired"
-    /** Another process runs it, or has run it. */
+    /** Another process runs this fire, or has run it. */
     | "elsewhere"
-    /** It failed, and is tried again; the error is logged. */
+    /** The attempt failed and will be retried. The error is logged. */
     | "failed"
-    /** It failed too often. */
+    /** The last attempt failed. The fire is not retried. */
     | "gave-up";
-  /** When to look again, in milliseconds since the epoch. */
+  /** Time of the next check, in milliseconds since the epoch. */
   readonly nextMs: number;
-  /** The message of the error, if it gave up. */
+  /** Message of the error, if the schedule gave up. */
   readonly reason?: string;
 }
 
-/** After how long a failure is looked at again, in milliseconds. */
+/** Delay before a failed schedule is checked again, in milliseconds. */
 const failureMs = 1_000;
 
-/** What every look works with. */
 interface Parts {
   readonly runtime: Runtime;
   readonly adapters: Adapters;
   readonly store: ScheduleStore;
 }
 
-/** Makes the schedules of a server. */
+/** Creates the schedules of a server. */
 export async function createSchedules(
   runtime: Runtime,
   adapters: Adapters,
@@ -71,7 +73,10 @@ class OneSchedule implements Schedule {
   readonly #parts: Parts;
   readonly #declaration: ScheduleDeclaration;
   readonly #times: FireTimes;
-  /** Where it is noted when it fired. With other times it is another schedule: what these were before is nothing missed. */
+  /**
+   * Key of the record of its fires. The key contains the cron expression and the time zone, so a
+   * schedule with new times starts a new record and does not report fires of the old one as missed.
+   */
   readonly #key: ClaimKey;
 
   constructor(parts: Parts, declaration: ScheduleDeclaration) {
@@ -124,7 +129,7 @@ class OneSchedule implements Schedule {
     this.#parts.runtime.log.warn("schedule.missed", { handler: this.name, firesAt: text(atMs) });
   }
 
-  /** Runs it under the claim of the time at which it fires. */
+  /** Runs the handler under the claim of the fire time. */
   async #fire(atMs: number, { deadlineMs }: LookOptions): Promise<Looked> {
     const { runtime, adapters, store } = this.#parts;
     const { name } = this;
@@ -142,10 +147,10 @@ class OneSchedule implements Schedule {
       deadlineMs,
       run: async (ctx) => {
         attempts = await store.begin(this.#key, atMs);
-        // Thrown, so that the claim does not say that it is done.
+        // Thrown, so that the claim is not completed.
         if (attempts === undefined)
           throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
-        // Nobody else tells of attempts that took their process with them.
+        // No other code logs attempts that crashed their process.
         if (attempts > maxAttempts) {
           ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
           this.#countGivenUp();
@@ -161,7 +166,7 @@ class OneSchedule implements Schedule {
         if (attempts === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
         return this.#failed(atMs, attempts, outcome.error);
       case "skipped":
-        await store.skip(this.#key, atMs); // done by a process with other times, of which this is one
+        await store.skip(this.#key, atMs); // run by a process with other times, which include this one
         return { kind: "elsewhere", nextMs: nowMs };
       case "handed-back":
         return { kind: "elsewhere", nextMs: nowMs + Math.max(outcome.afterMs, failureMs) };

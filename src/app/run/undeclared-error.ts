@@ -3,14 +3,14 @@ import type { HandlerDeclaration } from "../features/handler.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
-/** Codes may be made of data: a process remembers no more of them than this. */
+/** Maximum number of codes that a process remembers, because codes may be built from data. */
 const maxReported = 1_000;
 
 /**
- * Warns, outside production, of an error that the handler of the scope does not declare, once for each code: nobody who reads its
- * contract expects it.
+ * Warns, outside production, of an error that the handler of the scope does not declare, once per
+ * code. Clients that read the contract do not expect such an error.
  *
- * @param described - of the error's log record.
+ * @param described - the error's log record.
  */
 export function warnOfUndeclared(
   scope: RequestScope,
@@ -33,7 +33,10 @@ export function warnOfUndeclared(
   });
 }
 
-/** Warns, outside production, of a success whose status the handler of the scope does not declare, once for each status. */
+/**
+ * Warns, outside production, of a success status that the handler of the scope does not declare,
+ * once per status.
+ */
 export function warnOfUndeclaredStatus(
   scope: RequestScope,
   declared: readonly number[] | undefined,
@@ -58,7 +61,7 @@ export function warnOfUndeclaredStatus(
 
 const usual: readonly number[] = [200, 204];
 
-/** What would be declared: what is, and this one. */
+/** Returns the declaration that would include this status. */
 function fixed(
   declared: readonly number[] | undefined,
   status: number,
@@ -66,7 +69,10 @@ function fixed(
   return declared === undefined ? status : [...declared, status];
 }
 
-/** The status that callers expect of an error with this code; `undefined` where they do not expect it. */
+/**
+ * Returns the status that callers expect for an error code, or `undefined` if they do not expect
+ * the code.
+ */
 function statusOf(
   code: string,
   declaration: HandlerDeclaration,
@@ -75,7 +81,7 @@ function statusOf(
 ): number | undefined {
   const { errors } = declaration;
   if (errors !== undefined && Object.hasOwn(errors, code)) return errors[code];
-  // The container's parser gives `malformed_request` two more.
+  // The container's parser uses two more statuses for `malformed_request`.
   if (code === "pipeline_error" || code === "malformed_request") return given;
   return isExpected(code, declaration, runtime.server) ? errorCodes[code] : undefined;
 }

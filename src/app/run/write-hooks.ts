@@ -8,27 +8,29 @@ import type { PipelineContext } from "../features/pipeline-context.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { changedInput, copied } from "./changed-input.ts";
 
-/** What features have hooked into one run of a write. */
+/** Hooks of features in one run of a write. */
 export interface WriteHooks {
   /**
    * Runs before the handler.
    *
-   * @returns the input that the handler gets.
-   * @throws what a hook throws, so that the write is refused; Error for a changed input that does not fit.
+   * @returns the input for the handler.
+   * @throws any error of a hook, which rejects the write. Error if a changed input does not match
+   * the schema.
    */
   before(ctx: PipelineContext, input: unknown): Promise<unknown>;
-  /** The items that join the transaction which stores `result`, as it was received. @throws what a hook throws. */
+  /**
+   * Returns the items that join the transaction that stores `result`. @throws any error of a hook.
+   */
   itemsOf(result: unknown): Promise<readonly CommitItem[]>;
-  /** Runs once the result that items were asked for last is noted. Never throws. */
+  /** Runs the `after` hooks once the result of the last `itemsOf` call is stored. Never throws. */
   after(): Promise<void>;
 }
 
-/** How long an answer waits for what runs after it was noted, in milliseconds. */
+/** Maximum time that a stored answer waits for the `after` hooks, in milliseconds. */
 const afterMs = 2_000;
-/** How much of the process's time is left for the answer, in milliseconds. */
+/** Remaining time of the process that is reserved for sending the answer, in milliseconds. */
 const answerMs = 200;
 
-/** Creates the {@link WriteHooks} of one run. */
 export function createWriteHooks(
   scope: RequestScope,
   { name, input: schema }: Pick<HandlerDeclaration, "name" | "input">,
@@ -37,7 +39,7 @@ export function createWriteHooks(
 ): WriteHooks {
   let known: { readonly ctx: PipelineContext; readonly input: unknown } | undefined;
   let result: unknown;
-  // Safe, here and below: nothing is asked before `before`, which every run begins with.
+  // Safe, here and below: every run calls `before` first.
   const begun = () => known as NonNullable<typeof known>;
 
   const accepted = (feature: string, changed: unknown): Promise<unknown> =>
@@ -107,7 +109,7 @@ export function createWriteHooks(
   };
 }
 
-/** Whether `work` ended within so many milliseconds. */
+/** Resolves to whether `work` ends within `limitMs`. */
 function within(work: Promise<boolean>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

@@ -20,23 +20,23 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 
-/** What runs hooks is loaded with the first write that has any. */
+/** Loaded with the first write that has hooks. */
 const hooking = lazy(() => import("./write-hooks.ts"));
 
-/** A write that a request asks for; its caller may run it, and its input is accepted. */
+/** Write that a request asks for. Its caller is authorized and its input is valid. */
 export interface RequestedWrite {
   readonly declaration: HandlerDeclaration;
   readonly request: Pick<HttpRequest, "headers" | "assertFits">;
   readonly input: unknown;
   /** Reads the input again, as it was before its schema. */
   readonly rawInput: () => unknown;
-  /** Makes the request as handlers see it, where there is one. */
+  /** Creates the handler's view of the request. Absent if there is no request. */
   readonly view?: () => RequestView;
-  /** A HEAD request. */
+  /** Whether the request is a HEAD request. */
   readonly head: boolean;
 }
 
-/** Runs a write and makes a response of what it returns; one that was done before gives its answer again. */
+/** Runs a write and converts its result into a response. A repeat gets the stored answer. */
 export async function runWrite(
   scope: RequestScope,
   adapters: Adapters,
@@ -54,7 +54,10 @@ export async function runWrite(
   let read:
     | { readonly response: Response; readonly result: ReturnType<typeof readResponse> }
     | undefined;
-  /** A body is read once: a handler whose commit has failed may return the same `Response`. */
+  /**
+   * A body can be read only once: a handler whose commit failed may return the same `Response`
+   * again.
+   */
   const receive = (returned: unknown): unknown => {
     let result = returned;
     if (isWebResponse(returned)) {
@@ -65,7 +68,10 @@ export async function runWrite(
     return declaration.output === undefined ? result : checkOutput(declaration, result, scope);
   };
   let made: WriteAnswer | undefined;
-  /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
+  /**
+   * Returns the answer of a handler that has returned. For an invalid result that is a 500, still
+   * marked as done, because the effects have happened.
+   */
   const doneAnswer = (result: unknown): WriteAnswer => {
     if (made !== undefined) return made;
     try {
@@ -117,7 +123,7 @@ export async function runWrite(
   return responseOf(outcome);
 }
 
-/** What events and jobs of a request say of it. */
+/** Returns the cause that the events and jobs of a request carry. */
 export function causeOf({
   requestId,
   user: { id, tenantId },
@@ -125,19 +131,21 @@ export function causeOf({
   return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
 }
 
-/** A write that is to happen once, as its handler and its host know it. */
+/** Write that must happen once, with the facts from its handler and its host. */
 export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits"> {
   readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
   readonly input: unknown;
   readonly rawInput?: RequestedWrite["rawInput"];
-  /** Tells callers apart whom keelson does not know. */
+  /** Distinguishes callers that are not signed in. */
   readonly anonymousAs?: string;
 }
 
 /**
- * Who asks for what, by which ID; `undefined` where nothing says that a repeat is one. With `Idempotency-Key` the same key for another request is an error, with
- * `X-Request-ID`, mostly a correlation ID, another request is another write. A caller who is not signed in never gets the
- * answer of another by its key alone.
+ * Builds the claim of a write from its caller, its handler and its ID. Returns `undefined` if
+ * nothing identifies a repeat. Reusing an `Idempotency-Key` for a different request is an error.
+ * Reusing an `X-Request-ID`, which is usually a correlation ID, makes a different request a
+ * different write. A caller who is not signed in never gets the answer of another caller by its key
+ * only.
  */
 export async function writeClaim(
   scope: RequestScope,
@@ -167,7 +175,7 @@ export async function writeClaim(
     declaration.replay === "encrypted"
       ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])
       : undefined;
-  // Before anything is done: what cannot be sealed could not be stored.
+  // Checked before the handler runs: an answer that cannot be sealed could not be stored.
   if (cipher !== undefined) await runtime.secrets.active();
   return {
     kind: "write",
@@ -182,38 +190,42 @@ export async function writeClaim(
   };
 }
 
-/** The ID that a write is claimed by. */
+/** ID that claims a write. */
 export interface WriteId {
-  /** Which header it came in; each has a namespace of its own. */
+  /** Header of the ID. Each header has its own namespace. */
   readonly by: "idempotency-key" | "x-request-id";
   readonly id: string;
 }
 
-/** What decides which ID counts, beside the headers. */
+/** Facts besides the headers that determine which ID counts. */
 interface AskedOnce {
   readonly requestId: string;
   readonly once: OnceBy | RequiredKey;
   readonly isSignedIn: boolean;
 }
 
-/** The parameters of an item in RFC 8941. None has a meaning for this header, and unknown ones are ignored. */
+/** Parameters of an item in RFC 8941. The header defines no parameters, so all are ignored. */
 const parameters =
   /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
-/** Visible ASCII without what separates in a structured field; several joined by `, ` are none. */
+/**
+ * Visible ASCII without the separators of a structured field. Several keys joined by `, ` do not
+ * match.
+ */
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
-/** A string of RFC 8941: quoted, `"` and `\` after a `\`. */
+/** String of RFC 8941: quoted, with `"` and `\` escaped by a `\`. */
 const quoted = new RegExp(`^"((?:[ !#-[\\]-~]|\\\\["\\\\]){1,255})"${parameters.source}$`);
 
-/** What an `Idempotency-Key` may be, as one pattern. */
+/** Valid values of `Idempotency-Key`, as one pattern. */
 export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
 
 /**
- * The ID that counts (specification 6.6): `Idempotency-Key` before `X-Request-ID`; `undefined` where
- * the client sent none. A request ID that was replaced in the log still counts, by its hash.
+ * Returns the ID that claims a write (specification 6.6): `Idempotency-Key` before `X-Request-ID`,
+ * or `undefined` if the client sent neither. A request ID that was replaced in the log still
+ * counts, by its hash.
  *
- * @param isSignedIn - a request ID without a signed-in caller claims nothing.
- * @throws FrameworkError `malformed_request` for an `Idempotency-Key` that is none, `idempotency_key_required` where the write
- * asks for one.
+ * @param isSignedIn - without a signed-in caller a request ID does not claim the write.
+ * @throws FrameworkError `malformed_request` for an invalid `Idempotency-Key`,
+ * `idempotency_key_required` if the write requires a key.
  */
 export function writeIdOf(
   headers: Readonly<Record<string, string>>,
@@ -233,7 +245,7 @@ export function writeIdOf(
   return { by: "x-request-id", id };
 }
 
-/** For how long a retry gets the answer, in milliseconds, where the write says so. */
+/** Returns how long a retry gets the stored answer, in milliseconds, if the write sets it. */
 function keptMs(once: OnceBy | RequiredKey): number | undefined {
   return typeof once === "object" && once.keepSeconds !== undefined
     ? once.keepSeconds * 1000
@@ -244,16 +256,18 @@ function parseKey(header: string): string {
   const text = header.trim();
   const [, inner] = quoted.exec(text) ?? [];
   if (inner !== undefined) return inner.replaceAll(/\\(["\\])/g, "$1");
-  if (bare.test(text)) return text; // without parameters: `a;b` and `a;c` may be meant as two keys
+  if (bare.test(text)) return text; // without parameters: `a;b` and `a;c` may be two different keys
   throw new FrameworkError(
     "malformed_request",
     "The Idempotency-Key is not valid; send 1 to 255 visible ASCII characters, such as a UUID, or a quoted string of as many, which may have spaces",
   );
 }
 
-/** The response of a write that came to its end; one of before says so. */
+/**
+ * Returns the response of a write that has ended. A replayed answer carries `idempotent-replayed`.
+ */
 export function responseOf(ended: RunOutcome<unknown>): HttpResponse {
-  // Safe: of a write that is claimed, or has committed, there is an answer.
+  // Safe: a write that is claimed, or has committed, has an answer.
   const { status, headers, cookies, body } = (ended as { readonly answer: WriteAnswer }).answer;
   if (ended.kind !== "replayed") return { status, headers: { ...headers }, cookies, body };
   const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };

@@ -16,72 +16,77 @@ import type { StepStore } from "../../parts/once/step-store.ts";
 import type { Wall, WallCaller } from "../../parts/wall/wall.ts";
 import type { ScheduleStore } from "../schedules/schedule-store.ts";
 
-/** What a server needs from outside, opened by a host at first use. */
+/** External resources of a server. A host opens them at first use. */
 export interface Adapters {
   readonly database: Database;
-  /** Makes the `ctx.db` of a request. */
+  /** Creates the `ctx.db` of a request. */
   databaseFor(request: DatabaseRequest): Database;
-  /** The same without the wall. */
+  /** Creates the `ctx.db` of a request without the wall. */
   databaseAcrossTenants(request: DatabaseRequest): Database;
-  /** Keeps tenants apart; there where the server has tables with tenants. */
+  /** Isolates tenants. Present if the server has tables with tenants. */
   readonly wall?: Wall | undefined;
-  /** The rows as they are stored; requests read them through `Runtime.configRows`. */
+  /** Rows as stored. Requests read them through `Runtime.configRows`. */
   readonly configRows: ConfigRowReader;
-  /** Where app-boot overrides and the key ring are read from; there where the server names a path or a ring. */
+  /** Reads app-boot overrides and the key ring. Present if the server names a path or a ring. */
   readonly parameters?: ParameterReader | undefined;
-  /** Rows as operators read and write them. */
+  /** Configuration store that operators read and write. */
   readonly configStore: ConfigStore;
-  /** Where writes, events and jobs are claimed. */
+  /** Claims of writes, events and jobs. */
   readonly claims: ClaimStore;
-  /** Where it is noted when schedules fired. */
+  /** Records when each schedule fired. */
   readonly schedules: Lazy<ScheduleStore>;
-  /** Where events wait until they are dispatched. */
+  /** Events that wait for dispatch. */
   readonly outbox: OutboxStore;
-  /** Where events are kept; loaded with the first. */
+  /** Kept events. Loaded with the first. */
   readonly keptEvents: Lazy<KeptEventStore>;
-  /** What is known of projections; loaded with the first. */
+  /** Versions and marks of projections. Loaded with the first. */
   readonly projections: Lazy<ProjectionStore>;
-  /** Takes jobs that are due later out of it; loaded with the first. */
+  /** Jobs that are due later. Loaded with the first. */
   readonly dueJobs: Lazy<DueStore>;
-  /** The bus and the queues. */
   readonly messaging: Lazy<Messaging>;
-  /** Where steps of runs are noted; loaded with the first. */
+  /** Steps of runs. Loaded with the first. */
   readonly steps: Lazy<StepStore>;
-  /** Ends the polls of a queue that wait, where they can be ended without losing a message: on the embedded stack. */
+  /** Ends the waiting polls of a queue, if that cannot lose a message: on the embedded stack. */
   endPolls?(queueUrl: string): Promise<void>;
-  /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */
+  /**
+   * Loads the SDK behind `database`. Absent if it is already loaded. Until then `database` waits
+   * for it, while configuration rows are read without it.
+   */
   load?(): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** The bus that events are put on, and the queues that events and jobs come from. */
+/** Event bus, and the queues of events and jobs. */
 export interface Messaging {
   readonly bus: EventBus;
   readonly events: MessageQueue;
   readonly jobs: MessageQueue;
-  /** Another queue, by its name. */
+  /** Returns another queue by its name. */
   queue(name: string): MessageQueue;
-  /** The client of the queues, for who polls them. */
+  /** SQS client for hosts that poll the queues. */
   readonly sqs: SQSClient;
-  /** For tests and tools that watch the calls. */
+  /** Clients for tests and tools that observe the calls. */
   readonly clients: readonly Pick<Database, "middlewareStack">[];
   close(): void;
 }
 
-/** The request that a database belongs to. */
+/** Request that a database belongs to. */
 export interface DatabaseRequest extends WallCaller {
   readonly signal: AbortSignal | undefined;
   /** Opens a configuration session on behalf of `owner`. */
   sessionFor(owner: RowOwner): OperatorSession;
 }
 
-/** Reads parameters; every page, decrypted. */
+/** Reads SSM parameters, decrypted. */
 export interface ParameterReader {
-  /** @throws Error where SSM fails after the SDK's retries, or has not answered in time. */
+  /**
+   * Reads all pages under a path. @throws Error if SSM fails after the SDK's retries, or does not
+   * answer in time.
+   */
   read(path: string): Promise<readonly ConfigParameter[]>;
-  /** One parameter, decrypted; `undefined` where there is none of that name. @throws as `read`. */
+  /** Reads one parameter, `undefined` if it does not exist. @throws the same errors as `read`. */
   get(name: string): Promise<ConfigParameter | undefined>;
-  /** For tests and tools that watch the calls. */
+  /** Middleware stack for tests and tools that observe the calls. */
   readonly middlewareStack: SSMClient["middlewareStack"];
   close(): void;
 }

@@ -3,17 +3,20 @@ import type { User } from "../../base/identity/user.ts";
 import type { ConfigReads, ReadSource } from "../../parts/config/read/config-reads.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 
-/** The reads of a request that asks for them. */
+/** Records the configuration reads of a request that asks for them. */
 export interface ExplainedReads extends ConfigReads {
   /**
-   * Says in `headers` what was read, where `user` may know it (`access.systemAdmin`). Nobody may keep such an answer.
+   * Adds the reads to `headers` if `user` may see them (`access.systemAdmin`), and forbids caching
+   * the response.
    */
   addTo(headers: Record<string, string>, user: User): void;
 }
 
-/** How much of a header the reads take: gateways take some 10 KB for all headers of an answer. */
+/**
+ * Maximum size of the header, in bytes. Gateways accept about 10 KB for all headers of a response.
+ */
 const maxHeaderBytes = 4_096;
-/** How many reads are remembered; a handler may read a key for any number of tenants. */
+/** Maximum number of recorded reads. A handler may read a key for any number of tenants. */
 const maxReads = 1_000;
 
 interface Read {
@@ -23,7 +26,7 @@ interface Read {
   readonly version: number | undefined;
 }
 
-/** Notes reads, of one key and owner the last. */
+/** Creates an {@link ExplainedReads}. It keeps the last read of each key and owner. */
 export function createExplainedReads(): ExplainedReads {
   const reads = new Map<string, Read>();
   let forgotten = 0;
@@ -44,13 +47,16 @@ export function createExplainedReads(): ExplainedReads {
   };
 }
 
-/** A member of a list of RFC 9651: the key is a token, and so is its source. */
+/** Formats a member of an RFC 9651 list. Both the key and its source are tokens. */
 function memberOf({ owner, id, source, version }: Read, { tenantId, id: userId }: User): string {
   const isOwn = owner.tenantId === tenantId && owner.userId === userId;
   return `${id};source=${source}${version === undefined ? "" : `;version=${version}`}${isOwn ? "" : ";other-owner"}`;
 }
 
-/** As many members as there is room for, and how many are left out; `undefined` for none. */
+/**
+ * Joins as many members as fit, and reports how many are left out. Returns `undefined` for an empty
+ * list.
+ */
 function listOf(members: readonly string[], forgotten: number): string | undefined {
   if (members.length === 0) return undefined;
   const whole = members.join(", ");

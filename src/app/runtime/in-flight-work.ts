@@ -1,7 +1,6 @@
-/** An event or a job in progress. */
 export interface InFlightWork {
   readonly work: Promise<unknown>;
   readonly handler: string;
-  /** As in its log lines: `eventId` or `jobId`, `origRequestId`, `causedBy`. */
+  /** IDs from its log lines: `eventId` or `jobId`, `origRequestId`, `causedBy`. */
   readonly ids: Readonly<Record<string, string>>;
 }

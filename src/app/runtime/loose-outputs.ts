@@ -1,10 +1,13 @@
 import { looseAt } from "../registry/loose-output.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** How many handlers a line names: lines are bounded. */
+/** Maximum number of handlers in one log line, because lines are bounded. */
 const namesPerLine = 100;
 
-/** Warns of handlers whose `output` lets through what it does not declare, with where it does. */
+/**
+ * Warns of handlers whose `output` schema accepts undeclared members, with the places in the
+ * schema.
+ */
 export function warnOfLooseOutputs({ log, server }: Pick<Runtime, "log" | "server">): void {
   const loose = [...server.registry.handlers.values()].flatMap(({ name, output }) => {
     const at = output === undefined ? undefined : looseAt(output);

@@ -12,32 +12,37 @@ import type {
   ProjectionDeclaration,
 } from "../features/projection-declaration.ts";
 
-/** The scope that a projection is written in. */
 export interface ProjectingScope extends Pick<AmbientStore, "projecting"> {
   readonly log: Logger;
 }
 
-/** Writes projections, and knows their versions. */
+/** Writes projections, and caches their active versions. */
 export interface Projections extends ActiveVersions {
-  /** The version that events go into, beside the declared one: the active one. With the first event of all, that is the declared one. */
+  /**
+   * Returns the version that events are written to in addition to the declared one: the active
+   * version. The first event of a projection activates the declared version.
+   */
   written(projection: ProjectionDeclaration, tenantId: string | undefined): Promise<number>;
-  /** Writes an event into a version. @returns whether it counts; where it was counted before, nothing is written. */
+  /**
+   * Writes an event into a version. @returns whether it counts. An event that was already counted
+   * is not written again.
+   */
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }
 
-/** What {@link Projections} work with. */
 export interface ProjectionsOptions {
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   readonly store: () => Promise<ProjectionStore>;
   readonly clock: Clock;
 }
 
-/** How long a version is taken for active, in milliseconds: until then a switch may not be noticed. */
+/**
+ * Time that an active version is cached, in milliseconds. A switch may go unnoticed for that long.
+ */
 const heldMs = 5_000;
-/** How many versions a process remembers. */
+/** Maximum number of cached versions in a process. */
 const mostHeld = 10_000;
 
-/** Creates the {@link Projections} of one runtime. */
 export function createProjections({ projections, store, clock }: ProjectionsOptions): Projections {
   const held = new Map<
     string,
@@ -47,7 +52,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const read = async (name: string, tenantId: string | undefined) =>
     effectiveVersion(await (await store()).active(name, tenantId))?.version;
 
-  /** The active version; `undefined` where none was ever set. */
+  /** Returns the active version, `undefined` if none was ever activated. */
   const active = (name: string, tenantId: string | undefined): Promise<number | undefined> => {
     const key = JSON.stringify([name, tenantId]);
     const known = held.get(key);
@@ -62,11 +67,12 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   const written: Projections["written"] = async ({ name, version }, tenantId) => {
     const current = await active(name, tenantId);
     if (current !== undefined) return current;
-    // The first event of all says which version is read until a rebuild switches to another.
+    // The first event of a projection fixes the version that is read until a rebuild switches to
+    // another.
     held.clear();
     const first = { version, revision: crypto.randomUUID() };
     if (await (await store()).activate(name, undefined, first, undefined)) return version;
-    /* v8 ignore next -- the process that was first has noted one, which is never removed */
+    /* v8 ignore next -- the first process has stored a version, which is never removed */
     return (await read(name, tenantId)) ?? version;
   };
 
@@ -82,7 +88,10 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
   };
 }
 
-/** What a tenant reads: its own version as long as all others have what they had when it was made. */
+/**
+ * Returns the version that a tenant reads. The tenant's own version applies only as long as the
+ * version of all tenants has not changed since.
+ */
 export function effectiveVersion({
   all,
   own,
@@ -93,16 +102,18 @@ export function effectiveVersion({
   return own !== undefined && own.over === all?.revision ? own : all;
 }
 
-/** An event on its way into a projection. */
+/** Event to write into a version of a projection. */
 export interface Projecting {
   readonly projection: ProjectionDeclaration;
-  /** The version that it goes into. */
   readonly version: number;
   readonly event: SharedEvent;
   readonly keptDays: number;
 }
 
-/** Its items and its mark are one commit. @throws what the projection throws, and what its commit does. */
+/**
+ * Commits the items of the projection together with the mark of the event. @throws any error of the
+ * projection or of its commit.
+ */
 async function project(
   scope: ProjectingScope,
   ctx: PipelineContext,
@@ -110,7 +121,7 @@ async function project(
   work: Projecting,
 ): Promise<boolean> {
   const { projection, version, event, keptDays } = work;
-  const run = projection.on.get(event.type) as NonNullable<ReturnType<typeof projection.on.get>>; // safe: its consumers are of its types
+  const run = projection.on.get(event.type) as NonNullable<ReturnType<typeof projection.on.get>>; // safe: a projection consumes only the types in its `on`
   const { commit: _commit, ...own } = ctx;
   const reads: ProjectionContext = Object.freeze({
     ...own,

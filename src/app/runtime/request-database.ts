@@ -19,12 +19,13 @@ interface RequestDatabase {
 }
 
 /**
- * Makes the `ctx.db` of each request: the process's document client, whose `send` carries the request's signal and
- * refuses to start once it is aborted (specification 4.5). It inherits from the client, because the SDK's
- * paginators insist on an instance of it; what requests have in common is made once.
+ * Creates a factory for the `ctx.db` of each request: the process's document client with a `send`
+ * that carries the request's signal and refuses to start once it is aborted (specification 4.5). It
+ * inherits from the client, because the SDK's paginators require an instance of it. The members
+ * that requests share are created once.
  *
- * With a wall the client's middlewares are the request's own, around the client's. Whatever sends a command takes them: `send`, that
- * of the client's class, and clients that are made from this one.
+ * With a wall, the request has its own middlewares around the client's. Every way of sending a
+ * command uses them: `send`, the `send` of the client's class, and clients created from this one.
  */
 export function requestDatabases(
   client: Database,
@@ -32,7 +33,8 @@ export function requestDatabases(
 ): (request: DatabaseRequest) => Database {
   const common = Object.create(client, {
     send: { value: send },
-    // Found here, a request's own are set without asking the client, which may be a proxy.
+    // Defined here, so that setting them on a request's database does not reach the client, which
+    // may be a proxy.
     [ownRequest]: { value: undefined, writable: true },
     [ownStack]: { value: undefined, writable: true },
     [configSession]: { value: openSession },
@@ -44,7 +46,7 @@ export function requestDatabases(
     this[ownStack] = undefined;
   }
   RequestDatabase.prototype = common;
-  // Safe: `new` makes an object that inherits from `common`.
+  // Safe: `new` creates an object that inherits from `common`.
   const Constructor = RequestDatabase as unknown as new (request: DatabaseRequest) => Database;
   return (request) => new Constructor(request);
 
@@ -59,8 +61,8 @@ export function requestDatabases(
     };
   }
 
-  // The SDK's `send` has three overloads, with callbacks among them; they differ in what
-  // follows the command only, so the arguments pass through as they are.
+  // The SDK's `send` has three overloads, some with callbacks. They differ only after the command,
+  // so the arguments are passed through unchanged.
   function send(
     this: RequestDatabase,
     ...parameters: [command: unknown, first?: unknown, second?: unknown]
@@ -87,7 +89,7 @@ export function requestDatabases(
   }
 }
 
-/** A client whose commands go through other middlewares. */
+/** Creates a client whose commands use another middleware stack. */
 export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack): Database {
   let stack: Stack | undefined;
   // Safe: it inherits from the client.

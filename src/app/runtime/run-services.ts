@@ -11,27 +11,27 @@ import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.t
 import type { Tracing } from "../observe/spans.ts";
 import type { Adapters } from "./adapters.ts";
 
-/** What the runs of a server share that have effects. */
+/** State that all runs with effects share in one server. */
 export interface RunServices {
-  /** Does writes, events and jobs once. */
+  /** Deduplicates writes, events and jobs. */
   readonly once: Once;
-  /** Dispatches events. */
   readonly outbox: Outbox;
-  /** Sends jobs that were committed with their run. Never throws: what was not sent is left to the sweep, and logged. */
+  /**
+   * Sends jobs that were committed with their run. Never throws: jobs that were not sent are
+   * logged, and the sweep sends them.
+   */
   sendCommitted(rows: readonly OutboxRow[]): Promise<void>;
 }
 
-/** What {@link RunServices} are made of. */
 export interface RunServicesOptions extends Omit<OnceOptions, "store"> {
   readonly adapters: Adapters;
   /** Whether the server sends jobs, which may wait in the outbox. */
   readonly hasJobs: boolean;
   readonly log: Logger;
-  /** Makes spans; absent where no tracer has registered itself. */
+  /** Creates spans. Absent if no tracer is registered. */
   readonly tracing: Lazy<Tracing> | undefined;
 }
 
-/** Creates the {@link RunServices} of a server. */
 export function createRunServices({
   adapters,
   log,

@@ -24,7 +24,7 @@ import type { Projections } from "./projections.ts";
 import type { RequestIds } from "./request-id.ts";
 import type { RunServices } from "./run-services.ts";
 
-/** A server bound to its adapters: what requests run on. */
+/** Server bound to its adapters, ready to run requests. */
 export interface Runtime {
   readonly server: DeclaredServer;
   readonly environment: Environment;
@@ -32,68 +32,77 @@ export interface Runtime {
   readonly clock: Clock;
   readonly log: ServerLogger;
   readonly routes: RouteTable<HandlerDeclaration>;
-  /** Knows the app-boot overrides of SSM once the adapters are open. */
+  /** Resolves configuration. Includes the app-boot overrides of SSM once the adapters are open. */
   readonly resolver: ConfigResolver;
-  /** Configuration rows behind the cache. */
+  /** Cached configuration rows. */
   readonly configRows: CachedRows;
-  /** Seals and opens with the key ring, which is known once the adapters are open. */
+  /** Seals and opens with the key ring, which is loaded once the adapters are open. */
   readonly secrets: Secrets;
-  /** Opens and seals the rows of encrypted keys; knows the key ring once the adapters are open. */
+  /** Opens and seals the rows of encrypted keys. Has the key ring once the adapters are open. */
   readonly cipher: RowCipher;
   readonly authenticator: Authenticator;
-  /** Whether anything can verify a token. */
+  /** Whether a token can be verified. */
   readonly verifiesTokens: boolean;
-  /** Says why a request is refused for its headers, whatever its route. */
+  /**
+   * Checks the headers of a request, independently of its route, and returns the reason for a
+   * rejection.
+   */
   readonly refusalOfHeaders: HeaderCheck;
-  /** The largest request body, in bytes. */
+  /** Maximum size of a request body, in bytes. */
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: RequestIds;
-  /** The errors that no handler declares, and were reported: each is once a process. */
+  /** Undeclared errors that this process has reported. Each is reported once. */
   readonly reportedErrors: Set<string>;
-  /** Makes spans; absent where no tracer had registered itself when the runtime was made. Loaded with the first run. */
+  /**
+   * Creates spans. Absent if no tracer was registered when the runtime was created. Loaded with the
+   * first run.
+   */
   readonly tracing: Lazy<Tracing> | undefined;
-  /** Is told of every run; `undefined` where nobody listens. */
+  /** Observes every run. `undefined` without an observer. */
   readonly observer: RunObserver | undefined;
-  /** Takes what is measured; `undefined` where nobody listens. */
+  /** Receives measurements. `undefined` if the server does not measure. */
   readonly metrics: Metrics | undefined;
   readonly newTraceDigits: RandomDigits;
-  /** The events and jobs in progress in this process, by their claims. */
+  /** Events and jobs in progress in this process, by their claims. */
   readonly inFlight: Map<string, InFlightWork>;
-  /** Signs messages, and says which are taken; loaded with the first. */
+  /** Signs messages and verifies received ones. Loaded with the first. */
   readonly messages: Lazy<MessageGuard>;
-  /** Writes projections and knows their versions; loaded with the first. */
+  /** Writes projections and knows their versions. Loaded with the first. */
   readonly projections: Lazy<Projections>;
-  /** The channels of deliveries, those that every server has among them. */
+  /** Channels of deliveries, including the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** The job that sends deliveries. */
+  /** Job that sends deliveries. */
   readonly deliveryJob: JobDeclaration;
-  /** What `/health/ready` reports; the container moves it on. */
+  /** State that `/health/ready` reports. The container updates it. */
   readonly lifecycle: {
     readonly state: LifecycleState;
     readonly draining: AbortSignal;
-    /** Readiness fails from now on, and responses close their connections. */
+    /** Makes readiness fail from now on, and makes responses close their connections. */
     drain(): void;
-    /** Says where the process is. */
+    /** Sets the state of the process. */
     enter(state: LifecycleState): void;
   };
   /**
-   * Opens the adapters and loads the overrides of SSM. A failed opening is tried again, after a pause where SSM was the
-   * reason.
+   * Opens the adapters and loads the overrides of SSM. A failed call is retried by the next one,
+   * after a pause if SSM was the cause.
    */
   adapters(): Promise<Adapters>;
-  /** The adapters, once they are open. */
+  /** Adapters once they are open. */
   readonly opened: Adapters | undefined;
-  /** The same, perhaps before the SDK is loaded: for handlers in `light`, which seldom need it. */
+  /**
+   * Opens the adapters, possibly before the SDK is loaded: for handlers in `light`, which rarely
+   * need it.
+   */
   lightAdapters(): Promise<Adapters>;
-  /** The same, once they are there. */
+  /** Adapters from `lightAdapters`, once they are open. */
   readonly openedLight: Adapters | undefined;
-  /** The handlers that most likely read configuration and nothing else of DynamoDB. */
+  /** Handlers that most likely read only configuration from DynamoDB. */
   readonly light: ReadonlySet<HandlerDeclaration>;
-  /** What runs with effects share, loaded with the first of them. */
+  /** Opens the state that runs with effects share. Loaded with the first such run. */
   runs(): Promise<RunServices>;
-  /** The same, once it is there. */
+  /** State from `runs`, once it is open. */
   readonly openedRuns: RunServices | undefined;
-  /** Closes the adapters, where they were opened. */
+  /** Closes the adapters if they were opened. */
   close(): Promise<void>;
 }

@@ -13,65 +13,80 @@ import type { ExplainedReads } from "./explained-reads.ts";
 import { adoptRequestId } from "./request-id.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** One request or message on its way through: its ambient store, and what is known of it so far. */
+/** One request or message in progress: its ambient store, and the facts known so far. */
 export interface RequestScope extends AmbientStore, ObservedRun {
   readonly runtime: Runtime;
   readonly requestId: string;
-  /** Aborts when the caller is gone, or the time is over. */
+  /** Aborts when the caller disconnects or the deadline passes. */
   readonly signal: AbortSignal | undefined;
   /**
-   * What the handler, and the ambient context, have as their signal: the caller's, or that of a run that callers share, which
-   * aborts when the last of them is gone.
+   * Signal of the handler and of the ambient context: the caller's signal, or the signal of a
+   * shared run, which aborts when its last caller disconnects.
    */
   runSignal: AbortSignal | undefined;
-  /** When the process will be gone, in milliseconds since the epoch. */
+  /** Time when the process ends, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** The one tenant whose work this process does: Lambda's tenant isolation names it with each invocation. */
+  /**
+   * The only tenant that this process works for. Lambda's tenant isolation names it with each
+   * invocation.
+   */
   readonly isolatedTo: string | undefined;
-  /** As they were received: names in lower case. Absent for a message. */
+  /** Headers as received, with names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Whether middlewares of the application stand between the host and the handler. */
+  /** Whether middlewares of the application run between the host and the handler. */
   hasMiddlewares: boolean;
-  /** The full name of the handler that answers, once it is known. */
+  /** Full name of the handler, once it is known. */
   handler: string | undefined;
   route: string | undefined;
   isReplayed: boolean;
-  /** Whose request it is, once that is known; the ambient context and the log have it from here. */
+  /** User of the request, once known. The ambient context and the log read it from here. */
   user: User;
-  /** Notes which configuration is read, where the request asks for it. */
+  /** Records configuration reads, if the request asks for them. */
   reads: ExplainedReads | undefined;
-  /** What lines of a message carry beside the usual: its IDs. */
+  /** Additional fields in the log lines of a message: its IDs. */
   readonly logFields: Readonly<Record<string, string>> | undefined;
-  /** The handlers whose results did not fit and were sent all the same; absent until there is one. */
+  /**
+   * Handlers whose results did not match their schema and were sent anyway. Absent until there is
+   * one.
+   */
   misfits: Set<string> | undefined;
-  /** Whether its sender had to say who they are, and has: the trace of such a request is joined, unless the server's options say otherwise. */
+  /**
+   * Whether the route required authentication and the caller has authenticated. The trace of such a
+   * request is joined, unless the server's options differ.
+   */
   isIdentified: boolean;
-  /** Whether the run is the system's: of no tenant, and neither a request nor what one has led to. */
+  /**
+   * Whether the system started the run: it has no tenant, and neither is a request nor was caused
+   * by one.
+   */
   isSystem: boolean;
-  /** Decided when it is first asked for, and the same from then on. */
+  /** Created at first access, and constant from then on. */
   readonly trace: Trace & { readonly spanId?: string };
-  /** The request as its host has received it, once the pipeline has it. */
+  /** Request as its host received it, once the pipeline has it. */
   asked: AskedRequest | undefined;
-  /** Absent where no tracer has registered itself. */
+  /** Absent if no tracer is registered. */
   readonly spans: RunSpans | undefined;
-  /** Carries `requestId` and `trace_id`, and `handler`, `tenantId` and `userId` once they are known. */
+  /**
+   * Logger with `requestId` and `trace_id`, and with `handler`, `tenantId` and `userId` once they
+   * are known.
+   */
   readonly log: Logger;
 }
 
-/** What the scope of a request is opened with. */
+/** Facts that open the scope of a request. */
 export interface ScopeFacts {
-  /** Names in lower case. */
+  /** Headers, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
-  /** The one tenant whose work this process does. */
+  /** The only tenant that this process works for. */
   readonly isolatedTo?: string | undefined;
-  /** When it was received, in milliseconds since the epoch. Default: now. */
+  /** Time when the request was received, in milliseconds since the epoch. Default: now. */
   readonly nowMs?: number | undefined;
 }
 
 /**
- * Opens the scope of a request: adopts or makes its ID (specification 4.4) and runs `work`
+ * Opens the scope of a request: adopts or generates its ID (specification 4.4), and runs `work`
  * with the ambient context.
  */
 export function runInScope<Result>(
@@ -118,21 +133,20 @@ function begin(scope: Scope, nowMs: number | undefined, rejectedLength: number |
     scope.log.warn("request_id.rejected", { length: rejectedLength });
 }
 
-/** What a traced run begins with. */
 interface TracedBeginning {
   readonly nowMs?: number | undefined;
   readonly rejectedLength?: number | undefined;
   readonly subject?: RunSubject | undefined;
 }
 
-/** The same, for a tracer: it is loaded with the first run. */
+/** Opens the scope with a tracer, which is loaded with the first run. */
 async function traced<Result>(
   scope: Scope,
   { nowMs, rejectedLength, subject }: TracedBeginning,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { tracing: lazy } = scope.runtime;
-  // Safe: where there is none, this is not called.
+  // Safe: only called if there is a tracer.
   const tracing = lazy?.value ?? (await (lazy as NonNullable<typeof lazy>).open());
   const spans = tracing.spansOf(scope, () => scope.origin(), subject);
   scope.spans = spans;
@@ -142,16 +156,16 @@ async function traced<Result>(
   });
 }
 
-/** What is known of a message before its handler runs. */
+/** Facts of a message before its handler runs. */
 export interface MessageFacts
   extends Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
   readonly handler: string;
   readonly logFields: Readonly<Record<string, string>>;
-  /** Default: none. */
+  /** Default: no signal. */
   readonly signal?: AbortSignal;
-  /** Where the message comes from. Default: it begins a trace. */
+  /** Span that sent the message. Default: the message starts a new trace. */
   readonly parent?: SpanContext | undefined;
-  /** What it is about; for a tracer. */
+  /** Subject of the message, for a tracer. */
   readonly subject?: RunSubject | undefined;
 }
 
@@ -189,7 +203,7 @@ export function runInMessageScope<Result>(
   return runWithStore(scope, work);
 }
 
-/** Most requests ask neither for the ambient context nor for the scope's own log: both are made when they are asked for. */
+/** Creates the ambient context and the log at first access, because most requests need neither. */
 class Scope implements RequestScope {
   readonly runtime: Runtime;
   readonly requestId: string;
@@ -247,13 +261,16 @@ class Scope implements RequestScope {
     return this.#trace;
   }
 
-  /** Strangers choose neither our trace nor whether it is recorded. */
+  /**
+   * Decides how the run relates to the caller's trace. Unauthenticated callers control neither the
+   * trace nor whether it is recorded.
+   */
   origin(): Origin {
     const { headers, runtime } = this;
     if (headers === undefined) return { parent: this.#parent };
     const asked = runtime.server.options.trace?.incoming ?? (this.isIdentified ? "trust" : "link");
     if (asked === "trust") return { parent: incomingSpan(headers, runtime.variables) };
-    // A link is a tracer's to keep.
+    // Only a tracer can record a link.
     return asked === "ignore" || this.spans === undefined
       ? nowhere
       : { link: incomingSpan(headers, runtime.variables) };
@@ -267,7 +284,7 @@ class Scope implements RequestScope {
     return made;
   }
 
-  /** Made anew once more is known of the request. */
+  /** Recreated when the handler or the user changes. */
   get log(): Logger {
     const { handler, user } = this;
     if (this.#log === undefined || this.#loggedHandler !== handler || this.#loggedUser !== user) {
@@ -295,7 +312,7 @@ class Scope implements RequestScope {
 
 const nowhere: Origin = Object.freeze({});
 
-/** The log of a handler in a scope. */
+/** Creates the log of a handler in a scope. */
 export function logOf(scope: RequestScope, handler: string | undefined, user: User): Logger {
   return scope.runtime.log.child(new ScopeFields(scope, handler, user));
 }
@@ -315,7 +332,7 @@ class ScopeFields extends LateContext {
   fields(): Record<string, unknown> {
     const { requestId, logFields, trace } = this.#scope;
     const { tenantId, id: userId } = this.#user;
-    // As OpenTelemetry names it in logs that are not its own.
+    // OpenTelemetry's names for logs in other formats.
     const fields = {
       requestId,
       tenantId,

@@ -6,8 +6,9 @@ import type { Registry } from "../registry/registry.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
- * Adds a check to a wall, or creates one with this check only: a handler reaches the tables of its own feature and of the features
- * in its `uses`, as its generated role allows. It is for tests and development, where no role refuses the other tables.
+ * Adds a check to a wall, or creates a wall with only this check: a handler may access the tables
+ * in its feature and in the features in its `uses`, like its generated role. It is for tests and
+ * development, which have no role that denies access to the other tables.
  */
 export function withUses(runtime: Runtime, wall?: Pick<Wall, "stackFor"> & Partial<Wall>): Wall {
   const check = createUseCheck(runtime);
@@ -62,7 +63,9 @@ function createUseCheck({ server: { registry }, tableName }: Runtime) {
   };
 }
 
-/** The tables of features, by the name that DynamoDB knows. A variable may give two of them the same name. */
+/**
+ * Maps the tables of features by their physical name. A variable may give two tables the same name.
+ */
 function ownedTables(
   { features }: Registry,
   tableName: Runtime["tableName"],
@@ -101,7 +104,7 @@ function misuse(
   return new Error(`${what}, which its generated role does not allow; declare it: ${line}`);
 }
 
-/** How the operations on rows reach a table, and the actions within a transaction. */
+/** Access that each operation on rows needs, including the actions within a transaction. */
 const needs: Readonly<Record<string, Reach>> = {
   ...{ GetItem: "query", BatchGetItem: "query", Query: "query", Scan: "query", Get: "query" },
   ...{
@@ -114,7 +117,7 @@ const needs: Readonly<Record<string, Reach>> = {
   ...{ Put: "write", Update: "write", Delete: "write" },
 };
 
-/** The tables of a command, by name or ARN, and how it reaches each. */
+/** Returns the tables of a command, by name or ARN, with the access that each needs. */
 function accessesOf(
   operation: string,
   input: unknown,
@@ -134,5 +137,5 @@ function accessesOf(
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return Object(value) as Readonly<Record<string, unknown>>; // safe: any member of an object may be asked for
+  return Object(value) as Readonly<Record<string, unknown>>; // safe: any member of an object may be read
 }

@@ -7,29 +7,34 @@ import { parameterOverrides } from "../../parts/config/declare/parameter-overrid
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { ParameterReader } from "../runtime/adapters.ts";
 
-/** How long SSM is left alone after it failed or held what is not valid. */
+/**
+ * Pause before SSM is read again after it failed or returned invalid parameters, in milliseconds.
+ */
 const pauseMs = 5_000;
 
-/** What a server needs before its first request. */
+/** Parameters that a server loads before its first request. */
 export interface BootParameters {
-  /** The overrides of `buildServer({ config })` and of SSM, which wins. */
+  /** Overrides from `buildServer({ config })` and from SSM. SSM takes precedence. */
   readonly overrides: AppOverrides;
-  /** Absent where the server names none and has no development secret. */
+  /** Absent if the server does not name a key ring and has no development secret. */
   readonly keyRing: KeyRing | undefined;
 }
 
 /** Loads a server's app-boot overrides and its key ring. */
 export interface BootParameterLoader {
-  /** @throws FrameworkError 503, while the pause after a failure lasts. */
+  /** @throws FrameworkError 503 during the pause after a failure. */
   assertDue(): void;
   /**
-   * @throws FrameworkError `config_unavailable` (503), its cause the failure of SSM, or a BootError
-   * with every problem of the parameters.
+   * @throws FrameworkError `config_unavailable` (503). Its cause is the failure of SSM, or a
+   * BootError with every problem of the parameters.
    */
   load(reader: ParameterReader | undefined): Promise<BootParameters>;
 }
 
-/** Creates the {@link BootParameterLoader} of one runtime. `developmentSecret` takes the place of a ring that is not there. */
+/**
+ * Creates the {@link BootParameterLoader} of one runtime. `developmentSecret` replaces a missing
+ * key ring.
+ */
 export function createBootParameterLoader(
   { options, registry }: DeclaredServer,
   clock: Clock,
@@ -85,10 +90,10 @@ export function createBootParameterLoader(
 }
 
 /**
- * Reads the key ring; in development one that is not there is made from the development secret.
- * What it holds is in no message.
+ * Reads the key ring. In development, derives a missing one from the development secret. No message
+ * contains its value.
  *
- * @throws Error where SSM fails.
+ * @throws Error if SSM fails.
  */
 export async function readKeyRing(
   reader: ParameterReader,
@@ -117,7 +122,7 @@ export async function readKeyRing(
   try {
     return { keyRing: parseKeyRing(parameter.value) };
   } catch (error) {
-    // Safe: it throws TypeErrors only.
+    // Safe: `parseKeyRing` throws only TypeErrors.
     return refused(
       "key-ring-invalid",
       (error as TypeError).message,

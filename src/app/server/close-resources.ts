@@ -1,8 +1,9 @@
 import type { Runtime } from "../runtime/runtime.ts";
 
 /**
- * Closes what the application registered, last first, then the adapters, each with its share of the time that is left. One that
- * fails or hangs does not stop the rest.
+ * Closes the resources that the application registered, last registered first, and then the
+ * adapters. Each gets an equal share of the time left. A resource that fails or hangs does not stop
+ * the others.
  *
  * @returns whether all were closed.
  */

@@ -43,37 +43,48 @@ import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { createLifecycle } from "./runtime-lifecycle.ts";
 import { type Server, serverInternals } from "./server.ts";
 
-/** How long a write waits for its duplicate in flight, in milliseconds. */
+/** Maximum time that a write waits for its concurrent duplicate, in milliseconds. */
 const defaultWaitMs = 10_000;
 
-/** What a host brings to a server. */
+/** Host's part of a runtime. */
 export interface RuntimeOptions {
   readonly variables: Variables;
   readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
   readonly clock?: Clock;
-  /** Renews the leases of claims, where they are to go by a clock that a test moves. Default: the timers of this process. */
+  /**
+   * Renews the leases of claims, for tests with a fake clock. Default: the timers of this process.
+   */
   readonly schedule?: ClaimSchedule;
-  /** Where log lines go. Default: stdout. */
+  /** Writes a log line. Default: to stdout. */
   readonly write?: (line: string) => void;
-  /** Takes each log record as JSON as well. */
+  /** Receives each log record as JSON, in addition to `write`. */
   readonly keepRecord?: ((record: string) => void) | undefined;
-  /** What `loadPowertools` has loaded for the variables; without it Powertools' own variables decide nothing. */
+  /**
+   * Log threshold that `loadPowertools` loaded for the variables. Without it, Powertools' variables
+   * are ignored.
+   */
   readonly powertools?: PowertoolsThreshold | undefined;
-  /** What is measured with; default: nothing is. */
+  /** Metrics and their observer. Default: no measurements. */
   readonly measuring?: Measuring | undefined;
-  /** Signs and verifies tokens, and makes the key ring, where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
+  /**
+   * Signs and verifies tokens, and creates the key ring, if neither `auth` nor
+   * `KEELSON_AUTH_SECRET` is set.
+   */
   readonly developmentSecret?: string;
-  /** Takes the place of the server's own `auth`, for tests. */
+  /** Replaces the server's `auth`, for tests. */
   readonly auth?: AuthOptions;
-  /** Takes the place of the server's own environment, for tests. */
+  /** Replaces the server's environment, for tests. */
   readonly environment?: Environment;
-  /** Takes the place of the server's own `delivery.webhook`, for tests. */
+  /** Replaces the server's `delivery.webhook`, for tests. */
   readonly webhook?: WebhookOptions;
-  /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
+  /**
+   * Whether the process is frozen between events, like in Lambda, so that it cannot do background
+   * work. Default `false`.
+   */
   readonly isFrozenBetweenEvents?: boolean;
 }
 
-/** Binds a server to what a host brings. */
+/** Binds a server to its host. */
 export function createRuntime(server: Server, options: RuntimeOptions): Runtime {
   const state = serverInternals(server);
   const { variables, clock = systemClock, environment = state.environment } = options;
@@ -88,7 +99,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     );
   }
   const lifecycle = createLifecycle();
-  // In production, and in Lambda, nothing is sealed with what is made for development.
+  // In production, and in Lambda, the development secret never seals data.
   const isLocal =
     environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
@@ -133,7 +144,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     variables,
     clock,
     log,
-    // A function of one handler never asks for them.
+    // Created at first access: a function for a single handler never uses the routes.
     get routes() {
       routes ??= createRouteTable(routed(allHandlers()));
       return routes;
@@ -164,7 +175,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
-    // The lines of a run are written before its span ends.
+    // The log lines of a run are written before its span ends.
     observer: observers(
       observers(
         createRunLines({ requests: state.options.log?.requests, clock, variables }),
@@ -281,7 +292,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   };
   const loadKeyRing = async (parameter: string) => {
     const { parameters } = await runtime.adapters();
-    // Safe: a server that names a key ring has a reader of parameters.
+    // Safe: a server that names a key ring has a parameter reader.
     const read = await readKeyRing(
       parameters as ParameterReader,
       parameter,
@@ -310,9 +321,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
 }
 
 /**
- * Checks what the environment brought; `auth` of `buildServer` was checked at boot.
+ * Checks a secret from the environment. `buildServer` has already checked its own `auth`.
  *
- * @throws Error naming the variable; the secret is never in it.
+ * @throws Error with the name of the variable, never with the secret.
  */
 function requireSoundSecret(auth: AuthOptions): void {
   const [problem] = authProblems(auth);

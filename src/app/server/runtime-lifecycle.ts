@@ -1,10 +1,10 @@
 import type { LifecycleState } from "../../base/process/lifecycle.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
-/** The state of the process that a runtime lives in, as its host tells it. */
+/** Creates the process state of a runtime. Its host updates the state. */
 export function createLifecycle(): Runtime["lifecycle"] {
   const controller = new AbortController();
-  // A Lambda function has no life of its own: it runs for as long as it is asked.
+  // A Lambda function has no lifecycle: it is running whenever it is invoked.
   let state: LifecycleState = "running";
   return {
     get state() {

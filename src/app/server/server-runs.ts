@@ -7,16 +7,16 @@ import { checkRunOptions, runOutside } from "../run/outside-run.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { closeResources } from "./close-resources.ts";
 
-/** What runs without a request need of their server. */
+/** Dependencies of runs without a request. */
 export interface ServerRunsOptions {
   readonly shutdown: Partial<ShutdownTimes> | undefined;
-  /** The runtime of the host that bound the server last; `undefined` where none has. */
+  /** Returns the runtime that a host bound last, `undefined` if no host has. */
   bound(): Promise<Runtime> | undefined;
-  /** Binds the server where no host has. */
+  /** Binds the server if no host has. */
   bindAlone(): Promise<Runtime>;
 }
 
-/** The runs of a server that no request begins. */
+/** Runs of a server that no request starts. */
 export interface ServerRuns {
   run<Result>(
     options: RunOptions,
@@ -31,14 +31,13 @@ interface RunUnderWay {
   readonly ended: Promise<unknown>;
 }
 
-/** Creates the {@link ServerRuns} of a server. */
 export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptions): ServerRuns {
   const underWay = new Set<RunUnderWay>();
   let own: Promise<Runtime> | undefined;
   let closing: Promise<void> | undefined;
   let count = 0;
 
-  /** Bound once, where no host is there; what a host has bound is the host's to close. */
+  /** Binds the server once, if no host has. A host closes the runtime that it bound. */
   const alone = (): Promise<Runtime> => {
     own ??= bindAlone().catch((error: unknown) => {
       own = undefined;
@@ -56,7 +55,8 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
     if (runtime.lifecycle.draining.aborted) throw closed();
     const running = runOutside(runtime, { options, work, signal });
     count += 1;
-    // So that a container that drains waits for it, and names it where it is cut off.
+    // Registered, so that a draining container waits for the run, and names it in the log if it is
+    // cut off.
     const key = `run ${count}`;
     runtime.inFlight.set(key, {
       work: running,
@@ -64,7 +64,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
       ids: { reason: options.reason },
     });
     try {
-      return (await running) as Result; // safe: a replay gives what the first run gave, which is of this type
+      return (await running) as Result; // safe: a replay returns a result of the same type
     } finally {
       runtime.inFlight.delete(key);
     }
@@ -120,7 +120,7 @@ export function createServerRuns({ shutdown, bound, bindAlone }: ServerRunsOptio
   };
 }
 
-/** How long resources may take to close, in milliseconds. */
+/** Maximum time for closing resources, in milliseconds. */
 const closeMs = 10_000;
 
 function closed(): Error {

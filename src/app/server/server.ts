@@ -26,21 +26,22 @@ import type { Runtime } from "../runtime/runtime.ts";
 
 const internals = Symbol.for("keelson.server");
 
-/** A server: validated features and options. It has no connections; hosts open them. */
+/** Server: validated features and options. It has no connections, because hosts open them. */
 export interface Server {
-  /** The declarations of the features. */
+  /** Declarations of the features. */
   readonly registry: Registry;
   /**
-   * Resolves once the server can take requests: adapters are open, overrides from SSM and the key
-   * ring are loaded. Hosts await it; tests and Lambda modules may do so after creating a host.
+   * Resolves once the server can handle requests: the adapters are open, and the overrides from SSM
+   * and the key ring are loaded. Hosts await it. Tests and Lambda modules may await it after
+   * creating a host.
    *
    * @throws FrameworkError `config_unavailable` (503) if SSM cannot be read or has invalid
-   * parameters; Error if the server uses SSM and no host has been created for it.
+   * parameters. Error if the server uses SSM and no host was created for it.
    */
   ready(): Promise<void>;
   /**
-   * The resolver with the app-boot overrides in force, including those from SSM (specification 2.2).
-   * `createConfigResolver` knows only the ones that it is given.
+   * Resolver with the app-boot overrides in force, including those from SSM (specification 2.2).
+   * `createConfigResolver` knows only the overrides that it receives.
    *
    * @throws Error, from its functions, before `ready()` has loaded the overrides.
    * @example
@@ -48,7 +49,7 @@ export interface Server {
    */
   readonly resolver: Pick<ConfigResolver, "getWithSource" | "override">;
   /**
-   * Registers a resource to close at shutdown, last registered first.
+   * Registers a resource to close at shutdown. Resources close in reverse order of registration.
    *
    * @throws Error after a host has started.
    */
@@ -60,13 +61,15 @@ export interface Server {
    */
   onReadyCheck(name: string, check: ReadyCheck): void;
   /**
-   * Runs `work` without a request: for scripts, boot tasks and a REPL. Its `ctx` is whole, what it publishes and enqueues is sent,
-   * and it is the system's unless `tenantId` says whose it is. It uses the host that runs in this process; where none does, it
-   * connects as a container would.
+   * Runs `work` without a request: for scripts, boot tasks and a REPL. The `ctx` has all members,
+   * and its events and jobs are sent. The run belongs to the system unless `tenantId` is set. It
+   * uses the host in this process. Without a host, it connects like a container.
    *
-   * @returns what `work` returns, or has given `ctx.commit`; with `requestId` what JSON keeps of it.
-   * @throws what `work` throws; TypeError for wrong options; Error while the server closes; FrameworkError
-   * `request_in_progress` (409) while a run with the same `requestId` takes longer than `once.waitMs`.
+   * @returns the return value of `work`, or the result passed to `ctx.commit`. With `requestId`,
+   * its JSON round trip.
+   * @throws any error of `work`. TypeError for invalid options. Error while the server closes.
+   * FrameworkError `request_in_progress` (409) while a run with the same `requestId` takes longer
+   * than `once.waitMs`.
    * @example
    * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) => ctx.publish("file.imported", { id }));
    * await server.close();
@@ -76,30 +79,31 @@ export interface Server {
     work: (ctx: PipelineContext) => Awaitable<Result>,
   ): Promise<Result>;
   /**
-   * Waits for what `run` has begun, up to `shutdown.drainMs` (`ctx.signal` aborts a second before), and closes what it has
-   * opened, including what `onClose` registered. What a host has opened is left to the host.
+   * Waits for the runs that `run` started, for at most `shutdown.drainMs`, and closes the resources
+   * that `run` opened, including those registered with `onClose`. `ctx.signal` aborts up to a
+   * second before the limit. A host closes the resources that it opened.
    */
   close(): Promise<void>;
   /** @internal */
   readonly [internals]: ServerInternals;
 }
 
-/** What hosts know of a server beyond its public members. */
+/** Internals of a server that hosts use. */
 export interface ServerInternals extends DeclaredServer {
   /** Set by the first host that starts. */
   started: boolean;
-  /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
+  /** Runtime bound from the environment. The Lambda handlers of one process share it. */
   runtime: Runtime | undefined;
-  /** Gives the runtime that a host has bound last, as long as it is open. */
+  /** Returns the runtime that a host bound last, while it is open. */
   bound: (() => Promise<Runtime>) | undefined;
-  /** Gets the runtime ready that was bound last. */
+  /** Prepares the runtime that was bound last. */
   ready: (() => Promise<void>) | undefined;
-  /** Of the runtime that was opened last: it knows the overrides of SSM. */
+  /** Resolver of the runtime that was opened last. It includes the overrides of SSM. */
   resolver: ConfigResolver | undefined;
 }
 
 /**
- * Builds a server from features and options. It is synchronous and does no I/O: hosts open
+ * Builds a server from features and options. It is synchronous and does no I/O, because hosts open
  * connections at first use.
  *
  * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
@@ -122,7 +126,7 @@ export function buildServer<const Features extends readonly Feature[]>(
     ...useProblems(registry.features),
     ...hookProblems(registry),
     ...secretProblems(registry, options),
-    // Elsewhere a ring is made from the development secret.
+    // Outside production, a missing key ring is derived from the development secret.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
     ...keys.flatMap((key) => configKeyProblems(key, keys)),
     ...appOverrideProblems(registry, options?.config ?? {}),
@@ -143,7 +147,7 @@ export function buildServer<const Features extends readonly Feature[]>(
   const closers = new Map<string, Closer>();
   const checks = new Map<string, ReadyCheck>();
   const state: ServerInternals = {
-    // What was validated stays as it was: a host may bind much later.
+    // Frozen after validation, because a host may bind much later.
     options: Object.freeze({
       ...options,
       ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
@@ -205,8 +209,8 @@ export function buildServer<const Features extends readonly Feature[]>(
 }
 
 /**
- * Binds a server where no host has. No import that a bundler follows: each function would get the container and the embedded
- * stack.
+ * Binds a server if no host has. The import is invisible to bundlers: otherwise each function
+ * bundle would include the container and the embedded stack.
  */
 async function bindAlone(server: Server): Promise<Runtime> {
   const here = import.meta.url;
@@ -214,9 +218,9 @@ async function bindAlone(server: Server): Promise<Runtime> {
     .href;
   const loaded = import(/* @vite-ignore */ host) as Promise<{
     bindAlone(server: Server): Promise<Runtime>;
-  }>; // safe: that is what it exports
+  }>; // safe: the module exports this function
   const { bindAlone: bind } = await loaded.catch(
-    /* v8 ignore next -- only in a bundle, which has no files beside it */
+    /* v8 ignore next -- only in a bundle, without files next to it */
     (cause: unknown) => {
       throw new Error(
         "server.run: no host runs in this process; make one, or leave keelson out of the script's bundle",
@@ -230,9 +234,9 @@ async function bindAlone(server: Server): Promise<Runtime> {
 }
 
 /**
- * The internals of a server, for hosts.
+ * Returns the internals of a server, for hosts.
  *
- * @throws TypeError for something that `buildServer` did not make.
+ * @throws TypeError if `buildServer` did not create the server.
  */
 export function serverInternals(server: Server): ServerInternals {
   const state = (server as Partial<Server> | undefined)?.[internals];
