@@ -62,7 +62,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
     },
     fail: (error, scope, facts) => {
       if (facts.shape !== undefined) return eventCodec.fail(error, scope, facts);
-      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // only logged; rethrown for the event's source
+      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // only logged; rethrown for the source
       scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
       throw error;
     },
@@ -158,7 +158,7 @@ async function runHttp(
   });
   // Without a claim or a commit, the result stays as the middlewares left it.
   if (ended.kind === "done" && claim === undefined) return ended.result;
-  return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: the answer is not a stream
+  return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: not a stream
 }
 
 interface AdoptedWrite {
@@ -178,7 +178,7 @@ function adoptedClaim(
     headers: facts.headers,
     input: { method: request.method, path: request.path, query: request.query, body: bytes },
     assertFits: (response) =>
-      assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: not a stream either
+      assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
     // Only the handler's own middlewares may know the caller's identity.
     anonymousAs: JSON.stringify([authorization, cookie]),
   });
