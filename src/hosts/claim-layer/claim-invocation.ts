@@ -67,7 +67,7 @@ export function settle(invocation: Invocation): void {
   invocation.state = "settled";
 }
 
-/** Carries the answer of another durable execution that has done the same work. */
+/** Error that carries the answer of another durable execution that has done the same work. */
 export class AnsweredElsewhere extends Error {
   readonly answer: unknown;
 

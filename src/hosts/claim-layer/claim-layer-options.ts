@@ -8,8 +8,8 @@ export interface ClaimLayerOptions {
   /** Sort key of the table, if it has one; the partition key is then `staticPkValue`. */
   readonly sortKeyAttr?: string;
   /**
-   * Value of the partition key in a table with a sort key. Default `idempotency#<name of the Lambda
-   * function>`.
+   * Value of the partition key in a table with a sort key. Default
+   * `idempotency#<name of the Lambda function>`.
    */
   readonly staticPkValue?: string;
   /** Client for the table. Default: the layer's own client, created at first use. */

@@ -18,8 +18,7 @@ export interface FunctionClaims {
    */
   take(invocation: Invocation, waitMs: number): Promise<ClaimRecord | undefined>;
   /**
-   * Takes the claim of a replay that the engine has run. Returns `done` if its work is already
-   * done.
+   * Takes the claim of a replay that the engine ran, or returns `done` if its work is already done.
    */
   takeForReplay(invocation: Invocation): Promise<"done" | undefined>;
   /**

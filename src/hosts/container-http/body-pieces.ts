@@ -19,7 +19,7 @@ export function streamOf(body: ReadableStream<Uint8Array>): Readable {
   return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
 }
 
-/** Counts the bytes of a stream that wait for the client. */
+/** Counter of the stream bytes that wait for the client. */
 export interface WaitingBytes {
   hold(bytes: number): void;
   release(bytes: number): void;

@@ -102,7 +102,7 @@ export interface UnderWay {
   readonly upgraded: number;
 }
 
-/** Tracks the connections of a server. */
+/** Tracker of a server's connections. */
 export interface Connections {
   of(socket: Duplex): Connection;
   /** Open connections by socket. */

@@ -185,7 +185,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
       this.drop = undefined;
     }
     if (this.#response.socket === null) {
-      // The client has gone. An error of the canceled stream has no effect.
+      // The client has gone. An error from canceling the stream has no effect.
       if (isStream) await body.cancel().catch(() => undefined);
       return;
     }
@@ -211,7 +211,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
     const response = this.#response;
     const sent = this.#sent;
-    // Sets all headers in one call: with a call for each, Node keeps a table.
+    // Sets all headers in one call. Node keeps a table of headers that are set one by one.
     response.writeHead(
       status,
       cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers,
@@ -284,7 +284,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
    * its end.
    */
   #isRestSmall(): boolean {
-    const isAwaited = !this.#expectsContinue || this.#held !== undefined; // or no 100 was sent
+    const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else no 100 was sent
     return (
       isAwaited &&
       !this.#connection.isBroken &&

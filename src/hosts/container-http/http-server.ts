@@ -114,9 +114,9 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
 }
 
 /**
- * Refuses a request that Node would accept: it ignores any coding before `chunked`. If `chunked` is
- * not the last coding, the length of the body is unknown; Node's parser then fails, which results
- * in a 400 (RFC 9112, 6.3).
+ * Refuses a request that Node would accept. Node ignores any coding before `chunked`. If `chunked`
+ * is not the last coding, the length of the body is unknown; Node's parser then fails, which
+ * results in a 400 (RFC 9112, 6.3).
  */
 function refusalOfHead({
   httpVersion,

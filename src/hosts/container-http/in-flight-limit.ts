@@ -7,7 +7,7 @@ import type { Holder, UnreadBudget } from "./unread-bytes.ts";
  */
 export const maxInFlight = 100;
 
-/** Limits the requests in flight of one connection. Further requests wait in order of arrival. */
+/** Limit of the requests in flight of one connection. Further requests wait in order of arrival. */
 export interface InFlightLimit {
   /** Whether requests had to wait, so that the client may have sent more than was read. */
   readonly hadToWait: boolean;

@@ -3,7 +3,7 @@ import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HeldBytes } from "./byte-budget.ts";
 
-/** Allows a body that is being read to be failed from outside. */
+/** Holder of the function that fails, from outside, the body being read. */
 export interface BodyHolder {
   failBody: ((error: unknown) => void) | undefined;
 }
@@ -25,7 +25,7 @@ export function receiveBody(
     const pieces = createPieces();
     let received = 0;
     const stop = () => {
-      if (holder.failBody === fail) holder.failBody = undefined; // may be the next request by now
+      if (holder.failBody === fail) holder.failBody = undefined; // may be the next request's by now
       body.off("data", receive);
       unfollow();
     };

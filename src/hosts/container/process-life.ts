@@ -24,7 +24,7 @@ export interface ProcessLife {
   server: ContainerServer | undefined;
   workers: Workers | undefined;
   tell(event: LifecycleEvent): void;
-  /** Returns whether the process is starting or running and has not been told to stop. */
+  /** Returns whether the process is starting or running. */
   isAlive(): boolean;
   /** Resolves to the exit code once the shutdown is complete. */
   readonly ended: Promise<0 | 1>;
@@ -41,7 +41,7 @@ const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
-/** Work that was cut off, limited to what log lines name. */
+/** Work that was cut off, up to the number that log lines name. */
 interface CutOff {
   requestIds: readonly string[];
   messages: readonly Readonly<Record<string, string>>[];

@@ -79,7 +79,7 @@ export async function runContainer(
     return await start(runtime, life, { ...options, port }, binding, end);
   } catch (error) {
     if (life?.isAlive() === false) return exiting();
-    // A FrameworkError addresses clients; its cause holds the actual reason.
+    // The message of a FrameworkError addresses clients; its cause holds the actual reason.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;

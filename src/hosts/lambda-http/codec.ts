@@ -3,7 +3,7 @@ import type { GatewayClaims } from "../../base/identity/claims.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 
-/** Converts one shape of HTTP event: reads it as a request and writes its result. */
+/** Codec of one shape of HTTP event: reads it as a request and writes its result. */
 export interface HttpCodec<Event, Result> {
   /** Maximum size of the result as JSON, in bytes. */
   readonly maxResultBytes: number;
@@ -129,7 +129,7 @@ export function formReader(
   return (limitBytes) => {
     if (sizeOf(body, 0) > limitBytes)
       throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
-    return body as Record<string, unknown>; // safe: any object can be asked for a member
+    return body as Record<string, unknown>; // safe: any member of an object may be read
   };
 }
 

@@ -9,7 +9,7 @@ export interface Deadline {
   readonly signal: AbortSignal;
 }
 
-/** Receives the timeout of an invocation. */
+/** Listener for the timeout of an invocation. */
 export interface TimeoutListener {
   /**
    * Called at the deadline.
@@ -20,7 +20,7 @@ export interface TimeoutListener {
   timedOut(timeout: FrameworkError, afterMs: number, abort: () => void): void;
 }
 
-/** Watches the deadlines of one function. */
+/** Tracker of the deadlines of one function. */
 export interface Deadlines {
   /**
    * Returns the deadline of an invocation, or `undefined` if its context has no time limit, as in
@@ -64,8 +64,8 @@ const middyMarginMs = 5;
 const lookMs = 500;
 
 /**
- * Creates the deadlines of one function. They share one timer, which an invocation sets only if it
- * is due first, and never clears. Per invocation, either call took a tenth to a quarter of its time
+ * Creates the deadlines of one function. They share one timer, which an invocation sets and clears
+ * only if it is due first. Per invocation, either call took a tenth to a quarter of its time
  * (`wrapped-no-log` in `bench/results.json`). A Set was as slow, because V8 reallocates it whenever
  * it becomes empty. The timer keeps the process running while an invocation is in progress.
  *

@@ -7,7 +7,10 @@ import { createDeadlines, type EarlyTimeout, type TimeoutListener } from "./dead
 import type { ExecutionMode } from "./middleware.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
-/** Converts one kind of event to a scope, and results and errors of the run to responses. */
+/**
+ * Codec of one kind of event: converts it to a scope, and results and errors of the run to
+ * responses.
+ */
 export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
   /**
    * Reads the event once, before any middleware can change it.

@@ -146,7 +146,10 @@ export function assertFits(
     throw tooLarge(shape.maxResultBytes);
 }
 
-/** Converts HTTP events of every shape to a scope, and results and errors to responses. */
+/**
+ * Codec of HTTP events of every shape: converts them to a scope, and results and errors to
+ * responses.
+ */
 export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts> = {
   facts: (event, invocation) => {
     const shape = shapeOf(event);
@@ -208,8 +211,8 @@ function writeFinished(
 }
 
 /**
- * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, it is
- * the length of a body that is not sent, and stays.
+ * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, it
+ * stays, because it describes a body that is not sent.
  */
 function measured(answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): LambdaAnswer {
   const { statusCode, headers, body, isBase64Encoded } = answer;

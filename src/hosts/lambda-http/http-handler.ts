@@ -32,8 +32,8 @@ export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(
 }
 
 /**
- * Creates a Lambda function that answers the route of one handler, for the same events as {@link
- * lambdaHttp}.
+ * Creates a Lambda function that answers the route of one handler, for the same events as
+ * {@link lambdaHttp}.
  *
  * @throws Error if the server has no handler of that name, or the handler has no route.
  * @example

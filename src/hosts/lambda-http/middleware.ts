@@ -41,5 +41,5 @@ export interface WithMiddlewares<Event, Result> {
   onError(middleware: (request: MiddlewareRequest<Event, Result>) => unknown): this;
 }
 
-/** Runs a function in Middy: the `executionMode` of its options. Only Middy calls it. */
+/** Execution mode of a Middy function: the `executionMode` of its options. Only Middy calls it. */
 export type ExecutionMode = () => void;

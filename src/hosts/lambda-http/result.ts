@@ -29,7 +29,7 @@ export function readResult(result: unknown): LambdaAnswer {
 const jsonType = "application/json";
 
 function membersOf(result: unknown): Readonly<Record<string, unknown>> {
-  // Safe: any object can be asked for a member.
+  // Safe: any member of an object may be read.
   return typeof result === "object" && result !== null ? (result as Record<string, unknown>) : {};
 }
 

@@ -6,7 +6,7 @@ import { lazyMode } from "../lambda-http/lazy-mode.ts";
 import type { ExecutionMode } from "../lambda-http/middleware.ts";
 import type { RequestScopeOptions } from "./adopted-handler.ts";
 
-/** Addition of {@link requestScope} to the handler's Lambda context. */
+/** Property that {@link requestScope} adds to the handler's Lambda context. */
 export interface AdoptedContext {
   readonly keelson: PipelineContext;
 }
