@@ -18,7 +18,7 @@ import type { ClaimRecord } from "../../parts/once/claim.ts";
  * | Powertools' | `data`, a DynamoDB value | all |
  * | ours | `data`, a DynamoDB value; `completed_by` | all |
  * | ours, not representable as such a value | `owner`, and `data` as bytes or `parts` | keelson |
- * | ours, without a storable result | `unkept`, the reason | this version; others see no result |
+ * | ours, without a storable result | `unkept`, the reason | this version; to others, the result is absent |
  *
  * A record with an `owner` whose `data` Powertools has overwritten still has
  * `in_progress_expiration`.

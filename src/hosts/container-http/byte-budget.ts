@@ -6,7 +6,6 @@ export interface ByteBudget {
   give(bytes: number): void;
 }
 
-/** Share of a budget held by one request. */
 export interface HeldBytes {
   /** Highest number of bytes held so far. */
   readonly mostBytes: number;

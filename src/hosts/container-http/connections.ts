@@ -48,7 +48,6 @@ export interface Lingering {
   hurry(): void;
 }
 
-/** State of one connection. */
 export interface Connection {
   /** Requests in progress, in order of arrival. */
   readonly requests: SmallSet<OpenRequest>;
@@ -65,7 +64,6 @@ export interface Connection {
   isClosing: boolean;
   /** Whether the rest of a body is being discarded because its request was answered early. */
   isDiscarding: boolean;
-  /** Fails the body that is being read, if any. */
   failBody: ((error: unknown) => void) | undefined;
   /** Reason that the rest of a body will not arrive, for a handler that reads it later. */
   bodyFailure: PipelineError | undefined;
@@ -102,7 +100,6 @@ export interface UnderWay {
   readonly upgraded: number;
 }
 
-/** Tracker of a server's connections. */
 export interface Connections {
   of(socket: Duplex): Connection;
   /** Open connections by socket. */

@@ -79,7 +79,6 @@ export type UpgradeHandler = (
 
 export type HttpSettings = ReturnType<typeof httpSettings>;
 
-/** Returns the options with defaults for those that are absent. */
 export function httpSettings(options: HttpServerOptions) {
   const { requestTimeoutMs = 60_000 } = options;
   return {

@@ -25,7 +25,6 @@ export interface InFlightLimit {
    * them.
    */
   hold(request: LimitedRequest, bytes: number): void;
-  /** Releases bytes that no longer wait. */
   release(request: LimitedRequest, bytes: number): void;
   /** Reports that the response was sent or abandoned. Call it once. */
   leave(request: LimitedRequest): void;
@@ -83,7 +82,6 @@ export function createInFlightLimit(
   // written, and its end checks again.
   const hasRoom = () =>
     inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
-  /** Starts a request if there is room. */
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {

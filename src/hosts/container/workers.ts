@@ -6,7 +6,6 @@ import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
 import { keepSchedules } from "./schedule-worker.ts";
 
 export interface Workers {
-  /** Stops accepting new work. */
   stop(): void;
   /** Resolves once no work is in flight and committed events are dispatched. */
   finished(): Promise<void>;

@@ -26,7 +26,6 @@ export function isNoRequest(event: { readonly requestContext: object }): boolean
   return asksAuthorizer(event) || isOfSocket(event.requestContext);
 }
 
-/** Returns whether an event calls a Lambda authorizer. */
 export function asksAuthorizer(event: object): boolean {
   return "methodArn" in event || "routeArn" in event;
 }

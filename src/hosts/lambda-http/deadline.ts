@@ -1,7 +1,6 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { timeoutMessage } from "./middy-error.ts";
 
-/** Deadline of an invocation's response. */
 export interface Deadline {
   /** Time until Lambda ends the process, in milliseconds. */
   readonly leftMs: number;
@@ -9,7 +8,6 @@ export interface Deadline {
   readonly signal: AbortSignal;
 }
 
-/** Listener for the timeout of an invocation. */
 export interface TimeoutListener {
   /**
    * Called at the deadline.
@@ -20,7 +18,6 @@ export interface TimeoutListener {
   timedOut(timeout: FrameworkError, afterMs: number, abort: () => void): void;
 }
 
-/** Tracker of the deadlines of one function. */
 export interface Deadlines {
   /**
    * Returns the deadline of an invocation, or `undefined` if its context has no time limit, as in

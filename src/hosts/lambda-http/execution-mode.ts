@@ -32,7 +32,6 @@ export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
   around?(scope: RequestScope, facts: Facts, run: MiddyRun<Result>): Promise<Result>;
 }
 
-/** Middlewares and handler of one invocation. */
 export interface MiddyRun<Result> {
   /** Lambda context that the handler receives as its second argument. May be extended. */
   readonly context: Record<string, unknown>;
@@ -42,7 +41,6 @@ export interface MiddyRun<Result> {
   run(signal: AbortSignal | undefined): Promise<Result>;
 }
 
-/** Facts about the invocation of an event. */
 export interface Invocation {
   readonly signal: AbortSignal | undefined;
   /** Time at which Lambda ends the process, in epoch milliseconds. */

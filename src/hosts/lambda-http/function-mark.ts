@@ -9,7 +9,6 @@ export interface FunctionMark {
 /** Shared by all copies of keelson: a bundle contains a separate one. */
 const mark = Symbol.for("keelson.function");
 
-/** Attaches a description to a function. */
 export function marked<Made extends object>(made: Made, saying: FunctionMark): Made {
   return Object.assign(made, { [mark]: saying });
 }

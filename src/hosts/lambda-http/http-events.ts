@@ -76,7 +76,6 @@ export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
 
 type Shape = HttpCodec<LambdaHttpEvent, LambdaHttpResult>;
 
-/** Facts about an HTTP event. */
 export interface HttpFacts extends ScopeFacts {
   readonly shape: Shape;
   readonly event: LambdaHttpEvent;

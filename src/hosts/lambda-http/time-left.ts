@@ -4,7 +4,6 @@ import type { Clock } from "../../base/process/clock.ts";
 /** Part of the Lambda context that batch functions read. */
 export type TimedContext = Partial<Pick<Context, "getRemainingTimeInMillis">>;
 
-/** Time limit of an invocation. */
 export interface TimeLeft {
   /**
    * Time at which Lambda ends the process, in epoch milliseconds; `undefined` if the context has no

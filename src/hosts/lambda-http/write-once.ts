@@ -19,7 +19,6 @@ export interface WriteOnceOptions {
   readonly replayHeaders?: readonly string[];
 }
 
-/** Options that describe a claim. */
 export type ClaimDescription = Pick<HandlerDeclaration, "once" | "replay" | "replayHeaders">;
 
 const described = Symbol.for("keelson.writeOnce");
