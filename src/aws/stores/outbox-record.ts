@@ -1,25 +1,30 @@
 import type { DynamoDBRecord } from "aws-lambda";
 import { asidePartition } from "./aside-item.ts";
 
-/** A row of the outbox that a stream tells of. */
+/** Outbox row named by a stream record. */
 export interface WrittenRow {
   readonly shard: string;
   readonly sort: string;
-  /** What a batch is reported by. */
+  /** Identifies the record in a batch response. */
   readonly sequenceNumber: string;
 }
 
-/** What a stream's record is: a row that was written, or why it is none. */
+/**
+ * Result of reading a stream record: the row that was written, or the reason to skip the record.
+ */
 export type OutboxRecord =
   | { readonly row: WrittenRow }
-  /** `isForeign`: no outbox of this server's writes such a record. */
+  /** `isForeign`: this server's outbox never writes such a record. */
   | { readonly skipped: string; readonly isForeign: boolean };
 
 const shardKey = /^shard#\d{1,4}$/;
 const dueKey = /^due#\d{1,4}$/;
 const sortKey = /^\d{15}#[\w-]{1,128}$/;
 
-/** Reads a record of a stream, of which only the keys are looked at. Never throws: anybody may have sent it who can invoke the function. */
+/**
+ * Reads the keys of a stream record. Never throws: any caller allowed to invoke the function may
+ * have sent the record.
+ */
 export function readOutboxRecord(
   record: DynamoDBRecord | undefined,
   tableName: string,
@@ -29,10 +34,10 @@ export function readOutboxRecord(
   if (eventSource !== "aws:dynamodb") return foreign("it is not of a DynamoDB stream");
   if (tableOf(eventSourceARN) !== shortName(tableName)) return foreign("it is of another table");
   const { pk, sk } = dynamodb?.Keys ?? {};
-  // The sweep sends it when it is due.
+  // The sweep sends the job when it is due.
   if (isText(pk?.S, dueKey))
     return { skipped: "it is of a job that is due later", isForeign: false };
-  // Each row is removed once it is dispatched: that is no news.
+  // Expected: each row is removed once it is dispatched.
   if (eventName === "REMOVE") return { skipped: "its row was removed", isForeign: false };
   if (eventName !== "INSERT") return foreign("its row was not inserted");
   const [shard, sort, sequenceNumber] = [pk?.S, sk?.S, dynamodb?.SequenceNumber];
@@ -43,14 +48,14 @@ export function readOutboxRecord(
   return { row: { shard, sort, sequenceNumber } };
 }
 
-/** `arn:aws:dynamodb:<region>:<account>:table/<name>/stream/<label>` */
+/** Reads the name from `arn:aws:dynamodb:<region>:<account>:table/<name>/stream/<label>`. */
 function tableOf(arn: unknown): string | undefined {
   return typeof arn === "string"
     ? /^arn:[^:]*:dynamodb:[^:]*:[^:]*:table\/([^/]+)\/stream\//.exec(arn)?.[1]
     : undefined;
 }
 
-/** The name of a table that may be given by its ARN. */
+/** Returns the name of a table that may be given as an ARN. */
 function shortName(tableName: string): string {
   return tableName.slice(tableName.lastIndexOf("/") + 1);
 }

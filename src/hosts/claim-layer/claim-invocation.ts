@@ -4,53 +4,60 @@ import type { Claim } from "../../parts/once/claims.ts";
 import type { DurableInvocation } from "./durable-execution.ts";
 
 /**
- * One invocation of a function that Powertools' engine runs, from its claim to its end.
+ * Invocation of a function that Powertools' engine runs, from its claim to its end.
  *
  * | state | |
  * |---|---|
- * | `claiming` | it asks for its claim |
+ * | `claiming` | it requests its claim |
  * | `refused` | another owner has the claim, or the work is done |
- * | `held` | it has waited and has the claim: the engine comes once more |
+ * | `held` | it has waited and now has the claim; the engine retries |
  * | `running` | it has the claim, and its function runs |
- * | `settled` | it is over |
+ * | `settled` | it has ended |
  */
 export interface Invocation {
   readonly data: unknown;
-  /** The event's hash when it began: a function may change its event. */
+  /** Hash of the event at the start: a function may change its event. */
   readonly hash: string;
-  /** The record's key: the hash, unless a subclass makes another of it. */
+  /** Key of the record: the hash, unless a subclass changes it. */
   key: string;
-  /** The one within whose function it was begun. */
+  /** Invocation whose function started this one. */
   readonly outer: Invocation | undefined;
-  /** When the function's time is over, in milliseconds since the epoch. */
+  /** Time at which the function times out, in epoch milliseconds. */
   readonly deadlineMs: number | undefined;
   readonly durable: DurableInvocation | undefined;
   readonly responseHook: IdempotencyConfig["responseHook"];
   fingerprint: string | undefined;
   claim: Claim | undefined;
-  /** What refused it; `undefined` also for an answer of this process's cache. */
+  /**
+   * Record that refused the invocation; `undefined` also for an answer from this process's cache.
+   */
   found: ClaimRecord | undefined;
-  /** Whether the engine took the refusal for one: in a replay it runs the function all the same. */
+  /**
+   * Whether the engine treated the refusal as one. In a replay, it runs the function regardless.
+   */
   isRefusalKnown: boolean;
   state: "claiming" | "refused" | "held" | "running" | "settled";
 }
 
-/** Whether it goes on with an earlier invocation of its durable execution, as far as that is known. */
+/** Returns whether the invocation is known to continue an earlier one of its durable execution. */
 export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
-/** Whether it was refused and the engine ran it anyway: a replay that the layer was not told of. */
+/**
+ * Returns whether the engine ran a refused invocation anyway: a replay that was not reported to the
+ * layer.
+ */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
 }
 
-/** Whether it may take the place of a claim in progress. */
+/** Returns whether an invocation may take over a claim in progress. */
 export function mayTakeOver(invocation: Invocation, { owner, execution }: ClaimRecord): boolean {
   const { durable, found } = invocation;
   if (durable === undefined) return isUnanswered(invocation) && found?.owner === owner;
   if (durable.owners.has(owner)) return false;
-  // Powertools' own layer, and calls that are not told apart, leave no execution.
+  // Records of Powertools' own layer, and of calls without `durable()`, have no execution.
   return execution === durable.execution || (execution === undefined && isReplay(invocation));
 }
 
@@ -60,7 +67,7 @@ export function settle(invocation: Invocation): void {
   invocation.state = "settled";
 }
 
-/** Another durable execution has done the work: its answer is this one's. */
+/** Error that carries the answer of another durable execution that has done the same work. */
 export class AnsweredElsewhere extends Error {
   readonly answer: unknown;
 

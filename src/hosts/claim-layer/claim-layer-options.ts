@@ -1,19 +1,25 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 
-/** Options of {@link ClaimLayer}, with the names of Powertools' `DynamoDBPersistenceLayer`. */
+/** Options of {@link ClaimLayer}, with the names from Powertools' `DynamoDBPersistenceLayer`. */
 export interface ClaimLayerOptions {
   readonly tableName: string;
-  /** The table's partition key. Default `id`. */
+  /** Partition key of the table. Default `id`. */
   readonly keyAttr?: string;
-  /** The table's sort key, if it has one; the partition key is then `staticPkValue`. */
+  /** Sort key of the table, if it has one; the partition key is then `staticPkValue`. */
   readonly sortKeyAttr?: string;
-  /** Default `idempotency#<name of the Lambda function>`. */
+  /**
+   * Value of the partition key in a table with a sort key. Default
+   * `idempotency#<name of the Lambda function>`.
+   */
   readonly staticPkValue?: string;
-  /** Default: a client of its own, created at first use. */
+  /** Client for the table. Default: the layer's own client, created at first use. */
   readonly awsSdkV3Client?: DynamoDBClient;
-  /** The configuration of the layer's own client. */
+  /** Configuration of the layer's own client. */
   readonly clientConfig?: DynamoDBClientConfig;
-  /** How long a concurrent duplicate waits for the first call, in milliseconds. Default 10,000; 0 refuses it at once. */
+  /**
+   * Time for which a concurrent duplicate waits for the first call, in milliseconds. Default
+   * 10,000; 0 refuses it immediately.
+   */
   readonly waitMs?: number;
 }
 
@@ -27,7 +33,10 @@ const known = [
   "waitMs",
 ];
 
-/** @throws TypeError for options that there are not; Error in production where `POWERTOOLS_IDEMPOTENCY_DISABLED` is set. */
+/**
+ * @throws TypeError for unknown or invalid options; Error in production if
+ * `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
+ */
 export function assertClaimLayerOptions(options: ClaimLayerOptions): void {
   const unknown = Object.keys(options).filter((name) => !known.includes(name));
   if (unknown.length > 0)

@@ -29,12 +29,14 @@ import {
 import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts";
 
 /**
- * A persistence layer for Powertools' `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent` (specification 3.2).
- * Replaces `DynamoDBPersistenceLayer`, on the same table and even beside it. A claim has an owner and a renewed lease, only
- * its owner completes or releases it, and a concurrent duplicate waits for the answer. Records are Powertools' own.
- * `docs/once.md` lists what a layer cannot fix.
+ * Persistence layer for Powertools' `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent`
+ * (specification 3.2). Replaces `DynamoDBPersistenceLayer` on the same table; both can use it at
+ * the same time. A claim has an owner and a renewed lease, only its owner completes or releases it,
+ * and a concurrent duplicate waits for the answer. Records have Powertools' format. `docs/once.md`
+ * lists the problems that a layer cannot fix.
  *
- * @throws TypeError for unknown options; Error in production if `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
+ * @throws TypeError for unknown options; Error in production if `POWERTOOLS_IDEMPOTENCY_DISABLED`
+ * is set.
  * @example
  * const persistenceStore = new ClaimLayer({ tableName: "idempotency" });
  * export const handler = makeIdempotent(charge, { persistenceStore });
@@ -54,9 +56,10 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Tells the layer which durable execution a call belongs to; Powertools does not. Replays then continue with the claims
-   * of their execution, a call of another execution is a concurrent duplicate, and claims last while the execution is
-   * suspended, for at most the configured `expiresAfterSeconds`.
+   * Reports to the layer which durable execution a call belongs to; Powertools does not. Replays
+   * then continue with the claims of their execution, a call of another execution is a concurrent
+   * duplicate, and claims last while the execution is suspended, for at most the configured
+   * `expiresAfterSeconds`.
    *
    * @example
    * export const handler = withDurableExecution(persistenceStore.durable(makeIdempotent(charge, { persistenceStore })));
@@ -71,7 +74,7 @@ export class ClaimLayer extends BasePersistenceLayer {
           handler(event, context),
         );
       } catch (error) {
-        // The engine wraps what a layer throws.
+        // The engine wraps errors that a layer throws.
         const cause = error instanceof Error ? error.cause : undefined;
         if (cause instanceof AnsweredElsewhere) return cause.answer as Result; // safe: the same function's, for the same key
         throw cause instanceof IdempotencyAlreadyInProgressError ? cause : error;
@@ -84,7 +87,10 @@ export class ClaimLayer extends BasePersistenceLayer {
     super.configure(options);
   }
 
-  /** Runs up to its first `await` at once, so that what follows in Powertools' engine belongs to this invocation. */
+  /**
+   * Runs synchronously up to its first `await`, so that the following steps of Powertools' engine
+   * belong to this invocation.
+   */
   override async saveInProgress(data: JSONValue, remainingTimeInMillis?: number): Promise<void> {
     let outer = this.#invocations.getStore();
     if (outer?.state === "held" && Object.is(outer.data, data)) {
@@ -101,7 +107,7 @@ export class ClaimLayer extends BasePersistenceLayer {
       deadlineMs,
     };
     this.#invocations.enterWith(invocation);
-    invocation.key = this.getHashedIdempotencyKey(data); // of a subclass, it may be
+    invocation.key = this.getHashedIdempotencyKey(data); // a subclass may change it
     try {
       await super.saveInProgress(data, remainingTimeInMillis ?? leaseMs);
       invocation.state = "running";
@@ -111,13 +117,16 @@ export class ClaimLayer extends BasePersistenceLayer {
     }
   }
 
-  /** The engine calls it while a duplicate is running, though never in a replay: waits for the duplicate. */
+  /**
+   * Waits for a running duplicate. The engine calls this method while the duplicate runs, but never
+   * in a replay.
+   */
   override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
     const invocation = this.#current(
       (candidate) => Object.is(candidate.data, data) && isUnanswered(candidate),
     );
     if (invocation?.found === undefined) return super.getRecord(data);
-    // Another payload is none to wait for.
+    // Throws for a duplicate with another payload, before any wait.
     const seen = this.processExistingRecord(
       await this.#claims.recordOf(invocation.key, invocation.found),
       data,
@@ -127,7 +136,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     if (found !== undefined)
       return this.processExistingRecord(await this.#claims.recordOf(invocation.key, found), data);
     invocation.state = "held";
-    // It does so at once, unless it has tried too often.
+    // The engine retries immediately, unless it has used all its attempts.
     setImmediate(() => {
       if (invocation.state === "held") this.#claims.release(invocation);
     });
@@ -147,7 +156,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     return super.processExistingRecord(record, data);
   }
 
-  /** The hash that was claimed, whatever became of the event since. */
+  /** Returns the hash that was claimed, even if the event has changed since. */
   protected override getHashedIdempotencyKey(data: JSONValue): string {
     return (
       this.#current((invocation) => Object.is(invocation.data, data))?.hash ??
@@ -167,7 +176,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     invocation.found = found;
     const message = `There is a record of ${idempotencyKey} already`;
     if (found.status === "INPROGRESS") {
-      // In a replay the engine takes it for this execution's, and runs the function.
+      // In a replay, the engine would take the record for this execution's and run the function.
       if (isReplayed)
         throw new IdempotencyAlreadyInProgressError(
           `${message}, in progress in another durable execution`,
@@ -180,7 +189,7 @@ export class ClaimLayer extends BasePersistenceLayer {
       found.execution !== undefined &&
       found.execution !== invocation.durable?.execution
     ) {
-      this.processExistingRecord(known, invocation.data as JSONValue); // safe: what the engine gave
+      this.processExistingRecord(known, invocation.data as JSONValue); // safe: the engine's own value
       const { responseHook: hook } = invocation;
       throw new AnsweredElsewhere(
         hook === undefined ? known.getResponse() : hook(known.getResponse(), known),
@@ -198,10 +207,10 @@ export class ClaimLayer extends BasePersistenceLayer {
       one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
     const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
     try {
-      // A replay keeps what it finds stored: other callers have got it already.
+      // A replay keeps a stored result: other callers have already received it.
       if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done")
         return;
-      // If no claim was asked for, or by another invocation, it may still be free.
+      // If no invocation, or another one, requested the claim, it may still be free.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;
         await this.#claims.take(invocation, 0);
@@ -247,7 +256,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     };
   }
 
-  /** The innermost unsettled invocation that fits. */
+  /** Returns the innermost unsettled invocation that fits. */
   #current(fits: (invocation: Invocation) => boolean): Invocation | undefined {
     let invocation = this.#invocations.getStore();
     while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation)))

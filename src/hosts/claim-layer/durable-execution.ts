@@ -1,23 +1,25 @@
 import { createHash } from "node:crypto";
 
-/** The members of a durable function's context that keelson reads. */
+/** Members of a durable function's context that keelson reads. */
 export interface DurableContextLike {
   readonly executionContext: { readonly durableExecutionArn: string };
 }
 
-/** One invocation of a durable execution. */
 export interface DurableInvocation {
-  /** The execution, hashed: its ARN is long. All its invocations have the same. */
+  /** Hash of the execution's ARN, which is long. All invocations of the execution share it. */
   readonly execution: string;
-  /** What the function was called with, where this invocation goes on with an earlier one. */
+  /** Event of the call, if this invocation continues an earlier one. */
   readonly replayed: { readonly event: unknown } | undefined;
-  /** The owners of the claims taken in it: a duplicate within the same invocation is still running. */
+  /**
+   * Owners of the claims taken in this invocation. A duplicate with one of these owners is still
+   * running.
+   */
   readonly owners: Set<string>;
 }
 
 export function durableInvocation(event: unknown, context: DurableContextLike): DurableInvocation {
   const { durableExecutionArn } = context.executionContext;
-  const { durableExecutionMode } = context as { readonly durableExecutionMode?: unknown }; // as Powertools reads it
+  const { durableExecutionMode } = context as { readonly durableExecutionMode?: unknown }; // read as in Powertools
   return {
     execution: createHash("sha256").update(durableExecutionArn).digest("base64url"),
     replayed: durableExecutionMode === "ReplayMode" ? { event } : undefined,
@@ -25,7 +27,7 @@ export function durableInvocation(event: unknown, context: DurableContextLike): 
   };
 }
 
-/** @throws TypeError where it is not the context of a durable function. */
+/** @throws TypeError if it is not the context of a durable function. */
 export function assertDurableContext(context: unknown): asserts context is DurableContextLike {
   const arn = (context as Partial<DurableContextLike> | null | undefined)?.executionContext
     ?.durableExecutionArn;

@@ -10,26 +10,35 @@ import type { ClaimLayerOptions } from "./claim-layer-options.ts";
 import { sharedForm } from "./shared-claim-form.ts";
 import { resultOf, storableResult, unstorableError } from "./storable-result.ts";
 
-/** The claims of functions that Powertools' engine runs, in its table. */
+/** Claims of functions that Powertools' engine runs, in its table. */
 export interface FunctionClaims {
-  /** Takes the claim of an invocation, or returns what is in the way after `waitMs`. */
+  /**
+   * Takes the claim of an invocation. If it is still refused after `waitMs`, returns the record
+   * that refuses it.
+   */
   take(invocation: Invocation, waitMs: number): Promise<ClaimRecord | undefined>;
-  /** Takes the claim of a replay that the engine let run, unless its work is done already. */
+  /**
+   * Takes the claim of a replay that the engine ran, or returns `done` if its work is already done.
+   */
   takeForReplay(invocation: Invocation): Promise<"done" | undefined>;
   /**
-   * Stores a result; `false` if another owner has taken the claim over.
+   * Stores a result. Returns `false` if another owner has taken over the claim.
    *
-   * @throws TypeError where the result could not be stored, though the work is now known to be done.
+   * @throws TypeError if the result could not be stored; the record then shows that the work is
+   * done.
    */
   complete(claim: Claim, result: unknown): Promise<boolean>;
-  /** Lets the function run again. Never throws: the function's own error counts. */
+  /**
+   * Allows the function to run again. Never throws, so that callers receive the function's own
+   * error.
+   */
   release(invocation: Invocation): Promise<void>;
   read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
-  /** @throws TypeError where its result could not be stored. */
+  /** @throws TypeError if its result could not be stored. */
   recordOf(idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord>;
 }
 
-/** Creates {@link FunctionClaims}; the client is made at first use. */
+/** Creates {@link FunctionClaims}. The client is created at first use. */
 export function createFunctionClaims(
   options: ClaimLayerOptions,
   retentionMs: () => number,
@@ -54,7 +63,8 @@ export function createFunctionClaims(
 
   const openStore = async (): Promise<Opened> => {
     const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
-    // Safe: only `commit` is a call of the document client, and nothing is committed here. A mocked client is called so.
+    // Safe: only `commit` needs a document client, and this store never commits. Commands go to the
+    // given client itself, so a mocked one works.
     const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
     const store = dynamoClaimStore(database, tableName, { form: sharedForm(itemKey) });
     return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
@@ -82,7 +92,7 @@ export function createFunctionClaims(
       },
       ...(durable === undefined ? {} : { execution: durable.execution, heldMs: retentionMs() }),
     });
-    // Safe: nothing is compared in taking it, so it is no other's work.
+    // Safe: this call does not compare fingerprints, so the result is never `other`.
     if (taken.kind !== "taken") return (taken as Exclude<typeof taken, { kind: "other" }>).record;
     invocation.claim = taken.claim;
     return undefined;
@@ -115,7 +125,7 @@ export function createFunctionClaims(
     release: async (invocation) => {
       try {
         if (isUnanswered(invocation)) await takeLate(invocation);
-        // Without a claim it was refused: the record is its duplicate's.
+        // An invocation without a claim was refused: the record is its duplicate's.
         await invocation.claim?.release();
       } catch (error) {
         console.warn(
@@ -132,7 +142,7 @@ export function createFunctionClaims(
       const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
       if (found.status === "INPROGRESS") {
         const { leaseUntilMs, expiresAt } = found;
-        // One of Powertools' own may expire before its lease is over.
+        // A record that Powertools wrote may expire before its lease ends.
         const expiryTimestamp = Math.max(expiresAt, Math.ceil((leaseUntilMs + skewMs) / 1000));
         return new IdempotencyRecord({
           ...common,
@@ -142,7 +152,7 @@ export function createFunctionClaims(
         });
       }
       const { store } = await open();
-      const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue; // as Powertools types it
+      const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue; // as in Powertools
       return new IdempotencyRecord({
         ...common,
         expiryTimestamp: found.expiresAt,
@@ -158,7 +168,10 @@ interface Opened {
   readonly claims: Claims;
 }
 
-/** What DynamoDB does not take as a value, for its size, its depth or a number, is stored as text instead. */
+/**
+ * Stores a result as a string if DynamoDB rejects it as a value, for its size, its depth or a
+ * number.
+ */
 function whereRefused(otherwise: () => Promise<boolean>): (error: unknown) => Promise<boolean> {
   return (error) => {
     if (error instanceof Error && error.name === "ValidationException") return otherwise();

@@ -3,13 +3,15 @@ import type * as Module from "./index.ts";
 type Class = typeof Module.ClaimLayer;
 
 /**
- * The `ClaimLayer` of `keelson/claim-layer`, loaded with its first use: whoever adopts a Middy handler need not have installed
- * Powertools Idempotency. A bundle does not hold what is loaded so.
+ * Returns a proxy of the `ClaimLayer` of `keelson/claim-layer`, which it loads at first use: a
+ * project that adopts a Middy handler does not need Powertools Idempotency. A bundle does not
+ * contain modules loaded this way.
  *
- * @throws Error with its first use, in a bundle and without Powertools Idempotency.
+ * @throws Error at first use, in a bundle or without Powertools Idempotency.
  */
 export function loadedClaimLayer(load: () => typeof Module = loadModule): Class {
-  // Safe: every use of it is one of the class. A function can be called by `new`, and its `prototype` may be another's.
+  // Safe: every use is forwarded to the class. A function works with `new` and can have the
+  // `prototype` of another class.
   const standIn = function ClaimLayer() {} as unknown as Class;
   const proxy: Class = new Proxy(standIn, {
     get: (_, name) => Reflect.get(load().ClaimLayer, name),
@@ -25,7 +27,7 @@ export function loadedClaimLayer(load: () => typeof Module = loadModule): Class 
 
 function loadModule(): typeof Module {
   try {
-    // Safe: it is the entry point of this package.
+    // Safe: it is an entry point of this package.
     return process.getBuiltinModule("node:module").createRequire(import.meta.url)(
       "keelson/claim-layer",
     ) as typeof Module;

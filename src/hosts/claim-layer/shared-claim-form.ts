@@ -10,17 +10,18 @@ import {
 import type { ClaimRecord } from "../../parts/once/claim.ts";
 
 /**
- * The form in a table that Powertools' `DynamoDBPersistenceLayer` and older versions of keelson write to and read as
- * well, at the same time:
+ * Form of claims in a table that Powertools' `DynamoDBPersistenceLayer` and older versions of
+ * keelson read and write at the same time:
  *
- * | a completed record | has | is read by |
+ * | completed record | attributes | read by |
  * |---|---|---|
- * | Powertools' | `data`, a value of DynamoDB's | all |
- * | ours | `data`, a value of DynamoDB's; `completed_by` | all |
- * | ours, not to be had as such a value | `owner`, and `data` as bytes or `parts` | keelson |
- * | ours, without a result to be had | `unkept`, the reason | us; for the others it has no result |
+ * | Powertools' | `data`, a DynamoDB value | all |
+ * | ours | `data`, a DynamoDB value; `completed_by` | all |
+ * | ours, not representable as such a value | `owner`, and `data` as bytes or `parts` | keelson |
+ * | ours, without a storable result | `unkept`, the reason | this version; to others, the result is absent |
  *
- * A record with an `owner` whose `data` Powertools wrote over ours still has `in_progress_expiration`.
+ * A record with an `owner` whose `data` Powertools has overwritten still has
+ * `in_progress_expiration`.
  */
 export function sharedForm(key: ClaimForm["key"]): ClaimForm {
   return {
@@ -48,7 +49,8 @@ export function sharedForm(key: ClaimForm["key"]): ClaimForm {
       if (claim.owner !== "" && item["in_progress_expiration"] === undefined) return claim;
       return { ...claim, owner: "", result: { value: item["data"] } };
     },
-    // An answer that was lost leaves the record as it was wanted: the second attempt finds who completed it.
+    // If the response to the first attempt was lost, the record is already completed. The second
+    // attempt finds its owner in `completed_by`.
     completable: (owner) => ({
       ConditionExpression: "(#owner = :owner AND #status = :inProgress) OR completed_by = :owner",
       ExpressionAttributeNames: ownedNames,

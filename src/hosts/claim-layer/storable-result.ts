@@ -4,13 +4,13 @@ import type { ClaimKey, CompletedClaim, StoredResult } from "../../parts/once/cl
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import { type StorableValue, storableValue } from "./storable-value.ts";
 
-/** A function's result on its way into a record that Powertools' own layer reads too. */
+/** Function result to be stored in a record that Powertools' own layer also reads. */
 export type StorableResult =
   | {
       readonly kind: "storable";
-      /** What the record holds, where it can be a value of DynamoDB's. */
+      /** Content of the record, if the result can be a DynamoDB value. */
       readonly inRecord: StoredResult | undefined;
-      /** Stores it as text, in parts if it is large. Only keelson can read it then. */
+      /** Stores the result as a string, in parts if it is large. Only keelson can read it then. */
       asText(
         store: ClaimStore,
         claim: Omit<AnswerToStore, "answer" | "cipher">,
@@ -18,12 +18,21 @@ export type StorableResult =
     }
   | { readonly kind: "unstorable"; readonly reason: string };
 
-/** An item ends at 409,600 bytes, its key and the other attributes included. */
+/**
+ * Largest value stored in the record, in bytes. DynamoDB limits an item to 409,600, including its
+ * key and all other attributes.
+ */
 const largestValue = 400_000;
-/** What a text begins with that is a value of DynamoDB's and no JSON: other versions fail on it. */
+/**
+ * Prefix of a string that contains a DynamoDB value, not plain JSON. Other versions fail to read
+ * it.
+ */
 const nativeText = "dynamodb:";
 
-/** Prepares a result to be stored. Never throws, since the function has run: what cannot be stored gives the reason. */
+/**
+ * Prepares a result for storage. Never throws, because the function has run: for a result that
+ * cannot be stored, it returns the reason.
+ */
 export async function storableResult(result: unknown): Promise<StorableResult> {
   let storable: StorableValue;
   let native: AttributeValue | undefined;
@@ -51,10 +60,10 @@ export async function storableResult(result: unknown): Promise<StorableResult> {
 }
 
 /**
- * The result of a completed claim: `null` for nothing at all, since Middy takes `undefined` for no answer and runs the
- * function again.
+ * Returns the result of a completed claim. An absent result is `null`, because Middy takes
+ * `undefined` for no response and runs the function again.
  *
- * @throws TypeError where it could not be stored; Error where a part of it is not there.
+ * @throws TypeError if the result could not be stored; Error if one of its parts is missing.
  */
 export async function resultOf(
   store: ClaimStore,
@@ -73,7 +82,7 @@ export async function resultOf(
     : JSON.parse(body);
 }
 
-/** What the caller gets whose function ran, and everybody after it. */
+/** Creates the error for the caller whose function ran, and for all later callers. */
 export function unstorableError(reason: string): TypeError {
   return new TypeError(
     `ClaimLayer: the function has run, and its result could not be stored: ${reason}; it is not run again. Return plain data`,
@@ -91,7 +100,10 @@ async function unmarshalled(value: AttributeValue): Promise<unknown> {
   return unmarshall({ value })["value"];
 }
 
-/** How DynamoDB counts a value: texts in UTF-8, numbers by two digits, 3 bytes for a list or map and 1 for each element. */
+/**
+ * Returns the size of a value as DynamoDB counts it: strings in UTF-8, numbers by two digits, 3
+ * bytes for a list or map and 1 for each element.
+ */
 function sizeOf(value: AttributeValue): number {
   if (value.S !== undefined) return Buffer.byteLength(value.S);
   if (value.N !== undefined) return numberSize(value.N);
@@ -115,7 +127,7 @@ function sum(sizes: readonly number[]): number {
 const bytesName = "\u0000bytes";
 
 function bytesAsText(this: Record<string, unknown>, name: string, value: unknown): unknown {
-  // A Buffer has a form of its own in JSON by the time it comes here.
+  // A Buffer has already been replaced by its JSON form in `value`, so the original is read here.
   const given = this[name];
   return given instanceof Uint8Array
     ? { [bytesName]: Buffer.from(given).toString("base64") }
@@ -123,11 +135,11 @@ function bytesAsText(this: Record<string, unknown>, name: string, value: unknown
 }
 
 function textAsBytes(_name: string, value: unknown): unknown {
-  const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName]; // safe: all but null and undefined have members
+  const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName]; // safe: other values have members
   return typeof text === "string" ? new Uint8Array(Buffer.from(text, "base64")) : value;
 }
 
-/** What was wrong, as far as a record should hold it. */
+/** Returns the error's message, cut to the length that a record should hold. */
 function describe(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 300);
 }

@@ -1,21 +1,23 @@
-/** A result in the shape that is stored, and what it needs. */
+/** Result in the form in which it is stored, with the requirements of that form. */
 export interface StorableValue {
-  /** Plain data: no undefined members, no class instances, no cycles. */
+  /** Plain data without undefined members, class instances or cycles. */
   readonly value: unknown;
-  /** Whether JSON has it: no sets, bytes or BigInts. */
+  /** Whether JSON can represent it: it has no sets, bytes or BigInts. */
   readonly isJson: boolean;
-  /** Whether it can be a value of DynamoDB's. */
+  /** Whether it can be a DynamoDB value. */
   readonly isNative: boolean;
 }
 
-/** As deep as DynamoDB nests, less what the attribute itself takes. */
+/** Nesting depth of DynamoDB, minus the levels of the attribute itself. */
 const deepest = 30;
 
 /**
- * The shape in which a function's result is stored: maps are objects, as Powertools' own layer stores them; dates and
- * other class instances are what JSON makes of them; undefined members, functions and symbols are left out, as in JSON.
+ * Returns a function's result in the form in which it is stored. Maps become objects, like in
+ * Powertools' own layer. Dates and other class instances become their JSON form. Undefined members,
+ * functions and symbols are left out, like in JSON.
  *
- * @throws TypeError naming the first value that would not come back: NaN, an infinity, a cycle, an empty or mixed set.
+ * @throws TypeError that names the first value that could not be restored: NaN, an infinity, a
+ * cycle, an empty or mixed set.
  */
 export function storableValue(result: unknown): StorableValue {
   let [isJson, isNative] = [true, true];
@@ -62,7 +64,7 @@ export function storableValue(result: unknown): StorableValue {
       if (isMap && typeof key !== "string" && typeof key !== "number")
         refuse(path, "is a Map with keys other than texts");
       const name = String(key);
-      // The SDK sets the prototype where a member has this name.
+      // The SDK sets the prototype for a member of this name.
       if (!name.isWellFormed() || name === "__proto__") isNative = false;
       const stored = walk(member, `${path}.${name}`, within);
       if (stored !== undefined) copy.push([name, stored]);
@@ -76,7 +78,7 @@ export function storableValue(result: unknown): StorableValue {
   return { value, isJson, isNative };
 }
 
-/** What JSON makes of it, where it has a say. */
+/** Returns the JSON form of a value that defines one. */
 function plain(value: unknown, path: string): unknown {
   if (typeof value === "function" || typeof value === "symbol") return undefined;
   if (typeof value !== "object" || value === null) return value;
@@ -97,7 +99,7 @@ function bytesOf(value: ArrayBufferView | ArrayBuffer): Uint8Array {
     : new Uint8Array(value);
 }
 
-/** What sets of DynamoDB's are made of. */
+/** Returns the kind of a member of a DynamoDB set. */
 function kindOf(value: unknown): string | undefined {
   if (typeof value === "string") return "text";
   if (typeof value === "number" || typeof value === "bigint") return "number";

@@ -1,37 +1,37 @@
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** What was sent of a body. */
+/** Bytes sent of a response body. */
 export interface SentBody {
-  /** Of one that is sent in pieces. */
+  /** Bytes sent in pieces. */
   bytes: number;
-  /** Of one that is sent at once: it has left where the whole answer has. */
+  /** Bytes sent in one write. They count as sent only if the whole response was. */
   atOnce: number;
 }
 
-/** How much that is. */
 export function sentBytes({ bytes, atOnce }: SentBody, isWhole: boolean): number {
   return isWhole ? bytes + atOnce : bytes;
 }
 
-/** A stream of the web as one of Node's. */
+/** Converts a web stream to a Node stream. */
 export function streamOf(body: ReadableStream<Uint8Array>): Readable {
-  // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
+  // Safe: Node's own type of a web stream and the DOM's differ only in their declarations.
   return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
 }
 
-/** Counts what of a stream waits for the client. */
+/** Counter of the stream bytes that wait for the client. */
 export interface WaitingBytes {
   hold(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** A stream holds a chunk that is being sent, and reads two on. */
+/** Number of chunks that a stream holds: the one in progress and two read ahead. */
 const chunksHeld = 3;
 
 /**
- * Sends a body in pieces, and counts each once the next is asked for: it was taken then. Of a body that is sent at once nobody can
- * say how much has left when its connection breaks.
+ * Sends a body in pieces. A piece counts as sent once the next is requested, because the client
+ * side has taken it by then. For a body sent in one write, the bytes that left before its
+ * connection broke are unknown.
  */
 export async function sendPieces(
   body: Uint8Array | ReadableStream<Uint8Array>,
@@ -41,7 +41,7 @@ export async function sendPieces(
   waiting?: WaitingBytes,
 ): Promise<void> {
   const source = body instanceof Uint8Array ? [body] : streamOf(body);
-  // The pipeline would let go of it with its next chunk only, which may never come.
+  // The pipeline would release the source only with its next chunk, which may never arrive.
   if (source instanceof Readable) to.once("close", () => source.destroy());
   await pipeline(
     source,

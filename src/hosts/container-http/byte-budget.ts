@@ -1,19 +1,17 @@
-/** Bytes that a server holds at once, all its requests together. */
+/** Limit for the bytes that a server holds for all its requests together. */
 export interface ByteBudget {
-  /** How many are held. */
   readonly heldBytes: number;
-  /** Takes so many, where that many are left. */
+  /** Takes bytes if the limit allows it, and returns whether it did. */
   take(bytes: number): boolean;
   give(bytes: number): void;
 }
 
-/** What one request holds of a budget. */
 export interface HeldBytes {
-  /** How many it has held at the most. */
+  /** Highest number of bytes held so far. */
   readonly mostBytes: number;
-  /** Takes so many more, where that many are left. */
+  /** Takes more bytes if the budget allows it, and returns whether it did. */
   take(bytes: number): boolean;
-  /** Gives back all that it holds. */
+  /** Returns all held bytes to the budget. */
   release(): void;
 }
 
@@ -34,7 +32,6 @@ export function createByteBudget(limitBytes: number): ByteBudget {
   };
 }
 
-/** Follows what one request holds of `budget`. */
 export function holdBytes(budget: ByteBudget): HeldBytes {
   let held = 0;
   let mostBytes = 0;

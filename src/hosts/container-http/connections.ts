@@ -7,91 +7,92 @@ import type { InFlightLimit } from "./in-flight-limit.ts";
 import { SmallSet } from "./small-set.ts";
 import type { Unread } from "./unread-bytes.ts";
 
-/** A request that is being answered, or waits for room. */
+/** Request that is being answered or waits for its turn. */
 export interface OpenRequest {
-  /** Known as soon as it is served. */
+  /** Set once the request is served. */
   requestId: string;
   readonly method: string;
   readonly path: string;
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** What is done about it where its connection closes first. */
+  /** Cleans up when the connection closes before the response is complete. */
   leave?(): void;
-  /** The request's own, once its answer is there. */
+  /** Logger of the request, set once its response is ready. */
   readonly log?: Logger | undefined;
-  /** Its answer, where its connection writes several side by side. */
+  /** Progress of the response, if its connection writes several at the same time. */
   outflow?: Outflow;
-  /** Its client does not read the answer: it is ended for that, with a log line. */
+  /** Whether the request was ended, and logged, because its client does not read the response. */
   isStalled?: boolean;
-  /** Lets go of its answer, where that waits for others: its connection is cut. */
+  /** Releases a response that waits for earlier ones. Called when the connection is cut. */
   drop?: (() => void) | undefined;
 }
 
-/** An answer that is being written. */
+/** Response that is being written. */
 export interface Outflow {
-  /** How many bytes of it were taken so far; `undefined` where none wait to be. */
+  /** Returns the bytes taken so far, or `undefined` if no bytes wait. */
   taken(): number | undefined;
-  /** Resets its stream. */
   reset(): void;
 }
 
-/** A connection that was taken over. */
+/** Connection that an upgrade handler has taken over. */
 export interface Upgraded {
   readonly requestId: string;
   readonly path: string;
-  /** Tells it that the process drains. */
+  /** Aborts when the process drains. */
   readonly draining: AbortController;
 }
 
-/** A connection whose last answer is out. */
+/** Connection whose last response is out. */
 export interface Lingering {
-  /** The process drains: it is told the end now, and closed in a moment. */
+  /** Ends the connection now and closes it soon, because the process drains. */
   hurry(): void;
 }
 
-/** What is known of one connection. */
 export interface Connection {
-  /** Those that are being answered, in the order they came. */
+  /** Requests in progress, in order of arrival. */
   readonly requests: SmallSet<OpenRequest>;
-  /** When it was accepted, by `performance.now()`. */
+  /** Time of acceptance, by `performance.now()`. */
   readonly openedMs: number;
-  /** How many bytes had come when the last answer was out: as long as there are no more, it is idle. */
+  /**
+   * Bytes received when the last response was out. The connection is idle while this count is
+   * unchanged.
+   */
   idleAtBytes: number;
-  /** The parser gave up on it: no further request will come. */
+  /** Whether the parser failed. No further request follows. */
   isBroken: boolean;
-  /** The client was told that it closes: what comes then is not looked at any more (RFC 9112, 9.6). */
+  /** Whether the client was notified of the close. Later requests are ignored (RFC 9112, 9.6). */
   isClosing: boolean;
-  /** The rest of a body is being read away whose request was answered early. */
+  /** Whether the rest of a body is being discarded because its request was answered early. */
   isDiscarding: boolean;
-  /** Fails the body that is being read, where one is. */
   failBody: ((error: unknown) => void) | undefined;
-  /** Why the rest of a body will not come that nobody has asked for yet. */
+  /** Reason that the rest of a body will not arrive, for a handler that reads it later. */
   bodyFailure: PipelineError | undefined;
   upgraded: Upgraded | undefined;
-  /** There where it speaks HTTP/2. */
+  /** Set for HTTP/2. */
   session: Session | undefined;
-  /** What it holds that its client has not read. */
+  /** Bytes held for the client that it has not read. */
   readonly unread: Unread;
-  /** There once it has had a request. */
+  /** Set once the connection has had a request. */
   inFlight: InFlightLimit | undefined;
-  /** What is left of it once it was told to close. */
+  /** Set once the connection lingers before it closes. */
   lingering: Lingering | undefined;
-  /** The network's socket, below that of TLS. */
+  /** Network socket, below the TLS socket. */
   transport: Duplex;
-  /** Why its requests are aborted once their client has gone. */
+  /** Creates the reason with which requests abort once their client has gone. */
   readonly departure: () => DOMException;
 }
 
-/** An HTTP/2 session. */
 export interface Session {
-  /** Tells the client to go elsewhere, and goes on with what it has sent before it knew. */
+  /**
+   * Sends the client elsewhere, and still serves requests that it sent before it learned of this.
+   */
   retire(): void;
-  /** Takes no further request, and closes once all are answered. */
+  /** Refuses further requests, and closes once all are answered. */
   close(): void;
   destroy(): void;
 }
 
-/** What is under way; `requests` and `requestIds` have the same order, and the same bound. */
+/** Requests in flight. `requests` and `requestIds` have the same order and the same limit. */
 export interface UnderWay {
   readonly requests: readonly string[];
   readonly requestIds: readonly string[];
@@ -99,31 +100,39 @@ export interface UnderWay {
   readonly upgraded: number;
 }
 
-/** Follows the connections of a server. */
 export interface Connections {
   of(socket: Duplex): Connection;
-  /** All that are open, by their sockets. */
+  /** Open connections by socket. */
   readonly known: ReadonlyMap<Duplex, Connection>;
-  /** Closes what waits for nothing: idle connections, and in a moment those that are new or have half sent a request. */
+  /**
+   * Closes idle connections. New connections and those with a partial request get a short grace
+   * period.
+   */
   closeIdle(): void;
-  /** Aborts the signals of all requests that are being answered, and fails the bodies that have not arrived. */
+  /** Aborts the signals of all requests in progress and fails the bodies that have not arrived. */
   abort(reason: unknown): void;
-  /** What is being answered, and what was upgraded; named as far as a line has room. */
+  /**
+   * Returns the requests in progress and the upgraded connections, named up to the limit of a log
+   * line.
+   */
   underWay(): UnderWay;
-  /** Cuts all connections, upgraded ones too. */
+  /** Cuts all connections, including upgraded ones. */
   cut(): void;
 }
 
-/** How many requests, events and jobs a line names. */
+/** Maximum number of requests, events and jobs that a log line names. */
 export const mostNamed = 20;
 
-/** How long a connection is new: its first request is on its way, and would be lost. */
+/**
+ * Time for which a connection is new, in milliseconds. Its first request may be on its way and
+ * would be lost.
+ */
 const newMs = 500;
 
-/** How long the head of a request that has begun may still take once the listener is closed. */
+/** Time for the rest of an incomplete request head after the listener closes, in milliseconds. */
 const restOfHeadMs = 500;
 
-/** Follows the connections of `http` from now on; upgraded ones are told when `draining` aborts. */
+/** Tracks the connections of `http`. Notifies upgraded ones when `draining` aborts. */
 export function followConnections(
   http: HttpServer,
   isTls: boolean,
@@ -165,7 +174,8 @@ export function followConnections(
   };
   const shaking = new Map<string, Socket>();
   if (isTls) {
-    // Over TLS a connection is another socket, once hands are shaken; the one below it closes with it.
+    // With TLS, the handshake creates another socket for the connection. The network socket closes
+    // with it.
     http.on("connection", (socket) => {
       const address = addressOf(socket);
       shaking.set(address, socket);
@@ -173,7 +183,7 @@ export function followConnections(
     });
     http.on("secureConnection", (socket: Socket) => {
       const address = addressOf(socket);
-      /* v8 ignore next -- one that broke in that moment has no address any more */
+      /* v8 ignore next -- a connection that broke in that moment has lost its address */
       follow(socket).transport = shaking.get(address) ?? socket;
       shaking.delete(address);
     });
@@ -191,7 +201,8 @@ export function followConnections(
       }
       if (requests.size > 0 || isClosing || upgraded !== undefined) continue;
       if (!isIdle(connection, socket)) {
-        // A server that is closed does not look for late requests any more: it would wait for them as for any other.
+        // A closed server no longer checks for late requests and would wait for them without a
+        // limit.
         if (isOver)
           http.emit(
             "clientError",
@@ -202,7 +213,8 @@ export function followConnections(
     }
     if (isOver) for (const socket of shaking.values()) socket.destroy();
   };
-  // Node's own, which `http.close` calls, takes for idle what has been answered and is not yet read.
+  // Replaces Node's method, which `http.close` calls. Node's treats an answered connection as idle
+  // even if its next request has not been read yet.
   http.closeIdleConnections = closeIdle;
   draining.addEventListener("abort", () => {
     for (const { requests, upgraded, session, lingering } of known.values()) {
@@ -253,7 +265,10 @@ export function followConnections(
   };
 }
 
-/** One for all requests of a connection: making it takes longer than most of what a request does. */
+/**
+ * Creates one error for all requests of a connection: creating it takes longer than most steps of a
+ * request.
+ */
 function lazyDeparture(): () => DOMException {
   let departure: DOMException | undefined;
   return () => {
@@ -266,15 +281,14 @@ function addressOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** As Node names a request that takes too long to arrive. */
+/** Node's code for a request that takes too long to arrive. */
 export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
 
-/** Whether nothing has come over a connection since its last answer, or ever. */
+/** Returns whether no bytes have arrived since the last response, or at all. */
 export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
   return bytesRead(socket) === idleAtBytes;
 }
 
-/** How many bytes came over a connection. */
 export function bytesRead(socket: Duplex): number {
-  return (socket as Socket).bytesRead; // safe: a server's sockets are the network's
+  return (socket as Socket).bytesRead; // safe: a server's sockets are network sockets
 }

@@ -1,7 +1,10 @@
-/** How often something is reported at most, in milliseconds. */
+/** Minimum time between two reports, in milliseconds. */
 const reportMs = 10_000;
 
-/** Reports what may come in floods: the first at once, then how many there were, now and then. */
+/**
+ * Limits reports of events that may flood: reports the first immediately, then their count at
+ * intervals.
+ */
 export function countedReport(report: (count: number) => void): (count: number) => void {
   let counted = 0;
   let timer: NodeJS.Timeout | undefined;

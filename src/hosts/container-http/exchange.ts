@@ -16,23 +16,26 @@ import { reportCut } from "./report-cut.ts";
 import { isSmallBody, readRest } from "./rest-of-body.ts";
 import type { Serving } from "./serving.ts";
 
-/** Where an exchange stands. */
 interface Place {
   readonly connection: Connection;
   readonly inFlight: InFlightLimit;
 }
 
-/** How an exchange begins. */
+/** State of a request at the start of its exchange. */
 interface Beginning {
-  /** Makes the reason why it is not taken; `undefined` where it is. An error takes time, and most that wait are never run. */
+  /**
+   * Creates the error of a refused request; `undefined` if the request is accepted. An error takes
+   * time to create, and most waiting requests never run.
+   */
   readonly refuse: (() => PipelineError) | undefined;
-  /** Its client sends the body when it is told that it is going to be read. */
+  /** Whether the client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
 }
 
 /**
- * A request of HTTP/1.1 and its answer. One object with methods: a function that is made for each request keeps whatever
- * it uses for as long as itself, and a dozen of them were a tenth of a request's time (`http-no-log` in `bench/results.json`).
+ * HTTP/1.1 request and its response. One object with methods instead of closures: a function
+ * created for each request retains everything it uses, and a dozen took a tenth of a request's time
+ * (`http-no-log` in `bench/results.json`).
  */
 export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";
@@ -41,7 +44,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   readonly query: string;
   readonly headers: HttpRequest["headers"];
   readonly ip: string | undefined;
-  readonly gatewayClaims = undefined; // no gateway in front of a container is believed
+  readonly gatewayClaims = undefined; // a container does not trust claims of a gateway
   readonly nowMs: number | undefined;
   isStalled = false;
   left = 2;
@@ -60,7 +63,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   #abortReason: unknown = undefined;
   #scope: RequestScope | undefined = undefined;
   #held: HeldBytes | undefined = undefined;
-  /** What was sent of the answer's body, where somebody wants to know. */
+  /** Bytes sent of the response body; set only if there is an observer. */
   #sent: SentBody | undefined = undefined;
 
   constructor(
@@ -70,7 +73,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     response: ServerResponse,
     { refuse, expectsContinue }: Beginning,
   ) {
-    // Both are always there on a server's side; the types are shared with the client's.
+    // Safe: both are always set on a server. The client shares these types.
     const { method, url } = message as IncomingMessage & {
       readonly method: string;
       readonly url: string;
@@ -104,7 +107,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     return this.#scope?.log;
   }
 
-  /** Made when somebody asks: of the thousands of requests that one read may bring, most only wait. */
+  /** Created on demand: one read may bring thousands of requests, and most of these only wait. */
   get signal(): AbortSignal {
     if (this.#departure === undefined) {
       this.#departure = new AbortController();
@@ -138,12 +141,15 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (observer !== undefined) this.#tell(observer);
   }
 
-  /** One that never ran has no answer, and nothing to tell. */
+  /**
+   * Reports the request to the observer. A request that never ran has no response and is not
+   * reported.
+   */
   #tell(observer: RunObserver): void {
     if (this.#sent === undefined) return;
     const { statusCode: status, writableFinished: isWhole } = this.#response;
     const bytes = sentBytes(this.#sent, isWhole);
-    // Safe: it has had a scope for as long.
+    // Safe: `#sent` is set after the scope.
     observer.ended(this.#scope as RequestScope, {
       kind: "request",
       method: this.method,
@@ -162,8 +168,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   /**
-   * Waits for the answers before this one, and not in Node: what waits there cannot be dropped before its socket has closed,
-   * and of a stream nothing is read yet.
+   * Waits here for the responses before this one, rather than in Node. Node cannot drop a waiting
+   * response before its socket has closed. A stream is not read while it waits here.
    */
   async #sendInTurn(answer: HttpResponse): Promise<void> {
     const { body } = answer;
@@ -179,7 +185,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
       this.drop = undefined;
     }
     if (this.#response.socket === null) {
-      // Its client has gone. A stream that breaks off is let go of, which is all there is to do.
+      // The client has gone. An error from canceling the stream has no effect.
       if (isStream) await body.cancel().catch(() => undefined);
       return;
     }
@@ -198,11 +204,14 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     }
   }
 
-  /** What is awaited of it is a stream, or a long body that is counted; anything else is out at once. */
+  /**
+   * Returns a promise only for a stream or a long body whose bytes are counted. Any other response
+   * is written synchronously.
+   */
   #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
     const response = this.#response;
     const sent = this.#sent;
-    // At once, not header by header: with a call for each, Node keeps a table of them.
+    // Sets all headers in one call. Node keeps a table of headers that are set one by one.
     response.writeHead(
       status,
       cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers,
@@ -218,12 +227,12 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (sent !== undefined && length > pieceBytes) {
       this.hold(length);
       const bytes = typeof body === "string" ? Buffer.from(body) : body;
-      // A client that leaves while a whole answer is written is no line of its own.
+      // A client that leaves during a fixed-length response does not cause a log line.
       return sendPieces(bytes, response, pieceBytes, sent).catch(() => undefined);
     }
     if (sent !== undefined) sent.atOnce = length;
     response.end(body);
-    const { writableLength } = response; // what the kernel has not taken
+    const { writableLength } = response; // bytes that the kernel has not taken
     if (writableLength > 0) this.hold(writableLength);
     return undefined;
   }
@@ -236,7 +245,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#inFlight.release(this, bytes);
   }
 
-  /** Its answer is out, or its connection has closed. */
+  /** Ends the exchange: the response is out, or the connection has closed. */
   leave(): void {
     const connection = this.#connection;
     if (!connection.requests.delete(this)) return;
@@ -248,7 +257,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#inFlight.leave(this);
   }
 
-  /** Closes the connection with this answer, where no other follows. */
+  /** Closes the connection with this response if no other follows. */
   #end(): void {
     const connection = this.#connection;
     const { runtime, settings } = this.#serving;
@@ -264,15 +273,18 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
       connection.isClosing = true;
       this.#response.setHeader("connection", "close");
     }
-    // It may still send a body that nobody wants, or requests that were not read.
+    // The client may still send an unwanted body, or requests that were not read.
     if (!complete || (isLast && this.#inFlight.hadToWait)) {
       lingerAfterAnswer(socket, connection, message, settings.requestTimeoutMs, draining);
     }
   }
 
-  /** Whether what is to come of a body nobody wants is read to its end: it comes, and is small. */
+  /**
+   * Returns whether the rest of an unwanted body is small and will arrive, so that it is read to
+   * its end.
+   */
   #isRestSmall(): boolean {
-    const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else its client was not told to send it
+    const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else no 100 was sent
     return (
       isAwaited &&
       !this.#connection.isBroken &&
@@ -281,20 +293,23 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   #cut(error: unknown): void {
-    // Safe: it is cut while it is sent, and then it has a scope.
+    // Safe: only a response that is being sent is cut, and its request has a scope by then.
     const { log } = this.#scope as RequestScope;
     if (!this.isStalled) reportCut(log, error, this.signal);
     this.#response.destroy();
   }
 }
 
-/** Pipelined requests are executed side by side: the connection closes with the answer to the last one, or others would get none. */
+/**
+ * Returns whether a request is the last of its connection. Pipelined requests run concurrently: the
+ * connection closes with the last response, so that every request gets one.
+ */
 function isLatest({ requests }: Connection, request: OpenRequest): boolean {
   return [...requests].at(-1) === request;
 }
 
-/** What a stream is taken to hold that waits for its turn: the pipeline has read its beginning. */
+/** Bytes that a waiting stream is assumed to hold: the pipeline has read its start. */
 const streamBytes = 1_048_576;
 
-/** How much of a long body is given to the response at a time, where it is counted. */
+/** Size of the pieces in which a long, counted body is written, in bytes. */
 const pieceBytes = 65_536;

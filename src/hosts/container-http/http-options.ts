@@ -2,45 +2,64 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 
-/** Times and sizes of the container's HTTP server. */
+/** Timeouts and limits of the container's HTTP server. */
 export interface HttpServerOptions {
-  /** How long an idle connection stays open. Keep it longer than the load balancer's idle timeout. Default 65,000. */
+  /**
+   * Time for which an idle connection stays open, in milliseconds. Keep it longer than the load
+   * balancer's idle timeout. Default 65,000.
+   */
   readonly keepAliveTimeoutMs?: number;
-  /** How long a request's headers may take to arrive. Default 10,000, or `requestTimeoutMs` if that is less. */
+  /**
+   * Time limit for a request's headers to arrive, in milliseconds. Default 10,000, or
+   * `requestTimeoutMs` if that is less.
+   */
   readonly headersTimeoutMs?: number;
-  /** How long a whole request may take to arrive. Default 60,000. */
+  /** Time limit for a whole request to arrive, in milliseconds. Default 60,000. */
   readonly requestTimeoutMs?: number;
   /**
-   * How long a client may read nothing of a waiting response before its connection, or its HTTP/2 stream, is closed.
-   * Any progress restarts the time, so slow readers go on. Default 30,000.
+   * Time after which a connection, or an HTTP/2 stream, is closed because its client does not read
+   * a waiting response, in milliseconds. Progress restarts the time, so slow readers continue.
+   * Default 30,000.
    */
   readonly writeTimeoutMs?: number;
-  /** The largest request head in bytes. Default 16,384. */
+  /** Largest request head, in bytes. Default 16,384. */
   readonly maxHeaderBytes?: number;
-  /** How many connections may be open; further ones are closed at once. Default 10,000. */
+  /**
+   * Maximum number of open connections. Further connections are closed immediately. Default 10,000.
+   */
   readonly maxConnections?: number;
-  /** Takes over connections that ask for an upgrade, such as WebSockets. Default none: they are plain requests. */
+  /**
+   * Takes over connections that request an upgrade, such as WebSockets. By default, they are plain
+   * requests.
+   */
   readonly upgrade?: UpgradeHandler;
-  /** Serves HTTPS over HTTP/2 and HTTP/1.1. Default: unencrypted HTTP/1.1, for use behind a load balancer. */
+  /**
+   * Serves HTTPS over HTTP/2 and HTTP/1.1. Default: unencrypted HTTP/1.1, for use behind a load
+   * balancer.
+   */
   readonly tls?: TlsOptions;
 }
 
-/** Key and certificate of an HTTPS server. They are read once: a renewed certificate needs a restart. */
+/**
+ * Key and certificate of an HTTPS server. They are read once: a renewed certificate needs a
+ * restart.
+ */
 export interface TlsOptions {
-  /** The private key, as PEM. */
+  /** Private key, as PEM. */
   readonly key: string | Buffer;
-  /** The certificate with its intermediates, as PEM. */
+  /** Certificate with its intermediates, as PEM. */
   readonly cert: string | Buffer;
   /** Decrypts `key`. */
   readonly passphrase?: string;
-  /** Default `TLSv1.2`. */
+  /** Lowest TLS version that is accepted. Default `TLSv1.2`. */
   readonly minVersion?: "TLSv1.2" | "TLSv1.3";
 }
 
 /**
- * Takes over a connection; `head` has the first bytes after the request. From then on the handler authenticates, answers
- * and ends it. `draining` aborts when the process is told to stop; connections still open at the end of the drain are cut
- * off. If the handler throws, the connection is destroyed.
+ * Takes over a connection; `head` contains the first bytes after the request. From then on, the
+ * handler authenticates, answers and ends the connection. `draining` aborts when the process starts
+ * to drain; connections still open at the end of the drain are cut off. If the handler throws, the
+ * connection is destroyed.
  *
  * @example
  * const sockets = new WebSocketServer({ noServer: true });
@@ -58,10 +77,8 @@ export type UpgradeHandler = (
   draining: AbortSignal,
 ) => void | Promise<void>;
 
-/** What the server is made with. */
 export type HttpSettings = ReturnType<typeof httpSettings>;
 
-/** The options, and the defaults of those that are not given. */
 export function httpSettings(options: HttpServerOptions) {
   const { requestTimeoutMs = 60_000 } = options;
   return {
@@ -77,9 +94,9 @@ export function httpSettings(options: HttpServerOptions) {
 }
 
 /**
- * Checks the options of a container, all of them before anything is opened.
+ * Checks all options of a container before it opens any resource.
  *
- * @throws BootError naming everything that is wrong.
+ * @throws BootError that lists every problem.
  */
 export function checkHttpOptions(options: HttpServerOptions): void {
   const problems: BootProblem[] = [];
@@ -121,7 +138,6 @@ export function checkHttpOptions(options: HttpServerOptions): void {
   if (problems.length > 0) throw new BootError(problems);
 }
 
-/** What an option may be. */
 interface Wanted {
   readonly allows: (value: unknown) => boolean;
   readonly text: string;
@@ -164,14 +180,16 @@ const knownTlsOptions: Readonly<Record<string, Wanted>> = {
   },
 };
 
-/** Why key and certificate cannot be used together; `undefined` where they can. */
+/**
+ * Returns the reason why key and certificate cannot be used together, or `undefined` if they can.
+ */
 function certificateProblem({ key, cert, ...rest }: TlsOptions): string | undefined {
   if (key === undefined || cert === undefined) return "key or cert is not there";
   try {
     process.getBuiltinModule("node:tls").createSecureContext({ key, cert, ...rest });
     return undefined;
   } catch (error) {
-    return (error as Error).message; // safe: it is an error of OpenSSL, which does not quote what it reads
+    return (error as Error).message; // safe: an OpenSSL error, which does not quote its input
   }
 }
 

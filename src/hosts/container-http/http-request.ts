@@ -2,17 +2,17 @@ import type { IncomingMessage } from "node:http";
 import type { HeaderMap } from "../../parts/http/headers.ts";
 
 /**
- * The headers of a message, Node's own object: copying it took as long as making it. Repeated ones Node has joined,
- * `set-cookie` alone it has as a list.
+ * Returns the headers of a message: Node's own object, because a copy took as long to make as the
+ * object itself. Node joins repeated headers, except `set-cookie`, which is a list.
  */
 export function headersOf({ headers }: IncomingMessage): HeaderMap {
   const { "set-cookie": list } = headers;
   return (
     list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }
-  ) as HeaderMap; // safe: all others are texts
+  ) as HeaderMap; // safe: all others are strings
 }
 
-/** Splits a request target; an absolute one (`GET http://host/path`) is as good as its path. */
+/** Splits a request target. An absolute one (`GET http://host/path`) is treated like its path. */
 export function splitTarget(target: string): { path: string; query: string } {
   const isLocal = target.startsWith("/") || !/^https?:\/\//i.test(target);
   const local = isLocal ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
@@ -22,5 +22,4 @@ export function splitTarget(target: string): { path: string; query: string } {
     : { path: local.slice(0, mark), query: local.slice(mark + 1) };
 }
 
-/** No body at all. */
 export const noBytes = new Uint8Array(0);

@@ -36,7 +36,10 @@ import { cutStalled } from "./stalled-writes.ts";
 import { createTlsServer } from "./tls-server.ts";
 import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
 
-/** The container's HTTP server, its connections, and what they hold: of requests' bodies, and for clients that do not read. */
+/**
+ * HTTP server of the container with its connections and the bytes it holds: request bodies, and
+ * data that clients have not read.
+ */
 export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
@@ -44,10 +47,10 @@ export interface ContainerServer {
   readonly unread: UnreadBudget;
 }
 
-/** How long a client that was turned away gets to read why before its connection is cut. */
+/** Time for a refused client to read the response before its connection is cut, in milliseconds. */
 const cutAfterMs = 500;
 
-/** Makes the container's HTTP server: the same routes as in Lambda, on Node's own server. */
+/** Creates the container's HTTP server on Node's own: it serves the same routes as in Lambda. */
 export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
   const settings = httpSettings(options);
   const { tls, upgrade } = settings;
@@ -56,9 +59,9 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     headersTimeout: settings.headersTimeoutMs,
     requestTimeout: settings.requestTimeoutMs,
     maxHeaderSize: settings.maxHeaderBytes,
-    connectionsCheckingInterval: 1_000, // Node looks for requests that take too long only every 30 s by default
-    requireHostHeader: false, // Node would answer by itself, without a request ID
-    joinDuplicateHeaders: true, // Node would drop the second host or credential, which somebody before it may have read
+    connectionsCheckingInterval: 1_000, // Node checks for slow requests only every 30 s by default
+    requireHostHeader: false, // Node would answer on its own, without a request ID
+    joinDuplicateHeaders: true, // Node would drop a second one, which a proxy may have read
   } satisfies ServerOptions;
   const http =
     tls === undefined
@@ -111,8 +114,9 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
 }
 
 /**
- * Refuses a request that Node would take: it ignores any coding before `chunked`. Without `chunked` at the end the length of the
- * body is unknown; Node's parser then fails, which is a 400 (RFC 9112 6.3).
+ * Refuses a request that Node would accept. Node ignores any coding before `chunked`. If `chunked`
+ * is not the last coding, the length of the body is unknown; Node's parser then fails, which
+ * results in a 400 (RFC 9112, 6.3).
  */
 function refusalOfHead({
   httpVersion,
@@ -135,7 +139,7 @@ function respond(
   const connection = connections.of(socket);
   if (connection.unread.isCut) return;
   if (connection.isClosing) {
-    message.resume(); // what lingers reads it away
+    message.resume(); // the lingering close discards it
     return;
   }
   connection.inFlight ??= createInFlightLimit(socket, connection, serving.unread, () =>
@@ -152,8 +156,9 @@ function respond(
 }
 
 /**
- * Reads nothing of the connections that are open for a turn. One turn reads what all of them have sent; after it what waits
- * may have run, what is cut is let go of, and clients that come meanwhile have had theirs.
+ * Pauses reading on all open connections for one turn of the event loop. One turn reads data from
+ * all of them. The pause lets waiting requests run, frees the memory of cut connections, and gives
+ * new clients their turn.
  */
 function holdAllBack({ known }: Connections): void {
   const releases: (() => void)[] = [];
@@ -161,10 +166,10 @@ function holdAllBack({ known }: Connections): void {
     const { session, upgraded, inFlight } = connection;
     if (session !== undefined || upgraded !== undefined || inFlight?.isHolding || socket.destroyed)
       continue;
-    const release = holdBack(socket as Socket); // safe: a server's sockets are the network's
+    const release = holdBack(socket as Socket); // safe: a server's sockets are network sockets
     releases.push(() => release(!connection.inFlight?.isHolding));
   }
-  // The first is of this turn.
+  // The first callback still runs in this turn.
   setImmediate(() =>
     setImmediate(() => {
       for (const release of releases) release();
@@ -177,8 +182,9 @@ function cutLater(socket: Duplex): void {
 }
 
 /**
- * What the parser refuses. Of a request that is known already the pipeline answers; into an
- * answer that is under way nothing may be written; else it is turned away in the uniform body.
+ * Refuses requests that the parser rejects. If the request is known, the pipeline answers. If a
+ * response is being written, the socket cannot take another. Otherwise, it is turned away with the
+ * uniform body.
  */
 function refuse(
   runtime: Runtime,
@@ -187,7 +193,7 @@ function refuse(
   socket: Duplex,
 ): void {
   const connection = connections.of(socket);
-  // Who has sent nothing has asked for nothing.
+  // A client that has sent no bytes does not get a response.
   const isUnused =
     error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
   const isAnswered =
@@ -200,7 +206,7 @@ function refuse(
   connection.isBroken = true;
   if (connection.failBody !== undefined) connection.failBody(refusal);
   else if (connection.requests.size === 0) {
-    const headers = emptyHeaders(); // what was read of them is not told
+    const headers = emptyHeaders(); // Node does not pass on the headers it has read
     const request = { headers, method: undefined };
     void runInScope(runtime, { headers, signal: undefined }, (scope) =>
       turnAway(scope, connections, socket, request, refusal),
@@ -214,19 +220,21 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
 };
 
 /**
- * Whether a connection that Node has let go of can be taken over. Where answers to earlier requests are still to be
- * written it cannot: they are written, and the last one closes it.
+ * Returns whether a connection that Node has detached can be taken over. If responses to earlier
+ * requests are pending, it cannot: they are written, and the last one closes it.
  */
 function isFree(connection: Connection, socket: Duplex): boolean {
-  // No other listener is left, and an error without one would end the process.
+  // No other listener is left, and an unhandled error would end the process.
   socket.on("error", () => socket.destroy());
   if (connection.requests.size === 0) return !connection.isClosing;
   connection.isBroken = true;
-  socket.resume(); // else nobody learns that the client has gone
+  socket.resume(); // otherwise a disconnect of the client goes unnoticed
   return false;
 }
 
-/** Hands a connection to the application. While the process drains it would not last. */
+/**
+ * Hands a connection to the application. A draining process refuses it, because it would not last.
+ */
 function takeOver(
   runtime: Runtime,
   connections: Connections,
@@ -245,13 +253,13 @@ function takeOver(
       : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined)
       return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
-    socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
+    socket.allowHalfOpen = false; // otherwise a handler that forgets to end it keeps it
     const draining = new AbortController();
     connection.upgraded = {
       requestId: scope.requestId,
       path: splitTarget(message.url as string).path,
       draining,
-    }; // safe: a server's messages have one
+    }; // safe: a server's requests have a URL
     try {
       await upgrade(message, socket, head, draining.signal);
     } catch (error) {
@@ -264,14 +272,14 @@ function takeOver(
   });
 }
 
-/** A request that gets no further than its head. */
+/** Request that is refused after its head. */
 interface TurnedAway {
   readonly headers: Readonly<Record<string, string>>;
-  /** `undefined` where the parser gave up on it. */
+  /** `undefined` if the parser failed. */
   readonly method: string | undefined;
 }
 
-/** Answers on a bare socket, as the pipeline would: there is nothing of Node's to answer with. */
+/** Answers on a bare socket in the form of the pipeline: Node has no response object here. */
 async function turnAway(
   scope: RequestScope,
   connections: Connections,
@@ -303,5 +311,5 @@ async function turnAway(
     const bytes = isWhole ? Buffer.byteLength(String(body)) : 0;
     observer?.ended(scope, { kind: "request", method, status, bytes, isAborted: !isWhole });
   });
-  cutLater(socket); // a client may keep its side open for ever
+  cutLater(socket); // a client may never close its side
 }

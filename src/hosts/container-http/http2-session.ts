@@ -23,14 +23,13 @@ import { refusals } from "./refusals.ts";
 import { reportCut } from "./report-cut.ts";
 import type { Serving } from "./serving.ts";
 
-/** A request of HTTP/2. */
 interface StreamRequest extends HttpRequest, OpenRequest {
   requestId: string;
   readonly signal: AbortSignal;
   log?: Logger;
 }
 
-/** How long a client has to close a connection whose session has ended. */
+/** Time for a client to close a connection whose session has ended, in milliseconds. */
 const closeMs = 5_000;
 
 /** Serves HTTP/2 over a connection: each of its streams is a request. */
@@ -39,7 +38,8 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
-    // Up to twice the limit is read, to be answered; what is larger still is reset.
+    // Headers up to twice the limit are read, so that they get a response. nghttp2 resets larger
+    // ones.
     settings: { maxConcurrentStreams: maxInFlight, maxHeaderListSize: settings.maxHeaderBytes * 2 },
   });
   connection.session = {
@@ -47,20 +47,21 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     close: () => session.close(),
     destroy: () => session.destroy(),
   };
-  // What is wrong with a connection ends it, and what is wrong with a stream its request.
+  // An error already ends its session, or its stream and request. The listeners keep Node from
+  // throwing it.
   session.on("error", () => {});
   let isOverdue = false;
-  session.setTimeout(settings.keepAliveTimeoutMs); // begins anew with whatever comes or is sent
+  session.setTimeout(settings.keepAliveTimeoutMs); // restarts with all data received or sent
   session.on("timeout", () => {
     isOverdue = connection.requests.size > 0;
     if (isOverdue) return;
     session.close();
-    setTimeout(() => socket.destroy(), closeMs).unref(); // a client may keep its side open for ever
+    setTimeout(() => socket.destroy(), closeMs).unref(); // a client may never close its side
   });
   const inFlight = createInFlightLimit(socket, connection, unread);
   session.on("stream", (stream, received, _flags, fields) => {
     stream.on("error", () => {});
-    /* v8 ignore next -- Node says of a stream before it reads its reset; else its end would be waited for in vain */
+    /* v8 ignore next -- Node emits a stream before its reset; no close event would follow */
     if (stream.closed) return;
     const held = holdBytes(bodies);
     const nowMs = runtime.observer === undefined ? undefined : runtime.clock.now();
@@ -72,7 +73,7 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
     });
     respond(runtime, connection, inFlight, stream, request, held);
     stream.on("close", () => {
-      // A stream that is reset sends nothing that would begin the time anew.
+      // The reset of a stream does not send data, which would restart the timeout.
       if (isOverdue && connection.requests.size === 0)
         session.setTimeout(settings.keepAliveTimeoutMs);
     });
@@ -81,9 +82,10 @@ export function serveSession(serving: Serving, connection: Connection, socket: T
 }
 
 /**
- * Tells a client that no further request is taken, and takes those that it had sent before it heard of it: first with
- * no stream excluded, then, when it has answered a ping and so has read that, for good (RFC 9113, 6.8). Only where a
- * request is being answered: nghttp2 reads nothing more from a session that was told so and has none.
+ * Tells a client that no further requests are accepted, and still serves those that it sent before
+ * it learned of this (RFC 9113, 6.8). The first GOAWAY excludes no stream. The final one follows
+ * once the client has answered a ping and has therefore read the first. Requires a request in
+ * progress: after a GOAWAY, nghttp2 stops reading from a session without requests.
  */
 function retire(connection: Connection, session: ServerHttp2Session): void {
   if (connection.isClosing || session.destroyed) return;
@@ -157,7 +159,7 @@ function respond(
 const noError = 0;
 const internalError = 2;
 
-/** Headers that HTTP/2 does not have (RFC 9113, 8.2.2). */
+/** Headers that HTTP/2 forbids (RFC 9113, 8.2.2). */
 const hopHeaders = [
   "connection",
   "keep-alive",
@@ -168,10 +170,11 @@ const hopHeaders = [
   "te",
 ];
 
-/** Says of a stream that has closed whether all of its answer has left. */
+/** Returns a function that reports, for a closed stream, whether its whole response was sent. */
 function followEnd(stream: ServerHttp2Stream): () => boolean {
-  const { session } = stream; // a closed stream has none
-  // Of a request with a body Node closes the stream before it says that the answer's end was taken.
+  const { session } = stream; // a closed stream has no session
+  // For a request with a body, Node closes the stream before it reports that the end of the
+  // response was taken.
   return () =>
     stream.rstCode === noError &&
     (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
@@ -190,7 +193,7 @@ async function write(
   const fields = Object.fromEntries(
     Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)),
   );
-  // The rest of a body that nobody reads would hold the stream open.
+  // An unread rest of the body would hold the stream open.
   stream.once("finish", () => {
     if (!stream.endAfterHeaders && !stream.readableEnded) stream.close(noError);
   });
@@ -215,10 +218,12 @@ async function write(
   await sendPieces(bytes, stream, pieceBytes, sent);
 }
 
-/** How much of an answer is given to its stream at a time: only from one piece to the next can it be seen to be taken. */
+/**
+ * Size of the pieces of a response that are written to its stream, in bytes. Progress is visible
+ * only between pieces.
+ */
 const pieceBytes = 16_384;
 
-/** What is known of a stream beside its headers. */
 interface StreamFacts {
   readonly remoteAddress: string | undefined;
   readonly nowMs: number | undefined;
@@ -226,7 +231,6 @@ interface StreamFacts {
   readonly held: HeldBytes;
 }
 
-/** Reads a stream as a request. */
 function streamRequest(
   stream: ServerHttp2Stream,
   received: IncomingHttpHeaders,
@@ -254,7 +258,7 @@ function streamRequest(
       departure.abort(reason);
       body.failBody?.(reason);
     },
-    gatewayClaims: undefined, // no gateway in front of a container is believed
+    gatewayClaims: undefined, // a container does not trust claims of a gateway
     refusal,
     readBody: (limitBytes) => {
       if (stream.endAfterHeaders) return noBytes;
@@ -266,7 +270,10 @@ function streamRequest(
   };
 }
 
-/** All header fields, given as name, value, name, value; Node's own map drops the second of those it takes for single. */
+/**
+ * Returns all header fields from a flat list of names and values. Node's own map drops repeated
+ * fields that it considers single.
+ */
 function headersOf(fields: readonly string[]): HeaderMap {
   const headers = emptyHeaders();
   let name: string | undefined;
@@ -280,7 +287,10 @@ function headersOf(fields: readonly string[]): HeaderMap {
   return headers;
 }
 
-/** Why a request is not taken, where the protocol itself does not see to it, as for one without a host. */
+/**
+ * Returns the reason to refuse a request that the protocol itself accepts, such as one without a
+ * host.
+ */
 function refusalOf(
   received: IncomingHttpHeaders,
   { expect, host }: Readonly<HeaderMap>,
@@ -299,7 +309,7 @@ function refusalOf(
     : refusals.expectation();
 }
 
-/** A host as it is compared with another: in lower case, without the port that https has anyway. */
+/** Normalizes a host for comparison: lower case, without the default port of https. */
 function hostOf(authority: string): string {
   return authority.toLowerCase().replace(/:443$/, "");
 }

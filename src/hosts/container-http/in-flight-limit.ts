@@ -2,51 +2,70 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Holder, UnreadBudget } from "./unread-bytes.ts";
 
-/** How many requests of one connection are in flight at once; as many streams an HTTP/2 connection may have open. */
+/**
+ * Maximum number of requests in flight per connection, and of open streams per HTTP/2 connection.
+ */
 export const maxInFlight = 100;
 
-/** Limits how many requests of one connection are in flight. The others wait, first come, first served. */
+/** Limit of the requests in flight of one connection. Further requests wait in order of arrival. */
 export interface InFlightLimit {
-  /** Whether requests had to wait, so that more may have been sent than was read. */
+  /** Whether requests had to wait, so that the client may have sent more than was read. */
   readonly hadToWait: boolean;
-  /** Whether nothing more is read, because some wait. */
+  /** Whether reading is paused because requests wait. */
   readonly isHolding: boolean;
-  /** Does the request's work as soon as there is room. It is in flight until its work has settled and `leave` was called. */
+  /**
+   * Runs the request once there is room. It is in flight until its work has settled and `leave` was
+   * called.
+   */
   enter(request: LimitedRequest): void;
-  /** Its answer is there. */
+  /** Reports that the response is ready. */
   answered(request: LimitedRequest): void;
-  /** So many bytes of its answer wait for the client, until it leaves or they are given back. */
+  /**
+   * Counts bytes of the response that wait for the client, until the request leaves or releases
+   * them.
+   */
   hold(request: LimitedRequest, bytes: number): void;
-  /** So many of them do not wait any more. */
   release(request: LimitedRequest, bytes: number): void;
-  /** Its answer is sent or given up. Call it once. */
+  /** Reports that the response was sent or abandoned. Call it once. */
   leave(request: LimitedRequest): void;
 }
 
-/** A request under the limit. */
 export interface LimitedRequest {
   /** Never rejects. */
   work(): Promise<void>;
-  /** Called when it is over, even if it never ran. */
+  /** Called when the request has ended, even if it never ran. */
   ended(): void;
-  /** How many of its work and its answer are unfinished: 2 at first, counted down by {@link InFlightLimit}. */
+  /**
+   * Number of unfinished parts, work and response: starts at 2, and {@link InFlightLimit} counts it
+   * down.
+   */
   left: number;
-  /** What it holds of the budget of unread bytes; 0 at first. */
+  /** Bytes held of the budget for unread bytes. Starts at 0. */
   heldBytes: number;
-  /** Its answer is sent or given up: it holds nothing any more. False at first. */
+  /**
+   * Whether the response was sent or abandoned, so that the request holds no bytes. Starts as
+   * false.
+   */
   hasLeft: boolean;
-  /** It was begun before those before it were answered, and has no answer yet. False at first. */
+  /**
+   * Whether the request started before earlier ones were answered, and has no response yet. Starts
+   * as false.
+   */
   isAhead: boolean;
 }
 
-/** What a request costs beside its bytes, once it was read and others of its connection are unanswered: 1.9 KB were measured. */
+/**
+ * Memory that a request takes in addition to its bytes, once it was read while others of its
+ * connection are unanswered. Measured: 1.9 KB.
+ */
 const requestBytes = 2_048;
 
 /**
- * Creates the limit of one connection. A handler keeps running when its stream is reset, and counts until it ends: resets
- * make no room. Requests run side by side only while what the connection holds for its client is little.
+ * Creates the limit of one connection. A handler keeps running after its stream is reset and counts
+ * until it ends, so a reset does not free its place. Requests run concurrently only while the
+ * connection holds few bytes for its client.
  *
- * @param hold - stops further requests while some wait; what it returns takes them again
+ * @param hold - pauses reading while requests wait; the returned function resumes it.
  */
 export function createInFlightLimit(
   socket: Duplex,
@@ -59,15 +78,15 @@ export function createInFlightLimit(
   let isAdvancing = false;
   let release: (() => void) | undefined;
   const waiting = new Set<LimitedRequest>();
-  // Answers that are not read queue in memory; there is always one that is being written, whose end looks again.
+  // Responses that are not read queue in memory. Whenever there is no room, a response is being
+  // written, and its end checks again.
   const hasRoom = () =>
     inFlight < maxInFlight && !socket.writableNeedDrain && budget.hasRoom(connection);
-  /** Begins a request, where there is room. */
   const tryBegin = (request: LimitedRequest): boolean => {
     if (socket.destroyed) return false;
     if (inFlight > 0) {
       if (!hasRoom()) return false;
-      // Of HTTP/2 many are common, and none waits for another.
+      // HTTP/2 connections often have many requests, and none waits for another.
       if (hold !== undefined) {
         if (!budget.takeAhead()) return false;
         request.isAhead = true;
@@ -94,8 +113,9 @@ export function createInFlightLimit(
     release?.();
     release = undefined;
   };
-  // In a later turn: the thousands that one read brings would otherwise run before those of other connections. But where
-  // much is held they run at once, and are gone before the next connection is read.
+  // Runs in a later turn: one read may bring thousands of requests, which would otherwise run
+  // before requests of other connections. Under strain, they run immediately, so that their memory
+  // is free before the next connection is read.
   const advanceLater = () => {
     if (isAdvancing || (waiting.size === 0 && release === undefined)) return;
     if (budget.isStrained) return advance();
@@ -135,7 +155,7 @@ export function createInFlightLimit(
     answered,
     hold: holdBytes,
     release: (request, bytes) => {
-      /* v8 ignore next -- what is torn down asks for no more of its body */
+      /* v8 ignore next -- a destroyed response no longer asks for its body */
       if (!request.hasLeft) releaseBytes(request, bytes);
     },
     leave: (request) => {
@@ -149,15 +169,16 @@ export function createInFlightLimit(
 }
 
 /**
- * Reads nothing from a socket of HTTP/1.1 until the returned function is called. Node's server resumes the socket after
- * each message, even if it is paused here: so `resume` does nothing meanwhile. What one read brought is still parsed.
+ * Stops reading from an HTTP/1.1 socket until the returned function is called. Node's server
+ * resumes the socket after each message, even if it is paused here, so `resume` is disabled until
+ * then. Data that was already read is still parsed.
  *
- * @returns takes `false` where somebody else still holds it back
+ * @returns a function that ends this pause; pass `false` if another pause is active.
  */
 export function holdBack(socket: Socket): (isLast?: boolean) => void {
   const pause = () => void socket.pause();
   socket.resume = () => socket;
-  socket.on("resume", pause); // one that was under way
+  socket.on("resume", pause); // a resume may already be scheduled
   socket.pause();
   return (isLast = true) => {
     socket.off("resume", pause);

@@ -2,28 +2,32 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { bytesRead, type Connection, type Lingering } from "./connections.ts";
 
-/** Nothing came for so long: the client has sent what it had under way, and is told the end. */
+/**
+ * Time without data after which the client has sent all data in flight and gets the FIN, in
+ * milliseconds.
+ */
 const quietMs = 500;
-/** Nothing came for so long: it does not send any more. */
+/** Time without data after which the client has stopped sending, in milliseconds. */
 const silentMs = 5_000;
-/** The most that is read and thrown away. */
+/** Limits for the time in which data is discarded, and for its size. */
 const mostMs = 30_000;
 const mostBytes = 67_108_864;
-/** The most while the process drains. */
+/** Time limit while the process drains, in milliseconds. */
 const hurriedMs = 250;
 const lookMs = 50;
 
 /**
- * Closes a connection in stages once its last answer is out (RFC 9112, 9.6). What the client still sends is read and
- * thrown away: a socket that is closed with bytes unread is reset, and a client that reads only when it has sent
- * everything would never see its answer.
+ * Closes a connection in stages once its last response is out (RFC 9112, 9.6). Reads and discards
+ * all data that the client still sends. A socket closed with unread bytes is reset, and a client
+ * that reads only after it has sent everything would never see its response.
  *
  * ```text
- * answer out        all was sent, or quiet for 0.5 s      the client ends, is silent for 5 s, or 30 s or 64 MiB are over
- * |-- read on ------| FIN, read on -----------------------| closed
+ * response out    request read, or quiet for 0.5 s    client ends, 5 s silent, 30 s or 64 MiB
+ * |-- read on ----| FIN, read on ---------------------| closed
  * ```
  *
- * @param requestTimeoutMs - how long a request may take to arrive; where that is less, it holds for the rest of this one too
+ * @param requestTimeoutMs - time limit for a request to arrive; if lower than 30 s, it also limits
+ * the rest of this request.
  */
 export function lingerAfterAnswer(
   socket: Socket,
@@ -32,14 +36,14 @@ export function lingerAfterAnswer(
   requestTimeoutMs: number,
   draining: AbortSignal,
 ): void {
-  // What Node calls when the last answer is out.
+  // Node calls this method when the last response is out.
   socket.destroySoon = () => {
     lingerNow(socket, connection, message, requestTimeoutMs);
     if (draining.aborted) connection.lingering?.hurry();
   };
 }
 
-/** The same, of a connection whose last answer is out. */
+/** Starts the lingering close of a connection whose last response is already out. */
 export function lingerNow(
   socket: Socket,
   connection: Connection,

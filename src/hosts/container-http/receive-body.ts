@@ -3,17 +3,17 @@ import { FrameworkError, isTypedError } from "../../base/errors/errors.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HeldBytes } from "./byte-budget.ts";
 
-/** Where a body that is being read can be failed from outside. */
+/** Holder of the function that fails, from outside, the body being read. */
 export interface BodyHolder {
   failBody: ((error: unknown) => void) | undefined;
 }
 
 /**
- * Reads a whole body. It leaves the rest of one that it refuses to its caller, flowing, and the stream open: its socket
- * still has to carry the answer.
+ * Reads a whole body. If it refuses a body, the rest stays with the caller: the stream keeps
+ * flowing and stays open, because its socket still has to carry the response.
  *
- * @throws FrameworkError `payload_too_large` above `limitBytes`, `overloaded` where the server holds too much already,
- * `malformed_request` where it ends early.
+ * @throws FrameworkError `payload_too_large` above `limitBytes`, `overloaded` if the server already
+ * holds too many bytes, `malformed_request` if the body ends early.
  */
 export function receiveBody(
   body: Readable,
@@ -25,7 +25,7 @@ export function receiveBody(
     const pieces = createPieces();
     let received = 0;
     const stop = () => {
-      if (holder.failBody === fail) holder.failBody = undefined; // it may be the next request's by now
+      if (holder.failBody === fail) holder.failBody = undefined; // may be the next request's by now
       body.off("data", receive);
       unfollow();
     };
@@ -64,11 +64,17 @@ function overloaded(): FrameworkError {
   );
 }
 
-/** A piece below this is copied into a page with others: as a buffer it takes some hundred bytes more than it has. */
+/**
+ * Size below which a piece is copied into a page with others, in bytes. A separate buffer takes a
+ * few hundred bytes more than its content.
+ */
 const smallBytes = 1_024;
 const maxPageBytes = 16_384;
 
-/** The pieces of a body. However small they are, they take no more than about twice the memory of their bytes. */
+/**
+ * Collects the pieces of a body. Regardless of their size, they take at most about twice the memory
+ * of their bytes.
+ */
 function createPieces() {
   const whole: Uint8Array[] = [];
   let page = Buffer.alloc(0);

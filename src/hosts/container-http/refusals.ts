@@ -6,7 +6,7 @@ const malformed = (message: string, status: number, cause?: unknown) =>
     ...(cause === undefined ? {} : { cause }),
   });
 
-/** Why a server does not take a request, before the pipeline sees it. */
+/** Reasons to refuse a request before the pipeline sees it. */
 export const refusals = Object.freeze({
   noHttp: (cause: unknown) => malformed("The request is not valid HTTP", 400, cause),
   noHost: () => new FrameworkError("malformed_request", "The request has no Host header"),

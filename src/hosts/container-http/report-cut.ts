@@ -4,9 +4,11 @@ import { systemCode } from "../../base/errors/system-code.ts";
 import type { Logger } from "../../base/log/logger.ts";
 
 /**
- * A response that has begun can only be cut off; a client that left is no error.
+ * Logs the error of a response that was cut off after its start. A client that left is not an
+ * error.
  *
- * @param signal - the request's: where its reason is a typed error, the service itself has ended the request.
+ * @param signal - signal of the request; if its reason is a typed error, the service itself has
+ * ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
   const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";

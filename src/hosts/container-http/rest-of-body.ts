@@ -3,17 +3,18 @@ import type { Socket } from "node:net";
 import { bytesRead, type Connection } from "./connections.ts";
 import { lingerNow } from "./lingering-close.ts";
 
-/** How much of a body that nobody wants is read so that its connection goes on. */
+/** Largest unwanted body that is read to keep its connection open, in bytes. */
 const mostBytes = 65_536;
-/** Nothing came for so long: the client does not send any more. */
+/** Time without data after which the client has stopped sending, in milliseconds. */
 const silentMs = 5_000;
-/** The most that it may take. */
+/** Time limit for the rest of the body, in milliseconds. */
 const mostMs = 30_000;
 
 /**
- * Whether the rest of a body is worth reading: it is small, as far as its client has said, or small so far.
+ * Returns whether the rest of a body is worth reading: its declared length is small or, without
+ * one, the received part is.
  *
- * @param received - how much of it has come
+ * @param received - bytes received so far.
  */
 export function isSmallBody({ headers }: IncomingMessage, received: number): boolean {
   const { "content-length": length } = headers;
@@ -21,10 +22,12 @@ export function isSmallBody({ headers }: IncomingMessage, received: number): boo
 }
 
 /**
- * Reads the rest of a body that was answered early, so that its connection can serve what comes after it. A client that
- * sends too much is told the end, and one that sends nothing is cut off.
+ * Reads the rest of a body that was answered early, so that its connection can serve the next
+ * request. If the client sends too much, the connection closes in stages. A silent client is cut
+ * off.
  *
- * @param requestTimeoutMs - how long a request may take to arrive; where that is less, it holds for the rest of this one too
+ * @param requestTimeoutMs - time limit for a request to arrive; if lower than 30 s, it also limits
+ * the rest of this request.
  */
 export function readRest(
   socket: Socket,

@@ -3,12 +3,12 @@ import type { ByteBudget } from "./byte-budget.ts";
 import type { HttpSettings } from "./http-options.ts";
 import type { UnreadBudget } from "./unread-bytes.ts";
 
-/** What all requests of a server are served with. */
+/** State shared by all requests of a server. */
 export interface Serving {
   readonly runtime: Runtime;
   readonly settings: HttpSettings;
-  /** What requests hold of their bodies. */
+  /** Limit for the request bodies in memory. */
   readonly bodies: ByteBudget;
-  /** What connections hold for clients that do not read. */
+  /** Limit for the data held for clients that do not read. */
   readonly unread: UnreadBudget;
 }

@@ -1,6 +1,7 @@
 /**
- * A set in insertion order that rarely has more than a few members. A `Set` reallocates each time it was empty, which is once
- * for every request of a connection (`http-no-log` in `bench/results.json`).
+ * Set in insertion order that rarely has more than a few members. A `Set` reallocates each time it
+ * has become empty, which happens once per request of a connection (`http-no-log` in
+ * `bench/results.json`).
  */
 export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];
@@ -13,7 +14,7 @@ export class SmallSet<Member> implements Iterable<Member> {
     this.#members.push(member);
   }
 
-  /** Removes a member, and tells whether it was there. */
+  /** Removes a member and returns whether the set had it. */
   delete(member: Member): boolean {
     const members = this.#members;
     if (members[0] === member) {
@@ -26,7 +27,7 @@ export class SmallSet<Member> implements Iterable<Member> {
     return index !== -1;
   }
 
-  /** Iterates over a copy, so that members may be removed meanwhile. */
+  /** Iterates over a copy, so that members may be removed during the iteration. */
   [Symbol.iterator](): Iterator<Member> {
     return [...this.#members].values();
   }

@@ -3,22 +3,25 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Connection, Connections, OpenRequest } from "./connections.ts";
 import { takenByKernel } from "./unread-bytes.ts";
 
-/** How far something that writes was, when it had last moved far enough. */
+/** Progress of a writer when it last moved far enough. */
 interface Mark {
   readonly taken: number;
   readonly sinceMs: number;
 }
 
-/** How often all are looked at, at the least. */
+/** Longest time between two checks, in milliseconds. */
 const mostLookMs = 5_000;
 
-/** How much a client has to take a second: one that takes a byte now and then would keep what it is sent for ever. */
+/**
+ * Bytes per second that a client has to take. Otherwise, a client that takes one byte from time to
+ * time would keep its response in memory forever.
+ */
 const leastBytesASecond = 1_024;
 
 /**
- * Cuts the connections whose client has taken next to nothing of what is written for `timeoutMs`, or up to a quarter
- * longer, and resets the streams of HTTP/2 of which it has not. One look at all there are every few seconds, instead of a
- * timer for each: an answer that is read costs nothing.
+ * Cuts the connections whose client has taken almost nothing of the written data for `timeoutMs`,
+ * or up to a quarter longer. Resets HTTP/2 streams by the same rule. One check of all connections
+ * every few seconds replaces a timer for each, so a response that is read costs nothing.
  */
 export function cutStalled(
   http: Server,
@@ -49,7 +52,7 @@ export function cutStalled(
         socket.destroy();
         continue;
       }
-      if (session === undefined) continue; // its answers are written one after the other
+      if (session === undefined) continue; // HTTP/1.1 writes its responses one after the other
       for (const request of requests) {
         if (!isStalled(request, request.outflow?.taken())) continue;
         report(log, request, timeoutMs);

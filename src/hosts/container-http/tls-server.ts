@@ -4,8 +4,9 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { TlsOptions } from "./http-options.ts";
 
 /**
- * Makes a server of HTTPS: `serveHttp2` gets the connections that speak HTTP/2, Node's own HTTP/1.1 the others. TLS is
- * loaded here, and not with the module: most containers have a balancer before them that ends it.
+ * Creates an HTTPS server: `serveHttp2` receives the connections that use HTTP/2, and Node's own
+ * HTTP/1.1 server the others. Loads TLS on demand, because most containers run behind a load
+ * balancer that terminates it.
  */
 export function createTlsServer(
   tls: TlsOptions,
@@ -20,15 +21,15 @@ export function createTlsServer(
     ALPNProtocols: ["h2", "http/1.1"],
     handshakeTimeout: options.headersTimeout,
   });
-  // What Node itself does with a connection is for those that speak HTTP/1.1. `http2.createSecureServer` serves them as
-  // well, but without the limits of an HTTP server in every version of Node that there is.
+  // Node's own listeners serve HTTP/1.1. `http2.createSecureServer` also serves it, but not every
+  // version of Node applies the limits of an HTTP server there.
   const serveHttp1 = server.listeners("secureConnection");
   server.removeAllListeners("secureConnection");
   server.on("secureConnection", (socket) => {
     if (socket.alpnProtocol === "h2") serveHttp2(socket);
     else for (const listener of serveHttp1) listener.call(server, socket);
   });
-  // Nobody is there yet to be answered; Node would hand it on as an error of HTTP.
+  // No client can be answered yet. Node would report this as an HTTP error.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", ({ message }, socket) => {
     log.debug("tls.handshake_failed", { message });

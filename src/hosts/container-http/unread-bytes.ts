@@ -1,14 +1,14 @@
 import type { Duplex } from "node:stream";
 import { getHeapStatistics } from "node:v8";
 
-/** What one connection holds that its client has not read. */
+/** Bytes that one connection holds because its client has not read them. */
 export interface Unread {
   bytes: number;
-  /** When it was last seen to become less, by `performance.now()`. */
+  /** Time of the last known progress, by `performance.now()`. */
   movedMs: number;
-  /** How much its client had taken then. */
+  /** Bytes that the client had taken at that time. */
   taken: number;
-  /** It was cut for what it held: nothing counts any more. */
+  /** Whether the connection was cut for the bytes it held, and no longer counts. */
   isCut: boolean;
 }
 
@@ -18,49 +18,58 @@ interface HoldingRequest {
   drop?: (() => void) | undefined;
 }
 
-/** What holds such bytes: a connection. */
+/** Connection that holds unread bytes. */
 export interface Holder {
   readonly unread: Unread;
   readonly requests: Iterable<HoldingRequest> & { readonly size: number };
   readonly session: { destroy(): void } | undefined;
-  /** The network's socket. */
   readonly transport: Duplex;
 }
 
-/** The bytes that wait for clients: responses that are not read, and requests that were sent before earlier ones were answered. */
+/**
+ * Limit for the bytes that wait for clients: responses that are not read, and requests that were
+ * sent before earlier ones were answered.
+ */
 export interface UnreadBudget {
-  /** How many all connections hold. */
+  /** Bytes held by all connections. */
   readonly heldBytes: number;
-  /** Whether so much is held that letting go of some comes before fairness. */
+  /** Whether so many bytes are held that freeing memory takes precedence over fairness. */
   readonly isStrained: boolean;
-  /** Whether a connection may begin a request while others of it are unanswered. */
+  /** Returns whether a connection may start a request while others are unanswered. */
   hasRoom(connection: Holder): boolean;
-  /** Holds so many more. Where all together hold too many, connections are cut: those that hold most, for longest. */
+  /**
+   * Holds more bytes. If the total exceeds the limit, cuts the connections that hold the most bytes
+   * for the longest time.
+   */
   hold(connection: Holder, bytes: number): void;
   release(connection: Holder, bytes: number): void;
-  /** Takes one of the places for requests that begin before those before them on their connection are answered. */
+  /** Takes a place for a request that starts before earlier ones on its connection are answered. */
   takeAhead(): boolean;
   giveAhead(): void;
 }
 
 /**
- * How many of all connections' pipelined requests run at once beside the first of each, at the most. What their answers
- * will take is not known before they are there, and those that wait for the same come all at once.
+ * Maximum number of concurrent pipelined requests on all connections, in addition to the first of
+ * each connection. The size of their responses is unknown until they are ready, and requests that
+ * wait for the same event finish together.
  */
 const mostAhead = 100;
-/** What such an answer is taken to have, so that there are fewer where the limit is low. */
+/** Assumed size of such a response, in bytes, so that a low limit allows fewer. */
 const aheadBytes = 1_048_576;
 
-/** What one connection may hold before its requests run one at a time, as a part of the limit. */
+/** Share of the limit above which the requests of a connection run one at a time. */
 const connectionShare = 1 / 8;
-/** How much of the limit is held at the most once connections were cut: each look at all makes room for some time. */
+/**
+ * Share of the limit that is held at most after connections were cut. A check of all connections
+ * thus makes room for some time.
+ */
 const rest = 3 / 4;
 
 const mebibyte = 1_048_576;
-/** What V8 adds to the limit of its heap for young objects: three times 64 MiB. */
+/** Bytes that V8 adds to its heap limit for young objects: three times 64 MiB. */
 const youngBytes = 192 * mebibyte;
 
-/** The limit where none is given: 128 MiB, in a small heap a quarter of it, and 8 MiB at the least. */
+/** Returns the default limit: 128 MiB, or a quarter of a small heap, and at least 8 MiB. */
 export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_limit): number {
   return Math.min(128 * mebibyte, Math.max(8 * mebibyte, Math.floor((heapBytes - youngBytes) / 4)));
 }
@@ -68,9 +77,9 @@ export function defaultUnreadBytes(heapBytes = getHeapStatistics().heap_size_lim
 /**
  * Creates the budget of a server.
  *
- * @param known - all connections, by their sockets
- * @param onStrain - is told when much is held, and with each as much that comes on top
- * @param onCut - is told how many connections were cut
+ * @param known - all connections, by socket.
+ * @param onStrain - called when an eighth of the limit is held, and again for each further eighth.
+ * @param onCut - called with the number of connections that were cut.
  */
 export function createUnreadBudget(
   limitBytes: number,
@@ -81,7 +90,7 @@ export function createUnreadBudget(
   const maxAhead = Math.min(mostAhead, Math.max(1, Math.floor(limitBytes / aheadBytes)));
   const strainBytes = limitBytes * connectionShare;
   let held = 0;
-  /** How much was held when that was told last. */
+  /** Bytes held at the last call of `onStrain`. */
   let told = 0;
   let ahead = 0;
   const letGo = (bytes: number) => {
@@ -102,7 +111,7 @@ export function createUnreadBudget(
   const makeRoom = (latest: Holder) => {
     const nowMs = performance.now();
     const holders = [...known]
-      // One response alone may be larger than all: it is on its way to a client that asked for nothing else.
+      // A single response may exceed the whole limit: its client asked for nothing else.
       .filter(
         ([, connection]) =>
           connection.unread.bytes > 0 && (connection !== latest || connection.requests.size > 1),
@@ -156,7 +165,10 @@ export function createUnreadBudget(
   };
 }
 
-/** How much a connection holds, times how long its client has taken nothing of it: who reads keeps much for a moment only. */
+/**
+ * Returns the bytes a connection holds, multiplied by the time since its client last took any. An
+ * active reader holds many bytes only briefly.
+ */
 function weightOf(connection: Holder, nowMs: number): number {
   const { unread } = connection;
   const taken = takenOf(connection);
@@ -167,7 +179,7 @@ function weightOf(connection: Holder, nowMs: number): number {
   return unread.bytes * (nowMs - unread.movedMs + 1);
 }
 
-/** How much a client has taken of what is being written. */
+/** Returns the bytes a client has taken of the responses being written. */
 function takenOf({ transport, session, requests }: Holder): number {
   let taken = takenByKernel(transport) ?? 0;
   if (session === undefined) return taken;
@@ -176,11 +188,13 @@ function takenOf({ transport, session, requests }: Holder): number {
 }
 
 /**
- * How many bytes of a connection the kernel has taken, which takes them as the client does; `undefined` where none wait.
- * Node's own timeout of sockets goes by the same number, but what comes counts as progress for it too.
+ * Returns the bytes of a connection that the kernel has taken, which it does at the pace of the
+ * client; `undefined` if none wait. Node's socket timeout uses the same number, but also counts
+ * received data as progress.
  */
 export function takenByKernel(socket: Duplex): number | undefined {
-  // Safe: a socket of the network has a handle until it is destroyed, and where it had none, nothing would be cut.
+  // Safe: a network socket has a handle until it is destroyed. Without a handle, no connection
+  // would be cut.
   const { _handle: handle } = socket as {
     _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
   };

@@ -12,16 +12,16 @@ import {
   type Variables,
 } from "../../base/process/environment.ts";
 
-/** What a container's runtime is bound to. */
+/** Adapters of a container's runtime, and the options that depend on them. */
 export interface Binding
   extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret" | "keepRecord"> {
-  /** Which adapters run, for the boot log. */
+  /** Place of each adapter, for the boot log. */
   readonly adapters: Readonly<Record<string, string>>;
 }
 
 /**
- * Chooses the adapters: an endpoint that is named wins; without one, production is the AWS
- * account, and development is the embedded stack, kept in `KEELSON_DIRECTORY` (default `.keelson`).
+ * Chooses the adapters. A configured endpoint wins. Without one, production uses the AWS account,
+ * and development uses the embedded stack, stored in `KEELSON_DIRECTORY` (default `.keelson`).
  */
 export async function bindAdapters(server: Server, variables: Variables): Promise<Binding> {
   const { environment, options, registry } = serverInternals(server);
@@ -30,7 +30,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   const local = directory === undefined ? {} : await openLocal(directory, variables, environment);
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
   const hasQueues = usesMessages(registry);
-  /** Where the others are that the server has any use for. */
+  /** Returns the places of the other adapters that the server uses. */
   const others = (place: string) => ({
     ...(usesSsm ? { ssm: endpointOf(variables, "SSM") ?? place } : {}),
     ...(hasQueues ? { sqs: endpointOf(variables, "SQS") ?? place } : {}),
@@ -56,7 +56,9 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   };
 }
 
-/** What a server on this machine has besides its adapters. */
+/**
+ * Returns the development secret and, in development, the log that keeps records on this machine.
+ */
 async function openLocal(
   directory: string,
   variables: Variables,
@@ -67,7 +69,10 @@ async function openLocal(
   return isDeveloping ? { ...secret, keepRecord: await openLog(directory, variables) } : secret;
 }
 
-/** Opens adapters and makes sure that the tables are there: created on an emulator, checked on AWS. */
+/**
+ * Opens the AWS adapters and ensures that their tables exist: creates them on an emulator, checks
+ * them on AWS.
+ */
 export async function openChecked(
   runtime: Runtime,
   variables: Variables,
@@ -83,7 +88,7 @@ export async function openChecked(
   return adapters;
 }
 
-/** Who meant to develop and forgot to say so ends up here. */
+/** Helps a developer who forgot to set `NODE_ENV=development`. */
 function hint(mode: "create" | "check"): string {
   return mode === "check"
     ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack"
@@ -102,7 +107,7 @@ async function openEmbedded(
     const { endPolls } = await import("../../embedded/queues/end-polls.ts");
     return {
       ...adapters,
-      // An endpoint that the environment names for SQS alone is not the stack's.
+      // If the environment names another endpoint for SQS, the queues are not the stack's.
       ...(endpointOf(variables, "SQS") === undefined ? { endPolls } : {}),
       close: async () => {
         await adapters.close();
@@ -120,14 +125,14 @@ async function loadDevelopmentSecret(directory: string, variables: Variables): P
   return developmentSecret(directory, variables);
 }
 
-/** Opens what keeps log records for `keelson trace`. */
+/** Opens the log that keeps records for `keelson trace`. */
 async function openLog(directory: string, variables: Variables): Promise<(record: string) => void> {
   const { openDevelopmentLog } = await import("../../embedded/stack/development-log.ts");
   return openDevelopmentLog(directory, variables).keep;
 }
 
-// The embedded stack stands above the hosts in the plan of folders, and is loaded only in
-// development, so that a production process never reads it.
+// The embedded stack ranks above the hosts in the folder plan. The dynamic import keeps it out of
+// production processes.
 function loadEmbedded() {
   return import("../../embedded/stack/index.ts");
 }
@@ -139,7 +144,10 @@ function requiredTables(runtime: Runtime) {
   }));
 }
 
-/** What becomes of tables that are missing: an emulator, on this machine or spoken to in the clear, gets them. */
+/**
+ * Returns whether missing tables are created. An endpoint on this machine, or one with plain HTTP
+ * outside AWS, is an emulator and gets them.
+ */
 export function tableMode(endpoint: string): "create" | "check" {
   const { protocol, hostname } = new URL(endpoint);
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);

@@ -4,7 +4,7 @@ import type { Server } from "../../app/server/server.ts";
 import { loadPowertools } from "../../base/log/load-powertools.ts";
 import { bindAdapters } from "./adapters.ts";
 
-/** Binds a server as a container would, for a process that is none: a script, a REPL. */
+/** Binds a server the way a container does, for a process without one: a script or a REPL. */
 export async function bindAlone(server: Server): Promise<Runtime> {
   const variables = process.env;
   const binding = await bindAdapters(server, variables);

@@ -1,19 +1,24 @@
 import type { Server } from "node:net";
 
-/** How many turns of the event loop are waited for at the most: under a flood of connections each may bring one. */
+/** Limit of event loop turns to wait for: in a flood of connections, every turn may accept one. */
 const mostTurns = 1_000;
 
-/** A turn in which little else was done, in milliseconds: connections that arrived during it arrived within that time. */
+/**
+ * Longest duration of a short turn, in milliseconds. Connections that arrive during the turn that
+ * ends the wait arrive within this time.
+ */
 const shortMs = 0.2;
 
-/** How long a short one is waited for, in milliseconds. */
+/** Time to wait for a short turn, in milliseconds. */
 const patienceMs = 50;
 
 /**
- * Closes a listener once it has accepted all that came, and calls back when its connections have ended. Node accepts one
- * connection a turn of its event loop; those that wait for that are reset by the kernel as the listener closes, with the
- * requests that they carry. So it closes after a turn that brought none, and a short one: a turn begins with the look for
- * connections, and what comes between that and the close is lost. That time cannot be nothing: see `docs/container.md`.
+ * Closes a listener once it has accepted all pending connections, and calls back when its
+ * connections have ended. Node accepts one connection per turn of the event loop. When the listener
+ * closes, the kernel resets the connections that still wait, along with their requests. The
+ * listener therefore closes after a short turn that accepted no connection. A turn starts by
+ * polling for connections, so a connection that arrives between the poll and the close is lost.
+ * That gap cannot be zero: see `docs/container.md`.
  */
 export function closeListener(listener: Server, whenEnded: () => void): void {
   const beganMs = performance.now();

@@ -1,19 +1,26 @@
-/** What keeps spans or values until it sends them; what the API registers may stand for another one. */
+/**
+ * OpenTelemetry provider that buffers spans or metrics until it exports them. The API may register
+ * a proxy whose delegate is the actual provider.
+ */
 interface Provider {
   forceFlush?(): Promise<void>;
   getDelegate?(): Provider;
 }
 
-/** What is registered there has to be flushed, if it is there. */
+/**
+ * Key of the global under which the OpenTelemetry API registers its providers. If it is absent, a
+ * flush is not needed.
+ */
 export const telemetry = Symbol.for("opentelemetry.js.api.1");
 
 /**
- * Has an SDK of OpenTelemetry send what it has, since it does so only now and then, and the process ends. Never rejects.
+ * Flushes the OpenTelemetry SDK, which exports only at intervals, before the process ends. Never
+ * rejects.
  *
- * @param limitMs - for how long its receiver is waited for.
+ * @param limitMs - longest wait for the receiver, in milliseconds.
  */
 export function flushTelemetry(limitMs: number): Promise<unknown> {
-  // Safe: what lies there is what the API of this major version puts there.
+  // Safe: only version 1 of the OpenTelemetry API sets this key, and it sets this shape.
   const { [telemetry]: api } = globalThis as {
     readonly [key: symbol]: { readonly metrics?: Provider; readonly trace?: Provider } | undefined;
   };
@@ -26,7 +33,7 @@ export function flushTelemetry(limitMs: number): Promise<unknown> {
   return Promise.race([Promise.allSettled(flushes), tooLate]).finally(() => clearTimeout(timer));
 }
 
-/** It may throw as well. */
+/** Turns a synchronous throw of `forceFlush` into a rejection. */
 async function flushed(provider: Provider): Promise<void> {
   await provider.forceFlush?.();
 }

@@ -1,9 +1,11 @@
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** A port that cannot be listened on: its message says it all, a stack trace would say nothing more. */
+/**
+ * Error of a port that cannot be listened on. Its message is complete, so its stack is not logged.
+ */
 export class ListenError extends Error {}
 
-/** What an error of `listen` comes to: one sentence, where it is about the port; otherwise the error itself. */
+/** Turns a `listen` error about the port into one sentence. Returns any other error unchanged. */
 export function listenError(error: unknown, port: number): unknown {
   const reason = reasons.get(systemCode(error));
   return reason === undefined ? error : new ListenError(`Port ${port} ${reason}`);

@@ -18,33 +18,35 @@ import { closeListener } from "./close-listener.ts";
 import { flushTelemetry, telemetry } from "./flush-telemetry.ts";
 import type { Workers } from "./workers.ts";
 
-/** The life of a container's process: it is told what happens, and does what is to be done. */
+/** Life of a container's process: receives lifecycle events and performs the resulting actions. */
 export interface ProcessLife {
-  /** What there is to be drained; set as it is made. */
+  /** Server to drain; set once it is created. */
   server: ContainerServer | undefined;
   workers: Workers | undefined;
   tell(event: LifecycleEvent): void;
-  /** Whether the process goes on: it is neither told to stop nor about to. */
+  /** Returns whether the process is starting or running. */
   isAlive(): boolean;
-  /** Resolves to the exit code, as soon as nothing is to be done any more. */
+  /** Resolves to the exit code once the shutdown is complete. */
   readonly ended: Promise<0 | 1>;
 }
 
-/** How often connections are looked at while requests finish: one may fall idle only then. */
+/**
+ * Time between two checks for idle connections while requests finish, in milliseconds. A connection
+ * may become idle only during the drain.
+ */
 const sweepMs = 100;
 
-/** How long a tracer's or a meter's receiver is waited for at most, in milliseconds. */
+/** Longest wait for the receiver of traces or metrics, in milliseconds. */
 const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
-/** The work that was cut off, as far as lines name it. */
+/** Work that was cut off, up to the number that log lines name. */
 interface CutOff {
   requestIds: readonly string[];
   messages: readonly Readonly<Record<string, string>>[];
 }
 
-/** Begins the life of a process, which starts. */
 export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   const { log } = runtime;
   let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
@@ -91,7 +93,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     },
     "finish-workers": () => {
       clearInterval(sweep);
-      // Safe: it never fails; what goes wrong is logged where it does.
+      // Safe: it never rejects; each run logs its own failure.
       const runs = Promise.allSettled([...runtime.inFlight.values()].map(({ work }) => work));
       void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
     },
@@ -114,7 +116,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       runtime.metrics?.record("keelson.drains", 1, {
         "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy",
       });
-      // Each line is out before its call returns, so that tracers and meters alone may have to be waited for.
+      // Each log line is written before its call returns. Only tracers and meters may need a wait.
       if (!(telemetry in globalThis)) return done("flushed");
       void flushTelemetry(Math.min(mostFlushMs, leftMs(lifecycle) / 2)).then(() => done("flushed"));
     },
@@ -135,7 +137,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   return life;
 }
 
-/** How long the phase may take, in milliseconds: nothing, where all phases were over as it began. */
+/** Returns the time left for the current phase, in milliseconds: 0 if it has run out. */
 function leftMs(lifecycle: Lifecycle): number {
   return Math.max(0, (nextDue(lifecycle) ?? 0) - Date.now());
 }
@@ -148,12 +150,12 @@ const phases: readonly ShutdownPhase[] = [
   "flushed",
 ];
 
-/** What a shutdown came to: how long its phases took, and what was cut off. */
+/** Builds the record of a shutdown: the duration of each phase and the work that was cut off. */
 function record(
   { entered, cutOff, exitCode, signals }: Lifecycle,
   { requestIds, messages }: CutOff,
 ): Record<string, unknown> {
-  // Safe: every phase was entered, or there would be no record.
+  // Safe: every phase was entered before the record is written.
   const times = phases.map((phase) => entered[phase] as number);
   const phaseMs = Object.fromEntries(
     times
@@ -168,7 +170,6 @@ function record(
   return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
 }
 
-/** An uncaught error, for the log. */
 export function thrown(error: unknown): Record<string, unknown> {
   return describeError(error, { requestId: "", environment: "production" }).log.data;
 }

@@ -14,33 +14,38 @@ import {
   type QueueMessage,
 } from "../../parts/messages/message-queue.ts";
 
-/** Works on a queue until it is stopped. */
+/** Worker that processes the messages of one queue until it is stopped. */
 export interface QueueWorker {
-  /** Takes no more messages. */
+  /** Stops receiving messages. */
   stop(): void;
-  /** Resolves once nothing is under way. */
+  /** Resolves once no message is in progress. */
   finished(): Promise<void>;
 }
 
-/** How many messages a process works on at once: the next are received when there are fewer. */
+/**
+ * Number of message groups in progress at which a process stops polling. On a standard queue, each
+ * message is a group.
+ */
 const maxRunning = 10;
-/** How often the visibility timeout of a message in progress is renewed: two renewals may fail. */
+/**
+ * Time between renewals of a visibility timeout, in milliseconds: two renewals in a row may fail.
+ */
 const renewMs = (visibilitySeconds * 1_000) / 3;
-/** How much longer than a retried message those behind it in its group stay invisible. */
+/** Extra time that messages behind a retried one in their group stay invisible, in milliseconds. */
 const behindFirstMs = 1_000;
 /**
- * How long a poll waits for a message, in seconds: a process that stops waits for its last one, which the linger covers. On the
- * embedded stack it is ended.
+ * Wait time of a long poll, in seconds. A process that stops waits for its last poll; the linger
+ * covers that time. On the embedded stack, the poll is ended early.
  */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
-/** How often it is looked whether the last poll is over, in milliseconds. */
+/** Time between checks whether the last poll has ended, in milliseconds. */
 const lookMs = 5;
-/** The pauses after a call that failed, in milliseconds. */
+/** Shortest and longest backoff after a failed poll, in milliseconds. */
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
 /**
- * Polls a queue and processes its messages: ten at a time, those of one group one after the other. The visibility timeout of
- * those that take long is renewed.
+ * Polls a queue and processes its messages concurrently; messages of one group on an ordered queue
+ * run in sequence. Renews the visibility timeout of messages in progress.
  */
 export async function startQueueWorker(
   runtime: Runtime,
@@ -62,9 +67,9 @@ export async function startQueueWorker(
     waitTimeSeconds: runtime.environment === "production" ? pollSeconds : developmentPollSeconds,
     visibilityTimeout: visibilitySeconds,
     messageSystemAttributeNames: [...systemAttributes],
-    // Each is acknowledged as soon as it is done: it does not wait for the slowest of its batch.
+    // Each message is acknowledged once it is done, without waiting for the slowest of its batch.
     shouldDeleteMessages: false,
-    suppressFifoWarning: true, // the order of a group is kept below
+    suppressFifoWarning: true, // the code below keeps the order of a group
     preReceiveMessageCallback: async () => {
       if (pauseMs > 0) await pause(pauseMs, stopping.signal);
       while (running.size >= maxRunning) await Promise.race(running);
@@ -74,7 +79,7 @@ export async function startQueueWorker(
     },
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
-        // Others can have them at once.
+        // Other processes can receive these messages immediately.
         for (const { receipt } of messages.map(queueMessage))
           await queue.changeVisibility(receipt, 0);
         return [];
@@ -94,27 +99,34 @@ export async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      // Not aborted: messages of an aborted poll would stay invisible until their visibility timeout ends.
+      // The poll is not aborted: messages of an aborted poll would stay invisible until their
+      // visibility timeout ends.
       consumer.stop();
       void adapters.endPolls?.(url);
     },
     finished: async () => {
       while (consumer.status.isPolling) {
         await sleep(lookMs);
-        await adapters.endPolls?.(url); // once more: the last poll may just have been on its way
+        await adapters.endPolls?.(url); // again: the last poll may have been about to start
       }
       while (running.size > 0) await Promise.race(running);
     },
   };
 }
 
-/** Messages that have to be worked on one after the other: those of a standard queue, where groups are for fairness, have not. */
+/**
+ * Groups messages that must run in sequence. Groups on a standard queue serve fairness, so their
+ * messages run independently.
+ */
 function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
   if (!isOrdered(name)) return messages.map((message) => [message]);
   return [...Map.groupBy(messages, ({ group }) => group).values()];
 }
 
-/** Never throws: what goes wrong with a message is logged, and the message comes again. */
+/**
+ * Processes the messages of one group in sequence. Never throws: failures are logged, and SQS
+ * redelivers the message.
+ */
 async function workOn(
   runtime: Runtime,
   adapters: Adapters,
@@ -123,7 +135,7 @@ async function workOn(
 ): Promise<void> {
   const waiting = new Set(group);
   const renewing = setInterval(() => {
-    // The next renewal makes up for one that failed.
+    // The next renewal makes up for a failed one.
     for (const { receipt } of waiting)
       queue.changeVisibility(receipt, visibilitySeconds * 1_000).catch(() => undefined);
   }, renewMs);
@@ -131,7 +143,7 @@ async function workOn(
   try {
     for (const message of group) {
       if (behindMs !== undefined) {
-        // It must not overtake the retried message of its group.
+        // This message must not overtake the retried one of its group.
         waiting.delete(message);
         await queue.changeVisibility(message.receipt, behindMs);
         continue;

@@ -1,4 +1,4 @@
-/* v8 ignore file -- it ends its process: test/integration/container.system.test.ts runs it as one of its own */
+/* v8 ignore file -- it ends its process; container.system.test.ts runs it in a child process */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,22 +23,26 @@ import { startWorkers } from "./workers.ts";
 
 /** Options of {@link runContainer}. */
 export interface ContainerOptions extends HttpServerOptions {
-  /** Default: the environment's `PORT`, otherwise 3000. `0` picks a free port. */
+  /** Port to listen on; `0` picks a free one. Default: the environment's `PORT`, otherwise 3000. */
   readonly port?: number;
-  /** Default: every address, IPv6 and IPv4. */
+  /** Address to listen on. Default: every address, IPv6 and IPv4. */
   readonly host?: string;
 }
 
-/** A running container. */
+/** Running container. */
 export interface Container {
   readonly port: number;
-  /** Drains without a linger and closes everything; resolves when nothing is left open. The process goes on. */
+  /**
+   * Drains without a linger and closes all resources. Resolves once everything is closed; the
+   * process continues.
+   */
   close(): Promise<void>;
 }
 
 /**
- * Runs a server as a long-running process: serves its routes, consumes its messages, and drains on SIGTERM or SIGINT.
- * Resolves once it serves. If it cannot start, it logs `server.start_failed` and the process exits with 1.
+ * Runs a server as a long-running process: serves its routes, consumes its messages, and drains on
+ * SIGTERM or SIGINT. Resolves once it serves. If it cannot start, it logs `server.start_failed`,
+ * and the process exits with code 1.
  *
  * @example
  * await runContainer(server, { port: 3000 });
@@ -75,7 +79,7 @@ export async function runContainer(
     return await start(runtime, life, { ...options, port }, binding, end);
   } catch (error) {
     if (life?.isAlive() === false) return exiting();
-    // What a client would be told says less than why.
+    // The message of a FrameworkError addresses clients; its cause holds the actual reason.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;
@@ -99,7 +103,8 @@ async function start(
   end: End,
 ): Promise<Container> {
   if (!life.isAlive()) return exiting();
-  // Who waits for a changed source to run waits for answers first; elsewhere what is ready does all of its work.
+  // A developer who saves a source file waits for the first response, so a reloaded process serves
+  // before it starts its workers. Any other process starts them before it is ready.
   const isQuick = isReloaded(runtime);
   if (!isQuick && !(await hasWorkers(runtime, life))) return exiting();
   const container = createHttpServer(runtime, options);
@@ -132,7 +137,10 @@ async function start(
   };
 }
 
-/** Starts the workers; `false` where the process was told to stop in between, when they were not there to be told. */
+/**
+ * Starts the workers. Returns `false` if the process received a stop while they started: that stop
+ * could not reach them, so they are stopped here.
+ */
 async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
   life.workers = await startWorkers(runtime);
   if (life.isAlive()) return true;
@@ -140,29 +148,39 @@ async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean>
   return false;
 }
 
-/** How the process ends. */
+/** State that decides whether the process exits at the end. */
 interface End {
-  /** Whether it goes on once the container is closed, because its caller has closed it. */
+  /** Whether the caller closed the container; the process then continues. */
   isCallers: boolean;
-  /** Hears signals no more. */
+  /** Removes the signal and error listeners. */
   readonly ignore: () => void;
 }
 
-/** A process that was told to stop before it served: it exits as soon as what it has opened is closed. */
+/**
+ * Never resolves. The process received a stop before it served, and exits once its resources are
+ * closed.
+ */
 function exiting(): Promise<never> {
   return new Promise(() => {});
 }
 
 const sameSignalMs = 200;
-/** How long a process that was started anew answers only, in milliseconds: loading the queues' clients would keep it from that. */
+/**
+ * Time in which a reloaded process only serves requests, in milliseconds. Loading the queue clients
+ * would block its first responses.
+ */
 const quickMs = 250;
 
-/** Listens to the process's signals and uncaught errors. The returned function stops it. */
+/**
+ * Listens to the process's signals and uncaught errors. The returned function removes the
+ * listeners.
+ */
 function listen(runtime: Runtime, life: ProcessLife): () => void {
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   const onSignal = (signal: NodeJS.Signals) => {
-    // npm hands on what a terminal has sent to the whole group: that is one signal, not two.
+    // npm forwards a signal that the terminal already sent to the whole process group. Both count
+    // as one signal.
     if (performance.now() - lastAt <= sameSignalMs) return;
     lastAt = performance.now();
     count += 1;
@@ -188,13 +206,19 @@ function listen(runtime: Runtime, life: ProcessLife): () => void {
   };
 }
 
-/** The times of a shutdown: who waits for a changed source to run has no load balancer that has to take notice. */
+/**
+ * Returns the shutdown times. A process that restarts on source changes has no load balancer to
+ * notify, so it does not linger.
+ */
 function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
   const times = { ...defaultTimes, ...given };
   return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
 }
 
-/** Most platforms kill earlier than the defaults end: who deploys has to know. */
+/**
+ * Warns if the shutdown may take longer than most platforms wait by default before they kill the
+ * process.
+ */
 function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
   const { totalMs } = { ...defaultTimes, ...given };
   if (runtime.environment !== "production" || totalMs <= platformMs) return;
@@ -219,7 +243,7 @@ function portOf({ port }: ContainerOptions, variables: Variables): number {
   return given;
 }
 
-/** A production server whose routes need an identity, and nothing to verify one with, must not start. */
+/** Rejects a production server whose routes need an identity but that cannot verify tokens. */
 function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
   const needy = [...runtime.server.registry.handlers.values()].find(
     ({ access }) => access !== undefined && needsIdentity(access),

@@ -5,20 +5,21 @@ import { pause } from "../../base/process/pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
 import { keepSchedules } from "./schedule-worker.ts";
 
-/** What a container does beside answering requests. */
 export interface Workers {
-  /** Nothing new is begun. */
   stop(): void;
-  /** Resolves once nothing is under way, and what was committed is dispatched. */
+  /** Resolves once no work is in flight and committed events are dispatched. */
   finished(): Promise<void>;
 }
 
-/** How often the outbox is swept, in milliseconds; events leave it right after their commit, so that mostly nothing is there. */
+/**
+ * Average time between sweeps of the outbox, in milliseconds. Events leave it right after their
+ * commit, so most sweeps find it empty.
+ */
 const sweepMs = 10_000;
-/** How old a row has to be for a sweep, in milliseconds; for the last one of a process. */
+/** Minimum age of a row for a sweep and for a process's last sweep, in milliseconds. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
-/** Starts the queue's workers, the sweep of the outbox and the schedules, where the server has any use for them. */
+/** Starts the queue workers, the outbox sweep and the schedules that the server needs. */
 export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): Promise<Workers> {
   const { registry } = runtime.server;
   const queues = usesMessages(registry) ? await startQueues(runtime) : [];
@@ -35,7 +36,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   };
   const sweepUntilStopped = async () => {
     for (;;) {
-      await pause(eachMs * (0.75 + Math.random() / 2), stopping.signal); // not all processes at once
+      await pause(eachMs * (0.75 + Math.random() / 2), stopping.signal); // staggers processes
       if (stopping.signal.aborted) return;
       await sweep(graceMs, stopping.signal);
     }
@@ -51,7 +52,8 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     },
     finished: async () => {
       await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
-      // The next process sweeps what is left, and somebody waits for it.
+      // A reloaded process skips its last sweep: a developer waits for the restart, and the next
+      // process sweeps the remaining rows.
       if (hasOutbox && !isReloaded(runtime)) await sweep(lastGraceMs, undefined);
     },
   };

@@ -4,9 +4,10 @@ import { describeError } from "../../base/errors/describe.ts";
 import { fromMiddy } from "./middy-error.ts";
 
 /**
- * Wraps the first `onError`, so that it notes the error before any of them can replace or answer it.
+ * Wraps the first `onError` hook so that it records the error before any hook can replace or answer
+ * it.
  *
- * @returns the middlewares to run; the first one calls `note`.
+ * @returns the hooks to run; the first one calls `note`.
  */
 export function noting(onErrors: readonly unknown[], note: (error: unknown) => void): unknown[] {
   const [first, ...others] = onErrors as readonly OnError[]; // safe: Middy takes only functions
@@ -15,13 +16,15 @@ export function noting(onErrors: readonly unknown[], note: (error: unknown) => v
     note(request.error);
     return first(request);
   };
-  // Middy hands the names of middlewares to its hooks.
+  // Middy passes the names of middlewares to its hooks.
   return [Object.defineProperty(noted, "name", { value: first.name }), ...others];
 }
 
 type OnError = (request: { readonly error: unknown }) => unknown;
 
-/** Logs an error that a middleware has answered. The level follows from the status of its answer. */
+/**
+ * Logs an error that a middleware has answered. The status of its response determines the level.
+ */
 export function logAnswered(scope: RequestScope, thrown: unknown, result: unknown): void {
   const error = fromMiddy(thrown);
   const { level, data } = describeError(error, {
@@ -35,9 +38,9 @@ export function logAnswered(scope: RequestScope, thrown: unknown, result: unknow
   warnOfUndeclared(scope, data);
 }
 
-/** The status of a result for HTTP; `undefined` if it has none. */
+/** Returns the HTTP status of a result, or `undefined` without one. */
 function statusOf(result: unknown): number | undefined {
-  const { statusCode } = Object(result) as { readonly statusCode?: unknown }; // safe: an object's member, if it has it
+  const { statusCode } = Object(result) as { readonly statusCode?: unknown }; // safe: objects have members
   const status = Number(statusCode);
   return Number.isInteger(status) && status >= 100 ? status : undefined;
 }

@@ -6,30 +6,31 @@ import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import type { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";
 
-/** What invocations of a function need, in one module. */
+/** Module with everything that a function's invocations need. */
 export interface InvocationModule {
   readonly createLambdaRuntime: typeof createLambdaRuntime;
   readonly openMeasuring: typeof openMeasuring;
-  /** Loads the SDK, where the first invocation is going to need it. */
+  /** Loads the AWS SDK if the first invocation will need it. */
   loadSdk(server: DeclaredServer, name?: string): Promise<unknown> | undefined;
 }
 
-/** What an invocation runs on. */
+/** Loaded module and runtime of an invocation. */
 export interface Invoked<Loaded> {
   readonly loaded: Loaded;
-  /** Bound from the environment, once a process. */
+  /** Bound from the environment, once per process. */
   readonly runtime: Runtime;
 }
 
 /**
- * Prepares a server for a function: `server.ready()` can be awaited before the first invocation, and the server is closed when
- * the process is told to end.
+ * Prepares a server for a function: `server.ready()` can be awaited before the first invocation,
+ * and SIGTERM closes the server.
  *
- * @param load - imports what invocations need. It is loaded with the first of them: what a function imports is what its cold
- * start waits for (`bundle-import` in `bench/results.json`). In Lambda it is asked for while the function still starts, when it
- * has a whole processor whatever its memory; nothing waits for it then, and what fails fails again where it is needed.
- * @param name - the handler that alone is called; default: any.
- * @returns what an invocation runs on, made for the first.
+ * @param load - imports the module at the first invocation, because a cold start waits for all
+ * imports of a function (`bundle-import` in `bench/results.json`). In Lambda, the import starts
+ * during initialization, when the function has a whole processor regardless of its memory. No code
+ * waits for it then, and a failure recurs at the first use.
+ * @param name - the only handler that is called; default: any.
+ * @returns the module and runtime, created for the first invocation.
  */
 export function prepareLambda<Loaded extends InvocationModule>(
   server: Server,

@@ -3,36 +3,34 @@ import type { GatewayClaims } from "../../base/identity/claims.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 
-/** One shape of HTTP event: how it is read as a request, and what answers it. */
+/** Codec of one shape of HTTP event: reads it as a request and writes its result. */
 export interface HttpCodec<Event, Result> {
-  /** How large the JSON that answers such an event may be, in bytes. */
+  /** Maximum size of the result as JSON, in bytes. */
   readonly maxResultBytes: number;
-  /** How many cookies an answer to the event can set. */
+  /** Returns the number of cookies that a response to the event can set. */
   maxCookies(event: Event): number;
   matches(event: Event): boolean;
   method(event: Event): string;
-  /** A copy of the event's headers, names in lower case. */
+  /** Returns a copy of the event's headers, with names in lower case. */
   headers(event: Event): Record<string, string>;
-  /** @param headers - what `headers` makes of the event */
+  /** @param headers - result of `headers` for the event. */
   request(event: Event, headers: Readonly<Record<string, string>>, scope: EventScope): HttpRequest;
-  /** Writes an answer in the shape of the event. */
   write(answer: LambdaAnswer, event: Event): Result;
 }
 
 /**
- * Whether an event has all that a request has, and is none: an API Gateway that asks a Lambda authorizer, whose answer is a
- * policy, or a message of a WebSocket, which some tools give a method.
+ * Returns whether an event looks like a request but is not one: a call of a Lambda authorizer,
+ * whose result is a policy, or a WebSocket message, to which some tools add a method.
  */
 export function isNoRequest(event: { readonly requestContext: object }): boolean {
   return asksAuthorizer(event) || isOfSocket(event.requestContext);
 }
 
-/** Whether an event asks a Lambda authorizer. */
 export function asksAuthorizer(event: object): boolean {
   return "methodArn" in event || "routeArn" in event;
 }
 
-/** Whether an event is a message of a WebSocket, by its request context. */
+/** Returns whether a request context belongs to a WebSocket message. */
 export function isOfSocket(requestContext: unknown): boolean {
   return (
     typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)
@@ -40,23 +38,23 @@ export function isOfSocket(requestContext: unknown): boolean {
   );
 }
 
-/** What a request has beside its event. */
+/** Facts about a request that its event does not contain. */
 export interface EventScope {
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs: number | undefined;
 }
 
-/** An answer in the shape that all results have in common. */
+/** Response in the form that all result shapes share. */
 export interface LambdaAnswer {
   readonly statusCode: number;
-  /** Names in lower case, without `set-cookie`. */
+  /** Names are in lower case, without `set-cookie`. */
   headers: Record<string, string>;
   readonly cookies: readonly string[];
   readonly body?: string | undefined;
   readonly isBase64Encoded?: boolean | undefined;
 }
 
-/** Turns a response whose body is there into an answer; bytes become base64. */
+/** Converts a complete response to an answer. Bytes become base64. */
 export function wholeAnswer({ status, headers, cookies, body }: WholeResponse): LambdaAnswer {
   if (body === undefined || typeof body === "string")
     return { statusCode: status, headers, cookies, body };
@@ -69,22 +67,22 @@ export function wholeAnswer({ status, headers, cookies, body }: WholeResponse): 
   };
 }
 
-/** A response that is no stream. */
+/** Response whose body is not a stream. */
 export interface WholeResponse extends Omit<HttpResponse, "body"> {
   readonly body: Exclude<HttpResponse["body"], ReadableStream>;
 }
 
 /**
- * Turns the pipeline's response into an answer; bytes and streams become base64.
+ * Converts the pipeline's response to an answer. Bytes and streams become base64.
  *
- * @throws FrameworkError `response_too_large` for a stream, as soon as it is over `maxBytes`.
+ * @throws FrameworkError `response_too_large` once a stream exceeds `maxBytes`.
  */
 export function toAnswer(
   response: HttpResponse,
   maxBytes: number,
 ): LambdaAnswer | Promise<LambdaAnswer> {
   const { body } = response;
-  if (isWhole(body)) return wholeAnswer(response as WholeResponse); // safe: that is what was asked
+  if (isWhole(body)) return wholeAnswer(response as WholeResponse); // safe: it was checked
   return collect(body, maxBytes).then((bytes) => wholeAnswer({ ...response, body: bytes }));
 }
 
@@ -92,7 +90,7 @@ function isWhole(body: HttpResponse["body"]): body is WholeResponse["body"] {
   return body === undefined || typeof body === "string" || body instanceof Uint8Array;
 }
 
-/** What is said where an answer does not fit its transport. */
+/** Creates the error of an answer that exceeds the limit of its transport. */
 export function tooLarge(maxBytes: number): FrameworkError {
   return new FrameworkError(
     "response_too_large",
@@ -102,7 +100,7 @@ export function tooLarge(maxBytes: number): FrameworkError {
 
 const noBytes = new Uint8Array(0);
 
-/** A reader of an event's body: {@link HttpRequest.readBody}. */
+/** Creates the reader of an event's body, {@link HttpRequest.readBody}. */
 export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["readBody"] {
   return (limitBytes) => {
     if (body === undefined || body === null || body === "") return noBytes;
@@ -113,8 +111,8 @@ export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["r
 }
 
 /**
- * A reader of the form that a middleware before the handler has parsed: {@link HttpRequest.readForm}. Files of
- * `multipart/form-data` are as it left them.
+ * Creates the reader of a form that a middleware has parsed, {@link HttpRequest.readForm}. Files of
+ * `multipart/form-data` stay in the form that the middleware chose.
  */
 export function formReader(
   body: unknown,
@@ -130,15 +128,15 @@ export function formReader(
   return (limitBytes) => {
     if (sizeOf(body, 0) > limitBytes)
       throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
-    return body as Record<string, unknown>; // safe: any member of an object may be asked for
+    return body as Record<string, unknown>; // safe: any member of an object may be read
   };
 }
 
 const isForm = /^\s*(application\/x-www-form-urlencoded|multipart\/form-data)\s*(;|$)/i;
-/** Deeper than fields, lists of them and the files among these. */
+/** Maximum nesting of a form. Fields, lists of fields and files in lists need less. */
 const maxFormDepth = 8;
 
-/** The bytes of names and values. */
+/** Returns the size of all names and values, in bytes. */
 function sizeOf(value: unknown, depth: number): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (value instanceof Uint8Array) return value.byteLength;
@@ -154,13 +152,13 @@ function sizeOf(value: unknown, depth: number): number {
   );
 }
 
-/** A text, or what a middleware before the handler made of JSON. */
+/** Returns the bytes of a string, or of the value that a middleware parsed from JSON. */
 function bytesOf(body: unknown, isBase64Encoded: boolean): Buffer {
   if (typeof body === "string") return Buffer.from(body, isBase64Encoded ? "base64" : "utf8");
   try {
     if (typeof body === "object") return Buffer.from(JSON.stringify(body));
   } catch {
-    // A circle, or nested deeper than the stack: no gateway sends such.
+    // A cycle, or a nesting deeper than the stack. No gateway sends either.
   }
   throw new FrameworkError("malformed_request", "The body of the event is not a text");
 }
@@ -170,19 +168,22 @@ interface EventBody {
   readonly isBase64Encoded?: unknown;
 }
 
-/** A text of an event, which anybody may have sent who can invoke the function. */
+/**
+ * Returns a string from an event, or `otherwise`. Any caller allowed to invoke the function may
+ * have sent the event.
+ */
 export function textOf(value: unknown, otherwise = ""): string {
   return typeof value === "string" ? value : otherwise;
 }
 
-/** The path without the stage that some gateways leave in it. */
+/** Removes the stage that some gateways leave in the path. */
 export function withoutStage(path: string, stage: unknown): string {
   if (typeof stage !== "string" || stage === "" || stage === "$default") return path;
   const prefix = `/${stage}`;
   return path === prefix || path.startsWith(`${prefix}/`) ? path.slice(prefix.length) || "/" : path;
 }
 
-/** Whether a path is the same decoded and encoded. */
+/** Returns whether a path is the same in decoded and encoded form. */
 export function isPlainPath(path: string): boolean {
   return !unplain.test(path);
 }
@@ -190,8 +191,8 @@ export function isPlainPath(path: string): boolean {
 const unplain = /[^\w.~!$&'()*+,;=:@/-]/;
 
 /**
- * Encodes a path that a gateway has decoded, so that it is decoded once like any other. The gateway's `/` may have been
- * `%2F`: nobody can tell them apart any more.
+ * Encodes a path that a gateway has decoded, so that it is decoded once like any other. A `/` from
+ * the gateway may have been `%2F`; the two are indistinguishable.
  */
 export function encodedPath(path: string): string {
   return isPlainPath(path)
@@ -199,9 +200,9 @@ export function encodedPath(path: string): string {
     : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
 }
 
-/** What an authorizer has verified, where it is an object. */
+/** Returns the claims that an authorizer has verified, if they are an object. */
 export function claimsBy(by: GatewayClaims["by"], claims: unknown): GatewayClaims | undefined {
-  // Safe: an object of JSON.
+  // Safe: an object parsed from JSON.
   return typeof claims === "object" && claims !== null
     ? { by, claims: claims as Record<string, unknown> }
     : undefined;

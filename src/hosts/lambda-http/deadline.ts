@@ -1,34 +1,39 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { timeoutMessage } from "./middy-error.ts";
 
-/** When an invocation has to be answered. */
 export interface Deadline {
-  /** How long the process still has, in milliseconds. */
+  /** Time until Lambda ends the process, in milliseconds. */
   readonly leftMs: number;
-  /** Aborts when the time is over, where it is watched; its reason is the 504 that is answered. */
+  /** Aborts at the deadline, if it is watched. Its reason is the error of the 504 response. */
   readonly signal: AbortSignal;
 }
 
-/** Called when the time is over. */
 export interface TimeoutListener {
   /**
-   * @param afterMs - how long the invocation had, in milliseconds
-   * @param abort - aborts the signal; what listens then runs at once, so it is for the invocation's own scope to call
+   * Called at the deadline.
+   * @param afterMs - time that the invocation had, in milliseconds.
+   * @param abort - aborts the signal. Its listeners run synchronously, so call it within the
+   * invocation's scope.
    */
   timedOut(timeout: FrameworkError, afterMs: number, abort: () => void): void;
 }
 
-/** The deadlines of one function. */
 export interface Deadlines {
-  /** The deadline of an invocation; `undefined` where its context knows no time, as in tests. */
+  /**
+   * Returns the deadline of an invocation, or `undefined` if its context has no time limit, as in
+   * tests.
+   */
   of(context: unknown, nowMs: number): Deadline | undefined;
-  /** From here until `leave` the time counts. */
+  /** Starts watching a deadline, until `leave`. */
   enter(deadline: Deadline, listener: TimeoutListener): void;
-  /** Ends it, and tells whether the time was over before. */
+  /** Stops watching a deadline, and returns whether it had already passed. */
   leave(deadline: Deadline): boolean;
 }
 
-/** A deadline, and those before and after it: the first follows the last, which is the cheapest way to come and go. */
+/**
+ * Deadline in a doubly linked list, which has the cheapest insertion and removal. New deadlines go
+ * to the front.
+ */
 interface Linked extends Deadline {
   readonly delayMs: number;
   readonly dueMs: number;
@@ -38,28 +43,30 @@ interface Linked extends Deadline {
   after: Linked | undefined;
 }
 
-/** Middy's options of its early timeout. */
+/** Options of Middy's early timeout. */
 export interface EarlyTimeout {
-  /** Whether there is one. */
   readonly timeoutEarly: boolean;
-  /** How long before the process is gone. */
+  /** Time before the function's timeout, in milliseconds. */
   readonly timeoutEarlyInMillis: number;
 }
 
-/** The time reserved for sending the answer, in milliseconds, by default. */
+/** Default time reserved for sending the response, in milliseconds. */
 const defaultMarginMs = 50;
-/** Middy's own default: that it was given cannot be told. */
+/** Middy's default, in milliseconds. It is indistinguishable from an explicit value. */
 const middyMarginMs = 5;
-/** How often the timer looks, at least: so long may it hold a process in which nothing is under way any more. */
+/**
+ * Longest time between two checks, in milliseconds. The timer may keep an idle process running for
+ * this long.
+ */
 const lookMs = 500;
 
 /**
- * Creates the deadlines of one function. They share a timer, which an invocation neither sets nor clears unless it is
- * due first: either, for each invocation, was a tenth to a quarter of its time (`wrapped-no-log` in
- * `bench/results.json`), and so was a Set of them, which V8 makes anew whenever it becomes empty. The timer keeps
- * the process running while an invocation is under way.
+ * Creates the deadlines of one function. They share one timer, which an invocation sets and clears
+ * only if it is due first. Per invocation, either call took a tenth to a quarter of its time
+ * (`wrapped-no-log` in `bench/results.json`). A Set was as slow, because V8 reallocates it whenever
+ * it becomes empty. The timer keeps the process running while an invocation is in progress.
  *
- * @param early - where it says that there is none, nobody watches the time, and no signal aborts.
+ * @param early - if it disables the timeout, deadlines are not watched and no signal aborts.
  */
 export function createDeadlines({ timeoutEarly, timeoutEarlyInMillis }: EarlyTimeout): Deadlines {
   const marginMs = timeoutEarlyInMillis === middyMarginMs ? defaultMarginMs : timeoutEarlyInMillis;

@@ -7,43 +7,47 @@ import { createDeadlines, type EarlyTimeout, type TimeoutListener } from "./dead
 import type { ExecutionMode } from "./middleware.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
-/** How a kind of event becomes a scope, and how results and errors of the run become answers. */
+/**
+ * Codec of one kind of event: converts it to a scope, and results and errors of the run to
+ * responses.
+ */
 export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
   /**
-   * Read once, before any middleware can change the event.
+   * Reads the event once, before any middleware can change it.
    *
-   * @throws Error for an event of another kind; it is rethrown to Lambda.
+   * @throws Error for an event of another kind; Lambda receives the error.
    */
   facts(event: Event, invocation: Invocation): Facts;
   fail(error: unknown, scope: RequestScope, facts: Facts): Result;
   finish(result: Result, scope: RequestScope, facts: Facts): Result;
   /**
-   * Answers an event, as it is behind the middlewares, in place of the function's handler. It takes nothing of Middy's, and who
-   * made the function none of Middy's options: where no middleware is used it runs without Middy's request around it.
+   * Answers an event after the middlewares, in place of the function's handler. It needs neither
+   * Middy's request nor its options, so without middlewares it runs without them.
    */
   handle?(scope: RequestScope, event: Event, facts: Facts): Promise<Result>;
-  /** Runs the middlewares and the handler, and does what belongs around them; default: nothing does. */
+  /**
+   * Runs the middlewares and the handler with the steps around them. A codec has `handle` or
+   * `around`.
+   */
   around?(scope: RequestScope, facts: Facts, run: MiddyRun<Result>): Promise<Result>;
 }
 
-/** The middlewares and the handler of one invocation. */
 export interface MiddyRun<Result> {
-  /** What Lambda hands the handler as its second argument, for more to be added to it. */
+  /** Lambda context that the handler receives as its second argument. May be extended. */
   readonly context: Record<string, unknown>;
-  /** How the handler's repeats are claimed, where a `writeOnce()` says so. */
+  /** Claim for retries of the handler, if a `writeOnce()` describes one. */
   readonly claim: ClaimDescription | undefined;
-  /** @param signal - what the handler finds in its third argument; default: one that never aborts. */
+  /** @param signal - signal in the handler's third argument; default: one that never aborts. */
   run(signal: AbortSignal | undefined): Promise<Result>;
 }
 
-/** What an event is received with. */
 export interface Invocation {
   readonly signal: AbortSignal | undefined;
-  /** When the process will be gone, in milliseconds since the epoch. */
+  /** Time at which Lambda ends the process, in epoch milliseconds. */
   readonly deadlineMs: number | undefined;
-  /** The tenant that the function's environment is kept for, where its isolation mode is on. */
+  /** Tenant of the function's environment, if its tenant isolation mode is on. */
   readonly isolatedTo: string | undefined;
-  /** When it was received, in milliseconds since the epoch. */
+  /** Time of arrival, in epoch milliseconds. */
   readonly nowMs: number;
 }
 
@@ -66,9 +70,9 @@ interface MiddyPlugin extends EarlyTimeout {
 }
 
 /**
- * The Middy execution mode: runs the whole chain of middlewares and the handler inside the
- * request's scope. A response needs its ID and its error body also where a `before` answers
- * early, and then Middy skips every `after`; so what holds for all responses is done here.
+ * Creates the Middy execution mode: runs all middlewares and the handler inside the request's
+ * scope. Every response needs its ID and its error body, even if a `before` answers early. Middy
+ * then skips every `after`, so the steps for all responses are here.
  */
 export function scopeMode<Event, Result, Facts extends ScopeFacts>(
   runtime: Runtime,
@@ -86,7 +90,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     plugin: MiddyPlugin,
   ) => {
     const deadlines = createDeadlines(plugin);
-    plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
+    plugin.timeoutEarly = false; // Middy's skips `before`s and runs `after`s during the handler
 
     const handle = codec.handle?.bind(codec);
     const runAll = async (
@@ -131,7 +135,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
           handle(scope, event as Event, facts),
         ) as Promise<Result>;
       }
-      const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
+      const own = (context ?? {}) as Record<string, unknown>; // middlewares extend it in place too
       const { description: claim, befores: others } = takeDescription(befores);
       // Safe: a codec has `handle` or `around`.
       const around = codec.around as NonNullable<typeof codec.around>;
@@ -148,7 +152,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
       });
     };
     const answerOf = (event: Event, context: unknown): Promise<Result> =>
-      // One promise that the run settles or its deadline: a race of two would take three more.
+      // The run or its deadline settles one promise. Promise.race would create three more.
       new Promise((resolve, reject) => {
         if (runtime.log.isSampling) runtime.log.refreshSampling();
         const nowMs = runtime.clock.now();
@@ -191,23 +195,26 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         });
       });
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
-      // What was measured is written before the process may be frozen.
+      // Metrics are written before the process may be frozen.
       runtime.metrics === undefined
         ? answerOf(event, context)
         : answerOf(event, context).finally(runtime.metrics.flush);
     return keelsonHandler;
   };
-  // Middy types a mode as `() => void`; it calls it with the six arguments above.
+  // Middy types a mode as `() => void`, and calls it with the six arguments above.
   return mode as unknown as ExecutionMode;
 }
 
-/** The tenant that an invocation's context names: Lambda hands over the one that the function was invoked for. */
+/** Returns the tenant in an invocation's context: the one that Lambda invoked the function for. */
 function tenantOf(context: unknown): string | undefined {
   const { tenantId } = (context ?? {}) as { readonly tenantId?: unknown };
   return typeof tenantId === "string" && tenantId !== "" ? tenantId : undefined;
 }
 
-/** As Middy has it: what fails at the end of a request that has failed is the cause of its error, where that can carry one. */
+/**
+ * Ends a failed request like Middy: an error of the end becomes the `cause` of the request's error,
+ * if that can carry one.
+ */
 async function endFailed(plugin: MiddyPlugin, request: unknown, error: unknown): Promise<void> {
   try {
     await ended(plugin, request);
@@ -218,7 +225,7 @@ async function endFailed(plugin: MiddyPlugin, request: unknown, error: unknown):
   }
 }
 
-/** Middy's hooks may return anything; only a promise is waited for. */
+/** Middy's hooks may return any value. Only a promise is awaited. */
 function ended(plugin: MiddyPlugin, request: unknown): unknown {
   const end = plugin.requestEnd(request);
   return end instanceof Promise ? end : undefined;
@@ -234,14 +241,17 @@ function timeoutListener(
         scope.log.warn("handler.abandoned", { afterMs });
         abort();
         answerError(timeout);
-        // How the run ends is known a moment later, while the answer is on its way.
+        // The run records its outcome shortly after, while the response is on its way.
         const { metrics } = scope.runtime;
         if (metrics?.flush !== undefined) setImmediate(metrics.flush);
       }),
   };
 }
 
-/** Lets Middy's option answer. It never rejects: what the option throws is answered too. */
+/**
+ * Answers with Middy's `timeoutEarlyResponse`. Never rejects: an error of that option is answered
+ * too.
+ */
 async function answerEarly(
   plugin: MiddyPlugin,
   answer: (result: unknown) => void,

@@ -1,20 +1,22 @@
-/** What a function of keelson says it is, to whoever packages it. */
+/** Description of a keelson function for packaging tools. */
 export interface FunctionMark {
-  /** `http` for `lambdaHttp`, and so on. */
+  /** Kind of the function, such as `http` for `lambdaHttp`. */
   readonly kind: string;
-  /** Of `lambdaHandler`: the handler that alone is called. */
+  /** For `lambdaHandler`, the only handler that is called. */
   readonly handler?: string;
 }
 
-/** One for all copies of keelson: a bundle has its own. */
+/** Shared by all copies of keelson: a bundle contains a separate one. */
 const mark = Symbol.for("keelson.function");
 
-/** Makes a function say what it is. */
 export function marked<Made extends object>(made: Made, saying: FunctionMark): Made {
   return Object.assign(made, { [mark]: saying });
 }
 
-/** What a function says it is; `undefined` where it says nothing, such as one that wraps it. */
+/**
+ * Returns the description of a function, or `undefined` without one, such as for a function that
+ * wraps another.
+ */
 export function markOf(made: object): FunctionMark | undefined {
   return (made as { readonly [mark]?: FunctionMark })[mark]; // safe: only `marked` sets it
 }

@@ -1,13 +1,14 @@
 import { addHeader, copyHeaders, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
 import { jsonValue } from "./json-value.ts";
 
-/** Headers of an event or a result: one value a name, or several. */
+/** Headers of an event or a result, with one or several values per name. */
 type Single = Readonly<Record<string, unknown>> | null | undefined;
 type Multiple = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
- * Reads the headers of an event that may have them twice, as single values and as lists:
- * names in lower case, repeated ones joined as RFC 9110 says. A list wins, unless it is empty.
+ * Reads the headers of an event that may contain them twice, as single values and as lists. Names
+ * become lower case, and repeated headers are joined as RFC 9110 specifies. A list wins, unless it
+ * is empty.
  */
 export function eventHeaders(single: Single, multiple: Multiple): HeaderMap {
   const headers = copyHeaders(single ?? {});
@@ -26,7 +27,7 @@ function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
   return headers;
 }
 
-/** Where a result may have headers. */
+/** Members of a result that may contain headers. */
 interface ResultHeaders {
   readonly headers: unknown;
   readonly multiValueHeaders: unknown;
@@ -34,10 +35,11 @@ interface ResultHeaders {
 }
 
 /**
- * Reads the headers of a result: names in lower case, values as text, what JSON leaves out and `null` left out. Lists win;
- * cookies, wherever they stand and however `Set-Cookie` is spelled, are all kept.
+ * Reads the headers of a result. Names become lower case, and values become strings; `null` and
+ * values that JSON omits are left out. Lists win. All cookies are kept, regardless of their member
+ * and the spelling of `Set-Cookie`.
  *
- * @throws TypeError where the headers are not an object, or a value is one.
+ * @throws TypeError if the headers are not an object, or a value is an object.
  */
 export function resultHeaders({ headers: single, multiValueHeaders, cookies }: ResultHeaders): {
   headers: Record<string, string>;

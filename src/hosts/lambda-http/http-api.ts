@@ -12,13 +12,13 @@ import {
   withoutStage,
 } from "./codec.ts";
 
-/** The Lambda event of an HTTP API (payload format 2.0) or of a function URL. */
+/** Lambda event of an HTTP API (payload format 2.0) or of a function URL. */
 export type HttpApiEvent = APIGatewayProxyEventV2;
 
-/** The result that an HTTP API or a function URL takes. */
+/** Lambda result for an HTTP API or a function URL. */
 export type HttpApiResult = APIGatewayProxyStructuredResultV2;
 
-/** HTTP APIs with payload format 2.0, and function URLs. */
+/** Codec for HTTP APIs with payload format 2.0 and for function URLs. */
 export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
   maxResultBytes: 6_291_456,
   maxCookies: () => Number.POSITIVE_INFINITY,
@@ -56,7 +56,7 @@ function headersOf(event: HttpApiEvent): Record<string, string> {
   return headers;
 }
 
-/** An HTTP API hands over a path that it has decoded, a function URL one as it was sent. */
+/** Returns the encoded path. An HTTP API decodes it; a function URL passes it on as sent. */
 function path({ rawPath, requestContext }: HttpApiEvent): string {
   const path = withoutStage(textOf(rawPath, "/"), requestContext.stage);
   return isPlainPath(path) || isAsSent(textOf(requestContext.domainName))
@@ -65,15 +65,19 @@ function path({ rawPath, requestContext }: HttpApiEvent): string {
 }
 
 /**
- * Whether an event's path is as it was sent. A function URL's event has its own domain, also behind another one. Two
- * emulators do the opposite of AWS: LocalStack decodes the paths of function URLs, serverless-offline none.
+ * Returns whether an event's path is encoded as the client sent it. A function URL's event contains
+ * the URL's own domain, even behind another one. Two emulators do the opposite of AWS: LocalStack
+ * decodes the paths of function URLs, and serverless-offline does not decode any.
  */
 function isAsSent(domainName: string): boolean {
   if (domainName.includes(".lambda-url.")) return !domainName.includes(".localstack.cloud");
   return domainName === "offlineContext_domainName";
 }
 
-/** Claims that the gateway's authorizer verified; only the gateway writes `requestContext`. */
+/**
+ * Returns the claims that the gateway's authorizer verified. Only the gateway writes
+ * `requestContext`.
+ */
 function verifiedClaims(requestContext: object): GatewayClaims | undefined {
   const { authorizer } = requestContext as {
     authorizer?: { jwt?: { claims?: unknown }; lambda?: unknown };

@@ -29,7 +29,7 @@ export { loadSdk } from "./preload.ts";
 /**
  * Creates the execution mode of a function that answers events of every shape.
  *
- * @param name - a handler with a route that alone is answered; default: every route.
+ * @param name - the only handler that is answered, which has a route; default: every route.
  */
 export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
@@ -48,7 +48,7 @@ export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
     if (scope.hasMiddlewares)
       request.readForm = formReader(event.body, request.headers["content-type"]);
     if (request.method !== "GET") {
-      // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
+      // Safe: only a query's response is a stream, and queries skip this check.
       request.assertFits = (response) =>
         assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
     }
@@ -58,7 +58,7 @@ export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
       return given instanceof Promise ? given.then(written) : written(given);
     });
     if (!scope.hasMiddlewares) return answered;
-    // Middlewares get errors as the answers that they are: Middy's own error handler would make a 500 of each.
+    // Middlewares receive errors as responses: Middy's error handler would make a 500 of each.
     return answered.catch((error: unknown) => {
       if (scope.signal?.aborted) throw error; // it was answered before
       const facts = {
@@ -76,18 +76,17 @@ export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
 
 type Shape = HttpCodec<LambdaHttpEvent, LambdaHttpResult>;
 
-/** What is known of an HTTP event. */
 export interface HttpFacts extends ScopeFacts {
   readonly shape: Shape;
   readonly event: LambdaHttpEvent;
   readonly method: string;
 }
 
-// Safe: a codec only sees the events that it matched.
+// Safe: a codec receives only events that it matched.
 const shapes = [httpApi, restApi, loadBalancer] as readonly unknown[] as readonly Shape[];
 
 /**
- * Which shape an event has.
+ * Returns the codec for the shape of an event.
  *
  * @throws Error for an event of another kind.
  */
@@ -102,7 +101,7 @@ function shapeOf(event: LambdaHttpEvent): Shape {
   );
 }
 
-/** Writes an answer in the shape of its event; what that has no room for is not lost silently. */
+/** Writes an answer in the shape of its event. Logs the cookies that the shape cannot carry. */
 function writeAnswer(
   answer: LambdaAnswer,
   scope: RequestScope,
@@ -118,20 +117,25 @@ function writeAnswer(
   return shape.write(answer, event);
 }
 
-/** An answer on its way through the middlewares, where there are any: they know the shape of the event only. */
+/**
+ * Writes an answer for the middlewares, which know only the shape of the event. Without
+ * middlewares, returns the answer unchanged.
+ */
 function inBetween(
   answer: LambdaAnswer,
   scope: RequestScope,
   facts: Pick<HttpFacts, "shape" | "event">,
 ): LambdaHttpResult {
-  // Safe: `finish` reads what is not written as an answer of ours.
+  // Safe: without middlewares, `finish` reads it as an answer again.
   return scope.hasMiddlewares
     ? writeAnswer(answer, scope, facts)
     : (answer as unknown as LambdaHttpResult);
 }
 
 /**
- * @throws FrameworkError `response_too_large` where an answer does not fit its transport.
+ * Rejects an answer that does not fit its transport.
+ *
+ * @throws FrameworkError `response_too_large`.
  */
 export function assertFits(
   answer: LambdaAnswer,
@@ -141,7 +145,10 @@ export function assertFits(
     throw tooLarge(shape.maxResultBytes);
 }
 
-/** How HTTP events of every shape become a scope, and results and errors become answers. */
+/**
+ * Codec of HTTP events of every shape: converts them to a scope, and results and errors to
+ * responses.
+ */
 export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts> = {
   facts: (event, invocation) => {
     const shape = shapeOf(event);
@@ -150,12 +157,13 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
     const headers = shape.headers(event);
     return { shape, event, method, headers, signal, deadlineMs, isolatedTo, nowMs };
   },
-  // Without middlewares it is of a handler of ours, whose errors say their status by their class, on every host.
+  // Without middlewares, the error is from a keelson handler: its class determines the status on
+  // every host.
   fail: (error, scope, facts) =>
     inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),
   finish: (given, scope, facts) => {
     const { shape } = facts;
-    // Safe: without middlewares the answer is ours, as `inBetween` left it.
+    // Safe: without middlewares, `inBetween` returned the answer unchanged.
     const answer = scope.hasMiddlewares
       ? measured(readResult(given), facts)
       : (given as unknown as LambdaAnswer);
@@ -168,7 +176,7 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
   },
 };
 
-/** An answer that is handed over is Lambda's: nobody hears whether it arrives. */
+/** Reports an answer to the observer. Lambda does not reveal whether the client receives it. */
 function tell(
   observer: RunObserver,
   scope: RequestScope,
@@ -181,7 +189,7 @@ function tell(
   observer.ended(scope, { kind: "request", method, status, bytes, isAborted: false });
 }
 
-/** The error's uniform response, which is logged. */
+/** Returns the error's uniform response, and logs the error. */
 export function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
   const { status, headers, body } = fail(scope, facts, error);
   return {
@@ -201,7 +209,10 @@ function writeFinished(
   return writeAnswer(answer, scope, facts);
 }
 
-/** A middleware that changes a body leaves the length of the one before; to a HEAD and a 304 belongs that of a body not sent. */
+/**
+ * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, it
+ * stays, because it describes a body that is not sent.
+ */
 function measured(answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): LambdaAnswer {
   const { statusCode, headers, body, isBase64Encoded } = answer;
   const { "content-length": length, ...others } = headers;
@@ -214,9 +225,8 @@ function measured(answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): 
 }
 
 /**
- * Whether a result is over what its transport takes, as JSON. A character comes to at most six
- * bytes there, and headers to some kilobytes, so that only large bodies are written out to be
- * measured.
+ * Returns whether a result, as JSON, exceeds the limit of its transport. A character takes at most
+ * six bytes, and headers a few kilobytes, so only large bodies are serialized for the measurement.
  */
 function isOver(maxBytes: number, body: string | undefined, result: LambdaHttpResult): boolean {
   if (body === undefined || body.length * 6 < maxBytes - 65_536) return false;

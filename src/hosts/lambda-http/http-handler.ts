@@ -8,8 +8,8 @@ import { lazyMode } from "./lazy-mode.ts";
 import type { WithMiddlewares } from "./middleware.ts";
 
 /**
- * A Lambda function for HTTP events; Middy's `use` adds middlewares to it. `Event` only types those middlewares: at
- * run time the function answers events of every shape.
+ * Lambda function for HTTP events; Middy's `use` adds middlewares. `Event` only types those
+ * middlewares: at run time, the function answers events of every shape.
  */
 export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = WithMiddlewares<
   Event,
@@ -17,10 +17,10 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = Wi
 >;
 
 /**
- * Makes one Lambda function that answers every route of the server, for events of a REST API, an HTTP API, a
- * function URL or an Application Load Balancer. A response larger than the transport allows (6 MB, behind a load
- * balancer 1 MB) becomes a 500 `response_too_large`. 50 ms before the function's timeout, `ctx.signal` aborts and the
- * answer is a 504 `timeout` (specification 4.5).
+ * Creates one Lambda function that answers every route of the server, for events of a REST API, an
+ * HTTP API, a function URL or an Application Load Balancer. A response larger than the transport
+ * allows (6 MB, behind a load balancer 1 MB) becomes a 500 `response_too_large`. 50 ms before the
+ * function's timeout, `ctx.signal` aborts and the response is a 504 `timeout` (specification 4.5).
  *
  * @example
  * export const http = lambdaHttp(server);
@@ -32,7 +32,8 @@ export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(
 }
 
 /**
- * Makes a Lambda function that answers the route of one handler, for the same events as {@link lambdaHttp}.
+ * Creates a Lambda function that answers the route of one handler, for the same events as
+ * {@link lambdaHttp}.
  *
  * @throws Error if the server has no handler of that name, or the handler has no route.
  * @example
@@ -66,18 +67,20 @@ function httpFunction<Event extends LambdaHttpEvent>(
     handler,
     name === undefined ? { kind: "http" } : { kind: "handler", handler: name },
   );
-  // Safe: Middy's handlers have these methods, and return themselves.
+  // Safe: Middy's handlers have these methods and return themselves.
   return told as unknown as LambdaHttpHandler<Event>;
 }
 
-/** The server's handlers answer: another would never be called. */
+/**
+ * Rejects a handler set on the function: the server's handlers answer, so it would never be called.
+ */
 function refuseHandler(): never {
   throw new Error(
     ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write in a feature, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
   );
 }
 
-/* v8 ignore next 3 -- what Middy asks for: the execution mode answers, with the scope that it has opened */
+/* v8 ignore next 3 -- Middy requires it, but the execution mode answers, in its scope */
 function answeredByMode(): never {
   throw new Error("lambdaHttp: no handler can be called around its execution mode");
 }

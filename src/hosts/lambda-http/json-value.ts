@@ -1,6 +1,7 @@
 /**
- * A member of a result as plain Lambda has it, which writes the result as JSON: what has a `toJSON` is what that gives, such
- * as the text of a date; functions and symbols are absent. Bytes stay bytes.
+ * Returns a member of a result as Lambda's JSON serialization would: the result of its `toJSON`,
+ * such as a date string, if it has one, and `undefined` for functions and symbols. Bytes stay
+ * bytes.
  */
 export function jsonValue(value: unknown): unknown {
   const given = value instanceof Uint8Array || !hasToJson(value) ? value : value.toJSON();

@@ -9,12 +9,12 @@ import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
 /** Loads the client that the first request waits for. */
 export const loadSdk = (): Promise<unknown> => import("../../aws/clients/dynamodb-sdk.ts");
 
-/** Opens what a function measures with, where it does. */
+/** Opens the function's metrics, if they are configured. */
 export const openMeasuring = async (server: DeclaredServer): Promise<Measuring | undefined> =>
   server.options.metrics &&
   (await import("../../app/metrics/emf-metrics.ts")).openLambdaMetrics(server, process.env);
 
-/** What was measured during an invocation is written before it ends: the process may be frozen then. */
+/** Flushes the metrics of an invocation before it ends, because the process may then be frozen. */
 export function measured<Result>({ metrics }: Runtime, result: Promise<Result>): Promise<Result> {
   return metrics === undefined ? result : result.finally(metrics.flush);
 }

@@ -3,7 +3,7 @@ import type { ExecutionMode } from "./middleware.ts";
 
 type Handler = (event: unknown, context: unknown, options?: unknown) => unknown;
 
-/** What Middy calls a mode with, and what it gets: its types say `() => void`. */
+/** Actual signature of an execution mode, which Middy types as `() => void`. */
 type Mode = (
   tools: unknown,
   befores: unknown,
@@ -14,8 +14,9 @@ type Mode = (
 ) => Handler;
 
 /**
- * A Middy execution mode that is loaded with the first invocation: what a function imports is what its cold start waits
- * for, and Lambda can have the first event ready meanwhile. A load that failed is tried again.
+ * Creates a Middy execution mode that is loaded at the first invocation: a cold start waits for all
+ * imports of a function, and Lambda can prepare the first event in that time. A failed load is
+ * retried.
  */
 export function lazyMode(load: () => Promise<ExecutionMode>): ExecutionMode {
   const mode: Mode = (tools, befores, initialHandler, ...rest) => {

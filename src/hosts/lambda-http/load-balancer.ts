@@ -3,15 +3,15 @@ import { bodyReader, type HttpCodec } from "./codec.ts";
 import { eventHeaders } from "./headers.ts";
 import { joinQuery } from "./query.ts";
 
-/** The Lambda event of an Application Load Balancer. */
+/** Lambda event of an Application Load Balancer. */
 export type LoadBalancerEvent = ALBEvent;
 
-/** The result that an Application Load Balancer takes. */
+/** Lambda result for an Application Load Balancer. */
 export type LoadBalancerResult = ALBResult;
 
 /**
- * Application Load Balancers, with or without multi-value headers. No claims count as verified:
- * `x-amzn-oidc-data` is a header that whoever reaches the function can send.
+ * Codec for Application Load Balancers, with or without multi-value headers. No claims count as
+ * verified: any client that reaches the function can send the header `x-amzn-oidc-data`.
  */
 export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
   maxResultBytes: 1_000_000,
@@ -31,7 +31,7 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
       (text) => text,
     ),
     headers,
-    // The last entry is the load balancer's own; those before it are the client's to write.
+    // The load balancer writes the last entry; the client can forge all others.
     ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
     signal,
     deadlineMs,
@@ -47,7 +47,7 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
       isBase64Encoded,
     };
     if (!hasLists(event)) {
-      const [cookie] = cookies; // one name, one value: there is no room for a second
+      const [cookie] = cookies; // one value per name, so only one cookie
       return {
         ...result,
         headers: cookie === undefined ? headers : { ...headers, "set-cookie": cookie },
@@ -60,13 +60,19 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
   },
 };
 
-/** Whether the target group has multi-value headers: its events have lists alone. A middleware may add empty ones. */
+/**
+ * Returns whether the target group has multi-value headers: its events contain only lists. A
+ * middleware may add empty ones to other events.
+ */
 function hasLists({ headers, multiValueHeaders }: LoadBalancerEvent): boolean {
   if (multiValueHeaders === undefined || multiValueHeaders === null) return false;
   return headers === undefined || headers === null || Object.keys(multiValueHeaders).length > 0;
 }
 
-/** `404 Not Found`. An import of `node:http` would cost every cold start 20 ms. */
+/**
+ * Returns the status line, such as `404 Not Found`. An import of `node:http` would add 20 ms to
+ * every cold start.
+ */
 function statusDescription(status: number): string {
   const reason = process.getBuiltinModule("node:http").STATUS_CODES[status];
   return reason === undefined ? String(status) : `${status} ${reason}`;

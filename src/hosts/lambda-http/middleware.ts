@@ -1,8 +1,9 @@
 import type { Context } from "aws-lambda";
 
-// Middy's own types cannot be in public ones: they import a package that hardly anybody has installed.
+// Public types cannot refer to Middy's, which import a package that hardly any project has
+// installed.
 
-/** What Middy calls a middleware with. */
+/** Request that Middy passes to a middleware. */
 export interface MiddlewareRequest<Event = unknown, Result = unknown> {
   event: Event;
   context: Context;
@@ -12,7 +13,7 @@ export interface MiddlewareRequest<Event = unknown, Result = unknown> {
   internal: Record<string, unknown>;
 }
 
-/** A middleware, of Middy's own packages or any other: what `use` takes. */
+/** Middleware that `use` accepts, from Middy's own packages or any other. */
 export interface Middleware<Event = unknown, Result = unknown> {
   before?(request: MiddlewareRequest<Event, Result>): unknown;
   after?(request: MiddlewareRequest<Event, Result>): unknown;
@@ -20,14 +21,17 @@ export interface Middleware<Event = unknown, Result = unknown> {
   name?: string;
 }
 
-/** A middleware whose types are of another event or result: only when it runs is it known whether it fits. */
+/** Middleware typed for another event or result. Whether it fits shows only at run time. */
 export interface ForeignMiddleware {
   readonly before?: (request: never) => unknown;
   readonly after?: (request: never) => unknown;
   readonly onError?: (request: never) => unknown;
 }
 
-/** A function that Lambda calls, with Middy's methods for adding middlewares. Each returns the function itself. */
+/**
+ * Lambda function with Middy's methods for adding middlewares. Each method returns the function
+ * itself.
+ */
 export interface WithMiddlewares<Event, Result> {
   (event: Event, context: Context, options?: unknown): Promise<Result>;
   use(middlewares: Middleware<Event, Result> | readonly Middleware<Event, Result>[]): this;
@@ -37,5 +41,5 @@ export interface WithMiddlewares<Event, Result> {
   onError(middleware: (request: MiddlewareRequest<Event, Result>) => unknown): this;
 }
 
-/** How Middy runs a function: the `executionMode` of its options. Only Middy calls it. */
+/** Execution mode of a Middy function: the `executionMode` of its options. Only Middy calls it. */
 export type ExecutionMode = () => void;

@@ -1,13 +1,14 @@
 import { FrameworkError, isTypedError, PipelineError } from "../../base/errors/errors.ts";
 
 /**
- * Reads the errors that middlewares of Middy throw, which say their status as those of `http-errors` do: from 400 to 499
- * they are typed errors with it, and Middy's early timeout is `timeout`. Any other error stays as it is.
+ * Converts errors that Middy's middlewares throw, which carry a status like errors of
+ * `http-errors`. Statuses 400 to 499 become typed errors, and Middy's early timeout becomes
+ * `timeout`. Other errors stay unchanged.
  */
 export function fromMiddy(error: unknown): unknown {
   if (!(error instanceof Error) || isTypedError(error)) return error;
   if (isEarlyTimeout(error)) return new FrameworkError("timeout", timeoutMessage);
-  // Safe: what is read of it is checked.
+  // Safe: the members are checked before use.
   const { statusCode, message, expose, headers } = error as Error & HttpErrorLike;
   if (
     typeof statusCode !== "number" ||
@@ -25,7 +26,6 @@ export function fromMiddy(error: unknown): unknown {
   );
 }
 
-/** What is said where the time is over. */
 export const timeoutMessage = "The request took too long";
 
 interface HttpErrorLike {
@@ -34,7 +34,10 @@ interface HttpErrorLike {
   readonly headers?: unknown;
 }
 
-/** What `timeoutEarlyResponse` throws by default, of this copy of Middy or of another. */
+/**
+ * Returns whether an error is the default one of `timeoutEarlyResponse`, in this copy of Middy or
+ * another.
+ */
 function isEarlyTimeout({ name, cause }: Error): boolean {
   return (
     name === "TimeoutError" &&

@@ -13,7 +13,10 @@ export function kindOf(event: unknown): string {
     : "of an unknown kind";
 }
 
-/** Whether an event that is not HTTP carries a request from outside the account, which any client may have sent. Never throws. */
+/**
+ * Returns whether an event that is not HTTP carries a request from outside the account, which any
+ * client may have sent. Never throws.
+ */
 export function isRequest(event: unknown): boolean {
   // AppSync passes a batch of requests as a list.
   const first: unknown = Array.isArray(event) ? event[0] : event;

@@ -4,10 +4,10 @@ import { leanSettings } from "../../aws/light/lean-settings.ts";
 import * as always from "./lambda-runtime.ts";
 
 /**
- * Loads the client that the first request of an HTTP function waits for, unless nothing that the function answers seems to
- * need it, and somebody waits for the function to start.
+ * Loads the client that the first request of an HTTP function waits for. Skips it if every handler
+ * of the function is light and a caller waits for the cold start.
  *
- * @param name - the handler that alone is called; default: all that have a route.
+ * @param name - the only handler that is called; default: all that have a route.
  */
 export function loadSdk(
   { registry, ...server }: DeclaredServer,

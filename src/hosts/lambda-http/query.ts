@@ -1,9 +1,9 @@
 type Values = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
- * Puts the query parameters of an event together to the query they came from. A name's list wins over its single value,
- * which is the last of them; a list may be empty, or be left out. An API Gateway has decoded them, so `encode` encodes
- * them again; a load balancer leaves them as they were sent.
+ * Rebuilds the query string from an event's parameters. A name's list wins over its single value,
+ * which is the last of the list; the list may be empty or missing. API Gateway decodes parameters,
+ * so `encode` encodes them again. A load balancer passes them on as sent.
  */
 export function joinQuery(
   single: Values,

@@ -11,13 +11,13 @@ import {
 import { eventHeaders } from "./headers.ts";
 import { joinQuery } from "./query.ts";
 
-/** The Lambda event of a REST API, or of an HTTP API with payload format 1.0. */
+/** Lambda event of a REST API, or of an HTTP API with payload format 1.0. */
 export type RestApiEvent = APIGatewayProxyEvent;
 
-/** The result that a REST API takes. */
+/** Lambda result for a REST API. */
 export type RestApiResult = APIGatewayProxyResult;
 
-/** REST APIs, and HTTP APIs with payload format 1.0. */
+/** Codec for REST APIs and for HTTP APIs with payload format 1.0. */
 export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
   maxResultBytes: 6_291_456,
   maxCookies: () => Number.POSITIVE_INFINITY,
@@ -55,8 +55,8 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
 };
 
 /**
- * A REST API's path has no stage and is as it was sent; an HTTP API's has one and is decoded, also with format 1.0, and
- * only that one says its version.
+ * Returns the encoded path without a stage. A REST API's path has no stage and is as sent. An HTTP
+ * API's has one and is decoded, even in format 1.0; only its events have a version.
  */
 function path(event: RestApiEvent): string {
   return isOfHttpApi(event)
@@ -69,8 +69,9 @@ function isOfHttpApi(event: RestApiEvent): boolean {
 }
 
 /**
- * Claims that the gateway's authorizer verified: of a Cognito or JWT authorizer under `claims`, of
- * a Lambda authorizer beside its `principalId`. Only the gateway writes `requestContext`.
+ * Returns the claims that the gateway's authorizer verified: a Cognito or JWT authorizer's are in
+ * `claims`, a Lambda authorizer's next to its `principalId`. Only the gateway writes
+ * `requestContext`.
  */
 function verifiedClaims(event: RestApiEvent): GatewayClaims | undefined {
   const { authorizer } = event.requestContext as {

@@ -3,11 +3,12 @@ import { resultHeaders } from "./headers.ts";
 import { jsonValue } from "./json-value.ts";
 
 /**
- * Reads what a handler answers with, or one of its middlewares, in any shape. What gateways take is taken, also
- * `null` for what is absent and a status as text; and an object as `body`, or bytes, which they refuse. A result without
- * a `statusCode` is the body.
+ * Reads the result of a handler or a middleware, in any shape. Accepts all that gateways accept,
+ * including `null` for absent members and a status as a string, and also an object or bytes as
+ * `body`, which gateways reject. A result without a `statusCode` is the body.
  *
- * @throws TypeError for a result that no answer can be made of, saying which part and what to do.
+ * @throws TypeError for a result that is not a valid response; the message names the part and the
+ * fix.
  */
 export function readResult(result: unknown): LambdaAnswer {
   const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded } = membersOf(
@@ -28,7 +29,7 @@ export function readResult(result: unknown): LambdaAnswer {
 const jsonType = "application/json";
 
 function membersOf(result: unknown): Readonly<Record<string, unknown>> {
-  // Safe: any member of an object may be asked for.
+  // Safe: any member of an object may be read.
   return typeof result === "object" && result !== null ? (result as Record<string, unknown>) : {};
 }
 
@@ -68,9 +69,12 @@ function contentOf(
   return { body: jsonOf(body, "result's body") };
 }
 
-/** Of Node's or of the web. By its functions, which no data has. */
+/**
+ * Returns whether a body is a Node or web stream. Checks for functions, which plain data cannot
+ * have.
+ */
 function isStream(body: object): boolean {
-  const { pipe, getReader } = body as Readonly<Record<string, unknown>>; // safe: any member of an object may be asked for
+  const { pipe, getReader } = body as Readonly<Record<string, unknown>>; // safe: objects have members
   return typeof pipe === "function" || typeof getReader === "function";
 }
 

@@ -1,7 +1,10 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { closeResources } from "../../app/server/close-resources.ts";
 
-/** How long everything may take, in milliseconds: where Lambda sends SIGTERM at all, it kills 300 to 500 ms later. */
+/**
+ * Time limit for the whole cleanup, in milliseconds. If Lambda sends SIGTERM at all, it kills the
+ * process 300 to 500 ms later.
+ */
 const limitMs = 250;
 
 const mark = Symbol.for("keelson.short-close");
@@ -10,13 +13,13 @@ type Bind = () => Promise<Runtime>;
 
 interface ShortClose {
   (): void;
-  /** What is closed, by what it belongs to. */
+  /** Runtimes to close, by owner. */
   readonly [mark]: Map<object, Bind>;
 }
 
 /**
- * Closes what belongs to `owner` when the process is told to end, which Lambda does where an extension is registered. There is
- * one listener a process, which keeps the list of what to close, so that no module does.
+ * Closes the resources of `owner` on SIGTERM, which Lambda sends if an extension is registered. One
+ * listener per process keeps the list of owners, so that modules have no state.
  */
 export function closeAtShutdown(owner: object, bind: Bind): void {
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined) return;
@@ -39,7 +42,10 @@ function shortClose(): ShortClose {
   return Object.assign(close, { [mark]: owned });
 }
 
-/** Not more than what `onClose` named and the adapters: nothing is under way between two invocations. */
+/**
+ * Closes only the `onClose` resources and the adapters: no work is in flight between two
+ * invocations.
+ */
 async function closeOne(bind: Bind): Promise<void> {
   const startMs = performance.now();
   const runtime = await bind();

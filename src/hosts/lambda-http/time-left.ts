@@ -1,21 +1,22 @@
 import type { Context } from "aws-lambda";
 import type { Clock } from "../../base/process/clock.ts";
 
-/** What is read of Lambda's context where a batch is worked on. */
+/** Part of the Lambda context that batch functions read. */
 export type TimedContext = Partial<Pick<Context, "getRemainingTimeInMillis">>;
 
-/** How much time an invocation has. */
 export interface TimeLeft {
-  /** When the process is gone, in milliseconds since the epoch; `undefined` where the context knows no time. */
+  /**
+   * Time at which Lambda ends the process, in epoch milliseconds; `undefined` if the context has no
+   * limit.
+   */
   readonly deadlineMs: number | undefined;
-  /** Whether something that takes `ms` milliseconds is not to be begun any more. */
+  /** Returns whether it is too late to start work that takes `ms` milliseconds. */
   isOverIn(ms: number): boolean;
 }
 
-/** What is not begun any more, in milliseconds before the function's time is over. */
+/** Time before the function's timeout in which no work starts, in milliseconds. */
 const marginMs = 1_000;
 
-/** Reads how much time an invocation has. */
 export function timeLeft(context: TimedContext | undefined, clock: Clock): TimeLeft {
   const leftMs = context?.getRemainingTimeInMillis?.();
   const deadlineMs = leftMs === undefined ? undefined : clock.now() + leftMs;

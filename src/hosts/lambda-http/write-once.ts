@@ -5,26 +5,31 @@ import type { Middleware } from "./middleware.ts";
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
   /**
-   * Which header of the client deduplicates, or that the client has to send a key, and for how long a retry gets the first
-   * answer. Default: the server's `once.key`, for five minutes.
+   * Client header that identifies retries, or the rule that clients must send a key, and the time
+   * for which a retry receives the first response. Default: the server's `once.key`, for five
+   * minutes.
    */
   readonly once?: OnceBy | RequiredKey;
-  /** `encrypted` encrypts the stored answer with the key ring. Default: stored as plain data. */
+  /** `encrypted` encrypts the stored response with the key ring. Default: stored as plain data. */
   readonly replay?: "encrypted";
-  /** More headers that a retry gets, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
+  /**
+   * Further headers that a retry receives, in addition to `content-type`, `location`, `etag`,
+   * `link` and `cache-control`.
+   */
   readonly replayHeaders?: readonly string[];
 }
 
-/** What a claim is described with. */
 export type ClaimDescription = Pick<HandlerDeclaration, "once" | "replay" | "replayHeaders">;
 
 const described = Symbol.for("keelson.writeOnce");
 
 /**
- * Creates a middleware that deduplicates a handler: a retry gets the first answer (specification 6.6). The middleware only
- * carries the options; `requestScope` claims the write, around all middlewares.
+ * Creates a middleware that deduplicates a handler: a retry receives the first response
+ * (specification 6.6). The middleware only carries the options; `requestScope` claims the write,
+ * around all middlewares.
  *
- * @throws TypeError for invalid options. Without `requestScope` the first request fails before the handler runs.
+ * @throws TypeError for invalid options. Without `requestScope`, the first request fails before the
+ * handler runs.
  * @example
  * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
  */
@@ -33,7 +38,7 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
     throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {
-    // With requestScope this never runs: it takes the description, and leaves the middleware out.
+    // With `requestScope`, this never runs: it takes the description and omits the middleware.
     throw new Error(
       "writeOnce() claims nothing by itself: give middy({ executionMode: requestScope(server, { handler }) }), or the write could happen twice",
     );
@@ -42,7 +47,7 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
   return { before: Object.assign(before, { [described]: description }) };
 }
 
-/** The description among the middlewares, and the middlewares without it. */
+/** Separates the claim's description from the middlewares. */
 export function takeDescription(befores: readonly unknown[]): {
   readonly description: ClaimDescription | undefined;
   readonly befores: unknown[];

@@ -7,7 +7,10 @@ import { type TimedContext, timeLeft } from "../lambda-http/time-left.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
-/** Processes the messages of one invocation: those of a group of an ordered queue in their order, all else at once. */
+/**
+ * Processes the messages of one invocation concurrently; messages of one group on an ordered queue
+ * run in sequence.
+ */
 export function consumeBatch(
   runtime: Runtime,
   event: SQSEvent,
@@ -44,12 +47,18 @@ async function consume(
   return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
 }
 
-/** A standard queue has groups as well, to be fair, and no order: whoever fails there holds up nobody. */
+/**
+ * Returns the group of a message on an ordered queue. Groups on a standard queue serve fairness, so
+ * a failed message there does not block others.
+ */
 function orderedGroup({ eventSourceARN, attributes }: SQSRecord): string | undefined {
   return isOrdered(eventSourceARN) ? attributes.MessageGroupId : undefined;
 }
 
-/** Handles records one after the other until one fails, and gives those that have to come again: that one, and what stands behind it. */
+/**
+ * Handles records in sequence until one fails. Returns the records to retry: the failed one and all
+ * behind it.
+ */
 async function leftOf(
   group: readonly SQSRecord[],
   handle: (record: SQSRecord) => Promise<void>,
@@ -58,7 +67,7 @@ async function leftOf(
     try {
       await handle(record);
     } catch {
-      return group.slice(index); // it has been logged
+      return group.slice(index); // processMessage logs its failures
     }
   }
   return [];
@@ -71,6 +80,6 @@ function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): Q
     receipt: receiptHandle,
     group: attributes.MessageGroupId,
     receives: Number(attributes.ApproximateReceiveCount),
-    sentMs: Number(attributes.SentTimestamp) || undefined, // who calls the function by hand may leave it out
+    sentMs: Number(attributes.SentTimestamp) || undefined, // hand-written events may lack it
   };
 }

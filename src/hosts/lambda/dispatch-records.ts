@@ -8,17 +8,20 @@ import { type TimedContext, type TimeLeft, timeLeft } from "../lambda-http/time-
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
-/** How old a row has to be, in milliseconds: a younger one is on its way, by the function that has committed it. */
+/**
+ * Minimum age of a row, in milliseconds. The function that committed a younger row is still
+ * dispatching it.
+ */
 const graceMs = 2_000;
-/** How long to wait for a sweep that is at the same rows, in milliseconds. */
+/** Time to wait for a concurrent sweep of the same shard, in milliseconds. */
 const sweepMs = 2_000;
-/** How many rows are read and dispatched at once. */
+/** Number of rows per page that are read and dispatched together. */
 const pageSize = 100;
 
 /**
- * Dispatches what the records of one invocation tell of and what is still there.
+ * Dispatches the rows named by the records of one invocation that are still in the outbox.
  *
- * @throws TypeError where the event is none of a stream.
+ * @throws TypeError if the event is not from a DynamoDB stream.
  */
 export function dispatchRecords(
   runtime: Runtime,
@@ -51,14 +54,15 @@ async function dispatch(
       )
     ).flat(),
   );
-  // What stands behind the first comes again with it, as streams are read; what is done of it is gone from the table then.
+  // Lambda retries a stream batch from the first failed record, so the records behind it are
+  // redelivered. By then, the table no longer holds the dispatched rows.
   const first = written.find((row) => left.has(row));
   return {
     batchItemFailures: first === undefined ? [] : [{ itemIdentifier: first.sequenceNumber }],
   };
 }
 
-/** The rows that the records tell of; one line says what the others are. */
+/** Returns the rows that the records name. Logs one line about all other records. */
 function writtenRows(runtime: Runtime, { Records }: DynamoDBStreamEvent): WrittenRow[] {
   const tableName = runtime.tableName(outboxTable.name);
   const written: WrittenRow[] = [];
@@ -83,7 +87,7 @@ interface ShardRows {
   readonly rows: readonly WrittenRow[];
 }
 
-/** Dispatches what is left of the rows of one shard, and gives those that are left then. Never throws. */
+/** Dispatches the pending rows of one shard and returns those that remain. Never throws. */
 async function dispatchShard(
   runtime: Runtime,
   store: OutboxStore,
@@ -97,7 +101,7 @@ async function dispatchShard(
   try {
     if (time.isOverIn(0)) return given.rows;
     waiting = await rowsOf(store, given);
-    // The usual end: the run that committed them has dispatched them.
+    // Usual case: the run that committed the rows has dispatched them.
     if (waiting.length === 0) return [];
     const youngMs = Math.min(
       graceMs,
@@ -105,7 +109,7 @@ async function dispatchShard(
     );
     if (time.isOverIn(Math.max(0, youngMs))) return leftOf(given, waiting);
     if (youngMs > 0) await new Promise((resolve) => setTimeout(resolve, youngMs));
-    // A sweep and this are not at the same rows at the same time.
+    // The claim keeps a concurrent sweep away from these rows.
     const claim = await once.claims.take(sweepClaim(shard), {
       waitMs: sweepMs,
       stop: [],
@@ -138,11 +142,12 @@ async function dispatchShard(
   }
 }
 
-/** Those of the rows that are still there, read as a sweep reads them: consistently, and from the first to the last. */
+/** Returns the given rows that are still pending. Reads like a sweep: consistently and in order. */
 async function rowsOf(store: OutboxStore, { shard, rows }: ShardRows): Promise<OutboxRow[]> {
   const sorts = new Set(rows.map(({ sort }) => sort));
   const times = rows.map(({ sort }) => sort.slice(0, sort.indexOf("#"))).sort();
-  // A time alone is before every row of that time, and with the character behind `#` after each of them.
+  // A bare time sorts before every row of that time; with `$`, the character after `#`, it sorts
+  // after.
   const [first, last] = [String(times[0]), `${times.at(-1)}$`];
   const found: OutboxRow[] = [];
   let after: string | undefined = first;
@@ -159,7 +164,7 @@ function leftOf({ rows }: ShardRows, waiting: readonly OutboxRow[]): WrittenRow[
   return rows.filter(({ sort }) => sorts.has(sort));
 }
 
-/** When a row was written, in milliseconds. */
+/** Returns the time a row was written, in epoch milliseconds. */
 function timeOf(sort: string): number {
   return Number(sort.slice(0, sort.indexOf("#")));
 }

@@ -5,13 +5,15 @@ import { type TimedContext, timeLeft } from "../lambda-http/time-left.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
-/** What came of a call: how many schedules have fired, and how many failed or could not be looked at. */
+/**
+ * Outcome of one invocation: the number of schedules that fired, and of those that failed or could
+ * not be checked.
+ */
 export interface FiredSchedules {
   readonly fired: number;
   readonly failed: number;
 }
 
-/** Lets the schedules fire that are due. */
 export function fireSchedules(
   runtime: Runtime,
   context: TimedContext | undefined,

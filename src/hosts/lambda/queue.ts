@@ -4,16 +4,17 @@ import { prepareLambda } from "../lambda-http/bind.ts";
 import { marked } from "../lambda-http/function-mark.ts";
 import type { TimedContext } from "../lambda-http/time-left.ts";
 
-/** A Lambda function for SQS batches. */
+/** Lambda function for SQS batches. */
 export type LambdaQueueHandler = (
   event: SQSEvent,
   context: TimedContext,
 ) => Promise<SQSBatchResponse>;
 
 /**
- * Makes one Lambda function that consumes events and runs jobs, for both queues. It returns the messages to retry, so the
- * event source mapping needs `ReportBatchItemFailures`; on an ordered queue it also returns those behind a failed message of
- * their group. Give the queues a visibility timeout of six times the function's timeout: the function does not extend it.
+ * Creates one Lambda function that consumes events and runs jobs, for both queues. It returns the
+ * messages to retry, so the event source mapping needs `ReportBatchItemFailures`. On an ordered
+ * queue, it also returns the messages behind a failed one in their group. Set the visibility
+ * timeout of the queues to six times the function's timeout: the function does not extend it.
  *
  * @example
  * export const queue = lambdaQueue(server);

@@ -4,15 +4,16 @@ import { marked } from "../lambda-http/function-mark.ts";
 import type { TimedContext } from "../lambda-http/time-left.ts";
 import type { FiredSchedules } from "./fire-schedules.ts";
 
-/** A Lambda function for a rule that calls it each minute. */
+/** Lambda function for a rule that invokes it every minute. */
 export type LambdaScheduleHandler = (
   event?: unknown,
   context?: TimedContext,
 ) => Promise<FiredSchedules>;
 
 /**
- * Makes a Lambda function for a rule of one minute, `rate(1 minute)`. It lets the schedules of the server fire that are due, each
- * once however many processes and calls there are, and tells what came of them. What fails is tried again by a later call.
+ * Creates a Lambda function for a rule of one minute, `rate(1 minute)`. It fires the server's due
+ * schedules and returns how many fired and failed. Each fire happens once, regardless of the number
+ * of processes and invocations. A later invocation retries failures.
  *
  * @example
  * export const schedule = lambdaSchedule(server);

@@ -4,17 +4,18 @@ import { prepareLambda } from "../lambda-http/bind.ts";
 import { marked } from "../lambda-http/function-mark.ts";
 import type { TimedContext } from "../lambda-http/time-left.ts";
 
-/** A Lambda function for DynamoDB stream batches. */
+/** Lambda function for DynamoDB stream batches. */
 export type LambdaStreamHandler = (
   event: DynamoDBStreamEvent,
   context: TimedContext,
 ) => Promise<DynamoDBBatchResponse>;
 
 /**
- * Makes a Lambda function for the stream of the outbox table. It dispatches events that were committed but not dispatched,
- * because the function ended or the bus failed. Usually nothing is left to do, which costs one read per shard. It returns the
- * first record that failed, so the event source mapping needs `ReportBatchItemFailures`; the stream needs the keys only
- * (`KEYS_ONLY`). {@link lambdaSweep} dispatches rows that the stream has given up on.
+ * Creates a Lambda function for the stream of the outbox table. It dispatches committed events that
+ * were not dispatched because the function ended or the event bus failed. Usually no row is left,
+ * which costs one read per shard. The function returns the first record that failed, so the event
+ * source mapping needs `ReportBatchItemFailures`. The stream view type `KEYS_ONLY` is enough.
+ * {@link lambdaSweep} dispatches rows that the stream no longer retries.
  *
  * @example
  * export const stream = lambdaStream(server);

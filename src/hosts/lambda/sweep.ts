@@ -3,12 +3,12 @@ import type { Swept } from "../../parts/messages/outbox.ts";
 import { prepareLambda } from "../lambda-http/bind.ts";
 import { marked } from "../lambda-http/function-mark.ts";
 
-/** How old a row of the outbox has to be for the sweep of a schedule, in milliseconds. */
+/** Minimum age of an outbox row for a scheduled sweep, in milliseconds. */
 const graceMs = 10_000;
 
 /**
- * Makes a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches the events left in the outbox: committed,
- * but not dispatched because the function ended or the bus failed.
+ * Creates a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches the events left
+ * in the outbox: committed, but not dispatched because the function ended or the event bus failed.
  *
  * @example
  * export const sweep = lambdaSweep(server);

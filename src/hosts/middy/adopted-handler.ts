@@ -25,11 +25,12 @@ export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lamb
 
 /** Options of `requestScope`. */
 export interface RequestScopeOptions {
-  /** The handler's full name, `<feature>.<entity>.<operation>`, for log lines and claims. */
+  /** Full name of the handler, `<feature>.<entity>.<operation>`, for log lines and claims. */
   readonly handler: string;
   /**
-   * Who may call the handler. Default: everyone; a valid token identifies the caller. Any other rule refuses every event that is
-   * not HTTP, since none says who sends it.
+   * Rule for the callers of the handler. Default: everyone; a valid token identifies the caller.
+   * Any other rule refuses every event that is not HTTP, because such an event does not identify
+   * its sender.
    */
   readonly access?: AccessRule;
 }
@@ -41,7 +42,7 @@ interface OtherFacts extends ScopeFacts {
 
 type Facts = (HttpFacts & { readonly shape: HttpFacts["shape"] }) | OtherFacts;
 
-/** How a Middy handler that exists already runs: what {@link requestScope} loads. */
+/** Creates the execution mode of an existing Middy handler, which {@link requestScope} loads. */
 export function adoptedMode(
   runtime: Runtime,
   { handler, access }: Required<RequestScopeOptions>,
@@ -53,7 +54,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
   return {
     facts: (event, invocation) => {
       try {
-        // Safe: it throws for an event of another kind.
+        // Safe: `facts` throws for an event of another kind.
         return eventCodec.facts(event as LambdaHttpEvent, invocation);
       } catch {
         return { shape: undefined, event, headers: {}, ...invocation };
@@ -61,7 +62,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
     },
     fail: (error, scope, facts) => {
       if (facts.shape !== undefined) return eventCodec.fail(error, scope, facts);
-      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // for the log; it is rethrown, so that the event's source sees the failure
+      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // only logged; rethrown for the source
       scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
       throw error;
     },
@@ -81,7 +82,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
   };
 }
 
-/** The pattern that the gateway has matched, where it is one: `GET /files/{id}`. */
+/** Returns the pattern that the gateway matched, such as `GET /files/{id}`, if there is one. */
 function patternOf(event: unknown): string | undefined {
   const { routeKey, resource } = event as {
     readonly routeKey?: unknown;
@@ -107,7 +108,7 @@ async function runOther(
       `${what}adopt its handler by another requestScope, without that rule`,
     );
   }
-  // Any other is of nobody but AWS, or of who may invoke the function.
+  // Any other event comes from AWS, or from a caller allowed to invoke the function.
   const isTrusted = !isRequest(event);
   scope.isIdentified = isTrusted;
   scope.isSystem = isTrusted && isolatedTo === undefined;
@@ -157,7 +158,7 @@ async function runHttp(
   });
   // Without a claim or a commit, the result stays as the middlewares left it.
   if (ended.kind === "done" && claim === undefined) return ended.result;
-  return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: no answer is a stream
+  return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: not a stream
 }
 
 interface AdoptedWrite {
@@ -178,12 +179,15 @@ function adoptedClaim(
     input: { method: request.method, path: request.path, query: request.query, body: bytes },
     assertFits: (response) =>
       assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
-    // Only the handler's own middlewares may know who the caller is.
+    // Only the handler's own middlewares may know the caller's identity.
     anonymousAs: JSON.stringify([authorization, cookie]),
   });
 }
 
-/** The answer of a finished run. A result that is no answer becomes a 500 that is stored: the work is done. */
+/**
+ * Returns the answer of a finished run. A result that is not a valid response becomes a 500, which
+ * is stored because the work is done.
+ */
 function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): WriteAnswer {
   try {
     return answerOf(readResult(result));
@@ -192,7 +196,7 @@ function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): Wri
   }
 }
 
-/** The result of the handler, or of one of its middlewares, as an answer that can be stored. */
+/** Converts the result of the handler or a middleware to an answer that can be stored. */
 function answerOf({
   statusCode,
   headers,

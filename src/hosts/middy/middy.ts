@@ -8,7 +8,8 @@ export type { RequestScopeOptions } from "./adopted-handler.ts";
 export { type AdoptedContext, type LegacyContext, requestScope } from "./request-scope.ts";
 
 /**
- * The class of `keelson/claim-layer`, for code that imports it from here. Its first use throws without Powertools Idempotency,
- * and in a bundle, which does not hold it: import it from `keelson/claim-layer` there.
+ * Class of `keelson/claim-layer`, for code that imports it from here. Its first use throws if
+ * Powertools Idempotency is not installed, and in a bundle, which does not contain it: import it
+ * from `keelson/claim-layer` there.
  */
 export const ClaimLayer = /* @__PURE__ */ loadedClaimLayer();

@@ -6,7 +6,7 @@ import { lazyMode } from "../lambda-http/lazy-mode.ts";
 import type { ExecutionMode } from "../lambda-http/middleware.ts";
 import type { RequestScopeOptions } from "./adopted-handler.ts";
 
-/** What {@link requestScope} adds to the handler's Lambda context. */
+/** Property that {@link requestScope} adds to the handler's Lambda context. */
 export interface AdoptedContext {
   readonly keelson: PipelineContext;
 }
@@ -15,11 +15,13 @@ export interface AdoptedContext {
 export type LegacyContext = AdoptedContext;
 
 /**
- * Creates an execution mode for an existing Middy handler. `context.keelson` is its `ctx`, `currentContext()` works, and
- * errors become the uniform response. Every response carries `X-Request-ID`, even if a middleware answers early. For an
- * event that is not HTTP, errors are logged and rethrown.
+ * Creates an execution mode for an existing Middy handler. `context.keelson` is its `ctx`,
+ * `currentContext()` works, and errors become the uniform response. Every response carries
+ * `X-Request-ID`, even if a middleware answers early. For an event that is not HTTP, errors are
+ * logged and rethrown.
  *
- * @throws Error if the name is not `<feature>.<entity>.<operation>`, or is that of one of the server's handlers.
+ * @throws Error if the name is not `<feature>.<entity>.<operation>`, or belongs to a handler of the
+ * server.
  * @example
  * export const handler = middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) })
  *   .use(httpJsonBodyParser())
