@@ -89,7 +89,7 @@ export function keelson(args, env = {}) {
   const options = { cwd: root, encoding: "utf8", env: { ...process.env, ...env } };
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [join("src", "cli", "main.ts"), ...args],
+    [join("src", "tools", "cli", "main.ts"), ...args],
     options,
   );
   if (status !== 0) throw new Error(stderr.trim());

@@ -157,7 +157,7 @@ function respond(
 
 /**
  * Pauses reading on all open connections for one turn of the event loop. One turn reads data from
- * all of them. The pause lets waiting requests run, frees the memory of cut connections, and gives
+ * all of them. The pause gives waiting requests their turn, frees the memory of cut connections, and gives
  * new clients their turn.
  */
 function holdAllBack({ known }: Connections): void {
