@@ -1,21 +1,21 @@
-// Checks how the sources of src/ read: the length of files and functions, and the English of comments.
-// `node scripts/sources.mjs [folder]` takes src/ by default; it prints each finding and exits with 1 if there is any.
+// Checks how the sources in src/ read: the length of each file and the English of its comments.
+// `node scripts/sources.mjs [folder]` prints each finding and exits with 1 if there is one. Default folder: src/.
 import { globSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { parseSync } from "rolldown/utils";
 
-/** Lines that a file may have, and a function. */
-const [mostLines, mostFunctionLines] = [300, 100];
+/** Most lines of a file. */
+const mostLines = 300;
 
-/** Comments of the whole folder that may open with a question word. */
+/** Most comments in the folder that open with a question word. */
 const mostQuestions = 100;
 const question = /^(?:What|Who|Whose|Where|How)\b/;
 
-/** Phrases of translated English, by what to write instead. */
+/** Phrases of translated English, each with its replacement. */
 const dialect = [
   [/\bis none\b/, "there is no ..."],
   [/\bmended\b/, "fixed"],
-  [/\blets? (?:\w+ ){0,2}run\b/, "runs"],
+  [/\blets? (?:\w+ ){0,2}run\b/i, "runs"],
   [/\bwhoever\b/i, "the caller, the process ..."],
   [/(?:^|[.:;] )Who (?!is |are |was |has |can |may )/, "a noun"],
   [/\b(?:by|of|for|to|from|with|than) who\b/, "a noun"],
@@ -34,14 +34,7 @@ for (const file of files) {
   const lineOf = lineCounter(text);
   const length = text.trimEnd().split("\n").length;
   if (length > mostLines) found.push(`${file} has ${length} lines, more than ${mostLines}`);
-  const { program, comments } = parseSync(file, text, { lang: "ts" });
-  visit(program, (node) => {
-    const lines = lineOf(node.end) - lineOf(node.start) + 1;
-    if (lines > mostFunctionLines)
-      found.push(
-        `${file}:${lineOf(node.start)} a function of ${lines} lines, more than ${mostFunctionLines}`,
-      );
-  });
+  const { comments } = parseSync(file, text, { lang: "ts" });
   for (const { words, start } of sentencesOf(comments)) {
     const place = `${file}:${lineOf(start)}`;
     if (question.test(words)) questions.push(`${place} ${words.slice(0, 80)}`);
@@ -60,7 +53,7 @@ if (questions.length > mostQuestions) {
 console.log(found.length === 0 ? "sources: clean" : found.join("\n"));
 process.exitCode = found.length === 0 ? 0 : 1;
 
-/** The text of each comment; line comments that follow each other are one. */
+/** Returns the text of each comment. Line comments that follow each other are one. */
 function sentencesOf(comments) {
   const merged = [];
   for (const { type, value, start, end } of comments) {
@@ -77,16 +70,6 @@ function sentencesOf(comments) {
     }
   }
   return merged;
-}
-
-function visit(node, each) {
-  if (/^(?:FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type))
-    each(node);
-  for (const child of Object.values(node)) {
-    for (const one of Array.isArray(child) ? child : [child]) {
-      if (typeof one?.type === "string") visit(one, each);
-    }
-  }
 }
 
 /** Maps an offset to its line. */

@@ -106,7 +106,7 @@ export interface FeatureBuilder<Name extends string = string> {
     const Operation extends string,
     Input extends StandardSchemaV1,
     Output = DeclaredOutput<`${Name}.${Operation}`>,
-    const Result = Awaitable<Output>, // for completion in editors
+    const Result = Awaitable<Output>, // what an editor completes
     Rule extends AccessRule = AccessRule,
     Sent = Output,
   >(

@@ -14,22 +14,11 @@ import { lingerAfterAnswer } from "./lingering-close.ts";
 import { receiveBody } from "./receive-body.ts";
 import { reportCut } from "./report-cut.ts";
 import { isSmallBody, readRest } from "./rest-of-body.ts";
-import type { Serving } from "./serving.ts";
+import type { Beginning, Serving } from "./serving.ts";
 
 interface Place {
   readonly connection: Connection;
   readonly inFlight: InFlightLimit;
-}
-
-/** State of a request at the start of its exchange. */
-interface Beginning {
-  /**
-   * Creates the error of a refused request; `undefined` if the request is accepted. An error takes
-   * time to create, and most waiting requests never run.
-   */
-  readonly refuse: (() => PipelineError) | undefined;
-  /** Whether the client waits for `100 Continue` before it sends the body. */
-  readonly expectsContinue: boolean;
 }
 
 /**
@@ -264,7 +253,10 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     const { draining } = runtime.lifecycle;
     const message = this.#message;
     const { complete, socket } = message;
-    const isLast = (draining.aborted || connection.isBroken) && isLatest(connection, this);
+    // Pipelined requests run concurrently. The connection closes with the last response, so that
+    // every request gets one.
+    const isLatest = [...connection.requests].at(-1) === this;
+    const isLast = (draining.aborted || connection.isBroken) && isLatest;
     if (!isLast && !complete && this.#isRestSmall()) {
       readRest(socket, connection, message, settings.requestTimeoutMs);
       return;
@@ -298,14 +290,6 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     if (!this.isStalled) reportCut(log, error, this.signal);
     this.#response.destroy();
   }
-}
-
-/**
- * Returns whether a request is the last of its connection. Pipelined requests run concurrently: the
- * connection closes with the last response, so that every request gets one.
- */
-function isLatest({ requests }: Connection, request: OpenRequest): boolean {
-  return [...requests].at(-1) === request;
 }
 
 /** Bytes that a waiting stream is assumed to hold: the pipeline has read its start. */

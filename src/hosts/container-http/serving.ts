@@ -1,4 +1,5 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import type { PipelineError } from "../../base/errors/errors.ts";
 import type { ByteBudget } from "./byte-budget.ts";
 import type { HttpSettings } from "./http-options.ts";
 import type { UnreadBudget } from "./unread-bytes.ts";
@@ -11,4 +12,15 @@ export interface Serving {
   readonly bodies: ByteBudget;
   /** Limit for the data held for clients that do not read. */
   readonly unread: UnreadBudget;
+}
+
+/** State of a request at the start of its exchange. */
+export interface Beginning {
+  /**
+   * Creates the error of a refused request; `undefined` if the request is accepted. An error takes
+   * time to create, and most waiting requests never run.
+   */
+  readonly refuse: (() => PipelineError) | undefined;
+  /** Whether the client waits for `100 Continue` before it sends the body. */
+  readonly expectsContinue: boolean;
 }
