@@ -1,6 +1,10 @@
 import { z } from "zod";
 
-/** What the walks go through: a query that reads nothing, one that reads a configuration key, a write with a commit, an event and its consumer. */
+/**
+ * Server that the walks go through, with default logs, callers with a token and checked output: a
+ * query that reads nothing, one that reads a configuration key, a write with a commit, an event and
+ * its consumer.
+ */
 export function sampleServer(
   { access, buildServer, createTenantConfig, defineFeature },
   { read = (run) => run(), withMessages = false },
@@ -19,19 +23,21 @@ export function sampleServer(
     const put = (id) => [{ Put: { TableName: table.name, Item: { pk: id } } }];
     r.query("note.hello", {
       route: "GET /hello",
-      access: access.everyone,
+      access: access.authenticated,
+      output: z.object({ hello: z.string() }),
       handler: () => ({ hello: "world" }),
     });
     r.query("limit.show", {
       route: "GET /limit",
-      access: access.everyone,
+      access: access.authenticated,
       handler: async (ctx) => ({ limit: await read(() => ctx.config(config.limit)) }),
     });
     if (withMessages) r.event("note.added", z.object({ id: z.string() }));
     r.write("note.add", {
       route: "POST /notes",
-      access: access.everyone,
+      access: access.authenticated,
       input: z.object({ id: z.string() }),
+      output: z.object({ id: z.string() }),
       handler: async (ctx, { id }) => {
         if (withMessages) await ctx.publish("note.added", { id });
         return ctx.commit(put(id), { id });
@@ -47,6 +53,5 @@ export function sampleServer(
     features: [sample],
     cache: { ttlMs: 3_600_000 }, // warm all the time
     shutdown: { lingerMs: 0 },
-    log: { requests: false }, // a line goes through the logger, whoever writes it
   });
 }
