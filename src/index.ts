@@ -1,9 +1,5 @@
-export {
-  type ConfigHandles,
-  defineFeature,
-  type Feature,
-  type FeatureBuilder,
-} from "./app/features/feature.ts";
+export { defineFeature, type Feature } from "./app/features/feature.ts";
+export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-builder.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/features/handler.ts";
 export type { AfterHookContext, HookContext, HookOptions } from "./app/features/hooks.ts";
 export type {

@@ -1,7 +1,8 @@
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { crashEverywhere } from "keelson/testing";
 import { expect, test } from "vitest";
-import { defineFeature, type FeatureBuilder } from "../../src/app/features/feature.ts";
+import { defineFeature } from "../../src/app/features/feature.ts";
+import type { FeatureBuilder } from "../../src/app/features/feature-builder.ts";
 import type { ScheduleOptions } from "../../src/app/features/schedule.ts";
 import { createSchedules, type Schedule } from "../../src/app/run/schedules.ts";
 import { buildServer, type Server } from "../../src/app/server/server.ts";

@@ -198,7 +198,7 @@ export const survivors: readonly Survivor[] = [
     why: "how many steps are too many is a guess",
   },
   {
-    file: "schema-comparison.ts",
+    file: "shape-differences.ts",
     line: 'return rules && to.kind === "value" && canonical(to.value) === canonical(from.value);',
     changes: ['to.kind === "value" -> true'],
     why: "what is no value has none to compare: the comparison is for the compiler",

@@ -6,7 +6,7 @@ import type { Work } from "../../src/app/ctx/work.ts";
 import type { Adapters } from "../../src/app/runtime/adapters.ts";
 import type { RunServices } from "../../src/app/runtime/run-services.ts";
 import type { RequestScope } from "../../src/app/runtime/scope.ts";
-import type { OutboxRow } from "../../src/parts/messages/outbox.ts";
+import type { OutboxRow } from "../../src/parts/messages/outbox-store.ts";
 import type { WriteAnswer } from "../../src/parts/once/answer.ts";
 import { claimKey } from "../../src/parts/once/claim.ts";
 import type { TransactionItem } from "../../src/parts/once/claim-store.ts";

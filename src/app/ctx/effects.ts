@@ -9,7 +9,7 @@ import { type Delivery, deliveryJob } from "../../parts/messages/delivery.ts";
 import { envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../../parts/messages/job-message.ts";
 import type { KeptContent } from "../../parts/messages/kept-events.ts";
-import type { OutboxRow } from "../../parts/messages/outbox.ts";
+import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import { wirePayload } from "../../parts/messages/wire-payload.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { RunParts } from "../../parts/once/claimed-run.ts";

@@ -1,14 +1,14 @@
 import type { LookupAddress } from "node:dns";
-import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import type { ClientRequest, RequestOptions } from "node:http";
 import type { Socket, TcpNetConnectOpts } from "node:net";
 import { systemCode } from "../../base/errors/system-code.ts";
 import type { NameLookup } from "./name-lookup.ts";
 import { isPublicAddress } from "./public-address.ts";
 import { signWebhook } from "./webhook-signature.ts";
+import { statusOf } from "./webhook-status.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
-const maxAnswerBytes = 64 * 1024;
 /** Longest name lookup, in milliseconds and as a share of the whole timeout. */
 const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
 // A caller must not set headers that frame the request or are signed.
@@ -238,38 +238,6 @@ function headersOf({
   if (secret !== undefined)
     all["webhook-signature"] = signWebhook({ id, timestampSeconds, body, secret });
   return all;
-}
-
-/** Settles when the connection closes. A received status counts, regardless of the body. */
-function statusOf(outgoing: ClientRequest): Promise<number> {
-  return new Promise((resolve, reject) => {
-    let status: number | undefined;
-    let failure: unknown;
-    outgoing.on("response", (response) => {
-      status = response.statusCode;
-      drop(response, outgoing);
-    });
-    // Handles an unrequested status 101.
-    outgoing.on("upgrade", (response) => {
-      status = response.statusCode;
-      outgoing.destroy();
-    });
-    outgoing.on("error", (error) => {
-      failure = error;
-    });
-    outgoing.on("close", () => (status === undefined ? reject(failure) : resolve(status)));
-  });
-}
-
-function drop(response: IncomingMessage, outgoing: ClientRequest): void {
-  let bytes = 0;
-  response.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > maxAnswerBytes) outgoing.destroy();
-  });
-  // A truncated body is an error of the response, not of the delivery. Node currently tolerates a
-  // missing listener, but may not in the future.
-  response.on("error", () => {});
 }
 
 function statusError(place: string, status: number): WebhookError {

@@ -1,48 +1,24 @@
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { BootProblem } from "../../base/errors/boot.ts";
-import type { AccessRule } from "../../base/identity/access.ts";
-import type { Events, Writes } from "../../base/types/names.ts";
-import type {
-  ConfigKeyHandle,
-  KeyDeclaration,
-  RegisteredConfigKey,
-} from "../../parts/config/declare/key.ts";
+import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeys, handler, type RawOptions } from "./declare.ts";
 import { hook } from "./declare-hook.ts";
 import { channel, consumer, event, job } from "./declare-messages.ts";
 import { table } from "./declare-table.ts";
-import type {
-  Awaitable,
-  DeclaredOutput,
-  HandlerDeclaration,
-  QueryOptions,
-  WriteOptions,
-} from "./handler.ts";
-import type { HookDeclaration, HookOptions } from "./hooks.ts";
+import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
+import type { HandlerDeclaration } from "./handler.ts";
+import type { HookDeclaration } from "./hooks.ts";
 import type {
   ChannelDeclaration,
-  ChannelOptions,
   ConsumerDeclaration,
   EventDeclaration,
-  EventOf,
-  EventOptions,
-  EventSchema,
   JobDeclaration,
-  JobOptions,
 } from "./message-handlers.ts";
-import { type MetricOptions, metric, type OwnMetricDeclaration } from "./metric.ts";
-import type { PipelineContext } from "./pipeline-context.ts";
-import {
-  type Projection,
-  type ProjectionOptions,
-  projection,
-  projectionConsumers,
-  projectionHandle,
-} from "./projection.ts";
+import { metric, type OwnMetricDeclaration } from "./metric.ts";
+import { projection, projectionConsumers, projectionHandle } from "./projection.ts";
 import type { ProjectionDeclaration } from "./projection-declaration.ts";
-import { type ScheduleDeclaration, type ScheduleOptions, schedule } from "./schedule.ts";
-import type { TableDeclaration, TableOptions } from "./table.ts";
-import { type DeclaredTable, tableHandle } from "./table-handle.ts";
+import { type ScheduleDeclaration, schedule } from "./schedule.ts";
+import type { TableDeclaration } from "./table.ts";
+import { tableHandle } from "./table-handle.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
 export interface FeatureDeclarations {
@@ -62,125 +38,6 @@ export interface FeatureDeclarations {
   readonly metrics: readonly OwnMetricDeclaration[];
   /** Problems of the declarations. `buildServer` reports all problems together. */
   readonly problems: readonly BootProblem[];
-}
-
-/** The handles that `r.config` returns, one per key. */
-export type ConfigHandles<Keys> = {
-  readonly [Name in keyof Keys]: Keys[Name] extends KeyDeclaration<infer Value>
-    ? ConfigKeyHandle<Value>
-    : never;
-};
-
-/**
- * The `r` of a feature's declaration. If the feature's name is known, the compiler checks each
- * entry of `Queries`, `Writes` and `Jobs` against the schema declared under that name.
- */
-export interface FeatureBuilder<Name extends string = string> {
-  /**
-   * Declares configuration keys (specification 2.1) and returns their handles. Can be called
-   * several times, for example to declare a computed key that reads keys from an earlier call.
-   */
-  config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
-    readonly keys: Keys;
-    // Expanded instead of `ConfigHandles<Keys>`, so that editors show the handles on hover.
-  }): {
-    readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value>
-      ? ConfigKeyHandle<Value>
-      : never;
-  };
-  /**
-   * Declares a DynamoDB table with string keys, and its indexes. With `tenant: true`, each key
-   * starts with its tenant, and handlers reach only the rows of the caller's tenant.
-   */
-  table<
-    const Index extends string = never,
-    const Partition extends string = string,
-    const Sort extends string = never,
-    const Tenant extends boolean = false,
-  >(
-    name: string,
-    options: TableOptions<Index, Partition, Sort, Tenant>,
-  ): DeclaredTable<Index, Partition, Sort, Tenant>;
-  /** Declares a handler that only reads, named `<entity>.<operation>`. */
-  query<
-    const Operation extends string,
-    Input extends StandardSchemaV1,
-    Output = DeclaredOutput<`${Name}.${Operation}`>,
-    const Result = Awaitable<Output>, // what an editor completes
-    Rule extends AccessRule = AccessRule,
-    Sent = Output,
-  >(
-    name: Operation,
-    options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
-  ): void;
-  /** Declares a handler that changes something, named `<entity>.<operation>`. */
-  write<
-    const Operation extends string,
-    Input extends StandardSchemaV1,
-    Output = DeclaredOutput<`${Name}.${Operation}`>,
-    const Result = Awaitable<Output>,
-    Rule extends AccessRule = AccessRule,
-    Sent = Output,
-  >(
-    name: Operation,
-    options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>,
-  ): void;
-  /**
-   * Hooks into a write of any feature of the server, by its full name. All hooks of a write run
-   * under its claim, in the order of the features. A replay runs no hooks.
-   *
-   * @example
-   * r.hook("files.file.create", { before: async (ctx, file) => refuseWhereFull(ctx, file) });
-   */
-  hook<Write extends keyof Writes>(write: Write, options: HookOptions<Write>): void;
-  /**
-   * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload
-   * is an object without a `requestId`. keelson checks it when it is published and when it is
-   * consumed.
-   *
-   * @param options - `{ keepDays: 30 }` or `{ keep: true }` stores each event in the commit that
-   * publishes it, for `ctx.events` and projections. A kept event takes two of the commit's 100
-   * items. Default: deleted after it is dispatched.
-   */
-  event<const Type extends string>(
-    type: Type,
-    schema: EventSchema<Type>,
-    options?: EventOptions,
-  ): void;
-  /**
-   * Declares a consumer of an event, named `<feature>.<entity>.<name>`. Each consumer handles an
-   * event once (specification 6.4), although events can be delivered several times and in any
-   * order.
-   */
-  on<Type extends keyof Events>(
-    type: Type,
-    name: string,
-    handler: (ctx: PipelineContext, event: EventOf<Type>) => Awaitable<unknown>,
-  ): void;
-  /** Declares a job, `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
-  job<const Operation extends string, Input extends StandardSchemaV1>(
-    name: Operation,
-    options: JobOptions<Input, `${Name}.${Operation}`>,
-  ): void;
-  /**
-   * Declares a scheduled handler, `<entity>.<operation>`. Each fire runs once across all processes.
-   */
-  schedule(name: string, options: ScheduleOptions): void;
-  /**
-   * Declares a projection, `<entity>.<name>`: rows in the application's tables, computed from kept
-   * events. Each event counts once. Returns a handle that makes the keys of these rows.
-   */
-  projection(name: string, options: ProjectionOptions): Projection;
-  /**
-   * Declares a metric, `<entity>.<name>`. `ctx.metrics.add` takes its full name:
-   * `<feature>.<entity>.<name>`.
-   */
-  metric(name: string, options?: MetricOptions): void;
-  /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
-  channel<const Channel extends string, Input extends StandardSchemaV1>(
-    name: Channel,
-    options: ChannelOptions<Input, Channel>,
-  ): void;
 }
 
 const declarationsOf = Symbol.for("keelson.feature");

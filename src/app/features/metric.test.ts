@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { BootError } from "../../base/errors/boot.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature, type FeatureBuilder } from "./feature.ts";
+import { defineFeature } from "./feature.ts";
+import type { FeatureBuilder } from "./feature-builder.ts";
 import type { MetricOptions } from "./metric.ts";
 
 const build = (declare: (r: FeatureBuilder) => void, name = "shop") =>

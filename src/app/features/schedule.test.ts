@@ -2,7 +2,8 @@ import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { BootError } from "../../base/errors/boot.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature, type Feature, type FeatureBuilder } from "./feature.ts";
+import { defineFeature, type Feature } from "./feature.ts";
+import type { FeatureBuilder } from "./feature-builder.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 

@@ -15,7 +15,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
-import { createTracing } from "./run-spans.ts";
+import { createTracing } from "./tracing.ts";
 
 const exporter = new InMemorySpanExporter();
 const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });

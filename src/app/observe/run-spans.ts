@@ -1,14 +1,11 @@
 import type { SpanContext, Trace } from "../../base/request/trace.ts";
-import type { MessageQueue } from "../../parts/messages/message-queue.ts";
-import type { EventBus } from "../../parts/messages/outbox.ts";
 import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
 import type { Effects } from "../features/effects.ts";
-import type { EnqueueOptions } from "../features/pipeline-context.ts";
 import { type AroundOptions, around } from "./around.ts";
-import { post, tracedBus, tracedQueue } from "./client-spans.ts";
 import { LateSpan, TurningSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
 import {
+  isLater,
   messageAttributes,
   producerAttributes,
   requestAttributes,
@@ -19,56 +16,22 @@ import {
   type Verb,
 } from "./span-attributes.ts";
 import { fail, record } from "./span-failure.ts";
-import type { Origin, RunSpans, RunSubject, TracedRun, Tracing } from "./spans.ts";
+import type { Origin, RunSpans, RunSubject, TracedRun } from "./spans.ts";
 import {
   failed,
   headersOf,
   isValid,
+  linksOf,
   remoteSpan,
   type SpanOptions,
   serverErrors,
   spanKinds,
-  Tracer,
+  type Tracer,
   type TracerContext,
   type TracerSpan,
 } from "./tracer.ts";
 
-/** Creates {@link Tracing} with the registered SDK. */
-export function createTracing(): Tracing {
-  return new TracerSpans();
-}
-
-class TracerSpans implements Tracing {
-  readonly #tracer = new Tracer();
-
-  spansOf(scope: TracedRun, origin: () => Origin, subject: RunSubject | undefined): RunSpans {
-    return new SpansOfRun(this.#tracer, scope, origin, subject);
-  }
-
-  around<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    return around(
-      this.#tracer,
-      this.#tracer.active(),
-      { name, kind: spanKinds.internal },
-      work,
-      (span, error) => fail(span, error, true),
-    );
-  }
-
-  posting(url: URL, send: Parameters<Tracing["posting"]>[1]): Promise<number> {
-    return post(this.#tracer, url, send);
-  }
-
-  bus(bus: EventBus): EventBus {
-    return tracedBus(this.#tracer, bus);
-  }
-
-  queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
-    return tracedQueue(this.#tracer, queue);
-  }
-}
-
-class SpansOfRun implements RunSpans {
+export class SpansOfRun implements RunSpans {
   readonly #tracer: Tracer;
   readonly #scope: TracedRun;
   readonly #origin: () => Origin;
@@ -312,15 +275,4 @@ class SpansOfRun implements RunSpans {
     this.#recorded.add(error);
     return isNew;
   }
-}
-
-/** Reports whether a job is delayed: it is stored now, and sent when it is due. */
-function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
-  return delaySeconds !== undefined || at !== undefined;
-}
-
-function linksOf(
-  ...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]
-) {
-  return spans.flatMap((span) => (span === undefined ? [] : [{ context: span.spanContext() }]));
 }

@@ -1,4 +1,5 @@
 import type { SpanContext } from "../../base/request/trace.ts";
+import type { EnqueueOptions } from "../features/pipeline-context.ts";
 import { schemeOf } from "./request-scheme.ts";
 import type { TracedRun } from "./spans.ts";
 import type { Attributes } from "./tracer.ts";
@@ -92,6 +93,11 @@ export function rootAttributes(
 }
 
 export type Verb = "publish" | "enqueue" | "deliver";
+
+/** Reports whether a job is delayed: it is stored now, and sent when it is due. */
+export function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
+  return delaySeconds !== undefined || at !== undefined;
+}
 
 /**
  * Returns the attributes of a span that produces a message. A message that is stored and sent later

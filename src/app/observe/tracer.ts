@@ -162,6 +162,12 @@ export function remoteSpan(
   return { spanContext: () => context };
 }
 
+export function linksOf(
+  ...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]
+) {
+  return spans.flatMap((span) => (span === undefined ? [] : [{ context: span.spanContext() }]));
+}
+
 export function headersOf({
   traceId,
   spanId,

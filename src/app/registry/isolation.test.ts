@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isolationRole } from "./isolation.ts";
-import { optionProblems } from "./options.ts";
+import { optionProblems } from "./option-problems.ts";
 
 const [role, other] = [
   "arn:aws:iam::123456789012:role/tenants",

@@ -10,7 +10,8 @@ import type { PipelineContext } from "../features/pipeline-context.ts";
 import type { RunOptions } from "../registry/run-options.ts";
 import { adoptRequestId } from "../runtime/request-id.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { type RequestScope, runInMessageScope } from "../runtime/scope.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { runInMessageScope } from "../runtime/scoped-run.ts";
 import { run } from "./run.ts";
 import { causeOf } from "./write.ts";
 

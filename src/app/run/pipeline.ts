@@ -1,23 +1,10 @@
-import { describeError } from "../../base/errors/describe.ts";
-import {
-  AccessDeniedError,
-  FrameworkError,
-  isTypedError,
-  NotFoundError,
-} from "../../base/errors/errors.ts";
-import {
-  type AccessRule,
-  allows,
-  describeRule,
-  needsIdentity,
-} from "../../base/identity/access.ts";
-import type { Credentials } from "../../base/identity/authenticator.ts";
-import type { Identification } from "../../base/identity/claims.ts";
+import { FrameworkError, isTypedError, NotFoundError } from "../../base/errors/errors.ts";
+import { type AccessRule, needsIdentity } from "../../base/identity/access.ts";
 import { anonymous, type User } from "../../base/identity/user.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { corsHeaders, preflight } from "../../parts/http/cors.ts";
 import { errorResponse } from "../../parts/http/error-response.ts";
-import { bodyTooLarge, readInput, validateInput } from "../../parts/http/input.ts";
+import { bodyTooLarge, validateInput } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
 import { isWebResponse, toResponse } from "../../parts/http/response.ts";
@@ -29,7 +16,10 @@ import { createContext } from "../ctx/context.ts";
 import type { HandlerDeclaration } from "../features/handler.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { type RequestScope, runInScope } from "../runtime/scope.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { runInScope } from "../runtime/scoped-run.ts";
+import { authenticated } from "./authenticated-caller.ts";
+import { inputOf, refuseEncoded, rereadInput } from "./received-body.ts";
 import { warnOfUndeclared, warnOfUndeclaredStatus } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
@@ -205,55 +195,6 @@ export function recognize(
   });
 }
 
-/** Body of a request: its bytes, or the form that a middleware parsed. */
-interface ReceivedBody {
-  readonly bytes: Uint8Array;
-  readonly form: Record<string, unknown> | undefined;
-}
-
-function inputOf(
-  { query, method, headers }: HttpRequest,
-  { body: kind, input }: HandlerDeclaration,
-  params: Record<string, string>,
-  { bytes, form }: ReceivedBody,
-): Record<string, unknown> {
-  const contentType = headers["content-type"];
-  return readInput({
-    params,
-    query,
-    contentType,
-    bytes,
-    form,
-    kind,
-    method,
-    isChecked: input !== undefined,
-  });
-}
-
-/**
- * Reads the input from the request again, because a schema may have changed the object that it was
- * given. A separate function, used only for writes: a closure in `answer` would move its variables
- * from the stack to the heap (`wrapped-no-log`).
- */
-function rereadInput(
-  request: HttpRequest,
-  declaration: HandlerDeclaration,
-  routes: RouteTable<HandlerDeclaration>,
-  basePath: string,
-  body: ReceivedBody,
-): () => unknown {
-  return () => {
-    const match = routes.match(request.method, request.path, basePath);
-    // Safe: the route matched before.
-    return inputOf(
-      request,
-      declaration,
-      (match as Extract<typeof match, { kind: "found" }>).params,
-      body,
-    );
-  };
-}
-
 type FailedRequest = Pick<HttpRequest, "headers" | "method"> & {
   readonly signal?: AbortSignal | undefined;
 };
@@ -301,22 +242,6 @@ export function finish(
   return headers;
 }
 
-/** Rejects a compressed body, which would be parsed as if it were plain. */
-function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
-  const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
-  if (
-    bytes.byteLength > 0 &&
-    encoding !== undefined &&
-    encoding !== "" &&
-    encoding !== "identity"
-  ) {
-    throw new FrameworkError(
-      "unsupported_media_type",
-      "The body has a Content-Encoding; send it as it is",
-    );
-  }
-}
-
 /**
  * Returns the caller if the rule admits them. @throws FrameworkError `unauthenticated`,
  * AccessDeniedError.
@@ -338,53 +263,6 @@ export function authorize(
   );
 }
 
-async function authenticated(
-  scope: RequestScope,
-  credentials: Credentials,
-  rule: AccessRule,
-  isOpen: boolean,
-): Promise<User> {
-  let identification: Identification;
-  try {
-    identification = await scope.runtime.authenticator.authenticate(credentials);
-  } catch (error) {
-    if (!isOpen) throw error;
-    // An open route does not depend on the caller's identity, so it does not fail if authentication
-    // does.
-    scope.log.warn(
-      "identity.unavailable",
-      describeError(error, { requestId: "", environment: "production" }).log.data,
-    );
-    return anonymous;
-  }
-  if (identification.user === undefined) {
-    if (isOpen) return anonymous;
-    throw new FrameworkError(
-      "unauthenticated",
-      identification.problem ?? "Authentication required",
-      {
-        headers: { "www-authenticate": "Bearer" },
-      },
-    );
-  }
-  scope.isIdentified = !isOpen;
-  const denied = denial(scope, rule, identification.user);
-  if (denied !== undefined) {
-    scope.user = identification.user; // so that the log line of the rejection names the caller
-    throw new AccessDeniedError(denied);
-  }
-  return identification.user;
-}
-
-/**
- * Returns the rule that the caller does not satisfy. A process isolated to one tenant rejects
- * callers of every other tenant, even on open routes.
- */
-function denial({ isolatedTo }: RequestScope, rule: AccessRule, user: User): string | undefined {
-  if (isolatedTo !== undefined && user.tenantId !== isolatedTo) return "tenant.isolation";
-  return allows(rule, user) ? undefined : describeRule(rule);
-}
-
 /** Adds headers. `vary` is joined with its present value. */
 function addHeaders(
   headers: Record<string, string>,
@@ -396,9 +274,7 @@ function addHeaders(
   }
 }
 
-/**
- * Returns the path for use in a message: at most 200 characters, and none that could end a line.
- */
+/** Returns the path for a message: at most 200 characters, and none that could end a line. */
 function shownPath(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
 }

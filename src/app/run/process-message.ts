@@ -5,7 +5,8 @@ import type { MessageQueue, QueueMessage } from "../../parts/messages/message-qu
 import { messageRetentionMs } from "../../parts/once/claim.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
+import { type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
+import type { Consumed } from "./task.ts";
 
 /** Delay before a failed message is retried, by number of receives, in milliseconds. */
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];

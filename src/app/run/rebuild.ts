@@ -1,26 +1,15 @@
-import { randomUUID } from "node:crypto";
 import { asksSystem, objectOf } from "../../parts/messages/cause.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { openEnvelope } from "../../parts/messages/envelope.ts";
-import {
-  behind,
-  endOfTime,
-  type KeptEventStore,
-  type KeptRow,
-  keptRows,
-  timeText,
-} from "../../parts/messages/kept-events.ts";
-import type {
-  FirstEvent,
-  ProjectionStore,
-  RebuildState,
-} from "../../parts/messages/projection-store.ts";
+import type { KeptRow } from "../../parts/messages/kept-events.ts";
+import type { FirstEvent, RebuildState } from "../../parts/messages/projection-store.ts";
 import type { EventDeclaration } from "../features/message-handlers.ts";
 import type { ProjectionDeclaration } from "../features/projection-declaration.ts";
-import { effectiveVersion } from "../runtime/projections.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { runInMessageScope } from "../runtime/scope.ts";
+import { runInMessageScope } from "../runtime/scoped-run.ts";
+import { inOrder } from "./ordered-events.ts";
 import { projectAlone } from "./project-event.ts";
+import { switchTo } from "./projection-switch.ts";
 
 /** Options of one call of {@link rebuild}. */
 export interface RebuildOptions {
@@ -59,11 +48,6 @@ export interface Rebuilt {
   readonly lost?: readonly string[];
 }
 
-/**
- * Margin for clock skew between processes, in milliseconds. Events published later than the start
- * of the rebuild plus this margin reach the version live.
- */
-const marginMs = 60_000;
 /** Number of events between two saves of the position. */
 const eventsPerNote = 100;
 /**
@@ -218,46 +202,6 @@ function tenantKey({ tenantId = "" }: FirstEvent): string {
   return tenantId;
 }
 
-interface Replayed {
-  readonly type: string;
-  readonly row: KeptRow;
-}
-
-/** Yields the events of a tenant, all types merged in one order. */
-async function* inOrder(
-  kept: KeptEventStore,
-  tenantId: string | undefined,
-  types: readonly string[],
-  range: {
-    readonly startedMs: number;
-    readonly after: string;
-    readonly nowMs: number;
-    readonly signal: AbortSignal | undefined;
-  },
-): AsyncGenerator<Replayed> {
-  const { startedMs, after, nowMs, signal } = range;
-  const from = after === "" ? timeText(0) : behind(after);
-  const untilMs = Math.min(startedMs + marginMs, endOfTime);
-  const streams = types.map((type) => ({
-    type,
-    rows: keptRows(kept, { tenantId, type }, { from, untilMs, nowMs, signal }),
-  }));
-  const heads = new Map<(typeof streams)[number], KeptRow>();
-  const advance = async (stream: (typeof streams)[number]) => {
-    const next = await stream.rows.next();
-    if (next.done === true) heads.delete(stream);
-    else heads.set(stream, next.value);
-  };
-  for (const stream of streams) await advance(stream);
-  while (heads.size > 0) {
-    const [stream, row] = [...heads].reduce((one, other) =>
-      other[1].sort < one[1].sort ? other : one,
-    );
-    yield { type: stream.type, row };
-    await advance(stream);
-  }
-}
-
 async function replay(
   runtime: Runtime,
   projection: ProjectionDeclaration,
@@ -286,78 +230,4 @@ async function replay(
   await runInMessageScope(runtime, facts, (scope) =>
     projectAlone(scope, adapters, { projection, version: projection.version, event, keptDays }),
   );
-}
-
-interface Switching {
-  readonly store: ProjectionStore;
-  readonly projection: Pick<ProjectionDeclaration, "name" | "version">;
-  /**
-   * Tenants with events that could not be counted, without the entry for events that have no
-   * tenant.
-   */
-  readonly lost: readonly string[];
-  readonly whole: readonly string[];
-}
-
-type Active = Awaited<ReturnType<ProjectionStore["active"]>>;
-
-/**
- * Activates the declared version in one conditional write, except for tenants that keep their
- * version. @returns whether another version was active.
- */
-async function switchTo(
-  switching: Switching,
-  tenantId: string | undefined,
-  before: Active,
-): Promise<boolean> {
-  const { store, projection, lost, whole } = switching;
-  const { name, version } = projection;
-  if (effectiveVersion(before)?.version === version) {
-    // Switches the tenants that have kept another version since an earlier rebuild.
-    if (tenantId === undefined)
-      for (const tenant of whole) if (tenant !== "") await follow(switching, tenant);
-    return false;
-  }
-  // If no version was ever activated, every tenant reads the declared one, so this activates it for
-  // all.
-  if (before.all === undefined && tenantId !== undefined)
-    return switchTo(switching, undefined, before);
-  const revision = randomUUID();
-  if (tenantId === undefined && before.all !== undefined) {
-    // Pins these tenants before the switch, so that no reader sees an incomplete version. A pin
-    // takes effect with the switch.
-    for (const tenant of lost) {
-      const { own } = await store.active(name, tenant);
-      const kept = own?.over === before.all.revision ? own : before.all;
-      const next = { version: kept.version, revision: randomUUID(), over: revision };
-      if (!(await store.activate(name, tenant, next, own)))
-        throw switchedMeanwhile(name, undefined);
-    }
-  }
-  const next = {
-    version,
-    revision,
-    ...(tenantId === undefined ? {} : { over: before.all?.revision }),
-  };
-  if (await store.activate(name, tenantId, next, tenantId === undefined ? before.all : before.own))
-    return true;
-  const now = effectiveVersion(await store.active(name, tenantId))?.version;
-  if (now === version) return false;
-  throw switchedMeanwhile(name, now);
-}
-
-async function follow(
-  { store, projection: { name, version } }: Switching,
-  tenantId: string,
-): Promise<void> {
-  const active = await store.active(name, tenantId);
-  if (effectiveVersion(active)?.version === version) return;
-  const next = { version, revision: randomUUID(), over: active.all?.revision };
-  if (!(await store.activate(name, tenantId, next, active.own)))
-    throw switchedMeanwhile(name, undefined);
-}
-
-function switchedMeanwhile(name: string, version: number | undefined): Error {
-  const what = version === undefined ? "another version" : `version ${version}`;
-  return new Error(`the projection ${name} was switched to ${what} meanwhile; rebuild it again`);
 }

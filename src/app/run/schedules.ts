@@ -8,7 +8,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { type FireTimes, fireTimes } from "../schedules/fire-times.ts";
 import { maxAttempts, retryOf, scheduleStep } from "../schedules/schedule-step.ts";
 import type { ScheduleStore } from "../schedules/schedule-store.ts";
-import { consumeOnce } from "./consume.ts";
+import { consumeOnce } from "./task.ts";
 
 export interface Schedule {
   readonly name: string;

@@ -9,7 +9,8 @@ import type { ConfigRowReader, RowOwner } from "../../parts/config/read/rows.ts"
 import type { DueStore } from "../../parts/messages/due-jobs.ts";
 import type { KeptEventStore } from "../../parts/messages/kept-events.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
-import type { EventBus, OutboxStore } from "../../parts/messages/outbox.ts";
+import type { EventBus } from "../../parts/messages/outbox.ts";
+import type { OutboxStore } from "../../parts/messages/outbox-store.ts";
 import type { ProjectionStore } from "../../parts/messages/projection-store.ts";
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import type { StepStore } from "../../parts/once/step-store.ts";

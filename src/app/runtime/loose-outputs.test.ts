@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { startTestApp } from "../../tools/testing/index.ts";
-import { defineFeature, type FeatureBuilder } from "../features/feature.ts";
+import { defineFeature } from "../features/feature.ts";
+import type { FeatureBuilder } from "../features/feature-builder.ts";
 import { buildServer } from "../server/server.ts";
 
 async function warnedOf(declare: (r: FeatureBuilder) => void): Promise<unknown[]> {

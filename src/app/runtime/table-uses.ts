@@ -1,6 +1,6 @@
-import { tableOf } from "../../parts/wall/check-command.ts";
 import type { Wall } from "../../parts/wall/wall.ts";
 import { walledStack } from "../../parts/wall/walled-stack.ts";
+import { tableOf } from "../../parts/wall/walled-table.ts";
 import { covers, type Reach, type Runner, reachOf, runnersOf } from "../registry/reach.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { Runtime } from "./runtime.ts";

@@ -2,10 +2,8 @@ import { BootError } from "../../base/errors/boot.ts";
 import { describeError } from "../../base/errors/describe.ts";
 import { type AuthOptions, authProblems } from "../../base/identity/auth-options.ts";
 import { createAuthenticator } from "../../base/identity/authenticator.ts";
-import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
-import { type Clock, systemClock } from "../../base/process/clock.ts";
-import type { Environment, Variables } from "../../base/process/environment.ts";
+import { systemClock } from "../../base/process/clock.ts";
 import { lazy } from "../../base/process/lazy.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createSecrets } from "../../base/secrets/secrets.ts";
@@ -17,20 +15,18 @@ import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import { createHeaderCheck } from "../../parts/http/headers.ts";
 import { bodyLimit } from "../../parts/http/limits.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
-import type { ClaimSchedule } from "../../parts/once/claims.ts";
+
 import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
 import { configTable } from "../features/table.ts";
 import { tableNames } from "../features/table-handle.ts";
-import type { Measuring } from "../metrics/measuring.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
 import { createRunLines } from "../observe/run-lines.ts";
 import { observers } from "../observe/run-observer.ts";
 import { isTracerRegistered, spanEnds } from "../observe/traced-runs.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
-import type { WebhookOptions } from "../registry/delivery-options.ts";
 import { lightHandlers } from "../registry/light-handlers.ts";
-import { proofProblems } from "../registry/options.ts";
+import { proofProblems } from "../registry/option-problems.ts";
 import { usesMessages } from "../registry/registry.ts";
 import { routed } from "../registry/routes.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
@@ -41,48 +37,11 @@ import { createRequestIds } from "../runtime/request-id.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { createLifecycle } from "./runtime-lifecycle.ts";
+import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, serverInternals } from "./server.ts";
 
 /** Maximum time that a write waits for its concurrent duplicate, in milliseconds. */
 const defaultWaitMs = 10_000;
-
-/** Host's part of a runtime. */
-export interface RuntimeOptions {
-  readonly variables: Variables;
-  readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
-  readonly clock?: Clock;
-  /**
-   * Renews the leases of claims, for tests with a fake clock. Default: the timers of this process.
-   */
-  readonly schedule?: ClaimSchedule;
-  /** Writes a log line. Default: to stdout. */
-  readonly write?: (line: string) => void;
-  /** Receives each log record as JSON, in addition to `write`. */
-  readonly keepRecord?: ((record: string) => void) | undefined;
-  /**
-   * Log threshold that `loadPowertools` loaded for the variables. Without it, Powertools' variables
-   * are ignored.
-   */
-  readonly powertools?: PowertoolsThreshold | undefined;
-  /** Metrics and their observer. Default: no measurements. */
-  readonly measuring?: Measuring | undefined;
-  /**
-   * Signs and verifies tokens, and creates the key ring, if neither `auth` nor
-   * `KEELSON_AUTH_SECRET` is set.
-   */
-  readonly developmentSecret?: string;
-  /** Replaces the server's `auth`, for tests. */
-  readonly auth?: AuthOptions;
-  /** Replaces the server's environment, for tests. */
-  readonly environment?: Environment;
-  /** Replaces the server's `delivery.webhook`, for tests. */
-  readonly webhook?: WebhookOptions;
-  /**
-   * Whether the process is frozen between events, like in Lambda, so that it cannot do background
-   * work. Default `false`.
-   */
-  readonly isFrozenBetweenEvents?: boolean;
-}
 
 /** Binds a server to its host. */
 export function createRuntime(server: Server, options: RuntimeOptions): Runtime {
@@ -128,7 +87,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   });
   if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
   const tracing = isTracerRegistered()
-    ? lazy(async () => (await import("../observe/run-spans.ts")).createTracing())
+    ? lazy(async () => (await import("../observe/tracing.ts")).createTracing())
     : undefined;
   const channels = new Map([
     ...builtInChannels(

@@ -13,7 +13,8 @@ import type { PipelineContext } from "../features/pipeline-context.ts";
 import { timeZoneProblems } from "../features/schedule.ts";
 import { useProblems } from "../features/uses.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../registry/declared-server.ts";
-import { optionProblems, proofProblems, type ServerOptions } from "../registry/options.ts";
+import { optionProblems, proofProblems } from "../registry/option-problems.ts";
+import type { ServerOptions } from "../registry/options.ts";
 import {
   createRegistry,
   messageProblems,

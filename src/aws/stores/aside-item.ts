@@ -1,4 +1,4 @@
-import type { OutboxRow } from "../../parts/messages/outbox.ts";
+import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 
 /**
  * Partition of the events that were set aside. No sweep reads it, not even one by an older version

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { startEmbeddedStack } from "../../embedded/stack/index.ts";
-import type { OutboxRow } from "../../parts/messages/outbox.ts";
+import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
 import { ensureTables } from "../tables/tables.ts";
 import { itemBefore } from "./aside-item.ts";

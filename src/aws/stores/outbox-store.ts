@@ -1,5 +1,5 @@
 import type { Database } from "../../base/types/database.ts";
-import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox.ts";
+import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
 import { asideItem, outboxAttributes } from "./aside-item.ts";
 import { type Item, marshalled } from "./claim-form.ts";
 

@@ -24,12 +24,14 @@ export interface RedrivePolicy {
 /** Maximum size of one message, and of all messages of a batch together, in bytes. */
 export const longestMessageBytes = 262_144;
 
+export const longestVisibilitySeconds = 43_200;
+
 const wholes: Readonly<Record<string, readonly [least: number, most: number]>> = {
   DelaySeconds: [0, 900],
   MaximumMessageSize: [1024, longestMessageBytes],
   MessageRetentionPeriod: [60, 1_209_600],
   ReceiveMessageWaitTimeSeconds: [0, 20],
-  VisibilityTimeout: [0, 43_200],
+  VisibilityTimeout: [0, longestVisibilitySeconds],
 };
 
 /** Additional attributes of FIFO queues, with their accepted values. */

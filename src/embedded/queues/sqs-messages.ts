@@ -7,15 +7,18 @@ import {
   readMessageAttributes,
   sizeOfAttributes,
 } from "./message-attributes.ts";
-import { isReceipt, type NewMessage, type QueueMessage } from "./queue.ts";
-import { longestMessageBytes, type QueueSettings } from "./queue-settings.ts";
+import type { NewMessage, QueueMessage } from "./queue.ts";
+import {
+  longestMessageBytes,
+  longestVisibilitySeconds,
+  type QueueSettings,
+} from "./queue-settings.ts";
 import type { StoredQueue } from "./queue-store.ts";
 import { answerBatch, batchEntries } from "./sqs-batch.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { type Input, optionalText, optionalWhole, requiredText, texts } from "./sqs-input.ts";
 import { embeddedAccount, expire, queueByArn, queueOf, type SqsScope } from "./sqs-scope.ts";
 
-const longestVisibilitySeconds = 43_200;
 /** SQS rejects characters that XML cannot contain. */
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
 const identifier = /^[\x21-\x7e]{1,128}$/;
@@ -94,36 +97,6 @@ export async function receiveMessage(
 export function endPolls(scope: SqsScope, input: Input): object {
   scope.polls.end(queueOf(scope, input).name);
   return {};
-}
-
-export function deleteMessage(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  return remove(scope, queue, input, nowMs);
-}
-
-export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallContext): object {
-  const queue = queueOf(scope, input);
-  return answerBatch(batchEntries(input), (entry) => remove(scope, queue, entry, nowMs));
-}
-
-/** Restarts the visibility timeout of one message in flight. */
-export function changeMessageVisibility(
-  scope: SqsScope,
-  input: Input,
-  { nowMs }: CallContext,
-): object {
-  const queue = queueOf(scope, input);
-  return changeVisibility(scope, queue, input, nowMs);
-}
-
-/** Restarts the visibility timeouts of up to ten messages in flight. */
-export function changeMessageVisibilityBatch(
-  scope: SqsScope,
-  input: Input,
-  { nowMs }: CallContext,
-): object {
-  const queue = queueOf(scope, input);
-  return answerBatch(batchEntries(input), (entry) => changeVisibility(scope, queue, entry, nowMs));
 }
 
 function send({ messages, settings }: StoredQueue, input: Input, now: number): object {
@@ -266,54 +239,6 @@ function systemAttributes(
     SequenceNumber: deduplicationId === undefined ? undefined : sequenceNumber(message.sequence),
     DeadLetterQueueSourceArn: message.deadLetterSource,
   };
-}
-
-function remove(
-  scope: SqsScope,
-  { name, messages }: StoredQueue,
-  input: Input,
-  now: number,
-): object {
-  const receipt = receiptIn(input);
-  if (messages.delete(receipt, now) === "expired") {
-    throw invalidParameter("ReceiptHandle", receipt, "The receipt handle has expired.");
-  }
-  scope.polls.wake(name); // the next message of its group is now receivable
-  return {};
-}
-
-function changeVisibility(
-  scope: SqsScope,
-  { name, messages }: StoredQueue,
-  input: Input,
-  now: number,
-): object {
-  const receipt = receiptIn(input);
-  const seconds = optionalWhole(input, "VisibilityTimeout", 0, longestVisibilitySeconds);
-  if (seconds === undefined)
-    throw new SqsError(
-      "MissingParameter",
-      "The request must contain the parameter VisibilityTimeout.",
-    );
-  const outcome = messages.changeVisibility(receipt, seconds * 1000, now);
-  if (outcome === "visible")
-    throw new SqsError("MessageNotInflight", "The message referred to isn't in flight.");
-  if (outcome !== "changed") throw invalidReceipt(receipt);
-  scope.polls.wake(name);
-  return {};
-}
-
-function receiptIn(input: Input): string {
-  const receipt = requiredText(input, "ReceiptHandle");
-  if (!isReceipt(receipt)) throw invalidReceipt(receipt);
-  return receipt;
-}
-
-function invalidReceipt(receipt: string): SqsError {
-  return new SqsError(
-    "ReceiptHandleIsInvalid",
-    `The input receipt handle "${receipt.slice(0, 200)}" is not a valid receipt handle.`,
-  );
 }
 
 function digest(algorithm: "md5" | "sha256", text: string): string {

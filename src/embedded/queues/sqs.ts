@@ -17,16 +17,13 @@ import {
 import { openQueueStore, type StoredQueue } from "./queue-store.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { type Input, isInput, optionalText, requiredText, texts } from "./sqs-input.ts";
+import { endPolls, receiveMessage, sendMessage, sendMessageBatch } from "./sqs-messages.ts";
 import {
   changeMessageVisibility,
   changeMessageVisibilityBatch,
   deleteMessage,
   deleteMessageBatch,
-  endPolls,
-  receiveMessage,
-  sendMessage,
-  sendMessageBatch,
-} from "./sqs-messages.ts";
+} from "./sqs-receipts.ts";
 import { arnOf, existing, expire, queueByArn, queueOf, type SqsScope, urlOf } from "./sqs-scope.ts";
 
 const queueName = /^[\w-]{1,80}$/;

@@ -1,6 +1,6 @@
 import type { IdempotencyConfig } from "@aws-lambda-powertools/idempotency";
 import type { ClaimRecord } from "../../parts/once/claim.ts";
-import type { Claim } from "../../parts/once/claims.ts";
+import type { Claim } from "../../parts/once/held-claim.ts";
 import type { DurableInvocation } from "./durable-execution.ts";
 
 /**

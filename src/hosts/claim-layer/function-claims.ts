@@ -4,7 +4,8 @@ import { type DynamoClaimStore, dynamoClaimStore } from "../../aws/stores/claim-
 import { systemClock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import { type ClaimKey, type ClaimRecord, expiry, skewMs } from "../../parts/once/claim.ts";
-import { type Claim, type Claims, createClaims } from "../../parts/once/claims.ts";
+import { type Claims, createClaims } from "../../parts/once/claims.ts";
+import type { Claim } from "../../parts/once/held-claim.ts";
 import { type Invocation, isUnanswered, mayTakeOver, settle } from "./claim-invocation.ts";
 import type { ClaimLayerOptions } from "./claim-layer-options.ts";
 import { sharedForm } from "./shared-claim-form.ts";

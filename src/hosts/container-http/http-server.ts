@@ -4,13 +4,13 @@ import {
   type IncomingMessage,
   type ServerOptions,
   type ServerResponse,
-  STATUS_CODES,
 } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { fail, finish, recognize } from "../../app/run/pipeline.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { type RequestScope, runInScope } from "../../app/runtime/scope.ts";
+
+import { runInScope } from "../../app/runtime/scoped-run.ts";
+
 import { describeError } from "../../base/errors/describe.ts";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import { emptyHeaders } from "../../parts/http/headers.ts";
@@ -34,6 +34,7 @@ import { reportRefused } from "./refused-connections.ts";
 import type { Serving } from "./serving.ts";
 import { cutStalled } from "./stalled-writes.ts";
 import { createTlsServer } from "./tls-server.ts";
+import { turnAway } from "./turned-away.ts";
 import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
 
 /**
@@ -46,9 +47,6 @@ export interface ContainerServer {
   readonly bodies: ByteBudget;
   readonly unread: UnreadBudget;
 }
-
-/** Time for a refused client to read the response before its connection is cut, in milliseconds. */
-const cutAfterMs = 500;
 
 /** Creates the container's HTTP server on Node's own: it serves the same routes as in Lambda. */
 export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
@@ -177,10 +175,6 @@ function holdAllBack({ known }: Connections): void {
   );
 }
 
-function cutLater(socket: Duplex): void {
-  setTimeout(() => socket.destroy(), cutAfterMs).unref();
-}
-
 /**
  * Refuses requests that the parser rejects. If the request is known, the pipeline answers. If a
  * response is being written, the socket cannot take another. Otherwise, it is turned away with the
@@ -270,46 +264,4 @@ function takeOver(
       socket.destroy();
     }
   });
-}
-
-/** Request that is refused after its head. */
-interface TurnedAway {
-  readonly headers: Readonly<Record<string, string>>;
-  /** `undefined` if the parser failed. */
-  readonly method: string | undefined;
-}
-
-/** Answers on a bare socket in the form of the pipeline: Node has no response object here. */
-async function turnAway(
-  scope: RequestScope,
-  connections: Connections,
-  socket: Duplex,
-  { headers: sent, method }: TurnedAway,
-  error: PipelineError,
-): Promise<void> {
-  connections.of(socket).isClosing = true;
-  socket.on("error", () => socket.destroy());
-  scope.asked = { method, isEncrypted: "encrypted" in socket };
-  const request = { headers: sent, method: "", gatewayClaims: undefined };
-  const recognizing = recognize(scope, request);
-  if (recognizing !== undefined) await recognizing;
-  const response = fail(scope, request, error);
-  const { status, body } = response;
-  const headers = {
-    ...finish(scope, request, response.headers),
-    date: new Date().toUTCString(),
-    connection: "close",
-  };
-  const fields = Object.entries(headers);
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    ...fields.map(([name, value]) => `${name}: ${value}`),
-  ];
-  const { observer } = scope.runtime;
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => {
-    const { writableFinished: isWhole } = socket;
-    const bytes = isWhole ? Buffer.byteLength(String(body)) : 0;
-    observer?.ended(scope, { kind: "request", method, status, bytes, isAborted: !isWhole });
-  });
-  cutLater(socket); // a client may never close its side
 }

@@ -1,7 +1,7 @@
 import { allTables, usesMessages } from "../../app/registry/registry.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import type { RuntimeOptions } from "../../app/server/create-runtime.ts";
+import type { RuntimeOptions } from "../../app/server/runtime-options.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { endpointOf, openAwsAdapters } from "../../aws/adapters/adapters.ts";
 import { ensureTables } from "../../aws/tables/tables.ts";

@@ -1,5 +1,6 @@
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { type RequestScope, runInScope, type ScopeFacts } from "../../app/runtime/scope.ts";
+import type { RequestScope } from "../../app/runtime/scope.ts";
+import { runInScope, type ScopeFacts } from "../../app/runtime/scoped-run.ts";
 import { describeError } from "../../base/errors/describe.ts";
 import { runWithStore } from "../../base/request/ambient.ts";
 import { logAnswered, noting } from "./answered-error.ts";

@@ -2,7 +2,8 @@ import type { RunObserver } from "../../app/observe/run-observer.ts";
 import { routed } from "../../app/registry/routes.ts";
 import { answer, fail, finish } from "../../app/run/pipeline.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import type { RequestScope, ScopeFacts } from "../../app/runtime/scope.ts";
+import type { RequestScope } from "../../app/runtime/scope.ts";
+import type { ScopeFacts } from "../../app/runtime/scoped-run.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
 import {
   formReader,

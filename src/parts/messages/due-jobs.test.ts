@@ -6,7 +6,7 @@ import { createClaims } from "../once/claims.ts";
 import { deliveryJob } from "./delivery.ts";
 import { type DueJobsOptions, sendCommitted, sweepDueJobs } from "./due-jobs.ts";
 import { dueId, duePlace, dueRow } from "./later.ts";
-import type { OutboxRow } from "./outbox.ts";
+import type { OutboxRow } from "./outbox-store.ts";
 
 interface Fakes {
   readonly taken?: readonly OutboxRow[];

@@ -5,17 +5,8 @@ import type { Claims } from "../once/claims.ts";
 import { deliveryJob } from "./delivery.ts";
 import { type DuePlace, dueShard, waitingJob } from "./later.ts";
 import type { MessageQueue } from "./message-queue.ts";
-import {
-  type OutboxRow,
-  type OutboxStore,
-  type SweepStops,
-  type Swept,
-  shards,
-  sum,
-  sweepShard,
-  timeText,
-  type WorkedPage,
-} from "./outbox.ts";
+import { type OutboxRow, type OutboxStore, shards, timeText } from "./outbox-store.ts";
+import { type SweepStops, type Swept, sum, sweepShard, type WorkedPage } from "./shard-sweep.ts";
 
 /** Operations on waiting jobs, in addition to the operations of {@link OutboxStore}. */
 export interface DueStore {

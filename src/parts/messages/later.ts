@@ -1,5 +1,5 @@
 import { derivedId } from "../once/derived-id.ts";
-import { type OutboxRow, shards, timeText } from "./outbox.ts";
+import { type OutboxRow, shards, timeText } from "./outbox-store.ts";
 
 /** Time at which a job is sent: after a delay in seconds, or at a date. */
 export interface Later {

@@ -6,13 +6,8 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import { claimKey, keyText, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { createClaims } from "../once/claims.ts";
-import {
-  createOutbox,
-  type EventBus,
-  type OutboxOptions,
-  type OutboxRow,
-  type OutboxStore,
-} from "./outbox.ts";
+import { createOutbox, type EventBus, type OutboxOptions } from "./outbox.ts";
+import type { OutboxRow, OutboxStore } from "./outbox-store.ts";
 
 const graceMs = 10_000;
 const sweepKey = (shard: string) => claimKey(["outbox-sweep"], shard);

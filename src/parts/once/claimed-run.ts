@@ -1,8 +1,11 @@
 import type { Logger } from "../../base/log/logger.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import type { Clock } from "../../base/process/clock.ts";
 import type { AnswerCipher, WriteAnswer } from "./answer.ts";
 import type { ClaimKey } from "./claim.ts";
-import type { TransactionItem } from "./claim-store.ts";
-import type { Claim } from "./claims.ts";
+import type { ClaimStore, TransactionItem } from "./claim-store.ts";
+import type { Claims } from "./claims.ts";
+import type { Claim } from "./held-claim.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { CommitEnd, RunKind } from "./settlement.ts";
 
@@ -98,4 +101,23 @@ export interface Run<Result> extends RunLog {
   readonly work: RunWork<Result>;
   /** Converts a result to its answer. Called more than once for a claimed write. */
   readonly answerOf: (result: Result) => WriteAnswer;
+}
+
+/** Parts that all runs of a process share. */
+export interface OnceParts {
+  readonly store: ClaimStore;
+  readonly claims: Claims;
+  readonly clock: Clock;
+  readonly pause: (attempt: number) => Promise<void>;
+  /**
+   * Longest wait of a write for a duplicate in flight, in milliseconds. A message does not wait; it
+   * is redelivered.
+   */
+  readonly waitMs: number;
+  /** Aborts when the process drains, which ends all waits for duplicates. */
+  readonly draining: AbortSignal;
+  /** Counts the outcomes of claims; `undefined` turns counting off. */
+  readonly metrics: Metrics | undefined;
+  /** Receives each stored answer of a write. `expiresAt` is in seconds since the epoch. */
+  remember(run: Pick<Run<never>, "claim" | "text">, answer: WriteAnswer, expiresAt: number): void;
 }

@@ -9,7 +9,8 @@ import {
   skewMs,
   takenClaim,
 } from "./claim.ts";
-import { type Claim, createClaims, type TakeOptions } from "./claims.ts";
+import { createClaims, type TakeOptions } from "./claims.ts";
+import type { Claim } from "./held-claim.ts";
 
 const key = claimKey(["test"], "r1");
 const text = keyText(key);

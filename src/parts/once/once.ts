@@ -3,10 +3,12 @@ import type { Clock } from "../../base/process/clock.ts";
 import { replayOf, type WriteAnswer } from "./answer.ts";
 import { keyText, skewMs } from "./claim.ts";
 import { countReplayed } from "./claim-counts.ts";
+import { type ClaimSchedule, processSchedule } from "./claim-schedule.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import type { OnceClaim, Run, RunOutcome } from "./claimed-run.ts";
-import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
-import { inProgress, keyReused, type OnceParts, performClaimed } from "./perform-claimed.ts";
+import type { OnceClaim, OnceParts, Run, RunOutcome } from "./claimed-run.ts";
+import { type Claims, createClaims } from "./claims.ts";
+import { performClaimed } from "./perform-claimed.ts";
+import { inProgress, keyReused } from "./take-claim.ts";
 
 export interface OnceOptions {
   readonly store: ClaimStore;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { claimKey, completedClaim } from "./claim.ts";
 import type { CancellationReason, ClaimCommit, ClaimStore } from "./claim-store.ts";
-import type { Claim } from "./claims.ts";
+import type { Claim } from "./held-claim.ts";
 import { createRunCommit } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");

@@ -4,11 +4,11 @@ import { UnknownOutcomeError } from "../../base/errors/unknown-outcome-error.ts"
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
-import { type AnswerCipher, loadAnswer, storeAnswer } from "./answer.ts";
+import { type AnswerCipher, loadAnswer } from "./answer.ts";
 import { type ClaimKey, completedClaim, type StoredResult } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import type { Claim } from "./claims.ts";
 import { derivedId } from "./derived-id.ts";
+import type { Claim } from "./held-claim.ts";
 import {
   type DoneStep,
   defaultKeepMs,
@@ -20,6 +20,7 @@ import {
   stepVerdict,
   undoneStep,
 } from "./step.ts";
+import { parsed, storeResult, textOf, unkept } from "./step-result.ts";
 import type { StepFacts, StepStore } from "./step-store.ts";
 
 export interface StepsOptions {
@@ -44,8 +45,6 @@ export interface StepsOptions {
 
 /** Maximum number of attempts after a conflict, and after a lost response. */
 const [maxConflicts, maxFailures] = [10, 3];
-/** Largest stored result, in bytes of JSON. */
-const maxResultBytes = 1_048_576;
 const stepName = /^[A-Za-z0-9][\w.:-]{0,63}$/;
 
 // Not module state: it only has a value inside the call of a step.
@@ -266,51 +265,6 @@ export class Steps {
     if (!isTypedError(error) || (signal?.aborted === true && error === signal.reason)) return false;
     return error.code !== "timeout" && error.code !== "unknown_outcome";
   }
-}
-
-export interface ResultToStore {
-  /** JSON; `undefined` for no result. */
-  readonly text: string | undefined;
-  readonly place: ClaimKey;
-  readonly owner: string;
-  readonly expiresAt: number;
-  readonly cipher: AnswerCipher | undefined;
-}
-
-/** Stores a result in the same format as answers of writes. */
-export function storeResult(
-  claims: Pick<ClaimStore, "putParts">,
-  { text, place: key, owner, expiresAt, cipher }: ResultToStore,
-): Promise<StoredResult> {
-  const answer = { status: 200, headers: {}, cookies: [], body: text };
-  // Safe: `storeAnswer` only writes parts to the store.
-  return storeAnswer(claims as ClaimStore, { answer, key, owner, expiresAt, cipher });
-}
-
-/** Serializes a result as JSON, or returns the reason why it cannot be stored. */
-function textOf(
-  result: unknown,
-): { readonly text: string | undefined } | { readonly unkept: string } {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(result);
-  } catch (error) {
-    return { unkept: String(error) };
-  }
-  const bytes = text === undefined ? 0 : Buffer.byteLength(text);
-  return bytes > maxResultBytes
-    ? { unkept: `it has ${bytes} bytes, and ${maxResultBytes} are the most` }
-    : { text };
-}
-
-function parsed(text: string | undefined): unknown {
-  return text === undefined ? undefined : JSON.parse(text);
-}
-
-function unkept({ step }: Readonly<Record<string, string>>, reason: string): TypeError {
-  return new TypeError(
-    `ctx.step: the step ${step} is done, but its result cannot be kept (${reason}); return less of it, as JSON`,
-  );
 }
 
 function fenced(): FrameworkError {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { createCommandCheck, tableOf, type WalledTable } from "./check-command.ts";
+import { createCommandCheck } from "./check-command.ts";
+import { tableOf, type WalledTable } from "./walled-table.ts";
 
 const files: WalledTable = {
   name: "files",

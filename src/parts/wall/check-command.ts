@@ -1,17 +1,14 @@
 import { createExpressions, type Expressions } from "./expressions.ts";
-
-/** Table whose partition keys start with the tenant. */
-export interface WalledTable {
-  /** Logical name, for messages. */
-  readonly name: string;
-  readonly partitionKey: string;
-  readonly indexes: ReadonlyMap<string, string>;
-  /**
-   * Attributes that must start with the tenant if a row has them: every partition key, the table's
-   * own first.
-   */
-  readonly led: readonly string[];
-}
+import {
+  type Fields,
+  isRecord,
+  itemProblem,
+  keyProblem,
+  queryProblem,
+  unreadable,
+  updateProblem,
+} from "./key-problems.ts";
+import { tableOf, type WalledTable } from "./walled-table.ts";
 
 export interface Refusal {
   /** Logical name of the table, if the command concerns a table. */
@@ -39,8 +36,6 @@ export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>): Co
     return check(isRecord(input) ? input : {}, { tables, prefix, parse });
   };
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 interface Rules {
   readonly tables: ReadonlyMap<string, WalledTable>;
@@ -133,7 +128,6 @@ const operations: ReadonlyMap<string, OperationCheck> = new Map(
   }),
 );
 
-const unreadable = "the command cannot be read";
 const tenantless = "the run has no tenant";
 
 /**
@@ -229,120 +223,6 @@ function refusalOf(
   return reason === undefined ? undefined : { table: table.name, reason };
 }
 
-/**
- * Returns the name of a table given by name or ARN, including tables in another account or Region.
- */
-export function tableOf(name: unknown): string | undefined {
-  if (typeof name !== "string") return undefined;
-  if (/^[A-Za-z0-9_.-]+$/.test(name)) return name;
-  return /^arn:[^/]*:table\/([A-Za-z0-9_.-]+)$/.exec(name)?.[1];
-}
-
-function keyProblem(
-  key: unknown,
-  { partitionKey }: WalledTable,
-  prefix: string,
-): string | undefined {
-  if (!isRecord(key)) return unreadable;
-  return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
-}
-
-/**
- * Checks the led attributes of an item. A row may lack an index's attribute; a row that has the
- * attribute appears in that index.
- */
-function itemProblem(
-  item: unknown,
-  { partitionKey, led }: WalledTable,
-  prefix: string,
-): string | undefined {
-  if (!isRecord(item)) return unreadable;
-  const wrong = led.find((name) =>
-    item[name] === undefined ? name === partitionKey : !begins(item[name], prefix),
-  );
-  return wrong === undefined ? undefined : foreign(wrong);
-}
-
-function updateProblem(
-  {
-    UpdateExpression: text,
-    ExpressionAttributeNames: names,
-    ExpressionAttributeValues: values,
-  }: Fields,
-  { led }: WalledTable,
-  prefix: string,
-  parse: Expressions["update"],
-): string | undefined {
-  if (text === undefined) return undefined;
-  const assignments = typeof text === "string" ? parse(text) : undefined;
-  if (assignments === undefined) return "its UpdateExpression cannot be read";
-  for (const { name, kind, isNested, value } of assignments) {
-    const attribute = nameOf(name, names);
-    if (attribute === undefined) return "its UpdateExpression names no attribute";
-    if (!led.includes(attribute) || (kind === "remove" && !isNested)) continue;
-    if (kind !== "set" || isNested || value === undefined)
-      return `${attribute} may only be set to a value or removed`;
-    if (!begins(placed(value, values), prefix)) return foreign(attribute);
-  }
-  return undefined;
-}
-
-function queryProblem(
-  input: Fields,
-  table: WalledTable,
-  prefix: string,
-  parse: Expressions["keyCondition"],
-): string | undefined {
-  const { IndexName: index, ExclusiveStartKey: start, KeyConditionExpression: text } = input;
-  const { ExpressionAttributeNames: names, ExpressionAttributeValues: values } = input;
-  const attribute = index === undefined ? table.partitionKey : table.indexes.get(index as string);
-  if (attribute === undefined) return "its index is not declared";
-  const conditions = typeof text === "string" ? parse(text) : undefined;
-  if (conditions === undefined) return "its KeyConditionExpression cannot be read";
-  let isLed = false;
-  for (const { name, value } of conditions) {
-    if (nameOf(name, names) !== attribute) continue;
-    isLed = value !== undefined && begins(placed(value, values), prefix);
-    if (!isLed) return foreign(attribute);
-  }
-  if (!isLed) return `it has no condition on ${attribute}`;
-  if (start === undefined) return undefined;
-  if (
-    !isRecord(start) ||
-    !begins(start[table.partitionKey], prefix) ||
-    !begins(start[attribute], prefix)
-  ) {
-    return "its ExclusiveStartKey is not one of this tenant";
-  }
-  return undefined;
-}
-
-function foreign(attribute: string): string {
-  return `${attribute} does not begin with the tenant`;
-}
-
-/**
- * Returns whether a string starts with the tenant: `"acme/1"` in the form of document clients, `{
- * S: "acme/1" }` in wire form.
- */
-function begins(value: unknown, prefix: string): boolean {
-  if (typeof value === "string") return value.startsWith(prefix);
-  if (!isRecord(value)) return false;
-  for (const type in value) if (type !== "S") return false;
-  const { S: text } = value;
-  return typeof text === "string" && text.startsWith(prefix);
-}
-
-function nameOf(name: string, names: unknown): string | undefined {
-  if (!name.startsWith("#")) return name;
-  const known = isRecord(names) ? names[name] : undefined;
-  return typeof known === "string" ? known : undefined;
-}
-
-function placed(value: string, values: unknown): unknown {
-  return isRecord(values) ? values[value] : undefined;
-}
-
 function firstOf(
   list: unknown,
   problemOf: (item: unknown) => string | undefined,
@@ -353,8 +233,4 @@ function firstOf(
     if (problem !== undefined) return problem;
   }
   return undefined;
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

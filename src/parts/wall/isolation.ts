@@ -1,5 +1,5 @@
-import { tableOf } from "./check-command.ts";
 import type { SessionTag } from "./session-credentials.ts";
+import { tableOf } from "./walled-table.ts";
 
 /**
  * Signs a request again with the credentials of a session. @throws Error for a request that it

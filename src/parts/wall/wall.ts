@@ -1,11 +1,12 @@
 import { AccessDeniedError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
-import { createCommandCheck, type Refusal, tableOf, type WalledTable } from "./check-command.ts";
+import { createCommandCheck, type Refusal } from "./check-command.ts";
 import { acrossTag, type Isolation, type OpenSession, sessionOpener } from "./isolation.ts";
 import type { SessionTag } from "./session-credentials.ts";
 import { encodeTenant, tenantPrefix } from "./tenant-prefix.ts";
 import { type Stack, walledStack } from "./walled-stack.ts";
+import { tableOf, type WalledTable } from "./walled-table.ts";
 
 /** Caller whose commands are checked, with the log for refused commands. */
 export interface WallCaller {

@@ -1,10 +1,6 @@
 import { canonical } from "../../app/openapi/canonical.ts";
-import {
-  type Difference,
-  type DifferenceKind,
-  differences,
-  isRefusing,
-} from "./schema-comparison.ts";
+import { type Difference, type DifferenceKind, isRefusing } from "./difference.ts";
+import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
 
 /** Party that a change breaks. */

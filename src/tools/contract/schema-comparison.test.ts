@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { noTextMark } from "../../app/openapi/schema.ts";
-import { differences, isRefusing } from "./schema-comparison.ts";
+import { isRefusing } from "./difference.ts";
+import { differences } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
 
 const text = { type: "string" };

@@ -1,56 +1,20 @@
 import { canonical } from "../../app/openapi/canonical.ts";
+import { type Difference, difference, isRefusing } from "./difference.ts";
 import { accepts, isApart, shapesOf, TooComplexError } from "./schema-shapes.ts";
 import {
   type ArrayShape,
-  isHigher,
-  isLower,
   isRefusal,
   itemOf,
-  type Limit,
   type ObjectShape,
   propertyOf,
   type Schema,
   type SchemaNode,
   type Shape,
-  type Tag,
   textOf,
   typeOf,
-  unsureKeyword,
   type ValueShape,
 } from "./shape.ts";
-import { matches } from "./shape-value.ts";
-
-/** Reason why values of one schema do not fit another. */
-export type DifferenceKind =
-  | "type"
-  | "changed-type"
-  | "value"
-  | "values"
-  | "least"
-  | "most"
-  | "multiple-of"
-  | "pattern"
-  | "format"
-  | "unique-items"
-  | "required"
-  | "named"
-  | "unnamed"
-  | "only-from"
-  | "only-to"
-  | "names"
-  | "cannot-tell";
-
-/** Place where `from` may have values that `to` rejects. */
-export interface Difference {
-  /** Path such as `items[].name`. Empty for the whole value. */
-  readonly path: string;
-  readonly kind: DifferenceKind;
-  /** Type of the differing value. For a range, the type that the range limits. */
-  readonly type: string;
-  /** Differing part of `from`, for people to read. `to` is its counterpart. */
-  readonly from: string;
-  readonly to: string;
-}
+import { rangeDifferences, shown, tagDifferences, valueDifferences } from "./shape-differences.ts";
 
 export interface Comparison {
   /**
@@ -58,14 +22,6 @@ export interface Comparison {
    * properties.
    */
   readonly isOpen?: boolean;
-}
-
-/**
- * Checks whether a difference may reject values. A property that only one side names and the other
- * does not mention is harmless.
- */
-export function isRefusing({ kind }: Difference): boolean {
-  return kind !== "only-from" && kind !== "only-to";
 }
 
 /**
@@ -253,98 +209,6 @@ function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
 }
 
-function valueDifferences(
-  shape: ValueShape,
-  alternatives: readonly Shape[],
-  path: string,
-): readonly Difference[] {
-  const answers = alternatives.map((other) => matches(other, shape.value, accepts));
-  if (answers.includes(true) || alternatives.some((other) => isSame(shape, other))) return [];
-  const kind = answers.includes(undefined) ? "cannot-tell" : "value";
-  return [difference(path, kind, typeOf(shape), shown(shape), alternatives.map(shown).join(", "))];
-}
-
-function isSame(from: ValueShape, to: Shape): boolean {
-  const rules = [...to.tags].every(
-    ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),
-  );
-  return rules && to.kind === "value" && canonical(to.value) === canonical(from.value);
-}
-
-function rangeDifferences(
-  from: Exclude<Shape, ValueShape>,
-  to: Exclude<Shape, ValueShape>,
-  path: string,
-): readonly Difference[] {
-  const { least, most } = from.kind === "object" ? countsOf(from) : from;
-  return [
-    ...(isHigher(to.least, least)
-      ? [difference(path, "least", from.kind, limitText(from.least), limitText(to.least))]
-      : []),
-    ...(isLower(to.most, most)
-      ? [difference(path, "most", from.kind, limitText(from.most), limitText(to.most))]
-      : []),
-  ];
-}
-
-/** Returns the minimum and maximum number of properties. */
-function countsOf({ least, most, required, additional, properties }: ObjectShape): {
-  readonly least: Limit;
-  readonly most: Limit;
-} {
-  const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
-  return {
-    least: { ...least, at: Math.max(least.at, required.size) },
-    most: { ...most, at: Math.min(most.at, named) },
-  };
-}
-
-function tagDifferences(
-  from: Exclude<Shape, ValueShape>,
-  to: Exclude<Shape, ValueShape>,
-  path: string,
-): readonly Difference[] {
-  return [...to.tags].flatMap(([text, tag]) => {
-    if (from.tags.has(text) || isImplied(tag, from)) return [];
-    const before = [...from.tags.values()].filter(({ keyword }) => keyword === tag.keyword);
-    const kind =
-      tag.keyword === "multipleOf" && tag.value === 1
-        ? "type"
-        : (tagKinds[tag.keyword] ?? "cannot-tell");
-    const type = kind === "type" ? "number" : before.length === 0 ? "none" : "other";
-    return [
-      difference(
-        path,
-        kind,
-        type,
-        before.map(({ value }) => String(value)).join(", "),
-        kind === "cannot-tell" ? tag.keyword : String(tag.value),
-      ),
-    ];
-  });
-}
-
-const tagKinds: Readonly<Record<string, DifferenceKind>> = {
-  multipleOf: "multiple-of",
-  pattern: "pattern",
-  format: "format",
-  uniqueItems: "unique-items",
-  "x-keelson-takes-text": "changed-type",
-};
-
-/**
- * A multiple of a whole number stays a multiple of its divisors, and a list with one item cannot
- * repeat.
- */
-function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): boolean {
-  if (keyword === "uniqueItems") return from.most.at <= 1;
-  const isMultiple = (tag: Tag) =>
-    tag.keyword === "multipleOf" && Number(tag.value) % Number(value) === 0;
-  return (
-    keyword === "multipleOf" && Number.isInteger(value) && [...from.tags.values()].some(isMultiple)
-  );
-}
-
 /**
  * Returns the weight of differences. Harmless differences weigh least. A value that does not fit
  * weighs most, because it means that another alternative was intended. A changed type suggests the
@@ -358,21 +222,3 @@ function weightOf(found: readonly Difference[]): number {
 }
 
 const apartWeights: Readonly<Record<string, number>> = { value: 1e9, "changed-type": 1e6 };
-
-function difference(
-  path: string,
-  kind: DifferenceKind,
-  type: string,
-  from: string,
-  to: string,
-): Difference {
-  return { path, kind, type, from, to };
-}
-
-function shown(shape: Shape): string {
-  return shape.kind === "value" ? canonical(shape.value) : `any ${shape.kind}`;
-}
-
-function limitText({ at, isOpen }: Limit): string {
-  return Number.isFinite(at) ? `${at}${isOpen ? " (exclusive)" : ""}` : "none";
-}

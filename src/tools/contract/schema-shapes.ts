@@ -1,5 +1,5 @@
 import { canonical } from "../../app/openapi/canonical.ts";
-import { noTextMark, unsaidMark } from "../../app/openapi/schema.ts";
+import { knownKeywords, ruleOf } from "./keyword-rules.ts";
 import { allTypes, partOf, shapesOfTypes, valueShape } from "./keyword-shapes.ts";
 import {
   allOf,
@@ -80,7 +80,7 @@ function shapesOfOne(
   for (const values of [listed, "const" in node ? [node["const"]] : undefined]) {
     if (values !== undefined) shapes = and(shapes, (values as readonly unknown[]).map(valueShape));
   }
-  for (const keyword of Object.keys(node).filter((name) => !known.has(name))) {
+  for (const keyword of Object.keys(node).filter((name) => !knownKeywords.has(name))) {
     shapes = tagged(shapes, keyword, textOf({ node: ruleOf(keyword, node), root }));
   }
   if ($ref !== undefined) {
@@ -245,73 +245,3 @@ function valueWithin(one: ValueShape, other: Shape, level: number): ValueShape |
 
 /** Tag of a value that may or may not be accepted, with no known rule to decide it. */
 const unsure = tagOf(unsureKeyword, null);
-
-/**
- * Keywords that shapes express, and keywords that restrict nothing. Any other keyword becomes a
- * tag.
- */
-const known: ReadonlySet<string> = new Set([
-  ...["type", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"],
-  ...[
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "format",
-    "minLength",
-    "maxLength",
-    "pattern",
-  ],
-  ...[
-    "contentEncoding",
-    "contentMediaType",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "prefixItems",
-    "items",
-  ],
-  ...[
-    "minProperties",
-    "maxProperties",
-    "properties",
-    "required",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "propertyNames",
-  ],
-  ...[
-    "$schema",
-    "$id",
-    "$comment",
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-  ],
-]);
-
-/** Returns a rule that shapes cannot express, including the neighboring keywords that affect it. */
-function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): SchemaNode {
-  const { properties = {}, additionalProperties } = node;
-  if (keyword === "patternProperties")
-    return {
-      patterns: node[keyword],
-      additionalProperties,
-      named: Object.keys(properties as object).sort(),
-    }; // safe: an object in JSON Schema
-  if (keyword === unsaidMark) return {}; // the reason does not matter
-  return alone.has(keyword) ? { [keyword]: node[keyword] } : node;
-}
-
-/** Keywords whose meaning does not depend on neighboring keywords. */
-const alone: ReadonlySet<string> = new Set([
-  "not",
-  "dependentRequired",
-  "dependentSchemas",
-  ...Object.keys(noTextMark),
-]);

@@ -3,7 +3,7 @@ import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import type { PipelineContext } from "../../app/features/pipeline-context.ts";
 import { configTable } from "../../app/features/table.ts";
 import type { WebhookOptions } from "../../app/registry/delivery-options.ts";
-import { runInScope } from "../../app/runtime/scope.ts";
+import { runInScope } from "../../app/runtime/scoped-run.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { signToken } from "../../base/identity/token.ts";

@@ -1,5 +1,6 @@
 import type { Runtime } from "../../../src/app/runtime/runtime.ts";
-import type { RequestScope, ScopeFacts } from "../../../src/app/runtime/scope.ts";
+import type { RequestScope } from "../../../src/app/runtime/scope.ts";
+import type { ScopeFacts } from "../../../src/app/runtime/scoped-run.ts";
 import {
   type EventCodec,
   scopeMode as modeUnheld,

@@ -10,8 +10,8 @@ import {
   stepStanding,
   undoneStep,
 } from "../../../parts/once/step.ts";
+import { storeResult } from "../../../parts/once/step-result.ts";
 import type { ListedStep } from "../../../parts/once/step-store.ts";
-import { storeResult } from "../../../parts/once/steps.ts";
 import type { CommandContext } from "../setup/command-context.ts";
 import { onItsServer } from "../setup/its-server.ts";
 import { oneLine } from "../setup/one-line.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { messageClaim } from "../../../app/run/consume.ts";
 import { dueId, dueRow } from "../../../parts/messages/later.ts";
-import { type OutboxRow, timeText } from "../../../parts/messages/outbox.ts";
+import { type OutboxRow, timeText } from "../../../parts/messages/outbox-store.ts";
 import { type ClaimRecord, keyText } from "../../../parts/once/claim.ts";
 import type { ListedStep } from "../../../parts/once/step-store.ts";
 import { runKey, type TraceNode } from "./node.ts";

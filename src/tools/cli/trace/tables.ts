@@ -8,7 +8,7 @@ import {
   type OutboxStore,
   shards,
   timeText,
-} from "../../../parts/messages/outbox.ts";
+} from "../../../parts/messages/outbox-store.ts";
 import type { ClaimStore } from "../../../parts/once/claim-store.ts";
 import { stepStanding } from "../../../parts/once/step.ts";
 import type { StepStore } from "../../../parts/once/step-store.ts";

@@ -1,0 +1,35 @@
+import type { ClientRequest, IncomingMessage } from "node:http";
+
+const maxAnswerBytes = 64 * 1024;
+
+/** Settles when the connection closes. A received status counts, regardless of the body. */
+export function statusOf(outgoing: ClientRequest): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let status: number | undefined;
+    let failure: unknown;
+    outgoing.on("response", (response) => {
+      status = response.statusCode;
+      drop(response, outgoing);
+    });
+    // Handles an unrequested status 101.
+    outgoing.on("upgrade", (response) => {
+      status = response.statusCode;
+      outgoing.destroy();
+    });
+    outgoing.on("error", (error) => {
+      failure = error;
+    });
+    outgoing.on("close", () => (status === undefined ? reject(failure) : resolve(status)));
+  });
+}
+
+function drop(response: IncomingMessage, outgoing: ClientRequest): void {
+  let bytes = 0;
+  response.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxAnswerBytes) outgoing.destroy();
+  });
+  // A truncated body is an error of the response, not of the delivery. Node currently tolerates a
+  // missing listener, but may not in the future.
+  response.on("error", () => {});
+}

@@ -1,0 +1,54 @@
+import {
+  behind,
+  endOfTime,
+  type KeptEventStore,
+  type KeptRow,
+  keptRows,
+  timeText,
+} from "../../parts/messages/kept-events.ts";
+
+/**
+ * Margin for clock skew between processes, in milliseconds. Events published later than the start
+ * of the rebuild plus this margin reach the version live.
+ */
+const marginMs = 60_000;
+
+interface Replayed {
+  readonly type: string;
+  readonly row: KeptRow;
+}
+
+/** Yields the events of a tenant, all types merged in one order. */
+export async function* inOrder(
+  kept: KeptEventStore,
+  tenantId: string | undefined,
+  types: readonly string[],
+  range: {
+    readonly startedMs: number;
+    readonly after: string;
+    readonly nowMs: number;
+    readonly signal: AbortSignal | undefined;
+  },
+): AsyncGenerator<Replayed> {
+  const { startedMs, after, nowMs, signal } = range;
+  const from = after === "" ? timeText(0) : behind(after);
+  const untilMs = Math.min(startedMs + marginMs, endOfTime);
+  const streams = types.map((type) => ({
+    type,
+    rows: keptRows(kept, { tenantId, type }, { from, untilMs, nowMs, signal }),
+  }));
+  const heads = new Map<(typeof streams)[number], KeptRow>();
+  const advance = async (stream: (typeof streams)[number]) => {
+    const next = await stream.rows.next();
+    if (next.done === true) heads.delete(stream);
+    else heads.set(stream, next.value);
+  };
+  for (const stream of streams) await advance(stream);
+  while (heads.size > 0) {
+    const [stream, row] = [...heads].reduce((one, other) =>
+      other[1].sort < one[1].sort ? other : one,
+    );
+    yield { type: stream.type, row };
+    await advance(stream);
+  }
+}

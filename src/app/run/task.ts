@@ -1,0 +1,162 @@
+import { describeError } from "../../base/errors/describe.ts";
+import type { User } from "../../base/identity/user.ts";
+import type { SpanContext } from "../../base/request/trace.ts";
+import { asksSystem, type Cause } from "../../parts/messages/cause.ts";
+import type { WriteAnswer } from "../../parts/once/answer.ts";
+import { type ClaimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
+import type { TransactionItem } from "../../parts/once/claim-store.ts";
+import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { TaskEnd } from "../observe/run-observer.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { runInMessageScope } from "../runtime/scoped-run.ts";
+import { run } from "./run.ts";
+
+/**
+ * One piece of work with its own claim: one consumer of an event, one job, or one fire of a
+ * schedule.
+ */
+export interface Task {
+  readonly key: ClaimKey;
+  readonly handler: string;
+  readonly cause: Cause;
+  /** ID of the event, the job or the fire. Events and jobs of the run carry it as their cause. */
+  readonly id: string;
+  /** Fields that the log lines of the task carry. */
+  readonly logFields: Readonly<Record<string, string>>;
+  /** Prefix of the log lines of the task. */
+  readonly logPrefix: "event" | "job" | "schedule";
+  readonly kind: Exclude<TaskEnd["kind"], "run">;
+  /** Reads the facts for the observer when the task ends. */
+  readonly facts: () => Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel">;
+  /** Time when the process ends, in milliseconds since the epoch. */
+  readonly deadlineMs: number | undefined;
+  /** Span of the sender. Default: the task starts a new trace. */
+  readonly parent?: SpanContext | undefined;
+  /** Time for which the completed task is remembered, in milliseconds. Default: one day. */
+  readonly retentionMs?: number | undefined;
+  /** Whether other work may reuse the key later. Default `false`. */
+  readonly hasReusableKey?: boolean | undefined;
+  readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
+  /** Creates keelson's items that record the end of the run. See `Work.own`. */
+  readonly own?: (() => readonly TransactionItem[]) | undefined;
+}
+
+/** Outcome of the work that a message or a schedule starts. */
+export type Consumed =
+  | { readonly kind: "processed" }
+  /** The work was already done. */
+  | { readonly kind: "skipped" }
+  /** A duplicate is running, for at most `afterMs`. */
+  | { readonly kind: "handed-back"; readonly afterMs: number }
+  /** The work failed. The error is logged. */
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/**
+ * Runs a task in its scope. A duplicate in the same process waits for the first run to end, and
+ * then checks the claim. Never throws.
+ */
+export async function consumeOnce(
+  runtime: Runtime,
+  adapters: Adapters,
+  task: Task,
+): Promise<Consumed> {
+  const { key, handler, cause, deadlineMs, logFields, parent } = task;
+  const { tenantId, userId, origRequestId: requestId } = cause;
+  const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
+  const running = keyText(key);
+  // The duplicate reads the claim, regardless of how the first run ends.
+  for (
+    let other = runtime.inFlight.get(running);
+    other !== undefined;
+    other = runtime.inFlight.get(running)
+  ) {
+    await Promise.allSettled([other.work]);
+  }
+  const { event, channel } = task.facts();
+  const subject = { kind: task.kind, about: event ?? channel ?? handler, id: task.id };
+  const facts = {
+    requestId,
+    user,
+    handler,
+    deadlineMs,
+    isSystem: asksSystem(cause),
+    logFields,
+    parent,
+    subject,
+  };
+  const work = runInMessageScope(runtime, facts, (scope) => observed(scope, adapters, task));
+  runtime.inFlight.set(running, { work, handler, ids: logFields });
+  try {
+    return await work;
+  } finally {
+    runtime.inFlight.delete(running);
+  }
+}
+
+async function observed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
+  const consumed = await claimed(scope, adapters, task);
+  const { observer } = scope.runtime;
+  if (observer === undefined) return consumed;
+  const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: some kinds have one
+  const outcome = consumed.kind === "skipped" ? "processed" : consumed.kind;
+  observer.ended(scope, { kind: task.kind, outcome, ...task.facts(), afterMs, error });
+  return consumed;
+}
+
+/** Placeholder answer of a message. It only records that the work is done. */
+const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
+
+/**
+ * Runs the task under its claim. Never throws, because other consumers of the event are running.
+ */
+async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
+  const {
+    key,
+    logPrefix,
+    id,
+    cause,
+    deadlineMs,
+    hasReusableKey,
+    retentionMs = messageRetentionMs(0),
+  } = task;
+  const { runtime, log } = scope;
+  try {
+    const ended = await run(scope, adapters, {
+      logPrefix,
+      claim: { kind: "message", key, hasReusableKey, deadlineMs, retentionMs, replayedHeaders: [] },
+      cause: {
+        causedBy: id,
+        origRequestId: cause.origRequestId,
+        tenantId: cause.tenantId,
+        userId: cause.userId,
+      },
+      handle: (ctx) => task.run(ctx, scope),
+      own: task.own,
+      answerOf: () => done,
+      committedAnswer: () => done,
+    });
+    switch (ended.kind) {
+      case "replayed":
+        return { kind: "skipped" };
+      case "running":
+        return {
+          kind: "handed-back",
+          afterMs: Math.max(0, ended.untilMs + skewMs - runtime.clock.now()),
+        };
+      // Another run has taken over the claim. The redelivery shows whether that run succeeded.
+      case "redeliver":
+        return { kind: "handed-back", afterMs: 0 };
+      default:
+        return { kind: "processed" };
+    }
+  } catch (error) {
+    const { level, data } = describeError(error, {
+      requestId: "",
+      environment: runtime.environment,
+    }).log;
+    log[level](`${logPrefix}.failed`, data);
+    return { kind: "failed", error };
+  }
+}

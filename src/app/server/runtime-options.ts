@@ -1,0 +1,47 @@
+import type { AuthOptions } from "../../base/identity/auth-options.ts";
+import type { PowertoolsThreshold } from "../../base/log/load-powertools.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import type { Environment, Variables } from "../../base/process/environment.ts";
+import type { ClaimSchedule } from "../../parts/once/claim-schedule.ts";
+import type { Measuring } from "../metrics/measuring.ts";
+import type { WebhookOptions } from "../registry/delivery-options.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+
+/** Host's part of a runtime. */
+export interface RuntimeOptions {
+  readonly variables: Variables;
+  readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
+  readonly clock?: Clock;
+  /**
+   * Renews the leases of claims, for tests with a fake clock. Default: the timers of this process.
+   */
+  readonly schedule?: ClaimSchedule;
+  /** Writes a log line. Default: to stdout. */
+  readonly write?: (line: string) => void;
+  /** Receives each log record as JSON, in addition to `write`. */
+  readonly keepRecord?: ((record: string) => void) | undefined;
+  /**
+   * Log threshold that `loadPowertools` loaded for the variables. Without it, Powertools' variables
+   * are ignored.
+   */
+  readonly powertools?: PowertoolsThreshold | undefined;
+  /** Metrics and their observer. Default: no measurements. */
+  readonly measuring?: Measuring | undefined;
+  /**
+   * Signs and verifies tokens, and creates the key ring, if neither `auth` nor
+   * `KEELSON_AUTH_SECRET` is set.
+   */
+  readonly developmentSecret?: string;
+  /** Replaces the server's `auth`, for tests. */
+  readonly auth?: AuthOptions;
+  /** Replaces the server's environment, for tests. */
+  readonly environment?: Environment;
+  /** Replaces the server's `delivery.webhook`, for tests. */
+  readonly webhook?: WebhookOptions;
+  /**
+   * Whether the process is frozen between events, like in Lambda, so that it cannot do background
+   * work. Default `false`.
+   */
+  readonly isFrozenBetweenEvents?: boolean;
+}

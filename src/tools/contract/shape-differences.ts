@@ -1,0 +1,116 @@
+import { canonical } from "../../app/openapi/canonical.ts";
+import { type Difference, type DifferenceKind, difference } from "./difference.ts";
+import { accepts } from "./schema-shapes.ts";
+import {
+  isHigher,
+  isLower,
+  isRefusal,
+  type Limit,
+  type ObjectShape,
+  type Shape,
+  type Tag,
+  typeOf,
+  unsureKeyword,
+  type ValueShape,
+} from "./shape.ts";
+import { matches } from "./shape-value.ts";
+
+export function valueDifferences(
+  shape: ValueShape,
+  alternatives: readonly Shape[],
+  path: string,
+): readonly Difference[] {
+  const answers = alternatives.map((other) => matches(other, shape.value, accepts));
+  if (answers.includes(true) || alternatives.some((other) => isSame(shape, other))) return [];
+  const kind = answers.includes(undefined) ? "cannot-tell" : "value";
+  return [difference(path, kind, typeOf(shape), shown(shape), alternatives.map(shown).join(", "))];
+}
+
+function isSame(from: ValueShape, to: Shape): boolean {
+  const rules = [...to.tags].every(
+    ([text, { keyword }]) => keyword !== unsureKeyword && from.tags.has(text),
+  );
+  return rules && to.kind === "value" && canonical(to.value) === canonical(from.value);
+}
+
+export function rangeDifferences(
+  from: Exclude<Shape, ValueShape>,
+  to: Exclude<Shape, ValueShape>,
+  path: string,
+): readonly Difference[] {
+  const { least, most } = from.kind === "object" ? countsOf(from) : from;
+  return [
+    ...(isHigher(to.least, least)
+      ? [difference(path, "least", from.kind, limitText(from.least), limitText(to.least))]
+      : []),
+    ...(isLower(to.most, most)
+      ? [difference(path, "most", from.kind, limitText(from.most), limitText(to.most))]
+      : []),
+  ];
+}
+
+/** Returns the minimum and maximum number of properties. */
+function countsOf({ least, most, required, additional, properties }: ObjectShape): {
+  readonly least: Limit;
+  readonly most: Limit;
+} {
+  const named = isRefusal(additional) ? properties.size : Number.POSITIVE_INFINITY;
+  return {
+    least: { ...least, at: Math.max(least.at, required.size) },
+    most: { ...most, at: Math.min(most.at, named) },
+  };
+}
+
+export function tagDifferences(
+  from: Exclude<Shape, ValueShape>,
+  to: Exclude<Shape, ValueShape>,
+  path: string,
+): readonly Difference[] {
+  return [...to.tags].flatMap(([text, tag]) => {
+    if (from.tags.has(text) || isImplied(tag, from)) return [];
+    const before = [...from.tags.values()].filter(({ keyword }) => keyword === tag.keyword);
+    const kind =
+      tag.keyword === "multipleOf" && tag.value === 1
+        ? "type"
+        : (tagKinds[tag.keyword] ?? "cannot-tell");
+    const type = kind === "type" ? "number" : before.length === 0 ? "none" : "other";
+    return [
+      difference(
+        path,
+        kind,
+        type,
+        before.map(({ value }) => String(value)).join(", "),
+        kind === "cannot-tell" ? tag.keyword : String(tag.value),
+      ),
+    ];
+  });
+}
+
+const tagKinds: Readonly<Record<string, DifferenceKind>> = {
+  multipleOf: "multiple-of",
+  pattern: "pattern",
+  format: "format",
+  uniqueItems: "unique-items",
+  "x-keelson-takes-text": "changed-type",
+};
+
+/**
+ * A multiple of a whole number stays a multiple of its divisors, and a list with one item cannot
+ * repeat.
+ */
+function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): boolean {
+  if (keyword === "uniqueItems") return from.most.at <= 1;
+  const isMultiple = (tag: Tag) =>
+    tag.keyword === "multipleOf" && Number(tag.value) % Number(value) === 0;
+  return (
+    keyword === "multipleOf" && Number.isInteger(value) && [...from.tags.values()].some(isMultiple)
+  );
+}
+
+export function shown(shape: Shape): string {
+  return shape.kind === "value" ? canonical(shape.value) : `any ${shape.kind}`;
+}
+
+function limitText({ at, isOpen }: Limit): string {
+  return Number.isFinite(at) ? `${at}${isOpen ? " (exclusive)" : ""}` : "none";
+}
