@@ -1,10 +1,10 @@
 import { type ClaimRecord, judge, keyText, skewMs } from "../../src/parts/once/claim.ts";
-import type { ClaimSchedule } from "../../src/parts/once/claim-schedule.ts";
 import type {
   CancellationReason,
   ClaimStore,
   TransactionItem,
 } from "../../src/parts/once/claim-store.ts";
+import type { ClaimSchedule } from "../../src/parts/once/held-claim.ts";
 
 /** What becomes of one call of the store. */
 export type Fate =

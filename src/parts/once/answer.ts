@@ -22,10 +22,36 @@ export function saysNotDone({ status, isDone = false }: WriteAnswer): boolean {
 }
 
 /**
+ * Checks whether an answer is never replayed because nothing was done or because it sets cookies.
+ */
+export function isNeverReplayed(answer: WriteAnswer): boolean {
+  return saysNotDone(answer) || answer.cookies.length > 0;
+}
+
+/**
+ * Returns the part of an answer that is stored and replayed.
+ * @throws if it is too large for the transport.
+ */
+export function storedAnswer(
+  {
+    replayedHeaders,
+    assertFits,
+  }: {
+    readonly replayedHeaders: readonly string[];
+    readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
+  },
+  answer: WriteAnswer,
+): WriteAnswer {
+  const stored = replayOf(answer, replayedHeaders);
+  assertFits?.(answer);
+  return stored;
+}
+
+/**
  * Headers that a replay contains in addition to those the write declares. All others are created
  * per response.
  */
-const replayedHeaders: readonly string[] = Object.freeze([
+const alwaysReplayed: readonly string[] = Object.freeze([
   "content-type",
   "location",
   "etag",
@@ -44,7 +70,7 @@ export function replayOf(
   const replayed: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
     // Safe: `name` is a key of `headers`.
-    if (replayedHeaders.includes(name) || declared.includes(name))
+    if (alwaysReplayed.includes(name) || declared.includes(name))
       replayed[name] = headers[name] as string;
   }
   return { status, headers: replayed, cookies: [], body };

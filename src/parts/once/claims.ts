@@ -8,9 +8,14 @@ import {
   judge,
   takenClaim,
 } from "./claim.ts";
-import { type ClaimSchedule, processSchedule } from "./claim-schedule.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import { type Claim, HeldClaim } from "./held-claim.ts";
+import {
+  type Claim,
+  type ClaimSchedule,
+  HeldClaim,
+  type HoldingParts,
+  processSchedule,
+} from "./held-claim.ts";
 
 /**
  * Dependencies of {@link createClaims}. A test replaces the clock, the timers and the randomness.
@@ -77,79 +82,140 @@ export interface Claims {
 /** Pauses between two reads of a duplicate's claim, in milliseconds. */
 const [shortestPollMs, longestPollMs] = [40, 500];
 
-export function createClaims(options: ClaimsOptions): Claims {
-  const {
-    store,
-    clock,
-    schedule = processSchedule,
-    newOwner = () => crypto.randomUUID(),
-    retentionMs = () => defaultRetentionMs,
-  } = options;
+export function createClaims({
+  store,
+  clock,
+  schedule = processSchedule,
+  newOwner = () => crypto.randomUUID(),
+  retentionMs = () => defaultRetentionMs,
+}: ClaimsOptions): Claims {
   const parts = { store, clock, schedule, retentionMs };
   return {
-    take: async (key, options) => {
-      const {
-        fingerprint,
-        comparesFingerprint = false,
-        deadlineMs,
-        hasGeneration = false,
-        waitMs,
-        stop,
-        adopt,
-      } = options;
-      const owner = options.owner ?? newOwner();
-      // The ID of the first owner becomes the generation.
-      let generation = hasGeneration ? owner : undefined;
-      const startMs = clock.now();
-      const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
-      let pauseMs = shortestPollMs;
-      let hasWaited = false;
-      for (let nowMs = startMs; ; nowMs = clock.now()) {
-        const claim = takenClaim(owner, nowMs, { ...options, generation });
-        let record: ClaimRecord | undefined;
-        try {
-          record = await store.take(key, claim, nowMs);
-        } catch {
-          // The first call may have succeeded. In that case the second one finds our owner in the
-          // record.
-          record = await store.take(key, claim, nowMs);
-        }
-        let verdict = record === undefined ? "mine" : judge(record, owner, clock.now());
-        while (verdict === "running" && record !== undefined) {
-          if (comparesFingerprint && record.fingerprint !== fingerprint) return { kind: "other" };
-          const duplicate = record as ClaimInProgress; // safe: `running` means in progress
-          const adoption = adopt?.(duplicate, takenClaim(owner, clock.now(), options));
-          if (adoption === undefined) {
-            const leftMs = endMs - clock.now();
-            if (leftMs <= 0 || stop.some(({ aborted }) => aborted))
-              return { kind: "running", record, untilMs: duplicate.leaseUntilMs };
-            hasWaited = true;
-            await schedule.wait(Math.min(leftMs, pauseMs * (0.5 + schedule.random())), stop);
-            pauseMs = Math.min(longestPollMs, pauseMs * 1.5);
-          } else if (await adoption) {
-            verdict = "mine";
-            break;
-          }
-          record = await store.read(key);
-          verdict = judge(record, owner, clock.now());
-        }
-        if (verdict === "mine") {
-          return {
-            kind: "taken",
-            claim: new HeldClaim(parts, key, owner, { ...options, generation }),
-            hasWaited,
-          };
-        }
-        if (verdict === "done") {
-          const done = record as CompletedClaim; // safe: only a completed claim is `done`
-          return comparesFingerprint && done.fingerprint !== fingerprint
-            ? { kind: "other" }
-            : { kind: "done", record: done, hasWaited };
-        }
-        // Taking over an incomplete run inherits its generation. A record that has since ended
-        // gives way to a new one.
-        if (hasGeneration) generation = record?.status === "INPROGRESS" ? record.generation : owner;
-      }
-    },
+    take: (key, options) => new Taking(parts, key, options.owner ?? newOwner(), options).taken(),
   };
+}
+
+/**
+ * State of the key for the taker, and the next step:
+ *
+ * | state | next step |
+ * |---|---|
+ * | `mine` | returns the claim |
+ * | `done` | returns the record |
+ * | `other`: a run or its result with another fingerprint | refuses the key |
+ * | `running` | adopts the claim, or waits and reads it again, or returns the record |
+ * | `free` | puts the claim again, with the generation of the run it takes over |
+ */
+type Found =
+  | { readonly kind: "mine" | "other" }
+  | { readonly kind: "done"; readonly record: CompletedClaim }
+  | { readonly kind: "running"; readonly record: ClaimInProgress }
+  | { readonly kind: "free"; readonly record: ClaimRecord | undefined };
+
+class Taking {
+  readonly #parts: HoldingParts;
+  readonly #key: ClaimKey;
+  readonly #owner: string;
+  readonly #options: TakeOptions;
+  /** End of all waiting. */
+  readonly #endMs: number;
+  #generation: string | undefined;
+  #pauseMs = shortestPollMs;
+  #hasWaited = false;
+
+  constructor(parts: HoldingParts, key: ClaimKey, owner: string, options: TakeOptions) {
+    const { waitMs, deadlineMs = Number.POSITIVE_INFINITY, hasGeneration = false } = options;
+    this.#parts = parts;
+    this.#key = key;
+    this.#owner = owner;
+    this.#options = options;
+    this.#endMs = Math.min(parts.clock.now() + waitMs, deadlineMs);
+    // The ID of the first owner becomes the generation.
+    this.#generation = hasGeneration ? owner : undefined;
+  }
+
+  async taken(): Promise<Taken> {
+    let found = await this.#put();
+    for (;;) {
+      switch (found.kind) {
+        case "mine":
+          return this.#held();
+        case "done":
+          return { ...found, hasWaited: this.#hasWaited };
+        case "other":
+          return { kind: "other" };
+        case "running": {
+          const { record } = found;
+          const adoption = this.#adopted(record);
+          if (adoption !== undefined && (await adoption)) return this.#held();
+          if (adoption === undefined && !(await this.#waited()))
+            return { kind: "running", record, untilMs: record.leaseUntilMs };
+          found = this.#found(await this.#parts.store.read(this.#key));
+          break;
+        }
+        case "free":
+          this.#inherit(found.record);
+          found = await this.#put();
+      }
+    }
+  }
+
+  async #put(): Promise<Found> {
+    const { store, clock } = this.#parts;
+    const nowMs = clock.now();
+    const claim = takenClaim(this.#owner, nowMs, this.#taking());
+    let record: ClaimRecord | undefined;
+    try {
+      record = await store.take(this.#key, claim, nowMs);
+    } catch {
+      // The first call may have succeeded. In that case the second one finds our owner in the
+      // record.
+      record = await store.take(this.#key, claim, nowMs);
+    }
+    return record === undefined ? { kind: "mine" } : this.#found(record);
+  }
+
+  #found(record: ClaimRecord | undefined): Found {
+    const { fingerprint, comparesFingerprint = false } = this.#options;
+    const verdict = judge(record, this.#owner, this.#parts.clock.now());
+    if (record === undefined || verdict === "free") return { kind: "free", record };
+    if (verdict === "mine") return { kind: "mine" };
+    if (comparesFingerprint && record.fingerprint !== fingerprint) return { kind: "other" };
+    return record.status === "COMPLETED" ? { kind: "done", record } : { kind: "running", record };
+  }
+
+  #held(): Taken {
+    const claim = new HeldClaim(this.#parts, this.#key, this.#owner, this.#taking());
+    return { kind: "taken", claim, hasWaited: this.#hasWaited };
+  }
+
+  #adopted(record: ClaimInProgress): Promise<boolean> | undefined {
+    const { adopt } = this.#options;
+    return adopt?.(record, takenClaim(this.#owner, this.#parts.clock.now(), this.#options));
+  }
+
+  /** Pauses before the next read. Returns `false`, at once, if there is no time left to wait. */
+  async #waited(): Promise<boolean> {
+    const { clock, schedule } = this.#parts;
+    const { stop } = this.#options;
+    const leftMs = this.#endMs - clock.now();
+    if (leftMs <= 0 || stop.some(({ aborted }) => aborted)) return false;
+    this.#hasWaited = true;
+    await schedule.wait(Math.min(leftMs, this.#pauseMs * (0.5 + schedule.random())), stop);
+    this.#pauseMs = Math.min(longestPollMs, this.#pauseMs * 1.5);
+    return true;
+  }
+
+  /**
+   * A run that takes over an incomplete one inherits its generation. A record that has since ended
+   * gives way to a new generation.
+   */
+  #inherit(record: ClaimRecord | undefined): void {
+    if (this.#options.hasGeneration !== true) return;
+    this.#generation = record?.status === "INPROGRESS" ? record.generation : this.#owner;
+  }
+
+  #taking(): TakeOptions & { readonly generation: string | undefined } {
+    return { ...this.#options, generation: this.#generation };
+  }
 }

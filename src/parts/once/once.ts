@@ -3,10 +3,10 @@ import type { Clock } from "../../base/process/clock.ts";
 import { replayOf, type WriteAnswer } from "./answer.ts";
 import { keyText, skewMs } from "./claim.ts";
 import { countReplayed } from "./claim-counts.ts";
-import { type ClaimSchedule, processSchedule } from "./claim-schedule.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { OnceClaim, OnceParts, Run, RunOutcome } from "./claimed-run.ts";
 import { type Claims, createClaims } from "./claims.ts";
+import { type ClaimSchedule, processSchedule } from "./held-claim.ts";
 import { performClaimed } from "./perform-claimed.ts";
 import { inProgress, keyReused } from "./take-claim.ts";
 

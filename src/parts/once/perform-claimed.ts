@@ -1,5 +1,13 @@
-import type { OnceParts, Run, RunOutcome } from "./claimed-run.ts";
-import { RunInProgress } from "./run-in-progress.ts";
+import { describeError } from "../../base/errors/describe.ts";
+import { isTypedError } from "../../base/errors/errors.ts";
+import { isNeverReplayed, storeAnswer, storedAnswer, type WriteAnswer } from "./answer.ts";
+import { expiry } from "./claim.ts";
+import { countEnd } from "./claim-counts.ts";
+import type { HeldRun, OnceClaim, OnceParts, Run, RunOutcome, RunParts } from "./claimed-run.ts";
+import type { Taken } from "./claims.ts";
+import type { Claim } from "./held-claim.ts";
+import { createRunCommit, type RunCommit, type RunCommitOptions } from "./run-commit.ts";
+import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 import { inProgress, replay, take } from "./take-claim.ts";
 
 /**
@@ -22,4 +30,269 @@ export async function performClaimed<Result>(
   }
   if (taken.kind === "done") return replay(parts, run, run.claim, taken);
   return new RunInProgress(parts, run, taken.claim).ended();
+}
+
+/** Run in progress: its work, its commit and its claim. */
+class RunInProgress<Result> implements RunParts {
+  readonly #parts: OnceParts;
+  readonly #run: Run<Result>;
+  readonly signal: AbortSignal | undefined;
+  /** Replaced when the run retakes its claim. */
+  #claim: Claim | undefined;
+  #commit: RunCommit | undefined = undefined;
+  #apart: RunCommit | undefined = undefined;
+  /** Part of the answer that is stored and replayed. */
+  #stored: WriteAnswer | undefined = undefined;
+  #seed: string | undefined = undefined;
+
+  constructor(parts: OnceParts, run: Run<Result>, claim: Claim | undefined) {
+    this.#parts = parts;
+    this.#run = run;
+    this.#claim = claim;
+    this.signal = run.signal;
+  }
+
+  /** Creates the commit at the first call, because most runs never commit. */
+  readonly commit: RunCommit["commit"] = (...given) => {
+    const { claim: wanted } = this.#run;
+    // A message's answer is never replayed.
+    const toStored =
+      wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
+    this.#commit ??= this.#createCommit({ completes: true, cipher: wanted?.cipher, toStored });
+    return this.#commit.commit(...given);
+  };
+
+  commitApart(...[items, own]: Parameters<RunParts["commitApart"]>): Promise<void> {
+    this.#apart = this.#createCommit({ completes: false, cipher: undefined, toStored: undefined });
+    return this.#apart.commit(items, noAnswer, own);
+  }
+
+  commitEnd(): CommitEnd {
+    if (this.#commit?.committed() !== undefined) return "committed";
+    return this.#commit?.isUncertain() === true || this.#apart?.isUncertain() === true
+      ? "unknown"
+      : "none";
+  }
+
+  #createCommit(own: Pick<RunCommitOptions, "completes" | "cipher" | "toStored">): RunCommit {
+    const { store, clock, pause } = this.#parts;
+    const { signal, tenantId } = this.#run;
+    return createRunCommit({ store, clock, pause, claim: this.#claim, tenantId, signal, ...own });
+  }
+
+  held(): HeldRun | undefined {
+    const { claim: wanted } = this.#run;
+    return this.#claim === undefined || wanted === undefined
+      ? undefined
+      : { claim: this.#claim, wanted };
+  }
+
+  seed(): string {
+    this.#seed ??= this.#claim === undefined ? crypto.randomUUID() : this.#claim.seed();
+    return this.#seed;
+  }
+
+  async ended(): Promise<RunOutcome<Result>> {
+    const outcome = await this.#work();
+    await this.#commit?.settled();
+    return this.#settled(outcome);
+  }
+
+  async #work(): Promise<WorkOutcome<Result>> {
+    try {
+      return { result: await this.#run.work(this) };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  /** Follows the table in `settlement.ts` until it names an outcome. */
+  async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
+    const { claim: wanted, logPrefix, log, answerOf } = this.#run;
+    const { metrics } = this.#parts;
+    const committed = this.#commit?.committed();
+    const commit =
+      committed !== undefined
+        ? "committed"
+        : this.#commit?.isUncertain() === true
+          ? "unknown"
+          : "none";
+    const work = commit === "none" ? this.#answered(worked) : worked;
+    const end = this.#endOf(work);
+    let step: Step = {
+      claim: this.#claim === undefined ? "unclaimed" : this.#claim.isLost() ? "lost" : "ours",
+    };
+    for (;;) {
+      const { record, outcome, line } = settlementOf(
+        wanted?.kind ?? "write",
+        end,
+        commit,
+        step.claim,
+      );
+      if (line !== undefined)
+        log[line.level](`${logPrefix}.${line.message}`, errorData(step.failure ?? errorOf(work)));
+      if (metrics !== undefined && wanted !== undefined)
+        countEnd(metrics, wanted.kind, {
+          work: end,
+          commit,
+          claim: step.claim,
+          isLast: outcome !== "",
+        });
+      switch (record) {
+        case "keep":
+          this.#claim?.abandon();
+          break;
+        case "release":
+          await this.#release();
+          break;
+        case "complete":
+          step = await this.#complete();
+          continue;
+        case "retake":
+          step = await this.#retake();
+          continue;
+      }
+      // Safe, here and below: the table only names an outcome that exists.
+      switch (outcome) {
+        case "own":
+          if ("error" in work) throw work.error;
+          return {
+            kind: "done",
+            result: work.result,
+            answer: wanted?.kind === "write" ? answerOf(work.result) : undefined,
+            isNoted:
+              commit !== "unknown" && step.claim !== "unrecorded" && step.claim !== "unknown",
+          };
+        case "committed": {
+          const { answer, stored, expiresAt } = committed as NonNullable<typeof committed>;
+          if (stored !== undefined) this.#parts.remember(this.#run, stored, expiresAt);
+          return { kind: "committed", answer };
+        }
+        case "theirs":
+          return replay(
+            this.#parts,
+            this.#run,
+            wanted as OnceClaim,
+            step.theirs as NonNullable<Step["theirs"]>,
+          );
+        case "redeliver":
+          return { kind: "redeliver" };
+        case "unrecorded":
+          throw new Error("the work is done, but could not be recorded; it may run again", {
+            cause: step.failure,
+          });
+      }
+    }
+  }
+
+  /** Adds the answer, or the error if the answer is too large for the transport. */
+  #answered(outcome: WorkOutcome<Result>): WorkOutcome<Result> {
+    const { claim, answerOf } = this.#run;
+    if ("error" in outcome || claim?.kind !== "write") return outcome;
+    const { result } = outcome;
+    const answer = answerOf(result);
+    if (isNeverReplayed(answer)) return { result, answer };
+    try {
+      this.#stored = storedAnswer(claim, answer);
+      return { result, answer };
+    } catch (error) {
+      return { error, isRefused: true };
+    }
+  }
+
+  #endOf(outcome: WorkOutcome<Result>): WorkEnd {
+    const { signal } = this;
+    if (!("error" in outcome))
+      return outcome.answer !== undefined && isNeverReplayed(outcome.answer)
+        ? "refused"
+        : "answered";
+    if (outcome.isRefused === true) return "refused";
+    if (signal?.aborted !== true) return "threw";
+    return isTypedError(signal.reason) && signal.reason.code === "timeout"
+      ? "timed out"
+      : "stopped";
+  }
+
+  async #complete(): Promise<Step> {
+    const { store, clock, remember } = this.#parts;
+    // Safe: only a claimed run is completed.
+    const [claim, wanted] = [this.#claim as Claim, this.#run.claim as OnceClaim];
+    const answer = this.#stored;
+    try {
+      if (answer === undefined)
+        return { claim: (await claim.complete(undefined)) ? "completed" : "fenced" };
+      const expiresAt = expiry(clock.now(), claim.retentionMs());
+      const { key, owner } = claim;
+      const result = await storeAnswer(store, {
+        answer,
+        key,
+        owner,
+        expiresAt,
+        cipher: wanted.cipher,
+      });
+      if (!(await claim.complete(result))) return { claim: "fenced" };
+      remember(this.#run, answer, expiresAt);
+      return { claim: "completed" };
+    } catch (failure) {
+      return { claim: "unrecorded", failure };
+    }
+  }
+
+  /**
+   * Takes the claim again after another run took over. The other run's answer counts, so that all
+   * callers get the same.
+   */
+  async #retake(): Promise<Step> {
+    try {
+      const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: the run had a claim
+      if (taken.kind === "done") return { claim: "theirs", theirs: taken };
+      if (taken.kind === "running") return { claim: "unknown", failure: inProgress() };
+      // The other run failed and released its claim, so this run's result counts.
+      this.#claim = taken.claim;
+      return { claim: "ours" };
+    } catch (failure) {
+      return { claim: "unknown", failure };
+    }
+  }
+
+  async #release(): Promise<void> {
+    const claim = this.#claim as Claim; // safe: as above
+    try {
+      await claim.release();
+    } catch (error) {
+      // The caller needs the run's outcome, not this error. The lease expires anyway.
+      claim.abandon();
+      this.#run.log.warn("once.release_failed", errorData(error));
+    }
+  }
+}
+
+const noAnswer: WriteAnswer = Object.freeze({
+  status: 204,
+  headers: {},
+  cookies: [],
+  body: undefined,
+});
+
+type WorkOutcome<Result> =
+  | { readonly result: Result; readonly answer?: WriteAnswer }
+  /** `isRefused`: the work is done, but its answer cannot be sent. */
+  | { readonly error: unknown; readonly isRefused?: boolean };
+
+/** State of a run's claim during settlement. */
+interface Step {
+  readonly claim: ClaimEnd;
+  /** Error of the last step, if it failed. */
+  readonly failure?: unknown;
+  readonly theirs?: Extract<Taken, { kind: "done" }>;
+}
+
+function errorOf(outcome: WorkOutcome<unknown>): unknown {
+  return "error" in outcome ? outcome.error : undefined;
+}
+
+function errorData(error: unknown): Record<string, unknown> | undefined {
+  return error === undefined
+    ? undefined
+    : describeError(error, { requestId: "", environment: "production" }).log.data;
 }

@@ -11,7 +11,7 @@ import { type Server, serverInternals } from "../../app/server/server.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import { openChecked } from "../../hosts/container/adapters.ts";
 import { createHttpServer } from "../../hosts/container-http/http-server.ts";
-import { processSchedule } from "../../parts/once/claim-schedule.ts";
+import { processSchedule } from "../../parts/once/held-claim.ts";
 import { CrashError } from "./crash-error.ts";
 import type { CallWatch } from "./faults.ts";
 import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
