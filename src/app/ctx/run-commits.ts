@@ -8,7 +8,8 @@ import type { Adapters } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { type EffectCaller, EffectLedger } from "./effect-ledger.ts";
-import { type HeldEffect, RunEffects } from "./effects.ts";
+import type { HeldEffect } from "./effect-run.ts";
+import { RunEffects } from "./effects.ts";
 import { StartedEffects } from "./started-effects.ts";
 import type { RunHooks, Work } from "./work.ts";
 
