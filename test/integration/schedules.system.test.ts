@@ -70,7 +70,7 @@ test("wherever a process dies, what it commits happens once, and what was due fi
       "after TransactWriteItems",
     ]),
   );
-}, 120_000);
+});
 
 /** What the table is called: in an emulator of AWS each stack has some of its own. */
 function firesTable(env: Readonly<Record<string, string>>): string {
@@ -255,7 +255,7 @@ test(`five processes whose clocks differ let a schedule fire ${fires} times, eac
   } finally {
     await fleet.close();
   }
-}, 300_000);
+});
 
 /** A time of each night, and when it comes in the three nights around a change of the clocks, in UTC. */
 const nights = [
@@ -307,4 +307,4 @@ test("five processes let a nightly schedule fire once a night in three zones, at
   } finally {
     await fleet.close();
   }
-}, 120_000);
+});

@@ -82,7 +82,7 @@ let app: TestApp;
 let sends: TestApp;
 beforeAll(async () => {
   [app, sends] = await Promise.all([started(), started({ mismatch: "send" })]);
-}, 60_000);
+});
 afterAll(() => Promise.all([app.close(), sends.close()]));
 beforeEach(() => {
   [handle, validations, tries] = [() => row, 0, 0];

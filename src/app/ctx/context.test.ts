@@ -189,7 +189,7 @@ test("a job that a schedule caused for a tenant may ask what requires a tenant, 
   } finally {
     await own.close();
   }
-}, 60_000);
+});
 
 test("a query that refuses the caller of a handler answers the request, and says how to sign in", async () => {
   const response = await app.fetch("/config-key");

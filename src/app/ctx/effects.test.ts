@@ -92,7 +92,7 @@ const eve = { id: "eve", tenantId: "evil" };
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [notes] }));
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   heard = [];

@@ -59,7 +59,7 @@ beforeAll(async () => {
     region: "us-east-1",
     credentials: { accessKeyId: "test", secretAccessKey: "test" },
   });
-}, 60_000);
+});
 afterAll(async () => {
   database.destroy();
   await app.close();

@@ -180,7 +180,7 @@ describe("a webhook", () => {
       expect(response.status).toBe(200);
       answers.push(await response.text());
     }
-  }, 60_000);
+  });
   afterAll(() => app.close());
   beforeEach(() => {
     seen = app.logs.length;

@@ -132,7 +132,7 @@ const server = buildServer({ features: [chains] });
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   seen = [];

@@ -403,7 +403,7 @@ if (!process.env["KEELSON_TEST_ENDPOINT"]) {
     await expect(app.settled()).rejects.toThrow(
       "app.settled: 1 are left in schedules, outbox and queues: reports.report.nightly",
     );
-  }, 60_000);
+  });
 }
 
 test("a store that fails is told of, and looked at again", async () => {

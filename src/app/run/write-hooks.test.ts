@@ -110,7 +110,7 @@ const returns: Handle = (_ctx, { text }) => {
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   [seen, one, two, raw, handle, holdsBack] = [[], {}, {}, {}, commits, undefined];

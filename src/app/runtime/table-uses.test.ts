@@ -67,7 +67,7 @@ const features = [orders, files, reports, billing, using, hooking];
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features, environment: "test" }));
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   work = () => undefined;

@@ -54,7 +54,7 @@ const acme = { reason, tenantId: "acme" };
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   heard = [];
