@@ -90,15 +90,8 @@ export interface Runtime {
   adapters(): Promise<Adapters>;
   /** Adapters once they are open. */
   readonly opened: Adapters | undefined;
-  /**
-   * Opens the adapters, possibly before the SDK is loaded: for handlers in `light`, which rarely
-   * need it.
-   */
-  lightAdapters(): Promise<Adapters>;
-  /** Adapters from `lightAdapters`, once they are open. */
-  readonly openedLight: Adapters | undefined;
-  /** Handlers that most likely read only configuration from DynamoDB. */
-  readonly light: ReadonlySet<HandlerDeclaration>;
+  /** Opens the adapters that a handler needs: one that only reads configuration needs no SDK. */
+  adaptersFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
   /** Opens the state that runs with effects share. Loaded with the first such run. */
   runs(): Promise<RunServices>;
   /** State from `runs`, once it is open. */

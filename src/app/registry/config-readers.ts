@@ -6,7 +6,7 @@ import type { DeclaredServer } from "./declared-server.ts";
  * queries of features without tables, on a server without SSM, a key ring or a custom endpoint. A
  * cold start that answers one of them does not wait for the SDK.
  */
-export function lightHandlers({
+export function configReaders({
   registry,
   options,
 }: DeclaredServer): ReadonlySet<HandlerDeclaration> {
@@ -16,7 +16,7 @@ export function lightHandlers({
   const withTables = new Set(
     registry.features.filter(({ tables }) => tables.length > 0).map(({ name }) => name),
   );
-  const isLight = ({ kind, feature }: HandlerDeclaration) =>
+  const readsOnly = ({ kind, feature }: HandlerDeclaration) =>
     kind === "query" && !withTables.has(feature);
-  return new Set([...registry.handlers.values()].filter(isLight));
+  return new Set([...registry.handlers.values()].filter(readsOnly));
 }
