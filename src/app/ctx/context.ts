@@ -22,7 +22,7 @@ import {
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import { validateInput } from "../../parts/http/input.ts";
 import { bodyOf } from "../../parts/http/response.ts";
-import type { EventRange, KeptEvent } from "../../parts/messages/kept-event.ts";
+import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
 import type { Effects } from "../features/effects.ts";
 import type { EnqueueOptions, PipelineContext, StepOptions } from "../features/pipeline-context.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";

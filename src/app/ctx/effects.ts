@@ -3,14 +3,18 @@ import { assertKnownOptions } from "../../base/errors/known-options.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier } from "../../base/identity/claims.ts";
 import type { TraceHeaders } from "../../base/request/trace.ts";
-import { asksSystem, type Cause } from "../../parts/messages/cause.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { type Delivery, deliveryJob } from "../../parts/messages/delivery.ts";
-import { envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
+import {
+  asksSystem,
+  type Cause,
+  envelopeText,
+  eventPayload,
+  wirePayload,
+} from "../../parts/messages/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../../parts/messages/job-message.ts";
 import type { KeptContent } from "../../parts/messages/kept-events.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
-import { wirePayload } from "../../parts/messages/wire-payload.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { RunParts } from "../../parts/once/claimed-run.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";

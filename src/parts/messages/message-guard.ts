@@ -6,14 +6,12 @@ import type { Clock } from "../../base/process/clock.ts";
 import { w3cSpan } from "../../base/request/trace.ts";
 import { type KeyRing, proofKey } from "../../base/secrets/key-ring.ts";
 import type { RecentRing, Secrets } from "../../base/secrets/secrets.ts";
-import { objectOf } from "./cause.ts";
-import { type Envelope, openEnvelope, type SharedEvent } from "./envelope.ts";
+import { type Envelope, objectOf, openEnvelope, type Proof, type SharedEvent } from "./envelope.ts";
 import { type JobMessage, openJob } from "./job-message.ts";
 import type { MessageQueue } from "./message-queue.ts";
 import {
   isProven,
   type MessageProof,
-  type Proof,
   type ProvenMessage,
   proofMode,
   proofOf,
