@@ -2,15 +2,18 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Claims } from "../once/claims.ts";
-import { type OutboxRow, type OutboxStore, shards, timeText } from "./outbox-store.ts";
 import {
   nothing,
+  type OutboxRow,
+  type OutboxStore,
   type SweepStops,
   type Swept,
+  shards,
   sum,
   sweepShard,
+  timeText,
   type WorkedPage,
-} from "./shard-sweep.ts";
+} from "./outbox-store.ts";
 
 /** Reason why the bus did not accept an event. */
 export interface Refusal {
@@ -89,8 +92,7 @@ const noEvent: Refusal = {
 };
 
 export function createOutbox(options: OutboxOptions): Outbox {
-  const { clock, log } = options;
-  const stops: SweepStops = options.stops ?? new Map();
+  const { store, claims, clock, log, metrics, stops = new Map(), sweepDue } = options;
   return {
     row: ({ eventId, type, tenantId }, text) => {
       const shard = `shard#${Number.parseInt(eventId.slice(0, 8), 16) % shards}`;
@@ -105,49 +107,43 @@ export function createOutbox(options: OutboxOptions): Outbox {
       }
     },
     dispatchLeft: async (rows) => (await put(options, rows, true)).swept,
-    sweep: (asked) => sweep({ ...options, stops }, asked),
-  };
-}
-
-async function sweep(
-  options: OutboxOptions & { readonly stops: SweepStops },
-  { graceMs, signal }: SweepOptions,
-): Promise<Swept> {
-  const { store, clock, log, metrics, sweepDue } = options;
-  let total = nothing;
-  const sweptFrom = clock.now();
-  let oldestMs = sweptFrom;
-  // Records the oldest row that is read, including rows of shards that another sweep has claimed,
-  // and jobs.
-  const watched: OutboxStore = {
-    ...store,
-    pending: async (...asked) => {
-      const rows = await store.pending(...asked);
-      for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
-      return rows;
+    sweep: async ({ graceMs, signal }) => {
+      let total = nothing;
+      const sweptFrom = clock.now();
+      let oldestMs = sweptFrom;
+      // Records the oldest row that is read, including rows of shards that another sweep has claimed,
+      // and jobs.
+      const watched: OutboxStore = {
+        ...store,
+        pending: async (...asked) => {
+          const rows = await store.pending(...asked);
+          for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
+          return rows;
+        },
+      };
+      for (let number = 0; number < shards && !signal?.aborted; number += 1) {
+        const before = timeText(clock.now() - graceMs + 1);
+        const swept = await sweepShard(
+          { store: watched, claims, stops },
+          `shard#${number}`,
+          before,
+          signal,
+          (rows) => put(options, rows, true),
+        );
+        total = sum(total, swept);
+      }
+      if (sweepDue !== undefined && !signal?.aborted)
+        total = sum(total, await sweepDue(signal, watched));
+      const found = total.dispatched + total.left + total.setAside;
+      if (found > 0) log.info("outbox.swept", { ...total });
+      // An aborted sweep has not read every shard. The rows it did not read may be many and old.
+      if (!signal?.aborted) {
+        metrics?.record("keelson.outbox.length", found);
+        metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
+      }
+      return total;
     },
   };
-  for (let number = 0; number < shards && !signal?.aborted; number += 1) {
-    const before = timeText(clock.now() - graceMs + 1);
-    const swept = await sweepShard(
-      { ...options, store: watched },
-      `shard#${number}`,
-      before,
-      signal,
-      (rows) => put(options, rows, true),
-    );
-    total = sum(total, swept);
-  }
-  if (sweepDue !== undefined && !signal?.aborted)
-    total = sum(total, await sweepDue(signal, watched));
-  const found = total.dispatched + total.left + total.setAside;
-  if (found > 0) log.info("outbox.swept", { ...total });
-  // An aborted sweep has not read every shard. The rows it did not read may be many and old.
-  if (!signal?.aborted) {
-    metrics?.record("keelson.outbox.length", found);
-    metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
-  }
-  return total;
 }
 
 /**
