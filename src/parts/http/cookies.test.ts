@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assertCookie, parseCookies, serializeCookie } from "./cookies.ts";
 
@@ -136,5 +137,88 @@ describe("assertCookie", () => {
 
   test("never shows the value", () => {
     expect(() => assertCookie("a", { value: ["secret"] })).toThrow(/^(?!.*secret)/);
+  });
+});
+
+describe("cookies", () => {
+  test.each([
+    [undefined, {}],
+    ["a=1; b=2", { a: "1", b: "2" }],
+    ["a=1; a=2", { a: "1" }],
+    ['a="quoted"; b=%C3%A4; c=%zz', { a: "quoted", b: "ä", c: "%zz" }],
+    ["novalue; =noname; a=b=c", { a: "b=c" }],
+    ["SID=1; sid=2; Sid=3; SID=4", { SID: "1", sid: "2", Sid: "3" }],
+    ["__proto__=x", Object.assign(Object.create(null), { ["__proto__"]: "x" })],
+  ])("%s is parsed tolerantly", (header, expected) => {
+    const cookies = parseCookies(header);
+    expect(Object.getPrototypeOf(cookies)).toBeNull();
+    expect(Object.entries(cookies)).toEqual(Object.entries(expected));
+  });
+
+  test("beyond a hundred are left out", () => {
+    const header = Array.from({ length: 200 }, (_, index) => `c${index}=1`).join("; ");
+    expect(Object.keys(parseCookies(header))).toHaveLength(100);
+  });
+
+  test("say what their options say", () => {
+    const cookie = {
+      value: "1",
+      httpOnly: false,
+      secure: false,
+      sameSite: "None",
+      maxAgeSeconds: 60,
+      path: "/x",
+    } as const;
+    expect(serializeCookie("a", cookie, { development: false })).toBe(
+      "a=1; Path=/x; Max-Age=60; SameSite=None",
+    );
+    expect(serializeCookie("a", { value: "1" }, { development: true })).toBe(
+      "a=1; Path=/; HttpOnly; SameSite=Lax",
+    );
+  });
+
+  test.each([
+    ["a;b", { value: "1" }],
+    ["", { value: "1" }],
+    ["a", { value: "1", path: "/x; Domain=evil" }],
+    ["a", { value: "1", path: "x" }],
+    ["a", { value: "1", sameSite: "No" as never }],
+    ["a", { value: "1", path: 1 as never }],
+    ["a", { value: "1", maxAgeSeconds: 1.5 }],
+    ["a", { value: "1", secure: 0 as never }],
+  ])("named %j with %j are refused", (name, cookie) => {
+    expect(() => serializeCookie(name, cookie, { development: false })).toThrow(TypeError);
+  });
+
+  test("are parsed without throwing, whatever the header", () => {
+    const codeUnit = fc.oneof(
+      fc.constantFrom("=", ";", "%", '"'),
+      fc.nat(0xffff).map((code) => String.fromCharCode(code)),
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: codeUnit }), (header) => {
+        const cookies = parseCookies(header);
+        expect(Object.getPrototypeOf(cookies)).toBeNull();
+        expect(Object.keys(cookies).every((name) => header.includes(name))).toBe(true);
+      }),
+    );
+  });
+
+  test("that were written are read back, whatever their name and value", () => {
+    const cookieName = fc.oneof(
+      fc.stringMatching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,20}$/),
+      fc.constant("__proto__"),
+    );
+    fc.assert(
+      fc.property(cookieName, fc.string({ unit: "grapheme" }), (name, value) => {
+        const [pair = "", ...attributes] = serializeCookie(
+          name,
+          { value },
+          { development: false },
+        ).split("; ");
+        expect(Object.entries(parseCookies(pair))).toEqual([[name, value]]);
+        expect(attributes).toEqual(["Path=/", "HttpOnly", "Secure", "SameSite=Lax"]);
+      }),
+    );
   });
 });
