@@ -16,7 +16,7 @@ import {
   type RowView,
 } from "../../parts/config/read/key-rows.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
-import type { EventRange } from "../../parts/messages/kept-event.ts";
+import type { EventRange } from "../../parts/messages/kept-events.ts";
 import type { Effects } from "../features/effects.ts";
 import type { PipelineContext } from "../features/pipeline-context.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";

@@ -1,4 +1,4 @@
-import type { Cause } from "../../parts/messages/cause.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
 import type { OutboxRow } from "../../parts/messages/outbox-store.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { RunParts } from "../../parts/once/claimed-run.ts";

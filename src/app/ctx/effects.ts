@@ -1,4 +1,4 @@
-import type { Cause } from "../../parts/messages/cause.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
 import type { Steps } from "../../parts/once/steps.ts";
 import type { Effects } from "../features/effects.ts";
 import type { StepOptions } from "../features/pipeline-context.ts";

@@ -2,7 +2,7 @@ import { AccessDeniedError } from "../../base/errors/errors.ts";
 import { assertKnownOptions } from "../../base/errors/known-options.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isIdentifier } from "../../base/identity/claims.ts";
-import type { Cause } from "../../parts/messages/cause.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { jobPayload } from "../../parts/messages/job-message.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";

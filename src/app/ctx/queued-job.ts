@@ -1,4 +1,4 @@
-import { asksSystem } from "../../parts/messages/cause.ts";
+import { asksSystem } from "../../parts/messages/envelope.ts";
 import { type JobMessage, jobHash, jobText } from "../../parts/messages/job-message.ts";
 import type { JobDeclaration } from "../features/message-handlers.ts";
 import { usesMessages } from "../registry/registry.ts";

@@ -9,7 +9,7 @@ import type { ComputedNode } from "../../parts/config/read/computed-values.ts";
 import type { Decision, HeldDecisions } from "../../parts/config/read/key-rows.ts";
 import { validateInput } from "../../parts/http/input.ts";
 import { bodyOf } from "../../parts/http/response.ts";
-import type { EventRange, KeptEvent } from "../../parts/messages/kept-event.ts";
+import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
 import type { PipelineContext } from "../features/pipeline-context.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { access } from "../../base/identity/access.ts";
 import type { Database } from "../../base/types/database.ts";
-import type { KeptEvent } from "../../parts/messages/kept-event.ts";
+import type { KeptEvent } from "../../parts/messages/kept-events.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { PipelineContext } from "../features/pipeline-context.ts";

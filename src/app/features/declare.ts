@@ -5,7 +5,7 @@ import { isAccessRule } from "../../base/identity/access.ts";
 import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeyId } from "../../parts/config/declare/key-id.ts";
 import type { BodyKind } from "../../parts/http/message.ts";
-import { ownHeaders } from "../../parts/http/own-headers.ts";
+import { ownHeaders } from "../../parts/http/message.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { isWriteOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";

@@ -5,7 +5,7 @@ import type { Trace } from "../../base/request/trace.ts";
 import type { CommitItem, Database } from "../../base/types/database.ts";
 import type { Channels, Events, Jobs, Queries } from "../../base/types/names.ts";
 import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
-import type { EventRange, KeptEvent } from "../../parts/messages/kept-event.ts";
+import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
 import type { IfUnknown } from "../../parts/once/step.ts";
 
 /** Sends messages through channels, each as a job (specification 2.6). */

@@ -1,6 +1,5 @@
-import { asksSystem, objectOf } from "../../parts/messages/cause.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
-import { openEnvelope } from "../../parts/messages/envelope.ts";
+import { asksSystem, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { FirstEvent, RebuildState } from "../../parts/messages/projection-store.ts";
 import type { EventDeclaration } from "../features/message-handlers.ts";

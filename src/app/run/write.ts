@@ -6,7 +6,7 @@ import { errorResponse } from "../../parts/http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { isWebResponse, toResponse } from "../../parts/http/response.ts";
 import { readResponse } from "../../parts/http/web-response.ts";
-import type { Cause } from "../../parts/messages/cause.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
 import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import { answerCipher } from "../../parts/once/answer-cipher.ts";
 import { claimKey } from "../../parts/once/claim.ts";

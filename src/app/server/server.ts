@@ -5,7 +5,7 @@ import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts
 import { configKeyProblems } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
-import { conflicts } from "../../parts/http/route-conflicts.ts";
+import { conflicts } from "../../parts/http/route-table.ts";
 import { hookProblems } from "../features/declare-hook.ts";
 import type { Feature } from "../features/feature.ts";
 import type { Awaitable } from "../features/handler.ts";

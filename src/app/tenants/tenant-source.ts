@@ -1,6 +1,6 @@
 import type { Variables } from "../../base/process/environment.ts";
 import { historyPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
-import { objectOf } from "../../parts/messages/cause.ts";
+import { objectOf } from "../../parts/messages/envelope.ts";
 import { tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
 import {
   configTable,

@@ -1,4 +1,4 @@
-export type { Swept } from "../../parts/messages/shard-sweep.ts";
+export type { Swept } from "../../parts/messages/outbox-store.ts";
 export type { HttpApiEvent, HttpApiResult } from "../lambda-http/http-api.ts";
 export type { LambdaHttpEvent, LambdaHttpResult } from "../lambda-http/http-event.ts";
 export { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "../lambda-http/http-handler.ts";
