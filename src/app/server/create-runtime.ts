@@ -5,6 +5,7 @@ import { createAuthenticator } from "../../base/identity/authenticator.ts";
 import { createServerLogger } from "../../base/log/server-logger.ts";
 import { systemClock } from "../../base/process/clock.ts";
 import { lazy } from "../../base/process/lazy.ts";
+import { createProcessState } from "../../base/process/lifecycle.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createSecrets } from "../../base/secrets/secrets.ts";
 import { cacheSettings } from "../../parts/config/cache/cache-options.ts";
@@ -36,7 +37,6 @@ import type { Adapters, ParameterReader } from "../runtime/adapters.ts";
 import { createRequestIds } from "../runtime/request-id.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
-import { createLifecycle } from "./runtime-lifecycle.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, serverInternals } from "./server.ts";
 
@@ -57,7 +57,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
   }
-  const lifecycle = createLifecycle();
+  const lifecycle = createProcessState();
   // In production, and in Lambda, the development secret never seals data.
   const isLocal =
     environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
