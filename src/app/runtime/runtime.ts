@@ -4,7 +4,7 @@ import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Environment, Variables } from "../../base/process/environment.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
-import type { LifecycleState } from "../../base/process/lifecycle.ts";
+import type { ProcessState } from "../../base/process/lifecycle.ts";
 import type { RandomDigits } from "../../base/request/trace.ts";
 import type { Secrets } from "../../base/secrets/secrets.ts";
 import type { CachedRows } from "../../parts/config/cache/cached-rows.ts";
@@ -74,15 +74,7 @@ export interface Runtime {
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** Job that sends deliveries. */
   readonly deliveryJob: JobDeclaration;
-  /** State that `/health/ready` reports. The container updates it. */
-  readonly lifecycle: {
-    readonly state: LifecycleState;
-    readonly draining: AbortSignal;
-    /** Makes readiness fail from now on, and makes responses close their connections. */
-    drain(): void;
-    /** Sets the state of the process. */
-    enter(state: LifecycleState): void;
-  };
+  readonly lifecycle: ProcessState;
   /**
    * Opens the adapters and loads the overrides of SSM. A failed call is retried by the next one,
    * after a pause if SSM was the cause.

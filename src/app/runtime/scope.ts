@@ -28,8 +28,6 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   readonly isolatedTo: string | undefined;
   /** Headers as received, with names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Whether middlewares of the application run between the host and the handler. */
-  hasMiddlewares: boolean;
   /** Full name of the handler, once it is known. */
   handler: string | undefined;
   route: string | undefined;
@@ -88,7 +86,6 @@ export class Scope implements RequestScope {
   readonly deadlineMs: number | undefined;
   readonly isolatedTo: string | undefined;
   readonly logFields: RequestScope["logFields"];
-  hasMiddlewares = false;
   handler: string | undefined = undefined;
   route: string | undefined = undefined;
   startMs = 0;

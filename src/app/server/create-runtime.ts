@@ -5,6 +5,7 @@ import { createAuthenticator } from "../../base/identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../../base/log/server-logger.ts";
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
+import { createProcessState } from "../../base/process/lifecycle.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
 import { createSecrets, type Secrets } from "../../base/secrets/secrets.ts";
 import { cacheSettings } from "../../parts/config/cache/cache-options.ts";
@@ -15,7 +16,6 @@ import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import { createHeaderCheck } from "../../parts/http/headers.ts";
 import { bodyLimit } from "../../parts/http/limits.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
-
 import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
 import { configTable } from "../features/table.ts";
@@ -37,7 +37,6 @@ import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
-import { createLifecycle } from "./runtime-lifecycle.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 
@@ -122,7 +121,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     reportedErrors: new Set(),
     channels,
     deliveryJob: createDeliveryJob(channels),
-    lifecycle: createLifecycle(),
+    lifecycle: createProcessState(),
     adapters: () => adapters.open(),
     get opened() {
       return adapters.opened;

@@ -1,6 +1,6 @@
 import type { Schedule } from "../../app/run/schedules.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
-import { pause } from "../../base/process/pause.ts";
+import { pause } from "../../base/process/clock.ts";
 
 /** Shortest and longest delay until a schedule is checked again, in milliseconds. */
 const [leastMs, mostMs] = [20, 60_000];

@@ -20,7 +20,10 @@ const row = (number: number): OutboxRow => ({
 });
 
 /** A shard in memory with its reads, and claims that note what becomes of them. */
-function shardOf(count: number, { most = 100, isTaken = true, isLost = (): boolean => false } = {}) {
+function shardOf(
+  count: number,
+  { most = 100, isTaken = true, isLost = (): boolean => false } = {},
+) {
   const rows = Array.from({ length: count }, (_, number) => row(number));
   const reads: [before: string, limit: number, after: string | undefined][] = [];
   const claimed: string[] = [];

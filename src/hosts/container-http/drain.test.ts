@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Server } from "node:net";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { closeListener } from "./close-listener.ts";
+import { closeListener } from "./drain.ts";
 
 /** Closes a listener to which a connection comes in each of its next turns; gives how many had come when it closed. */
 async function connectionsUntilClosed(coming: number): Promise<number> {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SmallSet } from "./small-set.ts";
+import { SmallSet } from "./connections.ts";
 
 test("members come and go in any order, and those that are left keep theirs", () => {
   const set = new SmallSet<string>();

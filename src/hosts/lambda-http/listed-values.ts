@@ -1,4 +1,29 @@
+import { addHeader, copyHeaders, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
+
+/** Values by name, which an event may contain twice: one value each, and a list each. */
 type Values = Readonly<Record<string, unknown>> | null | undefined;
+
+/**
+ * Reads the headers of an event that may contain them twice, as single values and as lists. Names
+ * become lower case, and repeated headers are joined as RFC 9110 specifies. A list wins, unless it
+ * is empty.
+ */
+export function eventHeaders(single: Values, multiple: Values): HeaderMap {
+  const headers = copyHeaders(single ?? {});
+  return multiple === undefined || multiple === null
+    ? headers
+    : { ...headers, ...joinedLists(multiple) };
+}
+
+function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
+  const headers = emptyHeaders();
+  for (const [name, values] of Object.entries(lists)) {
+    if (!Array.isArray(values)) continue;
+    for (const value of values)
+      if (typeof value === "string") addHeader(headers, name.toLowerCase(), value);
+  }
+  return headers;
+}
 
 /**
  * Rebuilds the query string from an event's parameters. A name's list wins over its single value,
