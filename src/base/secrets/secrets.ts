@@ -79,11 +79,6 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
   let loading: Promise<void> | undefined;
   let failure: { readonly error: unknown } | undefined;
 
-  const isOver = (sinceMs: number, ms: number) => {
-    const nowMs = clock.now();
-    return nowMs - sinceMs >= ms || nowMs < sinceMs;
-  };
-
   const take = (given: KeyRing | undefined, atMs: number) => {
     ring = given;
     askedMs = atMs;
@@ -109,27 +104,14 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
   };
 
   const current = async (): Promise<KeyRing> => {
-    if (ring === undefined) {
-      throw new PipelineError(
-        "The value of an encrypted key cannot be stored: no key ring is configured",
-        501,
-        {
-          code: "no_key_ring",
-        },
-      );
-    }
+    if (ring === undefined) throw noKeyRing();
     if (load === undefined) return ring;
     if (
       loading !== undefined ||
-      (failure === undefined ? isOver(askedMs, reloadMs) : isOver(endedMs, retryMs))
+      (failure === undefined ? isOver(clock, askedMs, reloadMs) : isOver(clock, endedMs, retryMs))
     )
       await reload();
-    if (failure !== undefined) {
-      throw new FrameworkError("config_unavailable", "The key ring cannot be read at the moment", {
-        cause: failure.error,
-        headers: { "retry-after": String(retryMs / 1_000) },
-      });
-    }
+    if (failure !== undefined) throw unreadable(failure.error);
     return ring;
   };
 
@@ -161,21 +143,46 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     prepare: (name) => {
       if (ring === undefined || load === undefined || known.has(name)) return undefined;
-      if (loading === undefined && !isOver(endedMs, reloadMs)) return undefined;
+      if (loading === undefined && !isOver(clock, endedMs, reloadMs)) return undefined;
       return withPatience(reload());
     },
     recent: async (name) => {
       const isUnknown =
         name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
-      if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
+      if (
+        ring !== undefined &&
+        load !== undefined &&
+        (isUnknown || isOver(clock, askedMs, recentMs))
+      ) {
         // A caller whose key is known does not wait for a read in flight.
-        if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown)
+        if (loading === undefined ? isOver(clock, endedMs, reloadMs) : isUnknown)
           await withPatience(reload());
       }
       return { ring, isStale: failure !== undefined || loading !== undefined };
     },
     mayHaveRing: () => ring !== undefined || load !== undefined,
   };
+}
+
+/** Reports whether `ms` have passed since `sinceMs`, or the clock has gone back behind it. */
+function isOver(clock: Clock, sinceMs: number, ms: number): boolean {
+  const nowMs = clock.now();
+  return nowMs - sinceMs >= ms || nowMs < sinceMs;
+}
+
+function noKeyRing(): PipelineError {
+  return new PipelineError(
+    "The value of an encrypted key cannot be stored: no key ring is configured",
+    501,
+    { code: "no_key_ring" },
+  );
+}
+
+function unreadable(cause: unknown): FrameworkError {
+  return new FrameworkError("config_unavailable", "The key ring cannot be read at the moment", {
+    cause,
+    headers: { "retry-after": String(retryMs / 1_000) },
+  });
 }
 
 async function withPatience(work: Promise<void>): Promise<void> {
