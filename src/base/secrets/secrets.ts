@@ -79,6 +79,11 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
   let loading: Promise<void> | undefined;
   let failure: { readonly error: unknown } | undefined;
 
+  const isOver = (sinceMs: number, ms: number) => {
+    const nowMs = clock.now();
+    return nowMs - sinceMs >= ms || nowMs < sinceMs;
+  };
+
   const take = (given: KeyRing | undefined, atMs: number) => {
     ring = given;
     askedMs = atMs;
@@ -108,7 +113,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     if (load === undefined) return ring;
     if (
       loading !== undefined ||
-      (failure === undefined ? isOver(clock, askedMs, reloadMs) : isOver(clock, endedMs, retryMs))
+      (failure === undefined ? isOver(askedMs, reloadMs) : isOver(endedMs, retryMs))
     )
       await reload();
     if (failure !== undefined) throw unreadable(failure.error);
@@ -143,31 +148,21 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     prepare: (name) => {
       if (ring === undefined || load === undefined || known.has(name)) return undefined;
-      if (loading === undefined && !isOver(clock, endedMs, reloadMs)) return undefined;
+      if (loading === undefined && !isOver(endedMs, reloadMs)) return undefined;
       return withPatience(reload());
     },
     recent: async (name) => {
       const isUnknown =
         name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
-      if (
-        ring !== undefined &&
-        load !== undefined &&
-        (isUnknown || isOver(clock, askedMs, recentMs))
-      ) {
+      if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
         // A caller whose key is known does not wait for a read in flight.
-        if (loading === undefined ? isOver(clock, endedMs, reloadMs) : isUnknown)
+        if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown)
           await withPatience(reload());
       }
       return { ring, isStale: failure !== undefined || loading !== undefined };
     },
     mayHaveRing: () => ring !== undefined || load !== undefined,
   };
-}
-
-/** Reports whether `ms` have passed since `sinceMs`, or the clock has gone back behind it. */
-function isOver(clock: Clock, sinceMs: number, ms: number): boolean {
-  const nowMs = clock.now();
-  return nowMs - sinceMs >= ms || nowMs < sinceMs;
 }
 
 function noKeyRing(): PipelineError {
