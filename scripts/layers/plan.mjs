@@ -45,6 +45,7 @@ export const folders = [
   "app/registry",
   "app/features",
   "app/schedules",
+  "app/handlers",
 
   "parts/messages",
   "parts/http",

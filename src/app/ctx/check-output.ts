@@ -9,7 +9,7 @@ import {
   readResponse,
   UnreadableResponse,
 } from "../../parts/http/web-response.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**

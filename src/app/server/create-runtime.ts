@@ -18,8 +18,8 @@ import { createRouteTable } from "../../parts/http/route-table.ts";
 
 import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
-import { configTable } from "../features/table.ts";
-import { tableNames } from "../features/table-handle.ts";
+import { configTable } from "../handlers/table.ts";
+import { tableNames } from "../handlers/table-handle.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
 import { createRunLines } from "../observe/run-lines.ts";
 import { observers } from "../observe/run-observer.ts";

@@ -1,9 +1,10 @@
 import { usesMessages } from "../../app/registry/registry.ts";
+import { consumeOnce } from "../../app/run/task.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { keepSchedules } from "../../app/schedules/keep-schedules.ts";
 import { isReloaded } from "../../base/process/environment.ts";
 import { pause } from "../../base/process/pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
-import { keepSchedules } from "./schedule-worker.ts";
 
 export interface Workers {
   stop(): void;
@@ -44,7 +45,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const hasOutbox = usesMessages(registry);
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
   const schedules =
-    registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
+    registry.schedules.size > 0 ? await startSchedules(runtime, stopping.signal) : undefined;
   return {
     stop: () => {
       stopping.abort();
@@ -57,6 +58,17 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
       if (hasOutbox && !isReloaded(runtime)) await sweep(lastGraceMs, undefined);
     },
   };
+}
+
+/** Starts the schedules. `ended` resolves once none of them is running. */
+async function startSchedules(
+  runtime: Runtime,
+  stop: AbortSignal,
+): Promise<{ readonly ended: Promise<void> }> {
+  // Only servers with schedules load croner.
+  const { createSchedules } = await import("../../app/schedules/schedules.ts");
+  const schedules = await createSchedules(runtime, await runtime.adapters(), consumeOnce);
+  return { ended: keepSchedules(schedules, runtime.clock, stop) };
 }
 
 async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {

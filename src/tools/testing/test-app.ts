@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import type { PipelineContext } from "../../app/features/pipeline-context.ts";
-import { configTable } from "../../app/features/table.ts";
+import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
+import { configTable } from "../../app/handlers/table.ts";
 import type { WebhookOptions } from "../../app/registry/delivery-options.ts";
 import { runInScope } from "../../app/runtime/scoped-run.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
