@@ -45,6 +45,7 @@ export const folders = [
   "app/registry",
   "app/features",
   "app/schedules",
+  "app/handlers",
 
   "parts/messages",
   "parts/http",
@@ -90,7 +91,7 @@ export const readers = {
   "base/request/ambient.ts": {
     names: ["ambientStore", "currentContext"],
     allowed: {
-      "app/features/table-handle.ts": "`table.name` has no ctx in its public form",
+      "app/handlers/table-handle.ts": "`table.name` has no ctx in its public form",
       "app/features/projection.ts": "`projection.key` has no ctx in its public form",
       "index.ts": "exports `currentContext` for code without ctx",
     },

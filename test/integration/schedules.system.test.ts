@@ -3,8 +3,9 @@ import { crashEverywhere } from "keelson/testing";
 import { expect, test } from "vitest";
 import { defineFeature } from "../../src/app/features/feature.ts";
 import type { FeatureBuilder } from "../../src/app/features/feature-builder.ts";
-import type { ScheduleOptions } from "../../src/app/features/schedule.ts";
-import { createSchedules, type Schedule } from "../../src/app/run/schedules.ts";
+import { consumeOnce } from "../../src/app/run/task.ts";
+import type { ScheduleOptions } from "../../src/app/schedules/schedule.ts";
+import { createSchedules, type Schedule } from "../../src/app/schedules/schedules.ts";
 import { buildServer, type Server } from "../../src/app/server/server.ts";
 import { type CallWatch, createCallWatch } from "../../src/tools/testing/faults.ts";
 import { createTestClock } from "../../src/tools/testing/test-clock.ts";
@@ -134,7 +135,7 @@ class Member {
     this.#faults = faults;
     this.#nextMs.clear();
     const { runtime, adapters } = this.#process;
-    this.#schedules = await createSchedules(runtime, adapters);
+    this.#schedules = await createSchedules(runtime, adapters, consumeOnce);
     return this.#process;
   }
 }

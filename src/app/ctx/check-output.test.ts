@@ -8,7 +8,7 @@ import type { CommitItem } from "../../base/types/database.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { buildServer } from "../server/server.ts";
 

@@ -3,7 +3,7 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { isDescribed, isReply, isWebResponse, jsonText } from "../../parts/http/response.ts";
 import { inUtf8, ReadResponse, readResponse } from "../../parts/http/web-response.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**

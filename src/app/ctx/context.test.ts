@@ -4,7 +4,7 @@ import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
 import { type AccessRule, access } from "../../base/identity/access.ts";
 import { buildServer, createTenantConfig, defineFeature } from "../../index.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
 const nothing = z.object({});
 const caller = z.object({ id: z.string().optional(), tenantId: z.string().optional() });

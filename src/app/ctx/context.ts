@@ -17,8 +17,8 @@ import {
 } from "../../parts/config/read/key-rows.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
 import type { EventRange } from "../../parts/messages/kept-events.ts";
-import type { Effects } from "../features/effects.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { Effects } from "../handlers/effects.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { logOf, type RequestScope } from "../runtime/scope.ts";

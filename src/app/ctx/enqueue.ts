@@ -6,7 +6,7 @@ import { checkPayload } from "../../parts/messages/check-payload.ts";
 import type { Cause } from "../../parts/messages/envelope.ts";
 import { jobPayload } from "../../parts/messages/job-message.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { EnqueueOptions } from "../features/pipeline-context.ts";
+import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { type EffectRun, idParts, misfit } from "./effect-run.ts";
 import { queuedJob } from "./queued-job.ts";

@@ -1,6 +1,6 @@
 import { asksSystem } from "../../parts/messages/envelope.ts";
 import { type JobMessage, jobHash, jobText } from "../../parts/messages/job-message.ts";
-import type { JobDeclaration } from "../features/message-handlers.ts";
+import type { JobDeclaration } from "../handlers/message-handlers.ts";
 import { usesMessages } from "../registry/registry.ts";
 import type { EffectRun } from "./effect-run.ts";
 

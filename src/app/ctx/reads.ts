@@ -10,7 +10,7 @@ import type { Decision, HeldDecisions } from "../../parts/config/read/key-rows.t
 import { validateInput } from "../../parts/http/input.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";

@@ -7,7 +7,7 @@ import type { Database } from "../../base/types/database.ts";
 import type { KeptEvent } from "../../parts/messages/kept-events.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 declare module "../../base/types/names.ts" {

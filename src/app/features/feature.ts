@@ -1,24 +1,24 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { configKeys, handler, type RawOptions } from "./declare.ts";
-import { hook } from "./declare-hook.ts";
-import { channel, consumer, event, job } from "./declare-messages.ts";
-import { table } from "./declare-table.ts";
-import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
-import type { HandlerDeclaration } from "./handler.ts";
-import type { HookDeclaration } from "./hooks.ts";
+import { configKeys, handler, type RawOptions } from "../handlers/declare.ts";
+import { hook } from "../handlers/declare-hook.ts";
+import { channel, consumer, event, job } from "../handlers/declare-messages.ts";
+import { table } from "../handlers/declare-table.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { HookDeclaration } from "../handlers/hooks.ts";
 import type {
   ChannelDeclaration,
   ConsumerDeclaration,
   EventDeclaration,
   JobDeclaration,
-} from "./message-handlers.ts";
+} from "../handlers/message-handlers.ts";
+import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
+import type { TableDeclaration } from "../handlers/table.ts";
+import { tableHandle } from "../handlers/table-handle.ts";
+import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";
+import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
 import { metric, type OwnMetricDeclaration } from "./metric.ts";
 import { projection, projectionConsumers, projectionHandle } from "./projection.ts";
-import type { ProjectionDeclaration } from "./projection-declaration.ts";
-import { type ScheduleDeclaration, schedule } from "./schedule.ts";
-import type { TableDeclaration } from "./table.ts";
-import { tableHandle } from "./table-handle.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
 export interface FeatureDeclarations {

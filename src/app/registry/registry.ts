@@ -5,24 +5,24 @@ import {
   type FeatureDeclarations,
   featureDeclarations,
 } from "../features/feature.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
-import type { HookDeclaration } from "../features/hooks.ts";
+import type { OwnMetricDeclaration } from "../features/metric.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { HookDeclaration } from "../handlers/hooks.ts";
 import type {
   ChannelDeclaration,
   ConsumerDeclaration,
   EventDeclaration,
   JobDeclaration,
-} from "../features/message-handlers.ts";
-import type { OwnMetricDeclaration } from "../features/metric.ts";
-import type { ProjectionDeclaration } from "../features/projection-declaration.ts";
-import type { ScheduleDeclaration } from "../features/schedule.ts";
+} from "../handlers/message-handlers.ts";
+import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
 import {
   configTable,
   keptEventsTable,
   onceTable,
   outboxTable,
   type TableDeclaration,
-} from "../features/table.ts";
+} from "../handlers/table.ts";
+import type { ScheduleDeclaration } from "../schedules/schedule.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
 
 /** All declarations of a set of features, by name. */

@@ -13,7 +13,7 @@ import { begun } from "../../parts/http/stream.ts";
 import { readResponse } from "../../parts/http/web-response.ts";
 import { checkOutput } from "../ctx/check-output.ts";
 import { createContext } from "../ctx/context.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { runInScope } from "../runtime/scoped-run.ts";

@@ -10,8 +10,8 @@ import { reply } from "../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { FeatureBuilder } from "../features/feature-builder.ts";
-import type { HookOptions } from "../features/hooks.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { HookOptions } from "../handlers/hooks.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 const newNote = z.object({

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { unusedAdapters } from "../../../test/fixtures/unused-adapters.ts";
 import { environmentOf } from "../../base/process/environment.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { createRuntime } from "./create-runtime.ts";
 import { buildServer } from "./server.ts";
 

@@ -1,7 +1,7 @@
 import { BootError } from "../../base/errors/boot.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
 import { createConfigResolver } from "../../parts/config/read/resolver.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { proofProblems } from "../registry/option-problems.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";

@@ -9,7 +9,7 @@ import {
   outboxTable,
   physicalTableName,
   type TableDeclaration,
-} from "../features/table.ts";
+} from "../handlers/table.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { allTables } from "../registry/registry.ts";
 import { withoutSecrets } from "./secret-values.ts";

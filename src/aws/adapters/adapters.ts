@@ -1,4 +1,4 @@
-import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/features/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import { databaseWith, requestDatabases } from "../../app/runtime/request-database.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";

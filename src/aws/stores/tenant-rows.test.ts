@@ -1,6 +1,6 @@
 import { PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { physicalTableName } from "../../app/features/table.ts";
+import { physicalTableName } from "../../app/handlers/table.ts";
 import { allTables } from "../../app/registry/registry.ts";
 import { serverInternals } from "../../app/server/server.ts";
 import { eraseTenant } from "../../app/tenants/erase-tenant.ts";

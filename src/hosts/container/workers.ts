@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { usesMessages } from "../../app/registry/registry.ts";
 import { processMessage } from "../../app/run/process-message.ts";
+import { consumeOnce } from "../../app/run/task.ts";
 import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { keepSchedules } from "../../app/schedules/keep-schedules.ts";
 import {
   queueMessage,
   systemAttributes,
@@ -15,7 +17,6 @@ import {
   type MessageQueue,
   type QueueMessage,
 } from "../../parts/messages/message-queue.ts";
-import { keepSchedules } from "./schedule-worker.ts";
 
 export interface Workers {
   stop(): void;
@@ -56,7 +57,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const hasOutbox = usesMessages(registry);
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
   const schedules =
-    registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
+    registry.schedules.size > 0 ? await startSchedules(runtime, stopping.signal) : undefined;
   return {
     stop: () => {
       stopping.abort();
@@ -69,6 +70,17 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
       if (hasOutbox && !isReloaded(runtime)) await sweep(lastGraceMs, undefined);
     },
   };
+}
+
+/** Starts the schedules. `ended` resolves once none of them is running. */
+async function startSchedules(
+  runtime: Runtime,
+  stop: AbortSignal,
+): Promise<{ readonly ended: Promise<void> }> {
+  // Only servers with schedules load croner.
+  const { createSchedules } = await import("../../app/schedules/schedules.ts");
+  const schedules = await createSchedules(runtime, await runtime.adapters(), consumeOnce);
+  return { ended: keepSchedules(schedules, runtime.clock, stop) };
 }
 
 async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {

@@ -1,4 +1,4 @@
-import type { HandlerDeclaration } from "../../app/features/handler.ts";
+import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../../parts/once/once-by.ts";
 import type { MiddyHook } from "./lazy-mode.ts";
 import type { Middleware } from "./middleware.ts";

@@ -1,5 +1,5 @@
 import { createContext } from "../../app/ctx/context.ts";
-import type { PipelineContext } from "../../app/features/pipeline-context.ts";
+import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { authorize, fail, recognize } from "../../app/run/pipeline.ts";
 import { run } from "../../app/run/run.ts";
 import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";

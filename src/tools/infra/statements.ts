@@ -1,4 +1,4 @@
-import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/features/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
 import { arnOf, type DataPlace } from "./data-place.ts";
 import type { Duty, NeededFunction } from "./functions.ts";

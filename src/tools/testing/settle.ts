@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { usesMessages } from "../../app/registry/registry.ts";
 import { consumeEvent, runJob } from "../../app/run/consume.ts";
 import { processMessage } from "../../app/run/process-message.ts";
-import type { createSchedules, Schedule } from "../../app/run/schedules.ts";
+import { consumeOnce } from "../../app/run/task.ts";
+import type { Schedule } from "../../app/schedules/schedules.ts";
 import { readEnvelope, type SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import {
@@ -39,12 +40,13 @@ interface Settling {
  * with the reason of its failure.
  */
 export async function settle(
-  { runtime, adapters }: TestProcess,
+  process: TestProcess,
   { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,
 ): Promise<void> {
+  const { runtime, adapters } = process;
   const { registry } = runtime.server;
   const queues = usesMessages(registry) ? await adapters.messaging.open() : undefined;
-  const schedules = registry.schedules.size === 0 ? [] : await schedulesOf(runtime, adapters);
+  const schedules = registry.schedules.size === 0 ? [] : await schedulesOf(process);
   const deadLettered: string[] = [];
   const gaveUp: string[] = [];
   const stuck = new Map<string, string>();
@@ -148,11 +150,9 @@ export async function settle(
 }
 
 /** Only servers with schedules load this module. */
-async function schedulesOf(
-  ...process: Parameters<typeof createSchedules>
-): Promise<readonly Schedule[]> {
-  const { createSchedules } = await import("../../app/run/schedules.ts");
-  return createSchedules(...process);
+async function schedulesOf({ runtime, adapters }: TestProcess): Promise<readonly Schedule[]> {
+  const { createSchedules } = await import("../../app/schedules/schedules.ts");
+  return createSchedules(runtime, adapters, consumeOnce);
 }
 
 /** Consumes an event or runs a job again, as if its message had been redelivered. */

@@ -1,5 +1,5 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import { configTable } from "../../app/features/table.ts";
+import { configTable } from "../../app/handlers/table.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { successorOf } from "../../parts/config/declare/former-keys.ts";

@@ -7,10 +7,11 @@ import { lazy } from "../../base/process/lazy.ts";
 import { openChecked } from "../../hosts/container/adapters.ts";
 import { CrashError, startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { ScheduleOptions } from "../features/schedule.ts";
-import type { ScheduleStore } from "../schedules/schedule-store.ts";
+import { consumeOnce } from "../run/task.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
+import type { ScheduleOptions } from "./schedule.ts";
+import type { ScheduleStore } from "./schedule-store.ts";
 import { createSchedules } from "./schedules.ts";
 
 declare module "../../base/types/names.ts" {
@@ -340,7 +341,7 @@ async function lookWith(
   const adapters = await runtime.adapters();
   const store = await adapters.schedules.open();
   const schedules = lazy(async () => ({ ...store, ...found }));
-  const [schedule] = await createSchedules(runtime, { ...adapters, schedules });
+  const [schedule] = await createSchedules(runtime, { ...adapters, schedules }, consumeOnce);
   const { kind } = (await schedule?.look()) ?? { kind: "none" };
   await runtime.close();
   return { kind, logs };
@@ -382,7 +383,7 @@ test("a time of two expressions, as in a rolling deployment, fires once", async 
     clock: app.clock,
     openAdapters: (bound) => openChecked(bound, app.env, "create"),
   });
-  const [schedule] = await createSchedules(next, await next.adapters());
+  const [schedule] = await createSchedules(next, await next.adapters(), consumeOnce);
   expect(await schedule?.look()).toMatchObject({ kind: "idle" });
   app.clock.advance(60_000);
   await app.settled();

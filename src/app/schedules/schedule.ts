@@ -1,10 +1,10 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { isEventType } from "../../parts/messages/check-payload.ts";
+import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
+import type { Awaitable } from "../handlers/handler.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { cronProblem } from "./cron.ts";
-import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
-import type { Awaitable } from "./handler.ts";
-import type { PipelineContext } from "./pipeline-context.ts";
 
 /** Options of a schedule. */
 export interface ScheduleOptions {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { defineFeature } from "../features/feature.ts";
 import { createRegistry } from "../registry/registry.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature } from "./feature.ts";
 
 const ctx = { user: { tenantId: "a/b" } };
 const indexes = { byOwner: { partitionKey: "owner" } };

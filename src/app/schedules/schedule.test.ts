@@ -1,9 +1,9 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { BootError } from "../../base/errors/boot.ts";
+import { defineFeature, type Feature } from "../features/feature.ts";
+import type { FeatureBuilder } from "../features/feature-builder.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature, type Feature } from "./feature.ts";
-import type { FeatureBuilder } from "./feature-builder.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 

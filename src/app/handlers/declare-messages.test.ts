@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
+import { defineFeature } from "../features/feature.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { createRegistry, usesMessages } from "../registry/registry.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature } from "./feature.ts";
 
 type Declare = (...given: readonly unknown[]) => void;
 /** What declares a feature, as plain JavaScript may call it. */

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { defineFeature } from "../../app/features/feature.ts";
-import type { Runtime } from "../../app/runtime/runtime.ts";
-import { createRuntime } from "../../app/server/create-runtime.ts";
-import { buildServer } from "../../app/server/server.ts";
+import { openChecked } from "../../hosts/container/adapters.ts";
+import { beginLife } from "../../hosts/container/process-life.ts";
+import { startWorkers, type Workers } from "../../hosts/container/workers.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import { openChecked } from "./adapters.ts";
-import { beginLife } from "./process-life.ts";
-import { startWorkers, type Workers } from "./workers.ts";
+import { defineFeature } from "../features/feature.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { createRuntime } from "../server/create-runtime.ts";
+import { buildServer } from "../server/server.ts";
 
 const hour = 3_600_000;
 let runs: string[] = [];

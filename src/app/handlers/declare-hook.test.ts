@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { BootError, type BootProblem } from "../../base/errors/boot.ts";
+import { defineFeature } from "../features/feature.ts";
 import { createRegistry } from "../registry/registry.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature } from "./feature.ts";
 
 /** Declares as plain JavaScript may. */
 type Hook = (...given: readonly unknown[]) => void;

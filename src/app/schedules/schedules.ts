@@ -1,14 +1,16 @@
 import { ConflictError } from "../../base/errors/errors.ts";
 import { isPermanent } from "../../base/errors/permanent-error.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import type { Lazy } from "../../base/process/lazy.ts";
 import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
 import { derivedId } from "../../parts/once/derived-id.ts";
-import type { ScheduleDeclaration } from "../features/schedule.ts";
-import type { Adapters } from "../runtime/adapters.ts";
-import type { Runtime } from "../runtime/runtime.ts";
-import { type FireTimes, fireTimes } from "../schedules/fire-times.ts";
-import { maxAttempts, retryOf, scheduleStep } from "../schedules/schedule-step.ts";
-import type { ScheduleStore } from "../schedules/schedule-store.ts";
-import { consumeOnce } from "./task.ts";
+import type { FireOutcome, FireTask } from "./fire-task.ts";
+import { type FireTimes, fireTimes } from "./fire-times.ts";
+import type { ScheduleDeclaration } from "./schedule.ts";
+import { maxAttempts, retryOf, scheduleStep } from "./schedule-step.ts";
+import type { ScheduleStore } from "./schedule-store.ts";
 
 export interface Schedule {
   readonly name: string;
@@ -51,21 +53,51 @@ export interface Looked {
 /** Delay before a failed schedule is checked again, in milliseconds. */
 const failureMs = 1_000;
 
-interface Parts {
-  readonly runtime: Runtime;
-  readonly adapters: Adapters;
-  readonly store: ScheduleStore;
+/** What schedules use of a server's runtime. */
+export interface ScheduleRuntime {
+  readonly server: {
+    readonly registry: { readonly schedules: ReadonlyMap<string, ScheduleDeclaration> };
+  };
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn" | "error">;
+  readonly metrics: Pick<Metrics, "record"> | undefined;
 }
 
-/** Creates the schedules of a server. */
-export async function createSchedules(
+/** What schedules use of a server's adapters. */
+export interface ScheduleAdapters {
+  readonly schedules: Lazy<ScheduleStore>;
+}
+
+/** Runs a fire under its claim. Never throws. */
+export type ConsumeFire<Runtime, Adapters> = (
   runtime: Runtime,
   adapters: Adapters,
+  task: FireTask,
+) => Promise<FireOutcome>;
+
+/** Creates the schedules of a server. */
+export async function createSchedules<
+  Runtime extends ScheduleRuntime,
+  Adapters extends ScheduleAdapters,
+>(
+  runtime: Runtime,
+  adapters: Adapters,
+  consume: ConsumeFire<Runtime, Adapters>,
 ): Promise<readonly Schedule[]> {
-  const store = await adapters.schedules.open();
+  const parts = {
+    runtime,
+    store: await adapters.schedules.open(),
+    consume: (task: FireTask) => consume(runtime, adapters, task),
+  };
   return [...runtime.server.registry.schedules.values()].map(
-    (declaration) => new OneSchedule({ runtime, adapters, store }, declaration),
+    (declaration) => new OneSchedule(parts, declaration),
   );
+}
+
+interface Parts {
+  readonly runtime: ScheduleRuntime;
+  readonly store: ScheduleStore;
+  readonly consume: (task: FireTask) => Promise<FireOutcome>;
 }
 
 class OneSchedule implements Schedule {
@@ -131,11 +163,11 @@ class OneSchedule implements Schedule {
 
   /** Runs the handler under the claim of the fire time. */
   async #fire(atMs: number, { deadlineMs }: LookOptions): Promise<Looked> {
-    const { runtime, adapters, store } = this.#parts;
+    const { runtime, store, consume } = this.#parts;
     const { name } = this;
     const id = derivedId("schedule", name, atMs);
     let attempts: number | undefined;
-    const outcome = await consumeOnce(runtime, adapters, {
+    const outcome = await consume({
       key: claimKey(["schedule", name], text(atMs)),
       handler: name,
       cause: { causedBy: id, origRequestId: id, originator: "system" },

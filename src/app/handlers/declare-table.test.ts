@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { BootError } from "../../base/errors/boot.ts";
+import { defineFeature } from "../features/feature.ts";
 import { createRegistry } from "../registry/registry.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature } from "./feature.ts";
 
 type Options = Record<string, unknown>;
 
