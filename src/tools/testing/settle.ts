@@ -121,12 +121,10 @@ export async function settle(
       left + due === 0 &&
       sizes.every(({ visible }) => visible === 0) &&
       waiting === hiddenUntil.size;
-    // Passes the steps in which nothing can happen: everything left is hidden, for a known time.
-    const idleMs =
+    const passed =
       isHidden && schedules.length === 0 && waitMs === 0
-        ? Math.min(...hiddenUntil.values()) - clock.now()
-        : 0;
-    const passed = Math.max(1, Math.min(Math.ceil(idleMs / stepMs), maxSteps - steps));
+        ? idleSteps([...hiddenUntil.values()], clock, maxSteps - steps)
+        : 1;
     steps += passed;
     if (steps > maxSteps) {
       const names = [...stuck.values()].join("; ") || "nothing that came to this process";
@@ -137,6 +135,19 @@ export async function settle(
     clock.advance(moveMs);
     await sleep(waitMs);
   }
+  refuse({ refused, deadLettered, gaveUp });
+}
+
+/** @throws Error for what was settled without success. */
+function refuse({
+  refused,
+  deadLettered,
+  gaveUp,
+}: {
+  readonly refused: number;
+  readonly deadLettered: readonly string[];
+  readonly gaveUp: readonly string[];
+}): void {
   if (refused > 0)
     throw new Error(
       `app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`,
@@ -147,6 +158,12 @@ export async function settle(
     throw new Error(
       `app.settled: schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
     );
+}
+
+/** Returns the number of steps, at least 1, in which nothing happens: all messages are hidden. */
+function idleSteps(untilMs: readonly number[], clock: TestClock, most: number): number {
+  const idleMs = Math.min(...untilMs) - clock.now();
+  return Math.max(1, Math.min(Math.ceil(idleMs / stepMs), most));
 }
 
 /** Only servers with schedules load this module. */
