@@ -138,23 +138,9 @@ export function defineFeature<
       channels.push(channel(name, channelName, options as unknown as RawOptions, report));
     },
   };
-  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
-    report({
-      key: String(name),
-      rule: "feature-name",
-      message: `feature name ${JSON.stringify(name)} is not in kebab case`,
-      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
-    });
-  }
+  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) report(wrongName(name));
   const members = declare(Object.freeze(builder));
-  if (members instanceof Promise) {
-    report({
-      key: name,
-      rule: "feature-async",
-      message: "its declaration is asynchronous, so what it declares may come too late",
-      fix: "declare everything in a function that is not async",
-    });
-  }
+  if (members instanceof Promise) report({ key: name, ...asynchronous });
   if (members !== undefined && "name" in members) {
     throw new TypeError(
       `defineFeature("${name}"): the declaration returns a property "name", which is the feature's own; rename it`,
@@ -182,6 +168,21 @@ export function defineFeature<
     NameOf<Members, Name>
   >;
 }
+
+function wrongName(name: unknown): Omit<BootProblem, "feature"> {
+  return {
+    key: String(name),
+    rule: "feature-name",
+    message: `feature name ${JSON.stringify(name)} is not in kebab case`,
+    fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
+  };
+}
+
+const asynchronous = Object.freeze({
+  rule: "feature-async",
+  message: "its declaration is asynchronous, so what it declares may come too late",
+  fix: "declare everything in a function that is not async",
+});
 
 /**
  * Returns the declarations of a feature, or `undefined` for a value that `defineFeature` did not
