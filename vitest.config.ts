@@ -49,7 +49,7 @@ function textsOf(file: string, seen = new Set<string>()): string[] {
 // Hundreds of processes load the same sources and the same SDK: what one has compiled, the others read. Half of their start.
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.cache/compiled");
 
-// Properties are tried as often as they say where coverage is measured, as in `.ci/run`; see test/support/runs.ts.
+// With coverage, properties are tried as often as they say, except in `.ci/run`; see test/support/runs.ts.
 if (process.argv.includes("--coverage")) process.env["KEELSON_TEST_RUNS"] ??= "all";
 
 // Hold what is logged against docs/messages.md, and what is answered against the OpenAPI document of its server.

@@ -13,6 +13,7 @@ try {
   step("types", () => run("tsc", ["--noEmit"]));
   step("lint, format", () => run("biome", ["check", "--error-on-warnings", "."]));
   step("import directions", () => run("node", ["scripts/layers.mjs"]));
+  step("length of files, English of comments", () => run("node", ["scripts/sources.mjs"]));
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
   step("contract of the sample", () =>

@@ -1,4 +1,5 @@
-// Checks which way files of src/ import one another: no circles, no two folders that import each other, and down the plan only.
+// Checks which way files of src/ import one another: no circles, no two folders that import each other,
+// down the plan only, by names that this check can read, and the ambient store only where the plan allows it.
 // `node scripts/layers.mjs [folder] [plan]` takes src/ and scripts/layers/plan.mjs by default; exits 1 where it finds anything.
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,9 +10,7 @@ const [
   folder = join(import.meta.dirname, "..", "src"),
   plan = join(import.meta.dirname, "layers", "plan.mjs"),
 ] = process.argv.slice(2);
-const { folders } = await import(pathToFileURL(resolve(plan)).href);
-const { files, imports } = importsOf(resolve(folder));
-const found = findings(files, imports, folders);
+const found = findings(importsOf(resolve(folder)), await import(pathToFileURL(resolve(plan)).href));
 for (const { title, lines } of found)
   console.log([title, ...lines.map((line) => `  ${line}`)].join("\n"));
 console.log(

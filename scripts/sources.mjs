@@ -1,4 +1,4 @@
-// Checks how the sources in src/ read: the length of each file and the English of its comments.
+// Checks how the sources in src/ read: the length of each file and function, and the English of the comments.
 // `node scripts/sources.mjs [folder]` prints each finding and exits with 1 if there is one. Default folder: src/.
 import { globSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
@@ -6,6 +6,9 @@ import { parseSync } from "rolldown/utils";
 
 /** Most lines of a file. */
 const mostLines = 300;
+
+/** Most lines of a function, those nested in it included. */
+const mostFunctionLines = 100;
 
 /** Most comments in the folder that open with a question word. */
 const mostQuestions = 100;
@@ -34,7 +37,13 @@ for (const file of files) {
   const lineOf = lineCounter(text);
   const length = text.trimEnd().split("\n").length;
   if (length > mostLines) found.push(`${file} has ${length} lines, more than ${mostLines}`);
-  const { comments } = parseSync(file, text, { lang: "ts" });
+  const { program, comments } = parseSync(file, text, { lang: "ts" });
+  for (const { name, start, end } of functionsOf(program)) {
+    const [first, last] = [lineOf(start), lineOf(end - 1)];
+    const lines = last - first + 1;
+    if (lines > mostFunctionLines)
+      found.push(`${file}:${first} ${name} has ${lines} lines, more than ${mostFunctionLines}`);
+  }
   for (const { words, start } of sentencesOf(comments)) {
     const place = `${file}:${lineOf(start)}`;
     if (question.test(words)) questions.push(`${place} ${words.slice(0, 80)}`);
@@ -52,6 +61,20 @@ if (questions.length > mostQuestions) {
 }
 console.log(found.length === 0 ? "sources: clean" : found.join("\n"));
 process.exitCode = found.length === 0 ? 0 : 1;
+
+/** Returns each function with a body below a node. `parent` gives its name to an anonymous function. */
+function functionsOf(node, parent) {
+  const below = Object.values(node)
+    .flat()
+    .filter((child) => typeof child?.type === "string")
+    .flatMap((child) => functionsOf(child, node));
+  if (!/^(?:FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type))
+    return below;
+  const { name = "a function" } = node.id ?? parent?.key ?? parent?.id ?? {};
+  // The function of a method starts behind its name.
+  const { start } = parent?.value === node ? parent : node;
+  return [{ name, start, end: node.end }, ...below];
+}
 
 /** Returns the text of each comment. Line comments that follow each other are one. */
 function sentencesOf(comments) {

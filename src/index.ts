@@ -1,15 +1,17 @@
 export { defineFeature, type Feature } from "./app/features/feature.ts";
 export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-builder.ts";
-export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/features/handler.ts";
-export type { AfterHookContext, HookContext, HookOptions } from "./app/features/hooks.ts";
+export type { MetricOptions } from "./app/features/metric.ts";
+export type { Projection, ProjectionOptions } from "./app/features/projection.ts";
+export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
+export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handlers/handler.ts";
+export type { AfterHookContext, HookContext, HookOptions } from "./app/handlers/hooks.ts";
 export type {
   ChannelOptions,
   EventOf,
   EventOptions,
   EventSchema,
   JobOptions,
-} from "./app/features/message-handlers.ts";
-export type { MetricOptions } from "./app/features/metric.ts";
+} from "./app/handlers/message-handlers.ts";
 export type {
   DeliveryAccessor,
   EnqueueOptions,
@@ -17,18 +19,16 @@ export type {
   PipelineContext,
   StepOptions,
   StepResult,
-} from "./app/features/pipeline-context.ts";
-export type { Projection, ProjectionOptions } from "./app/features/projection.ts";
-export type { ProjectionContext, ProjectionRun } from "./app/features/projection-declaration.ts";
-export type { ScheduleFire, ScheduleOptions } from "./app/features/schedule.ts";
-export type { IndexOptions, TableHandle, TableOptions } from "./app/features/table.ts";
-export type { TenantOf, TenantTable } from "./app/features/tenant-table.ts";
-export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
+} from "./app/handlers/pipeline-context.ts";
+export type { ProjectionContext, ProjectionRun } from "./app/handlers/projection-declaration.ts";
+export type { IndexOptions, TableHandle, TableOptions } from "./app/handlers/table.ts";
+export type { TenantOf, TenantTable } from "./app/handlers/tenant-table.ts";
 export type { Closer, ReadyCheck } from "./app/registry/declared-server.ts";
 export type { DeliveryOptions, WebhookOptions } from "./app/registry/delivery-options.ts";
 export type { ServerOptions } from "./app/registry/options.ts";
 export { createRegistry, type Registry } from "./app/registry/registry.ts";
 export type { RunOptions } from "./app/registry/run-options.ts";
+export type { ScheduleFire, ScheduleOptions } from "./app/schedules/schedule.ts";
 export { buildServer, type Server } from "./app/server/server.ts";
 export { BootError, type BootProblem } from "./base/errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./base/errors/codes.ts";
@@ -102,9 +102,8 @@ export type { CorsOptions } from "./parts/http/cors.ts";
 export type { Limits } from "./parts/http/limits.ts";
 export type { BodyKind } from "./parts/http/message.ts";
 export { type Reply, type ReplyOptions, reply } from "./parts/http/reply.ts";
-export type { Cause } from "./parts/messages/cause.ts";
-export type { SharedEvent } from "./parts/messages/envelope.ts";
-export type { EventRange, KeptEvent } from "./parts/messages/kept-event.ts";
+export type { Cause, SharedEvent } from "./parts/messages/envelope.ts";
+export type { EventRange, KeptEvent } from "./parts/messages/kept-events.ts";
 export type { MessageProof } from "./parts/messages/proof.ts";
 export type { OnceBy, RequiredKey } from "./parts/once/once-by.ts";
 export type { IfUnknown } from "./parts/once/step.ts";

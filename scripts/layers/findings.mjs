@@ -6,16 +6,62 @@ const mostFiles = 25;
 /**
  * Finds what is wrong with the directions of imports, each as `{ title, lines }`.
  *
- * @param plan - the folders from the top to the bottom.
+ * @param read - what `importsOf` has read.
+ * @param plan - the folders from the top to the bottom, and the exceptions.
  */
-export function findings(files, imports, plan) {
+export function findings(
+  { files, imports, computed },
+  { folders, computedImports = {}, readers = {} },
+) {
   return [
-    ...strangers(files, plan),
+    ...strangers(files, folders),
     ...crowded(files),
     ...circles(imports),
     ...twoWays(imports),
-    ...upwards(imports, plan),
+    ...upwards(imports, folders),
+    ...hidden(computed, computedImports),
+    ...unlistedReaders(imports, readers),
   ];
+}
+
+/** Files with an `import()` of anything but a string, which no other rule sees, and exceptions that are not needed. */
+function hidden(computed, allowed) {
+  const files = [...new Set(computed)];
+  return [
+    ...files
+      .filter((file) => !Object.hasOwn(allowed, file))
+      .map((file) => ({ title: `${file} computes what it imports; name the file`, lines: [] })),
+    ...Object.keys(allowed)
+      .filter((file) => !files.includes(file))
+      .map((file) => ({
+        title: `${file} may compute what it imports, and does not; delete its exception`,
+        lines: [],
+      })),
+  ];
+}
+
+/** Readers of a guarded file that the plan does not list, and listed ones that do not read it. */
+function unlistedReaders(imports, readers) {
+  return Object.entries(readers).flatMap(([guarded, { names, allowed }]) => {
+    const reading = imports.filter(
+      (one) =>
+        one.to === guarded && one.names.some((name) => [...names, "*", "import()"].includes(name)),
+    );
+    return [
+      ...reading
+        .filter(({ from }) => !Object.hasOwn(allowed, from))
+        .map((one) => ({
+          title: `${one.from} reads ${guarded}, which is for ${Object.keys(allowed).join(", ")}`,
+          lines: [arrow(one)],
+        })),
+      ...Object.keys(allowed)
+        .filter((file) => !reading.some(({ from }) => from === file))
+        .map((file) => ({
+          title: `${file} may read ${guarded}, and does not; delete its exception`,
+          lines: [],
+        })),
+    ];
+  });
 }
 
 /** Folders that the plan does not have, and the other way round. */

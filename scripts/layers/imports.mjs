@@ -11,24 +11,27 @@ const isTest = (file) => file.endsWith(".test.ts");
 export function importsOf(folder) {
   const files = globSync("**/*.ts", { cwd: folder }).map((file) => file.split(sep).join("/"));
   const kept = files.filter((file) => !isTest(file)).sort();
+  const computed = [];
   const imports = kept.flatMap((from) => {
     const byFile = new Map();
     for (const { source, names } of sourcesOf(readFileSync(join(folder, from), "utf8"))) {
-      if (!source.startsWith(".")) continue;
+      if (source === undefined) computed.push(from);
+      if (!source?.startsWith(".")) continue;
       const to = posix.join(posix.dirname(from), source);
       byFile.set(to, [...(byFile.get(to) ?? []), ...names]);
     }
     return [...byFile].map(([to, names]) => ({ from, to, names: [...new Set(names)] }));
   });
-  return { files: kept, imports };
+  return { files: kept, imports, computed };
 }
 
-/** The modules that a text imports, and what it takes of them. */
+/** The modules that a text imports, and what it takes of them. `source` is `undefined` where it is computed. */
 function sourcesOf(text) {
   const found = [];
   visit(parseAst(text, { lang: "ts" }), (node) => {
     const source = node.source?.value;
-    if (typeof source === "string") found.push({ source, names: namesOf(node) });
+    if (typeof source === "string" || node.type === "ImportExpression")
+      found.push({ source, names: namesOf(node) });
   });
   return found;
 }

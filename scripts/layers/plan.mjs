@@ -45,6 +45,7 @@ export const folders = [
   "app/registry",
   "app/features",
   "app/schedules",
+  "app/handlers",
 
   "parts/messages",
   "parts/http",
@@ -74,3 +75,25 @@ export const folders = [
   "base/process",
   "base/errors",
 ];
+
+/** Files that may import a module whose name they compute, each with its reason. */
+export const computedImports = {
+  "app/openapi/import-from.ts": "loads a package of the application",
+  "tools/cli/setup/load-server.ts": "loads the module that the user names",
+  "app/server/server.ts": "loads hosts/container/alone.ts unseen by bundlers, against the plan",
+};
+
+/**
+ * Values that only some files may import: by the file that exports them, their names and the files, each with its reason.
+ * Everything else in the framework takes its scope as an argument.
+ */
+export const readers = {
+  "base/request/ambient.ts": {
+    names: ["ambientStore", "currentContext"],
+    allowed: {
+      "app/handlers/table-handle.ts": "`table.name` has no ctx in its public form",
+      "app/features/projection.ts": "`projection.key` has no ctx in its public form",
+      "index.ts": "exports `currentContext` for code without ctx",
+    },
+  },
+};

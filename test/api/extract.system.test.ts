@@ -27,7 +27,7 @@ beforeAll(async () => {
     installPackage(folder: string, say: (line: string) => void): void;
   };
   installPackage("scripts/api", () => {});
-}, 120_000);
+});
 
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "keelson-api-"))); // a link on macOS

@@ -104,7 +104,7 @@ beforeAll(async () => {
     AWS_MAX_ATTEMPTS: "1",
   };
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-}, 60_000);
+});
 afterAll(async () => {
   vi.unstubAllEnvs();
   await app.close();

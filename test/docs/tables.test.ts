@@ -66,7 +66,7 @@ test("every option of buildServer is in its table, and nothing else", () => {
 });
 
 test("every member of ctx is in its table, and nothing else", () => {
-  const members = membersOf("src/app/features/pipeline-context.ts", "PipelineContext");
+  const members = membersOf("src/app/handlers/pipeline-context.ts", "PipelineContext");
   const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [
     ...cell.matchAll(/\bctx\.(\w+)/g),
   ]);

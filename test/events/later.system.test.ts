@@ -84,7 +84,7 @@ const name = "reminders.reminder.send";
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server, { environment: "development" });
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(async () => {
   sent = [];

@@ -44,7 +44,7 @@ describe("several processes on the same queues", () => {
   const started: StartedProcess[] = [];
   beforeAll(async () => {
     app = await startTestApp(buildServer({ features: [things] })); // makes the tables
-  }, 60_000);
+  });
   afterAll(async () => {
     for (const one of started) {
       signalGroup(one, "SIGKILL");
@@ -73,7 +73,7 @@ describe("several processes on the same queues", () => {
     expect(exits).toEqual(processes.map(() => ({ code: 0, signal: null })));
     const began = processes.flatMap((one) => said(one, "work.began").map((line) => line["name"]));
     expect(began.sort()).toEqual([...names].sort());
-  }, 180_000);
+  });
 
   test("a job whose process is killed in the middle of it is taken over by another after its lease", async () => {
     const doomed = await start(app, started, 600_000);
@@ -87,5 +87,5 @@ describe("several processes on the same queues", () => {
       .toEqual({ made: 1, consumed: 1, worked: 1 });
     signalGroup(other, "SIGTERM");
     expect(await other.exited).toEqual({ code: 0, signal: null });
-  }, 240_000);
+  });
 });

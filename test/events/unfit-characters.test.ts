@@ -92,7 +92,7 @@ beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [scrawls], ...options }), {
     environment: "development",
   });
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   got = [];
@@ -155,7 +155,7 @@ test("a tenant's delayed jobs with such characters run, and so do those of other
   expect(got).toContainEqual({ by: "job", tenantId: "evil", payload: unfit });
   expect(got).toContainEqual({ by: "job", tenantId: "acme", payload: { text: "mine" } });
   expect(await rows()).toEqual([]);
-}, 120_000);
+});
 
 test("a page of rows that the queue will never take is set aside, and the job behind it runs", async () => {
   await write(ann, { by: "later", payload: { text: "behind" } });
@@ -187,4 +187,4 @@ test("a page of rows that the queue will never take is set aside, and the job be
   expect(
     (await db.send(new GetCommand({ TableName: outbox(), Key: { pk: mine.pk, sk } }))).Item,
   ).toBeUndefined();
-}, 120_000);
+});

@@ -20,7 +20,7 @@ const running: StartedProcess[] = [];
 beforeAll(async () => {
   stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   image = await buildImage(into);
-}, 300_000);
+});
 
 afterAll(async () => {
   for (const one of running) {

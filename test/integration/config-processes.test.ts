@@ -24,7 +24,7 @@ beforeAll(async () => {
   // One after the other: the first makes the tables.
   processes = [await startProcess(process.execPath, [fixture], env)];
   processes.push(await startProcess(process.execPath, [fixture], env));
-}, 60_000);
+});
 
 afterAll(async () => {
   for (const process_ of processes) {
@@ -67,7 +67,7 @@ test("a write in one process is seen by its own next read, and by another proces
     for (let read = 0; read < 20; read++)
       expect((await send(reader, "GET", "/limit")).body["size"]).toBe(size);
   }
-}, 90_000);
+});
 
 test("a secret that one process has sealed is opened by another that shares the development secret", async () => {
   expect((await send(0, "PUT", "/config/limits:config:secret", { value: "hunter2" })).status).toBe(
@@ -80,4 +80,4 @@ test("a secret that one process has sealed is opened by another that shares the 
     .toBe("hunter2".length);
   for (const { logs, text } of processes)
     expect(JSON.stringify([logs, text()])).not.toContain("hunter2");
-}, 60_000);
+});

@@ -30,4 +30,4 @@ test("wherever a process dies between the 1st of a month and the message about t
     expect.arrayContaining(["before SendMessage", "after SendMessage", "after TransactWriteItems"]),
   );
   expect(calledAgain).toBeGreaterThan(0);
-}, 300_000);
+});

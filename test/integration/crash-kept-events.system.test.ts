@@ -41,4 +41,4 @@ test("an event is published and kept both or neither, wherever the process dies"
     },
   });
   expect(cuts.length).toBeGreaterThan(6);
-}, 120_000);
+});

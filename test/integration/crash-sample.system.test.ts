@@ -52,7 +52,7 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
         "after TransactWriteItems",
       ]),
     );
-  }, 120_000);
+  });
 
   test("DELETE /files/:id", async () => {
     let id = "";
@@ -67,7 +67,7 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
         expect(await filesOf(app)).toEqual([]);
       },
     });
-  }, 120_000);
+  });
 
   test("PUT /config/:key", async () => {
     await crashEverywhere(server, {
@@ -81,7 +81,7 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
         expect(await historyOf(app, limit)).toMatchObject([{ value: 20, version: 1 }]);
       },
     });
-  }, 120_000);
+  });
 
   test("DELETE /config/:key and its undo", async () => {
     const set = (app: TestApp) =>
@@ -108,5 +108,5 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
         expect(await historyOf(app, limit)).toHaveLength(3);
       },
     });
-  }, 240_000);
+  });
 });

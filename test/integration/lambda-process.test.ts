@@ -17,7 +17,7 @@ let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [making] }));
   await app.settled();
-}, 60_000);
+});
 afterAll(() => app.close());
 
 /** Starts a process of Lambda functions. */

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 const script = join(import.meta.dirname, "../../scripts/layers.mjs");
 let root: string;
@@ -14,15 +14,22 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Checks a tree of files, against a plan of its folders from the top to the bottom. */
-function check(files: Readonly<Record<string, string>>, folders: readonly string[]) {
+/** Checks a tree of files, against a plan of its folders from the top to the bottom and its exceptions. */
+function check(
+  files: Readonly<Record<string, string>>,
+  folders: readonly string[],
+  exceptions: Readonly<Record<string, unknown>> = {},
+) {
   for (const [name, text] of Object.entries(files)) {
     const path = join(root, "src", name);
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, text);
   }
   const plan = join(root, "plan.mjs");
-  writeFileSync(plan, `export const folders = ${JSON.stringify(folders)};`);
+  const exported = Object.entries({ folders, ...exceptions }).map(
+    ([name, value]) => `export const ${name} = ${JSON.stringify(value)};`,
+  );
+  writeFileSync(plan, exported.join("\n"));
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [script, join(root, "src"), plan],
@@ -160,4 +167,70 @@ test("tests may import what they like", () => {
   };
 
   expect(check(files, ["up", "down"]).lines).toEqual(["layers: clean"]);
+});
+
+test.each([
+  ["a name", "export const b = (name: string) => import(name);"],
+  ["a template", "export const b = () => import(`./a.ts`);"],
+  ["a sum", 'export const b = () => import("./" + "a.ts");'],
+])("an import() of %s is refused, unless the plan has an exception", (_what, text) => {
+  const files = { "x/a.ts": "", "x/b.ts": text };
+
+  expect(check(files, ["x"])).toEqual({
+    status: 1,
+    stderr: "",
+    lines: ["x/b.ts computes what it imports; name the file", "layers: 1 finding"],
+  });
+  expect(check(files, ["x"], { computedImports: { "x/b.ts": "a plugin" } }).lines).toEqual([
+    "layers: clean",
+  ]);
+});
+
+test("an exception for a computed import goes with the import", () => {
+  const files = { "x/a.ts": 'export const a = () => import("node:path");' };
+
+  expect(check(files, ["x"], { computedImports: { "x/a.ts": "a plugin" } }).lines).toEqual([
+    "x/a.ts may compute what it imports, and does not; delete its exception",
+    "layers: 1 finding",
+  ]);
+});
+
+describe("a guarded value", () => {
+  const readers = {
+    "low/store.ts": { names: ["store"], allowed: { "top/one.ts": "has no other way" } },
+  };
+  const store = "export const store = 1;\nexport const run = 1;\nexport type Store = 1;";
+  const one = 'import { store } from "../low/store.ts";';
+  const checked = (other: string, first = one) =>
+    check({ "low/store.ts": store, "top/one.ts": first, "top/two.ts": other }, ["top", "low"], {
+      readers,
+    }).lines;
+
+  test.each([
+    ["imports it", one, "store"],
+    ["renames it", 'import { store as other } from "../low/store.ts";', "store"],
+    ["exports it again", 'export { store } from "../low/store.ts";', "store"],
+    ["exports everything again", 'export * from "../low/store.ts";', "*"],
+    ["imports everything", 'import * as all from "../low/store.ts";', "*"],
+    ["loads it", 'export const two = () => import("../low/store.ts");', "import()"],
+  ])("is refused to a file off its list that %s", (_what, text, names) => {
+    expect(checked(text)).toEqual([
+      "top/two.ts reads low/store.ts, which is for top/one.ts",
+      `  top/two.ts -> low/store.ts: ${names}`,
+      "layers: 1 finding",
+    ]);
+  });
+
+  test("leaves the types and the other values of its file to all", () => {
+    expect(checked('import { run, type Store } from "../low/store.ts";')).toEqual([
+      "layers: clean",
+    ]);
+  });
+
+  test("has no reader on its list that does not read it", () => {
+    expect(checked("", "")).toEqual([
+      "top/one.ts may read low/store.ts, and does not; delete its exception",
+      "layers: 1 finding",
+    ]);
+  });
 });

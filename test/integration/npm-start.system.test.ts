@@ -36,7 +36,7 @@ let tokens: Record<"ann" | "gil", string>;
 beforeAll(async () => {
   started = await startProcess("npm", ["start"], env);
   tokens = { ann: await token("acme", "ann", "admin"), gil: await token("globex", "gil") };
-}, 180_000);
+});
 
 afterAll(async () => {
   signalGroup(started, "SIGKILL");

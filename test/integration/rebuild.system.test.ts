@@ -7,7 +7,7 @@ import { type Shelf, shelfServer, startShelf } from "../fixtures/shelf.ts";
 let shelf: Shelf;
 beforeAll(async () => {
   shelf = await startShelf();
-}, 60_000);
+});
 afterAll(() => shelf.close());
 
 let world = "";
@@ -46,7 +46,7 @@ test("a rebuild that dies at any call goes on, and counts each event once", asyn
       ]);
     }
   }
-}, 180_000);
+});
 
 test("whatever is published, consumed and cut while it goes on, both versions are the fold of all events", async () => {
   const event = fc.record({
@@ -130,4 +130,4 @@ test("whatever is published, consumed and cut while it goes on, both versions ar
     }),
     { numRuns: 20 },
   );
-}, 180_000);
+});

@@ -5,7 +5,7 @@ import { startTestApp, type TestApp } from "../../src/tools/testing/index.ts";
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 
 let count = 0;

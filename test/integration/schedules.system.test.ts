@@ -3,8 +3,9 @@ import { crashEverywhere } from "keelson/testing";
 import { expect, test } from "vitest";
 import { defineFeature } from "../../src/app/features/feature.ts";
 import type { FeatureBuilder } from "../../src/app/features/feature-builder.ts";
-import type { ScheduleOptions } from "../../src/app/features/schedule.ts";
-import { createSchedules, type Schedule } from "../../src/app/run/schedules.ts";
+import { consumeOnce } from "../../src/app/run/task.ts";
+import type { ScheduleOptions } from "../../src/app/schedules/schedule.ts";
+import { createSchedules, type Schedule } from "../../src/app/schedules/schedules.ts";
 import { buildServer, type Server } from "../../src/app/server/server.ts";
 import { type CallWatch, createCallWatch } from "../../src/tools/testing/faults.ts";
 import { createTestClock } from "../../src/tools/testing/test-clock.ts";
@@ -70,7 +71,7 @@ test("wherever a process dies, what it commits happens once, and what was due fi
       "after TransactWriteItems",
     ]),
   );
-}, 120_000);
+});
 
 /** What the table is called: in an emulator of AWS each stack has some of its own. */
 function firesTable(env: Readonly<Record<string, string>>): string {
@@ -134,7 +135,7 @@ class Member {
     this.#faults = faults;
     this.#nextMs.clear();
     const { runtime, adapters } = this.#process;
-    this.#schedules = await createSchedules(runtime, adapters);
+    this.#schedules = await createSchedules(runtime, adapters, consumeOnce);
     return this.#process;
   }
 }
@@ -255,7 +256,7 @@ test(`five processes whose clocks differ let a schedule fire ${fires} times, eac
   } finally {
     await fleet.close();
   }
-}, 300_000);
+});
 
 /** A time of each night, and when it comes in the three nights around a change of the clocks, in UTC. */
 const nights = [
@@ -307,4 +308,4 @@ test("five processes let a nightly schedule fire once a night in three zones, at
   } finally {
     await fleet.close();
   }
-}, 120_000);
+});

@@ -27,6 +27,27 @@ test("a file of 300 lines passes, a longer one does not", async () => {
 });
 
 test.each([
+  ["makeA", "export function makeA() {", "}"],
+  ["makeB", "export const makeB = async () => {", "};"],
+  ["makeC", "export const all = { makeC() {", "} };"],
+  ["makeD", "export const all = { makeD: function () {", "} };"],
+  ["makeE", "export class E { private makeE() {", "} }"],
+  ["a function", "[1].forEach(() => {", "});"],
+])("a function of 100 lines passes, a longer one does not: %s", async (name, open, close) => {
+  const text = (lines: number) => `let a;\n${open}\n${"  a = 1;\n".repeat(lines - 2)}${close}\n`;
+  expect(await check(text(100))).toEqual(["sources: clean"]);
+  expect(await check(text(101))).toEqual([`a.ts:2 ${name} has 101 lines, more than 100`]);
+});
+
+test("a function counts its nested functions, and each of these is a finding of its own", async () => {
+  const text = `function outer() {\n  function inner() {\n${"\n".repeat(100)}  }\n}\n`;
+  expect(await check(text)).toEqual([
+    "a.ts:1 outer has 104 lines, more than 100",
+    "a.ts:2 inner has 102 lines, more than 100",
+  ]);
+});
+
+test.each([
   ["/** The claim is none of ours. */", '"is none": write there is no ...'],
   ["// It was mended later.", '"mended": write fixed'],
   ["/** Lets it run. */", '"Lets it run": write runs'],

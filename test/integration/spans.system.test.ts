@@ -101,4 +101,4 @@ test("a process dies while it consumes an event, another one consumes it: one tr
   expect(receiver.hooks.map(({ headers }) => headers["traceparent"])).toEqual([
     `00-${traceId}-${chain[5]?.spanId}-01`,
   ]);
-}, 150_000);
+});

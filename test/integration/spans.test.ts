@@ -377,4 +377,4 @@ test("of many requests at a time none has a span or a line in another's trace", 
     ).toEqual([...["app.work", "claim", "commit", "publish spanned-file.created", `send ${bus}`]]);
     expect(parts.every((part) => part.spanContext().traceId === idOf(at))).toBe(true);
   }
-}, 60_000);
+});

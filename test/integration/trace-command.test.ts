@@ -99,7 +99,7 @@ describe("the sample's POST /files", () => {
       expect(answer.status).toBe(201);
     }
     await app.settled();
-  }, 60_000);
+  });
   afterAll(() => app.close());
 
   const whole = [
@@ -159,7 +159,7 @@ describe("what does not go as it should", () => {
   let [requestId, trunk]: [string, string] = ["", ""];
   beforeAll(async () => {
     app = await startTestApp(server, { webhooks: { allowHttp: true, allowPrivate: true } });
-  }, 60_000);
+  });
   afterAll(() => app.close());
   beforeEach(() => {
     requests += 1;

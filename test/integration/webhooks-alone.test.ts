@@ -40,7 +40,7 @@ test("a server that declares nothing but webhooks sends them, and its infrastruc
     await app.close();
     receiver.close();
   }
-}, 60_000);
+});
 
 test("a delivery of a server that has no queue says what to declare", async () => {
   const app = await startTestApp(buildServer({ features: [hooks] }));
@@ -53,4 +53,4 @@ test("a delivery of a server that has no queue says what to declare", async () =
   } finally {
     await app.close();
   }
-}, 60_000);
+});

@@ -33,7 +33,7 @@ test("Behind a balancer that asks for readiness, SIGTERM under load loses nothin
   });
   expect(tally.sent).toBeGreaterThanOrEqual(3_000);
   expect(code).toBe(0);
-}, 120_000);
+});
 
 test("Without one no request is lost that the process has got, and those after the end are refused", async () => {
   const { tally, lostByProcess, code } = await drain({
@@ -46,4 +46,4 @@ test("Without one no request is lost that the process has got, and those after t
   expect(tally.got).toBe(tally.sent - lostOf(tally));
   expect(tally.refused).toBeGreaterThanOrEqual(1);
   expect(code).toBe(0);
-}, 120_000);
+});

@@ -89,4 +89,4 @@ test("Two instances are replaced in turn under load: nothing is lost, and each w
     }),
   );
   expect(amounts).toEqual(amounts.map(() => ({ amount: 1 })));
-}, 180_000);
+});

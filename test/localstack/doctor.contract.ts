@@ -8,7 +8,7 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import type { TableDeclaration } from "../../src/app/features/table.ts";
+import type { TableDeclaration } from "../../src/app/handlers/table.ts";
 import { serverInternals } from "../../src/app/server/server.ts";
 import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
 import { ensureTables } from "../../src/aws/tables/tables.ts";

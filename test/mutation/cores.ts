@@ -45,16 +45,12 @@ export const cores: Readonly<Record<string, Core>> = {
     tests: ["base/process/lifecycle.test.ts"],
   },
   routes: {
-    sources: ["parts/http/route-table.ts", "parts/http/route-conflicts.ts", "parts/http/route.ts"],
+    sources: ["parts/http/route-table.ts", "parts/http/route.ts"],
     tests: ["parts/http/route-table.test.ts"],
   },
   envelope: {
-    sources: ["parts/messages/envelope.ts", "parts/messages/proof.ts", "parts/messages/cause.ts"],
-    tests: [
-      "parts/messages/envelope.test.ts",
-      "parts/messages/proof.test.ts",
-      "parts/messages/cause.test.ts",
-    ],
+    sources: ["parts/messages/envelope.ts", "parts/messages/proof.ts"],
+    tests: ["parts/messages/envelope.test.ts", "parts/messages/proof.test.ts"],
   },
   sessions: {
     sources: ["parts/wall/session-credentials.ts"],

@@ -87,7 +87,7 @@ let app: TestApp;
 let runs = 0;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   [deed, looks, hooks] = [() => undefined, () => undefined, {}];

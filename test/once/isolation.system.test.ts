@@ -48,7 +48,7 @@ test("the same IDs of other tenants, users and handlers are other writes, and ea
   const again: number[] = [];
   for (const write of writes) again.push(await write());
   expect(again).toEqual(first);
-}, 120_000);
+});
 
 test("a caller whom nobody knows gets no answer of somebody who is known, nor the other way round", async () => {
   const known = await runOf("/open", "shared", { tenantId: "acme", id: "ann" });

@@ -120,7 +120,7 @@ test("W1: a run that fails after its lease does not take away the answer of the 
     },
     { powertools: ["Late", "second", "second", 3], claimLayer: ["Late", "second", "second", 2] },
   );
-}, 30_000);
+});
 
 test("W2: a run that comes to its end after its lease does not replace the answer of the one that took over", async () => {
   await both(
@@ -137,7 +137,7 @@ test("W2: a run that comes to its end after its lease does not replace the answe
       claimLayer: ["IdempotencyPersistenceLayerError", "second", "second"],
     },
   );
-}, 30_000);
+});
 
 test("W3: under Middy a refused duplicate does not take away the claim of the call in flight", async () => {
   await both(
@@ -232,7 +232,7 @@ test("W5: a handler that its time is over for keeps its claim, while it goes on"
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   expect(await runIn(stock)).toBe(2);
   expect(await runIn((handler) => scoped(handler))).toBe(1);
-}, 30_000);
+});
 
 test("W6: a claim whose answer was lost is its own", async () => {
   await both(
@@ -297,7 +297,7 @@ test("W7: a duplicate notices that the lease of the first call is over, and take
   expect(await call(60_000)).toBe("second");
   first.reject(named("Late"));
   expect(await dead).toBe("Late");
-}, 30_000);
+});
 
 test("W8: without a Lambda context, as in a container, a claim has a lease all the same", async () => {
   await both(

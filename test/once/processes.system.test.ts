@@ -16,7 +16,7 @@ beforeAll(async () => {
     r.table("effects", { partitionKey: "pk" });
   });
   app = await startTestApp(buildServer({ features: [effects] })); // makes the tables
-}, 60_000);
+});
 afterAll(async () => {
   for (const one of started) {
     signalGroup(one, "SIGKILL");
@@ -78,7 +78,7 @@ test("25 concurrent duplicates in each of two processes: one effect, and fifty e
     expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
     expect((await send(first, "GET", name)).body).toEqual({ amount: 1 });
   }
-}, 120_000);
+});
 
 describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
   test("the duplicate of a call takes over when its process is killed in mid-handler", async () => {
@@ -95,7 +95,7 @@ describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
       replayed: false,
     });
     expect((await send(other, "GET", "killed")).body).toEqual({ amount: 1 });
-  }, 120_000);
+  });
 
   test("a process that stood still cannot commit what a duplicate has committed, and its caller gets the duplicate's answer", async () => {
     const [frozen, other] = [await start(3_000), await start()];
@@ -112,5 +112,5 @@ describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
     });
     expect((await send(other, "GET", "frozen")).body).toEqual({ amount: 1 });
     expect((await send(frozen, "POST", "frozen")).body).toEqual(answer.body);
-  }, 120_000);
+  });
 });

@@ -73,7 +73,7 @@ test("a ledger with keys charges exactly once, wherever the process dies", async
     },
   });
   expect(answers).toBe(cuts.length + 1);
-}, 120_000);
+});
 
 test("a ledger without keys charges at most once, and what is unknown is said", async () => {
   const seen = new Set<string>();
@@ -95,4 +95,4 @@ test("a ledger without keys charges at most once, and what is unknown is said", 
     "unknown, charged 0 times",
     "unknown, charged 1 times",
   ]);
-}, 120_000);
+});

@@ -52,7 +52,7 @@ const ann: Caller = { id: "ann", tenantId: "acme" };
 
 beforeAll(async () => {
   app = await startTestApp(server, { environment: "development" });
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   calls = [];

@@ -1,5 +1,5 @@
 import { describe, expectTypeOf, test } from "vitest";
-import type { PipelineContext } from "../../src/app/features/pipeline-context.ts";
+import type { PipelineContext } from "../../src/app/handlers/pipeline-context.ts";
 import { access } from "../../src/base/identity/access.ts";
 import {
   createSystemConfig,

@@ -8,7 +8,7 @@ import type { CommitItem } from "../../base/types/database.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { buildServer } from "../server/server.ts";
 
@@ -82,7 +82,7 @@ let app: TestApp;
 let sends: TestApp;
 beforeAll(async () => {
   [app, sends] = await Promise.all([started(), started({ mismatch: "send" })]);
-}, 60_000);
+});
 afterAll(() => Promise.all([app.close(), sends.close()]));
 beforeEach(() => {
   [handle, validations, tries] = [() => row, 0, 0];

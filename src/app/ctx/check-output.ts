@@ -1,15 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
-import { isReply, isWebResponse, jsonText } from "../../parts/http/response.ts";
-import { isStreamed } from "../../parts/http/stream.ts";
-import {
-  inUtf8,
-  ReadResponse,
-  readResponse,
-  UnreadableResponse,
-} from "../../parts/http/web-response.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import { isDescribed, isReply, isWebResponse, jsonText } from "../../parts/http/response.ts";
+import { inUtf8, ReadResponse, readResponse } from "../../parts/http/web-response.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 
 /**
@@ -87,18 +81,6 @@ async function checked(
     return misfit(declaration, result, pathsOf(outcome.issues), scope, log);
   if (isReply(result)) return Object.freeze({ ...result, body: outcome.value });
   return result instanceof ReadResponse ? withValue(result, outcome.value) : outcome.value;
-}
-
-/** Checks whether the `output` schema applies to a result. */
-function isDescribed(result: unknown): boolean {
-  if (result instanceof UnreadableResponse) return false;
-  if (result instanceof ReadResponse) return result.isJson && result.status < 300;
-  if (!isReply(result)) return !isRaw(result);
-  return (result.status ?? 200) < 300 && !isRaw(result.body);
-}
-
-function isRaw(body: unknown): boolean {
-  return body instanceof Uint8Array || body instanceof ArrayBuffer || isStreamed(body);
 }
 
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];

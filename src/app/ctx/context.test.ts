@@ -4,7 +4,7 @@ import { FrameworkError, PipelineError } from "../../base/errors/errors.ts";
 import { type AccessRule, access } from "../../base/identity/access.ts";
 import { buildServer, createTenantConfig, defineFeature } from "../../index.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
 const nothing = z.object({});
 const caller = z.object({ id: z.string().optional(), tenantId: z.string().optional() });
@@ -189,7 +189,7 @@ test("a job that a schedule caused for a tenant may ask what requires a tenant, 
   } finally {
     await own.close();
   }
-}, 60_000);
+});
 
 test("a query that refuses the caller of a handler answers the request, and says how to sign in", async () => {
   const response = await app.fetch("/config-key");

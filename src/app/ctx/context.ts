@@ -1,12 +1,9 @@
-import { assertAllowed } from "../../base/identity/assert-allowed.ts";
 import type { User } from "../../base/identity/user.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
 import type { CommitItem, Database } from "../../base/types/database.ts";
-import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
 import type { OperatorSession } from "../../parts/config/operate/operator-session.ts";
-import type { Resolved } from "../../parts/config/read/cascade.ts";
 import {
   type ComputedNode,
   type ComputedValues,
@@ -15,23 +12,20 @@ import {
 import { type ConfigReads, parameterUsed } from "../../parts/config/read/config-reads.ts";
 import {
   createHeldDecisions,
-  type Decision,
   type HeldDecisions,
   type RowView,
 } from "../../parts/config/read/key-rows.ts";
 import type { RowOwner } from "../../parts/config/read/rows.ts";
-import { validateInput } from "../../parts/http/input.ts";
-import { bodyOf } from "../../parts/http/response.ts";
-import type { EventRange, KeptEvent } from "../../parts/messages/kept-event.ts";
-import type { Effects } from "../features/effects.ts";
-import type { EnqueueOptions, PipelineContext, StepOptions } from "../features/pipeline-context.ts";
+import type { EventRange } from "../../parts/messages/kept-events.ts";
+import type { Effects } from "../handlers/effects.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Adapters, DatabaseRequest } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { logOf, type RequestScope } from "../runtime/scope.ts";
 import { openAcrossTenants } from "./across-tenants.ts";
-import { receiveResult } from "./check-output.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
 import { ownMetrics } from "./own-metrics.ts";
+import { type ReadingSession, readConfig, readEvents, runQuery } from "./reads.ts";
 import type { RunCommits } from "./run-commits.ts";
 
 /** Parts of a `ctx` besides its scope. */
@@ -42,13 +36,11 @@ export interface ContextParts {
   readonly commits?: Pick<RunCommits<unknown>, "commit" | "start"> | undefined;
 }
 
-/** Owner of a `ctx`. Only a handler and its hooks have effects. */
+/** Only a handler and its hooks have effects. */
 type ContextOwner = EffectCaller | "query";
 
-/** Contexts of one request or message. */
-export interface Contexts {
-  of(owner: ContextOwner): PipelineContext;
-}
+/** Contexts of one request or message, by owner. */
+export type Contexts = { of(owner: ContextOwner): PipelineContext };
 
 /**
  * Creates the `ctx` of one query (specification 2.6). The scope has its handler and its user, and
@@ -76,14 +68,14 @@ export function createContexts(
  * Configuration session of one request. Every `ctx` of the request uses it. Members that most
  * requests never use are created at first access (`wrapped-no-log` in `bench/results.json`).
  */
-class Session implements OperatorSession, DatabaseRequest {
+class Session implements ReadingSession, DatabaseRequest {
   readonly runtime: Runtime;
   readonly scope: RequestScope;
   readonly parts: ContextParts;
   readonly user: User;
   readonly signal: AbortSignal | undefined;
   readonly log: Logger;
-  /** Decisions held for this request. Absent until it reads a key. */
+  /** Absent until the request reads a key. */
   known: HeldDecisions | undefined = undefined;
   readonly #adapters: Adapters;
   #computed: ComputedValues | undefined;
@@ -159,8 +151,8 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.#database;
   }
 
+  // A session for another owner still belongs to the scope's run.
   acrossTenants(reason: string): Database {
-    // A session for another owner still belongs to the scope's run.
     return openAcrossTenants(this, this.#adapters, this.scope.isSystem, reason);
   }
 
@@ -178,7 +170,11 @@ class Session implements OperatorSession, DatabaseRequest {
   }
 
   contextFor(node: ComputedNode): PipelineContext {
-    return new Context(this, this.log, node, "query");
+    return this.queryContext(node, this.log);
+  }
+
+  queryContext(node: ComputedNode | undefined, log: Logger): PipelineContext {
+    return new Context(this, log, node, "query");
   }
 
   logFor(handler: string | undefined): Logger {
@@ -232,26 +228,18 @@ class Context implements PipelineContext {
       });
     member("request", (session) => session.request);
     member("trace", (session) => session.scope.trace);
-    member(
-      "publish",
-      (session, owner) => (type: string, payload: unknown) =>
-        start(session, owner, "publish", (effects) => effects.publish(type, payload)),
-    );
-    member(
-      "enqueue",
-      (session, owner) => (name: string, payload: unknown, options?: EnqueueOptions) =>
-        start(session, owner, "enqueue", (effects) => effects.enqueue(name, payload, options)),
-    );
-    member(
-      "unschedule",
-      (session, owner) => (jobId: string) =>
-        start(session, owner, "unschedule", (effects) => effects.unschedule(jobId)),
-    );
-    member(
-      "step",
-      (session, owner) => (name: string, options: StepOptions, call: (key: string) => unknown) =>
-        start(session, owner, "step", (effects) => effects.step(name, options, call)),
-    );
+    for (const name of ["publish", "enqueue", "unschedule", "step"] as const) {
+      // Safe: each call passes on the arguments of the member of the same name.
+      type Call = (...given: unknown[]) => Promise<unknown>;
+      const call = (session: Session, owner: ContextOwner, given: unknown[]) =>
+        start(session, owner, name, (effects) => (effects[name] as Call)(...given));
+      member(
+        name,
+        (session, owner) =>
+          (...given: unknown[]) =>
+            call(session, owner, given),
+      );
+    }
     member("delivery", (session, owner) => {
       const send: Effects["deliver"] = (...message) =>
         start(session, owner, "delivery.send", (effects) => effects.deliver(...message));
@@ -284,99 +272,28 @@ class Context implements PipelineContext {
   }
 }
 
-function readConfig<Value>(
-  session: Session,
-  handle: ConfigKeyHandle<Value>,
-  node: ComputedNode | undefined,
-): Promise<Value> {
-  const held = session.known?.get(handle?.id);
-  if (held !== undefined) {
-    const nowMs = session.clock.now();
-    // Safe: the resolver never returns a value that does not match its declaration.
-    if (nowMs < held.untilMs && held.rows.isHeld(nowMs)) return held.value as Promise<Value>;
-  }
-  const key = session.runtime.server.registry.configKeys.get(handle?.id);
-  if (key === undefined) {
-    const what = `ctx.config: ${String(handle?.id)} is declared by no feature of this server; add its feature to buildServer`;
-    return Promise.reject(new Error(what));
-  }
-  const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
-  // Safe: a value that is resolved synchronously is held, with the promise that all its readers
-  // get.
-  const value =
-    resolved instanceof Promise
-      ? resolved.then(plainValue)
-      : (session.held.get(key.id) as Decision).value;
-  return value as Promise<Value>; // safe: as above
-}
-
-/** Reads kept events. Loaded with the first read, because few handlers read past events. */
-async function* readEvents(
-  session: Session,
-  type: string,
-  range: EventRange | undefined,
-): AsyncGenerator<KeptEvent> {
-  const { tenantEvents } = await import("./tenant-events.ts");
-  yield* tenantEvents(session, session.keptEvents, type, range);
-}
-
 /**
  * Starts an effect. Throws synchronously instead of rejecting, so that the caller cannot miss the
  * error.
  */
 function start<Started>(
-  session: Session,
+  { parts: { commits } }: Session,
   owner: ContextOwner,
   call: string,
   work: (effects: Effects) => Promise<Started>,
 ): Promise<Started> {
-  const { commits } = session.parts;
-  if (commits === undefined || owner === "query") {
+  if (commits === undefined || owner === "query")
     throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
-  }
   return commits.start(owner, work);
 }
 
 function commit<Result>(
-  session: Session,
+  { parts: { commits } }: Session,
   owner: ContextOwner,
   items: readonly CommitItem[],
   result: Result,
 ): Promise<Result> {
-  const { commits } = session.parts;
   if (commits === undefined || owner === "query")
     throw new Error("ctx.commit: a query reads; commit in a write");
   return commits.commit(owner, items, result);
-}
-
-function plainValue({ value }: Resolved): unknown {
-  return value;
-}
-
-async function runQuery(
-  session: Session,
-  name: string,
-  input: unknown,
-  node: ComputedNode | undefined,
-): Promise<never> {
-  const { runtime } = session;
-  const declaration = runtime.server.registry.handlers.get(name);
-  if (declaration?.kind !== "query") {
-    throw new Error(
-      `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
-    );
-  }
-  // The query's handler may rely on its access rule, regardless of the caller.
-  if (declaration.access !== undefined)
-    assertAllowed(declaration.access, session.user, declaration.name);
-  const ctx = new Context(session, session.logFor(declaration.name), node, "query");
-  const accepted = await validateInput(declaration.input, input);
-  const result = await receiveResult(
-    declaration,
-    declaration.run(ctx, accepted),
-    session.scope,
-    ctx.log,
-  );
-  // Safe: the query's declaration promises this type, and its schema produces it.
-  return bodyOf(result) as never;
 }

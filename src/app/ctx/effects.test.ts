@@ -4,7 +4,7 @@ import { access } from "../../base/identity/access.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 declare module "../../base/types/names.ts" {
@@ -92,7 +92,7 @@ const eve = { id: "eve", tenantId: "evil" };
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [notes] }));
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   heard = [];

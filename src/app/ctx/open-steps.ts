@@ -2,7 +2,7 @@ import { answerCipher } from "../../parts/once/answer-cipher.ts";
 import type { ClaimKey } from "../../parts/once/claim.ts";
 import type { HeldRun } from "../../parts/once/claimed-run.ts";
 import { Steps } from "../../parts/once/steps.ts";
-import { onceTable } from "../features/table.ts";
+import { onceTable } from "../handlers/table.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
-import type { MetricsAccessor } from "../features/pipeline-context.ts";
+import type { MetricsAccessor } from "../handlers/pipeline-context.ts";
 
 const nobodyListens: MetricsAccessor = Object.freeze({ add: () => undefined });
 

@@ -3,12 +3,13 @@ import type { CommitItem } from "../../base/types/database.ts";
 import { saysNotDone, type WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { RunParts } from "../../parts/once/claimed-run.ts";
-import type { Effects } from "../features/effects.ts";
+import type { Effects } from "../handlers/effects.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { RunServices } from "../runtime/run-services.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { type EffectCaller, EffectLedger } from "./effect-ledger.ts";
-import { type HeldEffect, RunEffects } from "./effects.ts";
+import type { HeldEffect } from "./effect-run.ts";
+import { RunEffects } from "./effects.ts";
 import { StartedEffects } from "./started-effects.ts";
 import type { RunHooks, Work } from "./work.ts";
 

@@ -4,10 +4,10 @@ import { z } from "zod";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { access } from "../../base/identity/access.ts";
 import type { Database } from "../../base/types/database.ts";
-import type { KeptEvent } from "../../parts/messages/kept-event.ts";
+import type { KeptEvent } from "../../parts/messages/kept-events.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 declare module "../../base/types/names.ts" {
@@ -59,7 +59,7 @@ beforeAll(async () => {
     region: "us-east-1",
     credentials: { accessKeyId: "test", secretAccessKey: "test" },
   });
-}, 60_000);
+});
 afterAll(async () => {
   database.destroy();
   await app.close();

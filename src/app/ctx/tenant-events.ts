@@ -4,9 +4,10 @@ import type { Lazy } from "../../base/process/lazy.ts";
 import type { Database } from "../../base/types/database.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { readEnvelope } from "../../parts/messages/envelope.ts";
-import type { EventRange, KeptEvent } from "../../parts/messages/kept-event.ts";
 import {
+  type EventRange,
   endOfTime,
+  type KeptEvent,
   type KeptEventStore,
   keptRows,
   timeText,

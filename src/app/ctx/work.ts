@@ -1,10 +1,10 @@
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { CommitItem } from "../../base/types/database.ts";
-import type { Cause } from "../../parts/messages/cause.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
 import type { Run } from "../../parts/once/claimed-run.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 
 /** Hooks of features in one run. */
 export interface RunHooks {

@@ -26,7 +26,7 @@ import { createRandomDigits, RunTrace } from "../../base/request/trace.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { type Caller, startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { DeliveryOptions } from "../registry/delivery-options.ts";
 import { buildServer } from "../server/server.ts";
 import { builtInChannels } from "./built-in-channels.ts";
@@ -180,7 +180,7 @@ describe("a webhook", () => {
       expect(response.status).toBe(200);
       answers.push(await response.text());
     }
-  }, 60_000);
+  });
   afterAll(() => app.close());
   beforeEach(() => {
     seen = app.logs.length;

@@ -1,8 +1,8 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { type Lazy, lazy } from "../../base/process/lazy.ts";
-import type { ChannelDeclaration } from "../features/message-handlers.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { ChannelDeclaration } from "../handlers/message-handlers.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Tracing } from "../observe/spans.ts";
 import type { DeliveryOptions, WebhookOptions } from "../registry/delivery-options.ts";
 import type { NameLookup } from "./name-lookup.ts";

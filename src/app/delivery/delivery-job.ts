@@ -1,7 +1,7 @@
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { deliveryJob, readDelivery } from "../../parts/messages/delivery.ts";
-import type { ChannelDeclaration, JobDeclaration } from "../features/message-handlers.ts";
+import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 
 /**
  * Creates the job that sends the message of a delivery through its channel. Every delivery is such

@@ -2,21 +2,21 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { AccessRule } from "../../base/identity/access.ts";
 import type { Events, Writes } from "../../base/types/names.ts";
 import type { ConfigKeyHandle, KeyDeclaration } from "../../parts/config/declare/key.ts";
-import type { Awaitable, DeclaredOutput, QueryOptions, WriteOptions } from "./handler.ts";
-import type { HookOptions } from "./hooks.ts";
+import type { Awaitable, DeclaredOutput, QueryOptions, WriteOptions } from "../handlers/handler.ts";
+import type { HookOptions } from "../handlers/hooks.ts";
 import type {
   ChannelOptions,
   EventOf,
   EventOptions,
   EventSchema,
   JobOptions,
-} from "./message-handlers.ts";
+} from "../handlers/message-handlers.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { TableOptions } from "../handlers/table.ts";
+import type { DeclaredTable } from "../handlers/table-handle.ts";
+import type { ScheduleOptions } from "../schedules/schedule.ts";
 import type { MetricOptions } from "./metric.ts";
-import type { PipelineContext } from "./pipeline-context.ts";
 import type { Projection, ProjectionOptions } from "./projection.ts";
-import type { ScheduleOptions } from "./schedule.ts";
-import type { TableOptions } from "./table.ts";
-import type { DeclaredTable } from "./table-handle.ts";
 
 /**
  * The `r` of a feature's declaration. If the feature's name is known, the compiler checks each

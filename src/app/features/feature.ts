@@ -1,24 +1,24 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { configKeys, handler, type RawOptions } from "./declare.ts";
-import { hook } from "./declare-hook.ts";
-import { channel, consumer, event, job } from "./declare-messages.ts";
-import { table } from "./declare-table.ts";
-import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
-import type { HandlerDeclaration } from "./handler.ts";
-import type { HookDeclaration } from "./hooks.ts";
+import { configKeys, handler, type RawOptions } from "../handlers/declare.ts";
+import { hook } from "../handlers/declare-hook.ts";
+import { channel, consumer, event, job } from "../handlers/declare-messages.ts";
+import { table } from "../handlers/declare-table.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { HookDeclaration } from "../handlers/hooks.ts";
 import type {
   ChannelDeclaration,
   ConsumerDeclaration,
   EventDeclaration,
   JobDeclaration,
-} from "./message-handlers.ts";
+} from "../handlers/message-handlers.ts";
+import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
+import type { TableDeclaration } from "../handlers/table.ts";
+import { tableHandle } from "../handlers/table-handle.ts";
+import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";
+import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
 import { metric, type OwnMetricDeclaration } from "./metric.ts";
 import { projection, projectionConsumers, projectionHandle } from "./projection.ts";
-import type { ProjectionDeclaration } from "./projection-declaration.ts";
-import { type ScheduleDeclaration, schedule } from "./schedule.ts";
-import type { TableDeclaration } from "./table.ts";
-import { tableHandle } from "./table-handle.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
 export interface FeatureDeclarations {
@@ -138,23 +138,9 @@ export function defineFeature<
       channels.push(channel(name, channelName, options as unknown as RawOptions, report));
     },
   };
-  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
-    report({
-      key: String(name),
-      rule: "feature-name",
-      message: `feature name ${JSON.stringify(name)} is not in kebab case`,
-      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
-    });
-  }
+  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) report(wrongName(name));
   const members = declare(Object.freeze(builder));
-  if (members instanceof Promise) {
-    report({
-      key: name,
-      rule: "feature-async",
-      message: "its declaration is asynchronous, so what it declares may come too late",
-      fix: "declare everything in a function that is not async",
-    });
-  }
+  if (members instanceof Promise) report({ key: name, ...asynchronous });
   if (members !== undefined && "name" in members) {
     throw new TypeError(
       `defineFeature("${name}"): the declaration returns a property "name", which is the feature's own; rename it`,
@@ -182,6 +168,21 @@ export function defineFeature<
     NameOf<Members, Name>
   >;
 }
+
+function wrongName(name: unknown): Omit<BootProblem, "feature"> {
+  return {
+    key: String(name),
+    rule: "feature-name",
+    message: `feature name ${JSON.stringify(name)} is not in kebab case`,
+    fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
+  };
+}
+
+const asynchronous = Object.freeze({
+  rule: "feature-async",
+  message: "its declaration is asynchronous, so what it declares may come too late",
+  fix: "declare everything in a function that is not async",
+});
 
 /**
  * Returns the declarations of a feature, or `undefined` for a value that `defineFeature` did not

@@ -1,6 +1,6 @@
 import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
 import { isEventType } from "../../parts/messages/check-payload.ts";
-import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
+import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
 
 /** Options of a metric. */
 export interface MetricOptions {

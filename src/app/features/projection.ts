@@ -3,15 +3,15 @@ import { ambientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { Events } from "../../base/types/names.ts";
 import { isEventType } from "../../parts/messages/check-payload.ts";
-import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
-import type { Awaitable } from "./handler.ts";
-import type { ConsumerDeclaration, EventOf } from "./message-handlers.ts";
+import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
+import type { Awaitable } from "../handlers/handler.ts";
+import type { ConsumerDeclaration, EventOf } from "../handlers/message-handlers.ts";
 import type {
   ProjectionContext,
   ProjectionDeclaration,
   ProjectionRun,
-} from "./projection-declaration.ts";
-import type { TenantOf } from "./tenant-table.ts";
+} from "../handlers/projection-declaration.ts";
+import type { TenantOf } from "../handlers/tenant-table.ts";
 
 /** Options of a projection. */
 export interface ProjectionOptions {

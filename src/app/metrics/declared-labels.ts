@@ -1,6 +1,6 @@
 import type { DeclaredLabels } from "../../base/metrics/bounded-metrics.ts";
 import { deliveryJob } from "../../parts/messages/delivery.ts";
-import { builtInChannels } from "../features/declare-messages.ts";
+import { builtInChannels } from "../handlers/declare-messages.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { routeLabel } from "./run-metrics.ts";

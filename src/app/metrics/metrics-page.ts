@@ -1,5 +1,5 @@
 import { reply } from "../../parts/http/reply.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 
 /** Creates the route `GET /metrics` for Prometheus, or no route if `metrics.access` is not set. */

@@ -29,7 +29,7 @@ import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import type { Run } from "../../parts/once/claimed-run.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import { runInScope } from "../runtime/scoped-run.ts";
 import { buildServer, serverInternals } from "../server/server.ts";

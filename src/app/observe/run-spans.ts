@@ -1,6 +1,6 @@
 import type { SpanContext, Trace } from "../../base/request/trace.ts";
 import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
-import type { Effects } from "../features/effects.ts";
+import type { Effects } from "../handlers/effects.ts";
 import { type AroundOptions, around } from "./around.ts";
 import { LateSpan, TurningSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";

@@ -1,5 +1,5 @@
 import type { SpanContext } from "../../base/request/trace.ts";
-import type { EnqueueOptions } from "../features/pipeline-context.ts";
+import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
 import { schemeOf } from "./request-scheme.ts";
 import type { TracedRun } from "./spans.ts";
 import type { Attributes } from "./tracer.ts";

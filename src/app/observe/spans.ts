@@ -5,7 +5,7 @@ import type { HttpRequest } from "../../parts/http/message.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
 import type { Run, RunOutcome, RunParts } from "../../parts/once/claimed-run.ts";
-import type { Effects } from "../features/effects.ts";
+import type { Effects } from "../handlers/effects.ts";
 import type { ServerOptions } from "../registry/options.ts";
 import type { RunEnd, TaskEnd } from "./run-observer.ts";
 

@@ -1,5 +1,5 @@
 import type { ParsedRoute } from "../../parts/http/route.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { OwnOperation } from "./own-operations.ts";
 import type { JsonSchema } from "./schema.ts";
 

@@ -9,7 +9,7 @@ import {
 import { configHistory } from "../../parts/config/operate/config-history.ts";
 import { explainConfig, listConfig } from "../../parts/config/operate/explain-config.ts";
 import type { TargetKey } from "../../parts/config/operate/target.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { type ConfigInput, configInput } from "./config-input.ts";
 
 type Keys = ReadonlyMap<string, TargetKey>;

@@ -1,5 +1,5 @@
 import { access } from "../../base/identity/access.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { configActions } from "./config-actions.ts";
 import type { ConfigInput } from "./config-input.ts";

@@ -1,5 +1,5 @@
 import type { Environment } from "../../base/process/environment.ts";
-import type { Awaitable } from "../features/handler.ts";
+import type { Awaitable } from "../handlers/handler.ts";
 import type { ServerOptions } from "./options.ts";
 import type { Registry } from "./registry.ts";
 

@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
 import type { OnceBy, RequiredKey } from "../../parts/once/once-by.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "./declared-server.ts";
 
 type Asked = Pick<HandlerDeclaration, "kind" | "once" | "output">;

@@ -1,5 +1,5 @@
 import { deliveryJob } from "../../parts/messages/delivery.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Registry } from "./registry.ts";
 
 /**

@@ -5,24 +5,24 @@ import {
   type FeatureDeclarations,
   featureDeclarations,
 } from "../features/feature.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
-import type { HookDeclaration } from "../features/hooks.ts";
+import type { OwnMetricDeclaration } from "../features/metric.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { HookDeclaration } from "../handlers/hooks.ts";
 import type {
   ChannelDeclaration,
   ConsumerDeclaration,
   EventDeclaration,
   JobDeclaration,
-} from "../features/message-handlers.ts";
-import type { OwnMetricDeclaration } from "../features/metric.ts";
-import type { ProjectionDeclaration } from "../features/projection-declaration.ts";
-import type { ScheduleDeclaration } from "../features/schedule.ts";
+} from "../handlers/message-handlers.ts";
+import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
 import {
   configTable,
   keptEventsTable,
   onceTable,
   outboxTable,
   type TableDeclaration,
-} from "../features/table.ts";
+} from "../handlers/table.ts";
+import type { ScheduleDeclaration } from "../schedules/schedule.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
 
 /** All declarations of a set of features, by name. */
@@ -66,122 +66,103 @@ export interface Registry {
  */
 export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
   const problems: BootProblem[] = [];
-  const declared: FeatureDeclarations[] = [];
-  const list: readonly unknown[] = Array.isArray(features) ? features : [];
-  if (!Array.isArray(features)) {
-    problems.push(
-      serverProblem(
-        "features",
-        "option-type",
-        "`features` is not an array",
-        "pass features: [files, billing]",
-      ),
-    );
-  }
-  for (const [index, feature] of list.entries()) {
-    const declarations = featureDeclarations(feature);
-    if (declarations === undefined) {
-      problems.push(
-        serverProblem(
-          `features[${index}]`,
-          "not-a-feature",
-          "it was not made by defineFeature",
-          "pass what defineFeature returns",
-        ),
-      );
-    } else {
-      declared.push(declarations);
-      problems.push(...declarations.problems);
-    }
-  }
-  const byName = <Item>(
+  const declared = declaredFeatures(features, problems);
+  const collect = <Item>(
     what: string,
-    items: (feature: FeatureDeclarations) => readonly Item[],
-    name: (item: Item) => string,
-  ) => {
-    const found = new Map<string, Item>();
-    for (const feature of declared) {
-      for (const item of items(feature)) {
-        const key = name(item);
-        if (found.has(key)) {
-          problems.push({
-            feature: feature.name,
-            key,
-            rule: `duplicate-${what}`,
-            message: `this ${what} is declared twice`,
-            fix: "rename one of the two, or declare it once",
-          });
-        } else {
-          found.set(key, item);
-        }
-      }
-    }
-    return found;
-  };
-  byName(
-    "feature",
-    (feature) => [feature],
-    (feature) => feature.name,
-  );
+    itemsOf: (feature: FeatureDeclarations) => readonly Item[],
+    nameOf: (item: Item) => string,
+  ) => collected(declared, what, itemsOf, nameOf, problems);
+  const named = <Item extends { readonly name: string }>(
+    what: string,
+    itemsOf: (feature: FeatureDeclarations) => readonly Item[],
+  ) => collect(what, itemsOf, ({ name }) => name);
+  named("feature", (feature) => [feature]);
   return Object.freeze({
     features: declared,
-    configKeys: byName(
+    configKeys: collect(
       "key",
-      (feature) => feature.configKeys,
-      (key) => key.id,
+      ({ configKeys }) => configKeys,
+      ({ id }) => id,
     ),
-    handlers: byName(
-      "handler",
-      (feature) => feature.handlers,
-      (handler) => handler.name,
-    ),
-    tables: byName(
-      "table",
-      (feature) => feature.tables,
-      (table) => table.name,
-    ),
-    events: byName(
+    handlers: named("handler", ({ handlers }) => handlers),
+    tables: named("table", ({ tables }) => tables),
+    events: collect(
       "event",
-      (feature) => feature.events,
-      (event) => event.type,
+      ({ events }) => events,
+      ({ type }) => type,
     ),
-    consumers: byName(
-      "consumer",
-      (feature) => feature.consumers,
-      (consumer) => consumer.name,
-    ),
-    jobs: byName(
-      "job",
-      (feature) => feature.jobs,
-      (job) => job.name,
-    ),
-    channels: byName(
-      "channel",
-      (feature) => feature.channels,
-      (channel) => channel.name,
-    ),
+    consumers: named("consumer", ({ consumers }) => consumers),
+    jobs: named("job", ({ jobs }) => jobs),
+    channels: named("channel", ({ channels }) => channels),
     hasWebhooks: delivery?.webhook !== undefined,
-    schedules: byName(
-      "schedule",
-      (feature) => feature.schedules,
-      (schedule) => schedule.name,
-    ),
+    schedules: named("schedule", ({ schedules }) => schedules),
     hooks: Map.groupBy(
       declared.flatMap(({ hooks }) => hooks),
       ({ write }) => write,
     ),
-    projections: byName(
-      "projection",
-      (feature) => feature.projections,
-      (projection) => projection.name,
-    ),
-    metrics: byName(
-      "metric",
-      (feature) => feature.metrics,
-      (metric) => metric.name,
-    ),
+    projections: named("projection", ({ projections }) => projections),
+    metrics: named("metric", ({ metrics }) => metrics),
     problems,
   });
+}
+
+/** Returns the declarations of the features, and reports what is not a feature. */
+function declaredFeatures(
+  features: readonly Feature[],
+  problems: BootProblem[],
+): FeatureDeclarations[] {
+  if (!Array.isArray(features)) {
+    const message = "`features` is not an array";
+    problems.push(
+      serverProblem("features", "option-type", message, "pass features: [files, billing]"),
+    );
+    return [];
+  }
+  return features.flatMap((feature: unknown, index) => {
+    const declarations = featureDeclarations(feature);
+    if (declarations === undefined) {
+      const message = "it was not made by defineFeature";
+      problems.push(
+        serverProblem(
+          `features[${index}]`,
+          "not-a-feature",
+          message,
+          "pass what defineFeature returns",
+        ),
+      );
+      return [];
+    }
+    problems.push(...declarations.problems);
+    return [declarations];
+  });
+}
+
+/** Returns the declarations of one kind by name, and reports names that are declared twice. */
+function collected<Item>(
+  features: readonly FeatureDeclarations[],
+  what: string,
+  itemsOf: (feature: FeatureDeclarations) => readonly Item[],
+  nameOf: (item: Item) => string,
+  problems: BootProblem[],
+): ReadonlyMap<string, Item> {
+  const found = new Map<string, Item>();
+  for (const feature of features) {
+    for (const item of itemsOf(feature)) {
+      const key = nameOf(item);
+      if (!found.has(key)) {
+        found.set(key, item);
+        continue;
+      }
+      problems.push({
+        feature: feature.name,
+        key,
+        rule: `duplicate-${what}`,
+        message: `this ${what} is declared twice`,
+        fix: "rename one of the two, or declare it once",
+      });
+    }
+  }
+  return found;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type ParsedRoute, parseRoute } from "../../parts/http/route.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 
 /** A handler with its parsed route. */
 export interface RoutedHandler {

@@ -4,7 +4,7 @@ import type { LogLevel } from "../../base/log/logger.ts";
 import { renaming } from "../../base/log/record-names.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import { reply } from "../../parts/http/reply.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createRateLimit } from "./rate-limit.ts";
 

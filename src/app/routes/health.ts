@@ -2,7 +2,7 @@ import { describeError } from "../../base/errors/describe.ts";
 import { access } from "../../base/identity/access.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { reply } from "../../parts/http/reply.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ReadyCheck } from "../registry/declared-server.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { ownQuery } from "./own-query.ts";

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { reply } from "../../parts/http/reply.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { documentText, type OpenApiDocument, openApiDocument } from "../openapi/openapi.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";

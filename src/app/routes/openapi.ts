@@ -1,7 +1,7 @@
 import { access } from "../../base/identity/access.ts";
 import type { Environment } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { openApiRoute } from "./own-query.ts";
 

@@ -1,5 +1,5 @@
 import type { AccessRule } from "../../base/identity/access.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 
 /** Declares one of keelson's built-in queries. */
 export function ownQuery(

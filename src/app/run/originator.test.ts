@@ -6,7 +6,7 @@ import { access } from "../../base/identity/access.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { rebuild } from "./rebuild.ts";
 
@@ -132,7 +132,7 @@ const server = buildServer({ features: [chains] });
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   seen = [];

@@ -7,14 +7,13 @@ import { errorResponse } from "../../parts/http/error-response.ts";
 import { bodyTooLarge, validateInput } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { requestView } from "../../parts/http/request-view.ts";
-import { isWebResponse, toResponse } from "../../parts/http/response.ts";
+import { isWebResponse, isWebStream, toResponse } from "../../parts/http/response.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
-import { begun, isWebStream } from "../../parts/http/stream.ts";
+import { begun } from "../../parts/http/stream.ts";
 import { readResponse } from "../../parts/http/web-response.ts";
 import { checkOutput } from "../ctx/check-output.ts";
 import { createContext } from "../ctx/context.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
-import type { Adapters } from "../runtime/adapters.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { runInScope } from "../runtime/scoped-run.ts";
@@ -119,7 +118,7 @@ export async function answer<HostResponse>(
   const input = accepted instanceof Promise ? await accepted : accepted;
   const view = () => requestView(request, bytes);
   let adapters = runtime.opened;
-  if (adapters === undefined) adapters = await openFor(runtime, declaration);
+  if (adapters === undefined) adapters = await runtime.adaptersFor(declaration);
   if (declaration.kind === "write") {
     const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
@@ -160,15 +159,6 @@ function noteStatus(
   { status }: HttpResponse,
 ): void {
   if (status !== (declared?.[0] ?? 200)) warnOfUndeclaredStatus(scope, declared, status);
-}
-
-/**
- * Opens the adapters that a handler needs. A handler that only reads configuration does not load
- * the SDK.
- */
-function openFor(runtime: Runtime, declaration: HandlerDeclaration): Promise<Adapters> | Adapters {
-  if (!runtime.light.has(declaration)) return runtime.adapters();
-  return runtime.openedLight ?? runtime.lightAdapters();
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Projecting } from "../runtime/projections.ts";
 import type { RequestScope } from "../runtime/scope.ts";

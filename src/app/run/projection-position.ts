@@ -4,7 +4,7 @@ import {
   keptRows,
   timeText,
 } from "../../parts/messages/kept-events.ts";
-import type { ProjectionDeclaration } from "../features/projection-declaration.ts";
+import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import { effectiveVersion } from "../runtime/projections.ts";
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ProjectionStore } from "../../parts/messages/projection-store.ts";
-import type { ProjectionDeclaration } from "../features/projection-declaration.ts";
+import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
 import { effectiveVersion } from "../runtime/projections.ts";
 
 interface Switching {

@@ -7,7 +7,7 @@ import type { UncountedEvent } from "./rebuild.ts";
 let shelf: Shelf;
 beforeAll(async () => {
   shelf = await startShelf();
-}, 60_000);
+});
 afterAll(() => shelf.close());
 
 let world = "";

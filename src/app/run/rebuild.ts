@@ -1,10 +1,9 @@
-import { asksSystem, objectOf } from "../../parts/messages/cause.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
-import { openEnvelope } from "../../parts/messages/envelope.ts";
+import { asksSystem, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
 import type { FirstEvent, RebuildState } from "../../parts/messages/projection-store.ts";
-import type { EventDeclaration } from "../features/message-handlers.ts";
-import type { ProjectionDeclaration } from "../features/projection-declaration.ts";
+import type { EventDeclaration } from "../handlers/message-handlers.ts";
+import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { runInMessageScope } from "../runtime/scoped-run.ts";
 import { inOrder } from "./ordered-events.ts";

@@ -2,7 +2,7 @@ import { FrameworkError } from "../../base/errors/errors.ts";
 import { readInput } from "../../parts/http/input.ts";
 import type { HttpRequest } from "../../parts/http/message.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 
 /** Body of a request: its bytes, or the form that a middleware parsed. */
 interface ReceivedBody {

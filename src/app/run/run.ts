@@ -10,11 +10,7 @@ import type { RequestScope } from "../runtime/scope.ts";
  * Runs a handler that has effects. Writes, consumers, jobs, deliveries and adopted handlers all
  * take this path: claim, context, effects, commit, settle.
  *
-<<<<<<< HEAD
- * @throws as `performClaimed`.
-=======
- * @throws the same errors as `runOnce`.
->>>>>>> eng-run
+ * @throws the same errors as `performClaimed`.
  */
 export async function run<Result>(
   scope: RequestScope,

@@ -1,11 +1,11 @@
 import { describeError } from "../../base/errors/describe.ts";
 import type { User } from "../../base/identity/user.ts";
 import type { SpanContext } from "../../base/request/trace.ts";
-import { asksSystem, type Cause } from "../../parts/messages/cause.ts";
+import { asksSystem, type Cause } from "../../parts/messages/envelope.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import { type ClaimKey, keyText, messageRetentionMs, skewMs } from "../../parts/once/claim.ts";
 import type { TransactionItem } from "../../parts/once/claim-store.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TaskEnd } from "../observe/run-observer.ts";
 import type { Adapters } from "../runtime/adapters.ts";
 import type { Runtime } from "../runtime/runtime.ts";

@@ -27,7 +27,7 @@ const server = (environment?: "production") =>
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server());
-}, 60_000);
+});
 afterAll(() => app.close());
 
 let requests = 0;

@@ -1,5 +1,5 @@
 import { errorCodes } from "../../base/errors/codes.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { isExpected } from "../registry/expected-code.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 

@@ -10,8 +10,8 @@ import { reply } from "../../parts/http/reply.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
 import type { FeatureBuilder } from "../features/feature-builder.ts";
-import type { HookOptions } from "../features/hooks.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { HookOptions } from "../handlers/hooks.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 const newNote = z.object({
@@ -110,7 +110,7 @@ const returns: Handle = (_ctx, { text }) => {
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   [seen, one, two, raw, handle, holdsBack] = [[], {}, {}, {}, commits, undefined];

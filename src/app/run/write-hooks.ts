@@ -2,9 +2,9 @@ import { describeError } from "../../base/errors/describe.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { bodyOf } from "../../parts/http/response.ts";
 import { checkPayload } from "../../parts/messages/check-payload.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
-import type { HookDeclaration } from "../features/hooks.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { HookDeclaration } from "../handlers/hooks.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { changedInput, copied } from "./changed-input.ts";
 

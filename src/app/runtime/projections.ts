@@ -6,11 +6,11 @@ import type { ActiveVersions, AmbientStore } from "../../base/request/ambient.ts
 import type { CommitItem } from "../../base/types/database.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { ActiveVersion, ProjectionStore } from "../../parts/messages/projection-store.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type {
   ProjectionContext,
   ProjectionDeclaration,
-} from "../features/projection-declaration.ts";
+} from "../handlers/projection-declaration.ts";
 
 export interface ProjectingScope extends Pick<AmbientStore, "projecting"> {
   readonly log: Logger;

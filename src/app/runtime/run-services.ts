@@ -1,8 +1,7 @@
 import type { Logger } from "../../base/log/logger.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
 import { createOutbox, type Outbox } from "../../parts/messages/outbox.ts";
-import type { OutboxRow, OutboxStore } from "../../parts/messages/outbox-store.ts";
-import type { SweepStops } from "../../parts/messages/shard-sweep.ts";
+import type { OutboxRow, OutboxStore, SweepStops } from "../../parts/messages/outbox-store.ts";
 import { createOnce, type Once, type OnceOptions } from "../../parts/once/once.ts";
 import type { Tracing } from "../observe/spans.ts";
 import type { Adapters } from "./adapters.ts";

@@ -4,7 +4,7 @@ import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Environment, Variables } from "../../base/process/environment.ts";
 import type { Lazy } from "../../base/process/lazy.ts";
-import type { LifecycleState } from "../../base/process/lifecycle.ts";
+import type { ProcessState } from "../../base/process/lifecycle.ts";
 import type { RandomDigits } from "../../base/request/trace.ts";
 import type { Secrets } from "../../base/secrets/secrets.ts";
 import type { CachedRows } from "../../parts/config/cache/cached-rows.ts";
@@ -13,8 +13,8 @@ import type { RowCipher } from "../../parts/config/read/row-cipher.ts";
 import type { HeaderCheck } from "../../parts/http/headers.ts";
 import type { RouteTable } from "../../parts/http/route-table.ts";
 import type { MessageGuard } from "../../parts/messages/message-guard.ts";
-import type { HandlerDeclaration } from "../features/handler.ts";
-import type { ChannelDeclaration, JobDeclaration } from "../features/message-handlers.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { RunObserver } from "../observe/run-observer.ts";
 import type { Tracing } from "../observe/spans.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
@@ -74,15 +74,7 @@ export interface Runtime {
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** Job that sends deliveries. */
   readonly deliveryJob: JobDeclaration;
-  /** State that `/health/ready` reports. The container updates it. */
-  readonly lifecycle: {
-    readonly state: LifecycleState;
-    readonly draining: AbortSignal;
-    /** Makes readiness fail from now on, and makes responses close their connections. */
-    drain(): void;
-    /** Sets the state of the process. */
-    enter(state: LifecycleState): void;
-  };
+  readonly lifecycle: ProcessState;
   /**
    * Opens the adapters and loads the overrides of SSM. A failed call is retried by the next one,
    * after a pause if SSM was the cause.
@@ -90,15 +82,8 @@ export interface Runtime {
   adapters(): Promise<Adapters>;
   /** Adapters once they are open. */
   readonly opened: Adapters | undefined;
-  /**
-   * Opens the adapters, possibly before the SDK is loaded: for handlers in `light`, which rarely
-   * need it.
-   */
-  lightAdapters(): Promise<Adapters>;
-  /** Adapters from `lightAdapters`, once they are open. */
-  readonly openedLight: Adapters | undefined;
-  /** Handlers that most likely read only configuration from DynamoDB. */
-  readonly light: ReadonlySet<HandlerDeclaration>;
+  /** Opens the adapters that a handler needs: one that only reads configuration needs no SDK. */
+  adaptersFor(handler: HandlerDeclaration): Adapters | Promise<Adapters>;
   /** Opens the state that runs with effects share. Loaded with the first such run. */
   runs(): Promise<RunServices>;
   /** State from `runs`, once it is open. */

@@ -28,8 +28,6 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   readonly isolatedTo: string | undefined;
   /** Headers as received, with names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Whether middlewares of the application run between the host and the handler. */
-  hasMiddlewares: boolean;
   /** Full name of the handler, once it is known. */
   handler: string | undefined;
   route: string | undefined;
@@ -68,6 +66,16 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   readonly log: Logger;
 }
 
+/** Facts of a request or a message before its handler is known. */
+export type RunFacts = {
+  readonly [Name in "headers" | "signal" | "deadlineMs" | "isolatedTo" | "logFields"]?:
+    | RequestScope[Name]
+    | undefined;
+} & {
+  /** Span that caused the run. Default: the run starts a new trace. */
+  readonly parent?: SpanContext | undefined;
+};
+
 /** Creates the ambient context and the log at first access, because most requests need neither. */
 export class Scope implements RequestScope {
   readonly runtime: Runtime;
@@ -78,7 +86,6 @@ export class Scope implements RequestScope {
   readonly deadlineMs: number | undefined;
   readonly isolatedTo: string | undefined;
   readonly logFields: RequestScope["logFields"];
-  hasMiddlewares = false;
   handler: string | undefined = undefined;
   route: string | undefined = undefined;
   startMs = 0;
@@ -99,25 +106,16 @@ export class Scope implements RequestScope {
   #loggedUser: User | undefined = undefined;
   #context: { readonly of: User; readonly made: AmbientContext } | undefined = undefined;
 
-  constructor(
-    runtime: Runtime,
-    requestId: string,
-    headers: RequestScope["headers"],
-    signal: AbortSignal | undefined,
-    deadlineMs: number | undefined,
-    isolatedTo: string | undefined,
-    logFields?: RequestScope["logFields"],
-    parent?: SpanContext,
-  ) {
+  constructor(runtime: Runtime, requestId: string, facts: RunFacts) {
     this.runtime = runtime;
     this.requestId = requestId;
-    this.headers = headers;
-    this.signal = signal;
-    this.runSignal = signal;
-    this.deadlineMs = deadlineMs;
-    this.isolatedTo = isolatedTo;
-    this.logFields = logFields;
-    this.#parent = parent;
+    this.headers = facts.headers;
+    this.signal = facts.signal;
+    this.runSignal = facts.signal;
+    this.deadlineMs = facts.deadlineMs;
+    this.isolatedTo = facts.isolatedTo;
+    this.logFields = facts.logFields;
+    this.#parent = facts.parent;
   }
 
   get trace(): RequestScope["trace"] {

@@ -1,18 +1,13 @@
 import { runWithStore } from "../../base/request/ambient.ts";
-import type { SpanContext } from "../../base/request/trace.ts";
 import type { RunSubject } from "../observe/spans.ts";
 import { adoptRequestId } from "./request-id.ts";
 import type { Runtime } from "./runtime.ts";
-import { type RequestScope, Scope } from "./scope.ts";
+import { type RequestScope, type RunFacts, Scope } from "./scope.ts";
 
 /** Facts that open the scope of a request. */
-export interface ScopeFacts {
+export interface ScopeFacts extends Omit<RunFacts, "logFields" | "parent"> {
   /** Headers, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly signal: AbortSignal | undefined;
-  readonly deadlineMs?: number | undefined;
-  /** The only tenant that this process works for. */
-  readonly isolatedTo?: string | undefined;
   /** Time when the request was received, in milliseconds since the epoch. Default: now. */
   readonly nowMs?: number | undefined;
 }
@@ -23,15 +18,16 @@ export interface ScopeFacts {
  */
 export function runInScope<Result>(
   runtime: Runtime,
-  { headers, signal, deadlineMs, isolatedTo, nowMs }: ScopeFacts,
+  facts: ScopeFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
+  const { headers, nowMs } = facts;
   const { requestId, rejectedLength } = adoptRequestId(
     headers["x-request-id"],
     runtime.newRequestId,
     nowMs,
   );
-  const scope = new Scope(runtime, requestId, headers, signal, deadlineMs, isolatedTo);
+  const scope = new Scope(runtime, requestId, facts);
   if (runtime.tracing !== undefined) return traced(scope, { nowMs, rejectedLength }, work);
   begin(scope, nowMs, rejectedLength);
   return entered(scope, work);
@@ -90,13 +86,10 @@ async function traced<Result>(
 
 /** Facts of a message before its handler runs. */
 export interface MessageFacts
-  extends Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
+  extends Pick<RunFacts, "signal" | "parent">,
+    Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
   readonly handler: string;
   readonly logFields: Readonly<Record<string, string>>;
-  /** Default: no signal. */
-  readonly signal?: AbortSignal;
-  /** Span that sent the message. Default: the message starts a new trace. */
-  readonly parent?: SpanContext | undefined;
   /** Subject of the message, for a tracer. */
   readonly subject?: RunSubject | undefined;
 }
@@ -104,33 +97,14 @@ export interface MessageFacts
 /** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
-  {
-    requestId,
-    user,
-    handler,
-    deadlineMs,
-    isSystem,
-    logFields,
-    signal,
-    parent,
-    subject,
-  }: MessageFacts,
+  facts: MessageFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const scope = new Scope(
-    runtime,
-    requestId,
-    undefined,
-    signal,
-    deadlineMs,
-    undefined,
-    logFields,
-    parent,
-  );
-  scope.user = user;
-  scope.handler = handler;
-  scope.isSystem = isSystem;
-  if (runtime.tracing !== undefined) return traced(scope, { subject }, work);
+  const scope = new Scope(runtime, facts.requestId, facts);
+  scope.user = facts.user;
+  scope.handler = facts.handler;
+  scope.isSystem = facts.isSystem;
+  if (runtime.tracing !== undefined) return traced(scope, { subject: facts.subject }, work);
   begin(scope, undefined, undefined);
   return runWithStore(scope, work);
 }

@@ -14,7 +14,7 @@ import { access } from "../../base/identity/access.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { buildServer } from "../server/server.ts";
 
 /** What every handler of the moment does. */
@@ -67,7 +67,7 @@ const features = [orders, files, reports, billing, using, hooking];
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features, environment: "test" }));
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   work = () => undefined;

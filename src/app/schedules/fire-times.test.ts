@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
-import { cronProblem } from "../features/cron.ts";
+import { cronProblem } from "./cron.ts";
 import { fireTimes, forCroner } from "./fire-times.ts";
 
 const minute = 60_000;

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { unusedAdapters } from "../../../test/fixtures/unused-adapters.ts";
 import { environmentOf } from "../../base/process/environment.ts";
+import { defineFeature } from "../features/feature.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
 import { createRuntime } from "./create-runtime.ts";
 import { buildServer } from "./server.ts";
 
@@ -37,12 +39,16 @@ test("adapters are opened once, an opening that failed is tried again, and closi
   expect(closed).toEqual(["closed"]);
 });
 
+const notes = defineFeature("notes", (r) => {
+  r.query("note.read", { handler: async () => "" });
+});
+
 test("adapters are there for what reads configuration before their SDK is, and a load of it that failed is tried again", async () => {
   let [opened, loads] = [0, 0];
   const load = async () => {
     if (++loads === 1) throw new Error("no file");
   };
-  const runtime = createRuntime(buildServer({ features: [] }), {
+  const runtime = createRuntime(buildServer({ features: [notes] }), {
     variables: {},
     openAdapters: async () => {
       opened += 1;
@@ -50,14 +56,16 @@ test("adapters are there for what reads configuration before their SDK is, and a
     },
   });
 
-  const light = await runtime.lightAdapters();
-  expect([runtime.openedLight, runtime.opened, loads]).toEqual([light, undefined, 0]);
+  // Safe: the feature declares it.
+  const reader = runtime.server.registry.handlers.get("notes.note.read") as HandlerDeclaration;
+  const first = await runtime.adaptersFor(reader);
+  expect([runtime.adaptersFor(reader), runtime.opened, loads]).toEqual([first, undefined, 0]);
   await expect(runtime.adapters()).rejects.toThrow("no file");
   expect(runtime.opened).toBeUndefined();
-  expect(await runtime.adapters()).toBe(light);
-  expect([runtime.opened, opened, loads]).toEqual([light, 1, 2]);
+  expect(await runtime.adapters()).toBe(first);
+  expect([runtime.opened, opened, loads]).toEqual([first, 1, 2]);
   await runtime.close();
-  expect([runtime.openedLight, runtime.opened]).toEqual([undefined, undefined]);
+  expect(runtime.opened).toBeUndefined();
 });
 
 test("what runs share is made once for the adapters that are open, and anew for the next", async () => {

@@ -2,102 +2,72 @@ import { BootError } from "../../base/errors/boot.ts";
 import { describeError } from "../../base/errors/describe.ts";
 import { type AuthOptions, authProblems } from "../../base/identity/auth-options.ts";
 import { createAuthenticator } from "../../base/identity/authenticator.ts";
-import { createServerLogger } from "../../base/log/server-logger.ts";
-import { systemClock } from "../../base/process/clock.ts";
-import { lazy } from "../../base/process/lazy.ts";
+import { createServerLogger, type ServerLogger } from "../../base/log/server-logger.ts";
+import { type Clock, systemClock } from "../../base/process/clock.ts";
+import { type Lazy, lazy } from "../../base/process/lazy.ts";
+import { createProcessState } from "../../base/process/lifecycle.ts";
 import { createRandomDigits } from "../../base/request/trace.ts";
-import { createSecrets } from "../../base/secrets/secrets.ts";
+import { createSecrets, type Secrets } from "../../base/secrets/secrets.ts";
 import { cacheSettings } from "../../parts/config/cache/cache-options.ts";
-import { createCachedRows } from "../../parts/config/cache/cached-rows.ts";
+import { type CachedRows, createCachedRows } from "../../parts/config/cache/cached-rows.ts";
 import { groupKeys } from "../../parts/config/cache/key-groups.ts";
 import { createConfigResolver } from "../../parts/config/read/resolver.ts";
 import { createRowCipher } from "../../parts/config/read/row-cipher.ts";
 import { createHeaderCheck } from "../../parts/http/headers.ts";
 import { bodyLimit } from "../../parts/http/limits.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
-
 import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
-import { configTable } from "../features/table.ts";
-import { tableNames } from "../features/table-handle.ts";
+import { configTable } from "../handlers/table.ts";
+import { tableNames } from "../handlers/table-handle.ts";
 import { metricsPage } from "../metrics/metrics-page.ts";
 import { createRunLines } from "../observe/run-lines.ts";
 import { observers } from "../observe/run-observer.ts";
 import { isTracerRegistered, spanEnds } from "../observe/traced-runs.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
-import { lightHandlers } from "../registry/light-handlers.ts";
-import { proofProblems } from "../registry/option-problems.ts";
+import { configReaders } from "../registry/config-readers.ts";
 import { usesMessages } from "../registry/registry.ts";
 import { routed } from "../registry/routes.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
 import { openApiHandlers } from "../routes/openapi.ts";
-import type { Adapters, ParameterReader } from "../runtime/adapters.ts";
+import type { ParameterReader } from "../runtime/adapters.ts";
 import { createRequestIds } from "../runtime/request-id.ts";
+import type { RunServices } from "../runtime/run-services.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
-import { createLifecycle } from "./runtime-lifecycle.ts";
+import { openWithParameters, RuntimeAdapters } from "./runtime-adapters.ts";
 import type { RuntimeOptions } from "./runtime-options.ts";
-import { type Server, serverInternals } from "./server.ts";
+import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 
 /** Maximum time that a write waits for its concurrent duplicate, in milliseconds. */
 const defaultWaitMs = 10_000;
+
+type MutableRuntime = { -readonly [Name in keyof Runtime]: Runtime[Name] };
 
 /** Binds a server to its host. */
 export function createRuntime(server: Server, options: RuntimeOptions): Runtime {
   const state = serverInternals(server);
   const { variables, clock = systemClock, environment = state.environment } = options;
-  const prefix = state.options.dynamodb?.prefix ?? "keelson";
-  const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
-  const auth =
-    options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
-  if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
-  if (environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
-    throw new Error(
-      "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
-    );
-  }
-  const lifecycle = createLifecycle();
-  // In production, and in Lambda, the development secret never seals data.
-  const isLocal =
-    environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
-  const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
-  const { keyRing } = state.options;
-  const secrets = createSecrets({
-    load: keyRing === undefined ? undefined : () => loadKeyRing(keyRing.parameter),
-    clock,
-    onFailure: (error) => {
-      const { data } = describeError(error, { requestId: "", environment }).log;
-      runtime.log.error("config.key_ring_failed", data);
-    },
-  });
-  const { metrics, missing } = options.measuring ?? {};
-  let beginning: Promise<Adapters> | undefined;
-  let opening: Promise<Adapters> | undefined;
-  let routes: Runtime["routes"] | undefined;
-
-  const log = createServerLogger({
-    ...state.options.log,
-    environment,
-    env: variables,
-    clock,
-    powertoolsThreshold: options.powertools,
-    keep: options.keepRecord,
-    ...(options.write === undefined ? {} : { write: options.write }),
-  });
-  if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
+  const { auth, developmentSecret } = authentication(state, options);
+  const { metrics } = options.measuring ?? {};
+  const log = createLog(state, options);
   const tracing = isTracerRegistered()
     ? lazy(async () => (await import("../observe/tracing.ts")).createTracing())
     : undefined;
-  const channels = new Map([
-    ...builtInChannels(
-      options.webhook === undefined ? state.options.delivery : { webhook: options.webhook },
-      undefined,
-      tracing,
-    ),
-    ...state.registry.channels,
-  ]);
-  const runtime: { -readonly [Name in keyof Runtime]: Runtime[Name] } = {
+  const delivery = options.webhook === undefined ? state.options.delivery : options;
+  const builtIn = builtInChannels(delivery, undefined, tracing);
+  const channels = new Map([...builtIn, ...state.registry.channels]);
+  const bootParameters = createBootParameterLoader(state, clock, developmentSecret);
+  const adapters = new RuntimeAdapters(
+    () => openWithParameters(runtime, state, bootParameters, () => options.openAdapters(runtime)),
+    configReaders(state),
+  );
+  const prefix = state.options.dynamodb?.prefix ?? "keelson";
+  const secrets = createRuntimeSecrets(state, clock, () => runtime, developmentSecret);
+  let routes: Runtime["routes"] | undefined;
+  let runs: Lazy<RunServices>;
+  const runtime: MutableRuntime = {
     server: state,
     environment,
     variables,
@@ -105,28 +75,14 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     log,
     // Created at first access: a function for a single handler never uses the routes.
     get routes() {
-      routes ??= createRouteTable(routed(allHandlers()));
+      routes ??= createRouteTable(routed(handlersOf(runtime)));
       return routes;
     },
     resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
-    configRows: createCachedRows({
-      ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
-      reader: {
-        read: async (...parameters) => {
-          const { configRows } = await runtime.lightAdapters();
-          if (tracing === undefined) return configRows.read(...parameters);
-          return (await tracing.open()).around("config fetch", () =>
-            configRows.read(...parameters),
-          );
-        },
-      },
-      keyGroups: groupKeys(state.registry.configKeys.values()),
-      clock,
-      metrics,
-    }),
+    configRows: createRuntimeRows({ state, options, adapters, tracing, clock }),
     secrets,
     cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), {
-      bindVersion: keyRing?.bindVersion,
+      bindVersion: state.options.keyRing?.bindVersion,
     }),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
@@ -165,118 +121,156 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     reportedErrors: new Set(),
     channels,
     deliveryJob: createDeliveryJob(channels),
-    lifecycle,
-    light: lightHandlers(state),
-    openedLight: undefined,
-    lightAdapters: () => {
-      beginning ??= open().then(
-        (adapters) => {
-          runtime.openedLight = adapters;
-          return adapters;
-        },
-        (error: unknown) => {
-          beginning = undefined;
-          throw error;
-        },
-      );
-      return beginning;
+    lifecycle: createProcessState(),
+    adapters: () => adapters.open(),
+    get opened() {
+      return adapters.opened;
     },
-    opened: undefined,
-    adapters: () => {
-      opening ??= runtime
-        .lightAdapters()
-        .then(loaded)
-        .catch((error: unknown) => {
-          opening = undefined;
-          throw error;
-        });
-      return opening;
+    adaptersFor: (handler) => adapters.openFor(handler),
+    runs: () => runs.open(),
+    get openedRuns() {
+      return runs.value;
     },
-    openedRuns: undefined,
-    runs: async () => runtime.openedRuns ?? openRuns(),
     close: async () => {
       if (state.bound === bound) state.bound = undefined;
       metrics?.close?.();
-      if (beginning === undefined) return;
-      const adapters = await beginning;
-      runtime.openedRuns = undefined;
-      runtime.opened = undefined;
-      runtime.openedLight = undefined;
-      opening = undefined;
-      beginning = undefined;
+      runs = lazyRuns(runtime, options);
       await adapters.close();
     },
   };
+  runs = lazyRuns(runtime, options);
   const bound = async (): Promise<Runtime> => runtime;
-  const open = async () => {
-    bootParameters.assertDue();
-    const adapters = await options.openAdapters(runtime);
-    try {
-      const askedMs = clock.now();
-      const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
-      runtime.resolver = createConfigResolver({ appOverrides: overrides });
-      state.resolver = runtime.resolver;
-      const problems = proofProblems(state.options, ring !== undefined);
-      if (problems.length > 0) throw new BootError(problems);
-      secrets.begin(ring, askedMs);
-      if (ring === undefined) warnOfSecrets();
-    } catch (error) {
-      await adapters.close();
-      throw error;
-    }
-    return adapters;
-  };
-  const loaded = async (adapters: Adapters) => {
-    await adapters.load?.();
-    runtime.opened = adapters;
-    return adapters;
-  };
-  const openRuns = async () => {
-    const { createRunServices } = await import("../runtime/run-services.ts");
-    const adapters = await runtime.adapters();
-    const { draining } = lifecycle;
-    const waitMs = state.options.once?.waitMs ?? defaultWaitMs;
-    runtime.openedRuns ??= createRunServices({
-      adapters,
-      log,
-      hasJobs: usesMessages(state.registry),
-      clock,
-      metrics,
-      tracing,
-      waitMs,
-      draining,
-      ...(options.schedule && { schedule: options.schedule }),
-    });
-    return runtime.openedRuns;
-  };
-  const loadKeyRing = async (parameter: string) => {
-    const { parameters } = await runtime.adapters();
-    // Safe: a server that names a key ring has a parameter reader.
-    const read = await readKeyRing(
-      parameters as ParameterReader,
-      parameter,
-      isLocal ? secret : undefined,
+  state.bound = bound;
+  state.ready = async () => void (await runtime.adapters());
+  return runtime;
+}
+
+/**
+ * Returns the options of authentication, and the secret that replaces what a developer has not set.
+ *
+ * @throws Error if a secret of the environment is weak, or if production disables idempotency.
+ */
+function authentication(
+  state: ServerInternals,
+  { variables, auth: given, ...options }: RuntimeOptions,
+): { readonly auth: AuthOptions | undefined; readonly developmentSecret: string | undefined } {
+  const { environment = state.environment } = options;
+  const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
+  const auth = given ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
+  if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
+  if (environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
+    throw new Error(
+      "POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production",
     );
+  }
+  // In production, and in Lambda, the development secret never seals data.
+  const isLocal =
+    environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  return { auth, developmentSecret: isLocal ? secret : undefined };
+}
+
+function createLog(state: ServerInternals, options: RuntimeOptions): ServerLogger {
+  const { variables, clock = systemClock, environment = state.environment } = options;
+  const log = createServerLogger({
+    ...state.options.log,
+    environment,
+    env: variables,
+    clock,
+    powertoolsThreshold: options.powertools,
+    keep: options.keepRecord,
+    ...(options.write === undefined ? {} : { write: options.write }),
+  });
+  const missing = options.measuring?.missing;
+  if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
+  return log;
+}
+
+/** Creates the cache of configuration rows, which needs only the first step of the adapters. */
+function createRuntimeRows({
+  state,
+  options,
+  adapters,
+  tracing,
+  clock,
+}: {
+  readonly state: ServerInternals;
+  readonly options: RuntimeOptions;
+  readonly adapters: RuntimeAdapters;
+  readonly tracing: Runtime["tracing"];
+  readonly clock: Clock;
+}): CachedRows {
+  return createCachedRows({
+    ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
+    reader: {
+      read: async (...parameters) => {
+        const { configRows } = await adapters.openForReads();
+        if (tracing === undefined) return configRows.read(...parameters);
+        return (await tracing.open()).around("config fetch", () => configRows.read(...parameters));
+      },
+    },
+    keyGroups: groupKeys(state.registry.configKeys.values()),
+    clock,
+    metrics: options.measuring?.metrics,
+  });
+}
+
+/** Creates the secrets of a runtime, which read the server's key ring from SSM. */
+function createRuntimeSecrets(
+  { options }: ServerInternals,
+  clock: Clock,
+  runtimeOf: () => Runtime,
+  developmentSecret: string | undefined,
+): Secrets {
+  const load = async (parameter: string) => {
+    const { parameters } = await runtimeOf().adapters();
+    // Safe: a server that names a key ring has a parameter reader.
+    const read = await readKeyRing(parameters as ParameterReader, parameter, developmentSecret);
     if ("problem" in read) throw new BootError([read.problem]);
     return read.keyRing;
   };
-  const warnOfSecrets = () => {
-    const keys = [...state.registry.configKeys.values()].flatMap(({ id, definition }) =>
-      definition.encrypted ? [id] : [],
-    );
-    if (keys.length > 0) runtime.log.warn("config.no_key_ring", { keys });
-  };
-  state.bound = bound;
-  state.ready = async () => void (await runtime.adapters());
-  const allHandlers = () => [
-    ...state.registry.handlers.values(),
+  const { keyRing } = options;
+  return createSecrets({
+    load: keyRing === undefined ? undefined : () => load(keyRing.parameter),
+    clock,
+    onFailure: (error) => {
+      const { log, environment } = runtimeOf();
+      log.error(
+        "config.key_ring_failed",
+        describeError(error, { requestId: "", environment }).log.data,
+      );
+    },
+  });
+}
+
+function lazyRuns(runtime: Runtime, { schedule }: RuntimeOptions): Lazy<RunServices> {
+  const { server, log, clock, metrics, tracing, lifecycle } = runtime;
+  return lazy(async () => {
+    const { createRunServices } = await import("../runtime/run-services.ts");
+    return createRunServices({
+      adapters: await runtime.adapters(),
+      log,
+      hasJobs: usesMessages(server.registry),
+      clock,
+      metrics,
+      tracing,
+      waitMs: server.options.once?.waitMs ?? defaultWaitMs,
+      draining: lifecycle.draining,
+      ...(schedule && { schedule }),
+    });
+  });
+}
+
+/** Returns the handlers of the features, and those that every server has. */
+function handlersOf(runtime: Runtime) {
+  const { server, environment } = runtime;
+  return [
+    ...server.registry.handlers.values(),
     ...healthHandlers(runtime),
     ...metricsPage(runtime),
     clientLogHandler(runtime),
-    ...configHandlers(runtime.server.registry),
-    ...openApiHandlers(runtime.server, environment),
+    ...configHandlers(server.registry),
+    ...openApiHandlers(server, environment),
   ];
-  return runtime;
 }
 
 /**

@@ -6,7 +6,7 @@ import { currentContext } from "../../base/request/ambient.ts";
 import { createTenantConfig } from "../../parts/config/declare/declaration.ts";
 import { startTestApp, type TestApp } from "../../tools/testing/index.ts";
 import { defineFeature } from "../features/feature.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/run-options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { buildServer, serverInternals } from "./server.ts";
@@ -54,7 +54,7 @@ const acme = { reason, tenantId: "acme" };
 let app: TestApp;
 beforeAll(async () => {
   app = await startTestApp(server);
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   heard = [];

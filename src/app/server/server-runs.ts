@@ -1,7 +1,7 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { defaultTimes, type ShutdownTimes } from "../../base/process/times.ts";
-import type { Awaitable } from "../features/handler.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
+import type { Awaitable } from "../handlers/handler.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { RunOptions } from "../registry/run-options.ts";
 import { checkRunOptions, runOutside } from "../run/outside-run.ts";
 import type { Runtime } from "../runtime/runtime.ts";

@@ -5,13 +5,12 @@ import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts
 import { configKeyProblems } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
-import { conflicts } from "../../parts/http/route-conflicts.ts";
-import { hookProblems } from "../features/declare-hook.ts";
+import { conflicts } from "../../parts/http/route-table.ts";
 import type { Feature } from "../features/feature.ts";
-import type { Awaitable } from "../features/handler.ts";
-import type { PipelineContext } from "../features/pipeline-context.ts";
-import { timeZoneProblems } from "../features/schedule.ts";
 import { useProblems } from "../features/uses.ts";
+import { hookProblems } from "../handlers/declare-hook.ts";
+import type { Awaitable } from "../handlers/handler.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../registry/declared-server.ts";
 import { optionProblems, proofProblems } from "../registry/option-problems.ts";
 import type { ServerOptions } from "../registry/options.ts";
@@ -24,6 +23,7 @@ import {
 import { type RoutedHandler, routed } from "../registry/routes.ts";
 import type { RunOptions } from "../registry/run-options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { timeZoneProblems } from "../schedules/schedule.ts";
 
 const internals = Symbol.for("keelson.server");
 

@@ -1,6 +1,6 @@
 import type { Variables } from "../../base/process/environment.ts";
 import { historyPartition, tenantPartition, userPartition } from "../../parts/config/read/rows.ts";
-import { objectOf } from "../../parts/messages/cause.ts";
+import { objectOf } from "../../parts/messages/envelope.ts";
 import { tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
 import {
   configTable,
@@ -9,7 +9,7 @@ import {
   outboxTable,
   physicalTableName,
   type TableDeclaration,
-} from "../features/table.ts";
+} from "../handlers/table.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import { allTables } from "../registry/registry.ts";
 import { withoutSecrets } from "./secret-values.ts";

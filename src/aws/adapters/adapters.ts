@@ -1,9 +1,10 @@
-import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/features/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";
 import { databaseWith, requestDatabases } from "../../app/runtime/request-database.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { Variables } from "../../base/process/environment.ts";
 import { lazy } from "../../base/process/lazy.ts";
+import type { Database } from "../../base/types/database.ts";
 import { openDatabase } from "../clients/dynamodb.ts";
 import { openParameters } from "../clients/ssm.ts";
 import { openLightDatabase } from "../light/light-database.ts";
@@ -24,7 +25,7 @@ export async function openAwsAdapters(
   mode: "create" | "check" = "check",
   isLight = false,
 ): Promise<Adapters> {
-  const { dynamodb, ssm, keyRing, isolation } = runtime.server.options;
+  const { dynamodb, ssm, keyRing } = runtime.server.options;
   const account = accountOf(variables);
   const { metrics } = runtime;
   const measured = metrics && (await import("./measured-calls.ts"));
@@ -43,47 +44,11 @@ export async function openAwsAdapters(
   const parameters = needsParameters
     ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account })
     : undefined;
-  const sqsEndpoint = endpointOf(variables, "SQS");
-  const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
-  // Creates missing resources only in an emulator: a local table does not imply that the queues are
-  // local as well.
-  const isEmulated =
-    mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
-  const messaging = lazy(async () => {
-    const { messagingNames, openMessaging } = await import("../messaging/messaging.ts");
-    const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
-    const endpoints = { sqsEndpoint, eventBridgeEndpoint };
-    return openMessaging(runtime, {
-      ...account,
-      ...endpoints,
-      names,
-      mode: isEmulated ? "create" : "check",
-    });
-  });
-  const tables = walledTables(runtime);
-  const sessions =
-    isolation === undefined || tables.length === 0
-      ? undefined
-      : (await import("../sessions/tenant-sessions.ts")).openTenantSessions(runtime, {
-          ...{ database, variables, isChecked: mode === "check" },
-          ...{ endpoint: endpointOf(variables, "STS"), region: account.region },
-        });
-  // Loaded only if there are walled tables.
-  const tenantWall =
-    tables.length === 0
-      ? undefined
-      : (await import("../../parts/wall/wall.ts")).createWall(tables, sessions, metrics);
-  const inAccount = tenantWall?.account;
-  // Checks `uses` in tests and development. In production, the IAM roles enforce it.
-  const uses =
-    runtime.environment === "production"
-      ? undefined
-      : await import("../../app/runtime/table-uses.ts");
-  const wall = uses?.withUses(runtime, tenantWall) ?? tenantWall;
-  const across = inAccount && { stackFor: inAccount.stackAcross };
-  const committing =
-    inAccount &&
-    ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
+  const messaging = lazyMessaging(runtime, variables, mode);
+  const { wall, databaseFor, databaseAcrossTenants, committing, sessions } = await openWall(
+    runtime,
+    { database, variables, isChecked: mode === "check" },
+  );
   const configName = runtime.tableName(configTable.name);
   const lean = measured ? measured.measuredRows(light?.rows, metrics) : light?.rows;
   const rows = dynamoConfigRows(database, configName, { lean });
@@ -96,38 +61,15 @@ export async function openAwsAdapters(
     : undefined;
   return {
     database,
-    databaseFor: requestDatabases(database, wall),
-    databaseAcrossTenants: requestDatabases(database, uses?.withUses(runtime, across) ?? across),
+    databaseFor,
+    databaseAcrossTenants,
     wall,
     configRows: former?.reader(rows) ?? rows,
     configStore: dynamoConfigStore(database, configName, { former }),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name), { committing }),
-    schedules: lazy(async () => {
-      const { dynamoSchedules } = await import("../stores/schedule-store.ts");
-      return dynamoSchedules(database, runtime.tableName(onceTable.name));
-    }),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
-    keptEvents: lazy(async () => {
-      const { dynamoKeptEvents } = await import("../stores/kept-event-store.ts");
-      return dynamoKeptEvents(database, runtime.tableName(keptEventsTable.name), runtime.clock);
-    }),
-    projections: lazy(async () => {
-      const { dynamoProjections } = await import("../stores/projection-store.ts");
-      return dynamoProjections(database, runtime.tableName(keptEventsTable.name), runtime.clock);
-    }),
-    dueJobs: lazy(async () =>
-      (await import("../stores/due-store.ts")).dynamoDueJobs(
-        database,
-        runtime.tableName(outboxTable.name),
-      ),
-    ),
+    ...lazyStores(runtime, database),
     messaging,
-    steps: lazy(async () =>
-      (await import("../stores/step-store.ts")).dynamoSteps(
-        database,
-        runtime.tableName(onceTable.name),
-      ),
-    ),
     parameters,
     ...(light === undefined ? {} : { load: light.load }),
     close: async () => {
@@ -138,6 +80,92 @@ export async function openAwsAdapters(
       // If opening failed, there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();
     },
+  };
+}
+
+function lazyMessaging(
+  runtime: Runtime,
+  variables: Variables,
+  mode: "create" | "check",
+): Adapters["messaging"] {
+  const sqsEndpoint = endpointOf(variables, "SQS");
+  const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
+  // Creates missing resources only in an emulator: a local table does not imply that the queues are
+  // local as well.
+  const isEmulated =
+    mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
+  return lazy(async () => {
+    const { messagingNames, openMessaging } = await import("../messaging/messaging.ts");
+    return openMessaging(runtime, {
+      ...accountOf(variables),
+      ...{ sqsEndpoint, eventBridgeEndpoint },
+      names: messagingNames(runtime.server.options.dynamodb?.prefix ?? "keelson", variables),
+      mode: isEmulated ? "create" : "check",
+    });
+  });
+}
+
+/** Opens what keeps tenants apart: the databases of requests, and the sessions of tenants. */
+async function openWall(
+  runtime: Runtime,
+  given: {
+    readonly database: Database;
+    readonly variables: Variables;
+    readonly isChecked: boolean;
+  },
+) {
+  const { database, variables } = given;
+  const tables = walledTables(runtime);
+  const sessions =
+    runtime.server.options.isolation === undefined || tables.length === 0
+      ? undefined
+      : (await import("../sessions/tenant-sessions.ts")).openTenantSessions(runtime, {
+          ...given,
+          ...{ endpoint: endpointOf(variables, "STS"), region: accountOf(variables).region },
+        });
+  // Loaded only if there are walled tables.
+  const tenantWall =
+    tables.length === 0
+      ? undefined
+      : (await import("../../parts/wall/wall.ts")).createWall(tables, sessions, runtime.metrics);
+  const inAccount = tenantWall?.account;
+  // Checks `uses` in tests and development. In production, the IAM roles enforce it.
+  const uses =
+    runtime.environment === "production"
+      ? undefined
+      : await import("../../app/runtime/table-uses.ts");
+  const wall = uses?.withUses(runtime, tenantWall) ?? tenantWall;
+  const across = inAccount && { stackFor: inAccount.stackAcross };
+  return {
+    wall,
+    databaseFor: requestDatabases(database, wall),
+    databaseAcrossTenants: requestDatabases(database, uses?.withUses(runtime, across) ?? across),
+    committing:
+      inAccount &&
+      ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId))),
+    sessions,
+  };
+}
+
+/** Returns the stores that are loaded with their first use. */
+function lazyStores({ tableName, clock }: Runtime, database: Database) {
+  const [once, outbox, kept] = [onceTable, outboxTable, keptEventsTable].map(({ name }) =>
+    tableName(name),
+  ) as [string, string, string]; // safe: of three tables
+  return {
+    schedules: lazy(async () =>
+      (await import("../stores/schedule-store.ts")).dynamoSchedules(database, once),
+    ),
+    steps: lazy(async () => (await import("../stores/step-store.ts")).dynamoSteps(database, once)),
+    dueJobs: lazy(async () =>
+      (await import("../stores/due-store.ts")).dynamoDueJobs(database, outbox),
+    ),
+    keptEvents: lazy(async () =>
+      (await import("../stores/kept-event-store.ts")).dynamoKeptEvents(database, kept, clock),
+    ),
+    projections: lazy(async () =>
+      (await import("../stores/projection-store.ts")).dynamoProjections(database, kept, clock),
+    ),
   };
 }
 

@@ -55,4 +55,4 @@ test("a connection that ends within the answer is an error, after the SDK's retr
   });
   expect(error).toMatchObject({ code: "ECONNRESET" });
   expect(calls).toBeGreaterThan(1);
-}, 30_000);
+});

@@ -39,7 +39,7 @@ beforeAll(async () => {
       },
     { step: "initialize" },
   );
-}, 60_000);
+});
 afterAll(async () => {
   client.destroy();
   await stack.close();

@@ -21,40 +21,7 @@ export function sqsQueue(
 ): MessageQueue {
   const name = queueName(nameOrUrl);
   const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
-  const settings = once(async () => {
-    const { GetQueueAttributesCommand } = await sdk();
-    const { Attributes = {} } = await client.send(
-      new GetQueueAttributesCommand({
-        QueueUrl: await url(),
-        AttributeNames: ["RedrivePolicy", "VisibilityTimeout", "MessageRetentionPeriod"],
-      }),
-    );
-    return Attributes;
-  });
-  const redrive = async () => {
-    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(
-      (await settings())["RedrivePolicy"] ?? "{}",
-    ) as {
-      readonly deadLetterTargetArn?: string;
-      readonly maxReceiveCount?: number | string;
-    };
-    return deadLetterTargetArn === undefined
-      ? undefined
-      : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
-  };
-  const redeliveryMs = once(async (pauseMs: number) => {
-    try {
-      const { VisibilityTimeout, MessageRetentionPeriod } = await settings();
-      const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
-      const attempts = (await redrive())?.maxReceives;
-      if (attempts === undefined) return keptMs;
-      // This process sets its own visibility timeout, regardless of the queue's.
-      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
-      return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
-    } catch {
-      return longestMessageMs; // a role may lack the permission
-    }
-  });
+  const { redrive, redeliveryMs } = redelivery(client, url);
   const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
   const queue: MessageQueue = {
     name,
@@ -131,6 +98,45 @@ export function sqsQueue(
     },
   };
   return queue;
+}
+
+/** Reads the attributes of a queue that determine how often and how long it redelivers. */
+function redelivery(client: SQSClient, url: MessageQueue["url"]) {
+  const settings = once(async () => {
+    const { GetQueueAttributesCommand } = await sdk();
+    const { Attributes = {} } = await client.send(
+      new GetQueueAttributesCommand({
+        QueueUrl: await url(),
+        AttributeNames: ["RedrivePolicy", "VisibilityTimeout", "MessageRetentionPeriod"],
+      }),
+    );
+    return Attributes;
+  });
+  const redrive = async () => {
+    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(
+      (await settings())["RedrivePolicy"] ?? "{}",
+    ) as {
+      readonly deadLetterTargetArn?: string;
+      readonly maxReceiveCount?: number | string;
+    };
+    return deadLetterTargetArn === undefined
+      ? undefined
+      : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
+  };
+  const redeliveryMs = once(async (pauseMs: number) => {
+    try {
+      const { VisibilityTimeout, MessageRetentionPeriod } = await settings();
+      const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
+      const attempts = (await redrive())?.maxReceives;
+      if (attempts === undefined) return keptMs;
+      // This process sets its own visibility timeout, regardless of the queue's.
+      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
+      return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
+    } catch {
+      return longestMessageMs; // a role may lack the permission
+    }
+  });
+  return { redrive, redeliveryMs };
 }
 
 /** System attributes requested with each message. */

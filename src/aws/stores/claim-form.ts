@@ -1,5 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { ClaimKey, ClaimRecord } from "../../parts/once/claim.ts";
+import type { ClaimCommit } from "../../parts/once/claim-store.ts";
 
 /** Item in DynamoDB's wire form. */
 export type Item = Record<string, AttributeValue>;
@@ -40,6 +41,8 @@ export interface ClaimForm {
 
 /** Attribute names for conditions on a claim's owner and status. */
 export const ownedNames = { "#owner": "owner", "#status": "status" };
+/** Condition that the owner holds a claim in progress. */
+export const ownedInProgress = "#owner = :owner AND #status = :inProgress";
 
 export const ownForm: ClaimForm = {
   key: ({ partition, sort }) => ({ pk: partition, sk: sort }),
@@ -103,8 +106,46 @@ export function holding(tableName: string, key: Readonly<Record<string, unknown>
 /** Returns the condition that `owner` holds a claim in progress. */
 export function heldBy(owner: string) {
   return {
-    ConditionExpression: "#owner = :owner AND #status = :inProgress",
+    ConditionExpression: ownedInProgress,
     ExpressionAttributeNames: ownedNames,
     ExpressionAttributeValues: { ":owner": owner, ":inProgress": "INPROGRESS" },
   };
+}
+
+/** Returns the condition under which a claim of a generation may be put. */
+export function isFree(generation: string | undefined): string {
+  const isOurs =
+    generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
+  return [
+    "attribute_not_exists(#status)",
+    "(#status = :completed AND expiration <= :nowSeconds)",
+    `(#status = :inProgress AND ${isOurs} AND (${leaseIsOver}))`,
+  ].join(" OR ");
+}
+
+const leaseIsOver = [
+  "in_progress_expiration < :leasedUntil",
+  // Powertools writes such records if it has no Lambda context.
+  "(attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
+].join(" OR ");
+
+/** Returns the put of the completed record, conditional on its owner. */
+export function completion(
+  tableName: string,
+  itemKey: ClaimForm["key"],
+  { key, claim }: NonNullable<ClaimCommit["completed"]>,
+) {
+  return {
+    TableName: tableName,
+    Item: { ...ownedKey(itemKey, key), ...claimAttributes(claim) },
+    ...heldBy(claim.owner),
+  };
+}
+
+/** Returns the key of an item to write, with its tenant. */
+export function ownedKey(
+  itemKey: ClaimForm["key"],
+  key: ClaimKey,
+): Readonly<Record<string, string>> {
+  return key.tenantId === undefined ? itemKey(key) : { ...itemKey(key), tenantId: key.tenantId };
 }

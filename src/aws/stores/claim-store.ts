@@ -1,14 +1,16 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../../base/types/database.ts";
 import { type ClaimInProgress, type ClaimKey, skewMs } from "../../parts/once/claim.ts";
-import type { ClaimCommit, ClaimStore } from "../../parts/once/claim-store.ts";
+import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import {
   type ClaimForm,
-  claimAttributes,
-  heldBy,
+  completion,
   holding,
   type Item,
+  isFree,
   marshalled,
+  ownedInProgress,
+  ownedKey,
   ownedNames,
   ownForm,
 } from "./claim-form.ts";
@@ -16,23 +18,7 @@ import {
 /** Number of parts to read at the same time, with one GetItem call each. */
 const partsPerRead = 25;
 
-const leaseIsOver = [
-  "in_progress_expiration < :leasedUntil",
-  // Powertools writes such records if it has no Lambda context.
-  "(attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
-].join(" OR ");
 const names = { "#status": "status" };
-
-/** Returns the condition under which a claim of a generation may be put. */
-function isFree(generation: string | undefined): string {
-  const isOurs =
-    generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
-  return [
-    "attribute_not_exists(#status)",
-    "(#status = :completed AND expiration <= :nowSeconds)",
-    `(#status = :inProgress AND ${isOurs} AND (${leaseIsOver}))`,
-  ].join(" OR ");
-}
 
 export interface DynamoClaimStore extends ClaimStore {
   /**
@@ -99,23 +85,6 @@ export function dynamoClaimStore(
         return Item === undefined ? read(key) : form.read(Item);
       }
     },
-    renew: async (key, owner, leaseUntilMs, expiresAt) => {
-      const { UpdateItemCommand } = await sdk();
-      const command = new UpdateItemCommand({
-        TableName: tableName,
-        Key: marshalled(itemKey(key)),
-        UpdateExpression: "SET in_progress_expiration = :lease, expiration = :expiration",
-        ConditionExpression: "#owner = :owner AND #status = :inProgress",
-        ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({
-          ":lease": leaseUntilMs,
-          ":expiration": expiresAt,
-          ":owner": owner,
-          ":inProgress": "INPROGRESS",
-        }),
-      });
-      return holds(() => database.send(command));
-    },
     complete: async (key, claim) => {
       const { PutItemCommand } = await sdk();
       const command = new PutItemCommand({
@@ -140,12 +109,54 @@ export function dynamoClaimStore(
       });
       return holds(() => database.send(command));
     },
+    ...ownedChanges(database, tableName, itemKey),
+    commit: commitOf(database, tableName, itemKey, committing),
+    ...resultParts(database, tableName, itemKey),
+  };
+}
+
+/** Creates the changes that only the owner of a claim can make. */
+function ownedChanges(
+  database: Database,
+  tableName: string,
+  itemKey: ClaimForm["key"],
+): Pick<ClaimStore, "renew" | "release" | "vacate" | "extend"> {
+  const update = async (
+    key: ClaimKey,
+    UpdateExpression: string,
+    ConditionExpression: string,
+    values: Parameters<typeof marshalled>[0],
+  ) => {
+    const { UpdateItemCommand } = await sdk();
+    const command = new UpdateItemCommand({
+      TableName: tableName,
+      Key: marshalled(itemKey(key)),
+      UpdateExpression,
+      ConditionExpression,
+      ExpressionAttributeNames: ownedNames,
+      ExpressionAttributeValues: marshalled(values),
+    });
+    return holds(() => database.send(command));
+  };
+  return {
+    renew: (key, owner, leaseUntilMs, expiresAt) =>
+      update(
+        key,
+        "SET in_progress_expiration = :lease, expiration = :expiration",
+        ownedInProgress,
+        {
+          ":lease": leaseUntilMs,
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":inProgress": "INPROGRESS",
+        },
+      ),
     release: async (key, owner) => {
       const { DeleteItemCommand } = await sdk();
       const command = new DeleteItemCommand({
         TableName: tableName,
         Key: marshalled(itemKey(key)),
-        ConditionExpression: "#owner = :owner AND #status = :inProgress",
+        ConditionExpression: ownedInProgress,
         ExpressionAttributeNames: ownedNames,
         ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
       });
@@ -154,70 +165,68 @@ export function dynamoClaimStore(
       await holds(() => database.send(command));
     },
     vacate: async (key, owner, expiresAt) => {
-      const { UpdateItemCommand } = await sdk();
-      const command = new UpdateItemCommand({
-        TableName: tableName,
-        Key: marshalled(itemKey(key)),
+      await update(
+        key,
         // Older versions of keelson also treat this value as an expired lease.
-        UpdateExpression:
-          "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
-        ConditionExpression: "#owner = :owner AND #status = :inProgress",
-        ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({
-          ":over": 0,
-          ":expiration": expiresAt,
-          ":owner": owner,
-          ":inProgress": "INPROGRESS",
-        }),
-      });
-      await holds(() => database.send(command));
+        "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
+        ownedInProgress,
+        { ":over": 0, ":expiration": expiresAt, ":owner": owner, ":inProgress": "INPROGRESS" },
+      );
     },
     extend: async (key, owner, expiresAt) => {
-      const { UpdateItemCommand } = await sdk();
-      const command = new UpdateItemCommand({
-        TableName: tableName,
-        Key: marshalled(itemKey(key)),
-        UpdateExpression: "SET expiration = :expiration",
-        ConditionExpression:
-          "#owner = :owner AND #status = :completed AND expiration < :expiration",
-        ExpressionAttributeNames: ownedNames,
-        ExpressionAttributeValues: marshalled({
-          ":expiration": expiresAt,
-          ":owner": owner,
-          ":completed": "COMPLETED",
-        }),
-      });
-      await holds(() => database.send(command));
+      await update(
+        key,
+        "SET expiration = :expiration",
+        "#owner = :owner AND #status = :completed AND expiration < :expiration",
+        { ":expiration": expiresAt, ":owner": owner, ":completed": "COMPLETED" },
+      );
     },
-    commit: async ({ items, token, completed, held, tenantId }) => {
-      const { TransactWriteCommand } = await sdk();
-      const own = [
-        ...(completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }]),
-        ...(held === undefined
-          ? []
-          : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
-      ];
-      // Safe: invalid items were refused earlier, and DynamoDB refuses invalid actions.
-      const TransactItems = [...items, ...own] as NonNullable<
-        TransactWriteCommandInput["TransactItems"]
-      >;
-      try {
-        const committer = tenantId === undefined ? database : committing(tenantId);
-        await committer.send(
-          new TransactWriteCommand({ TransactItems, ClientRequestToken: token }),
-        );
-        return undefined;
-      } catch (error) {
-        if (!isNamed(error, "TransactionCanceledException")) throw error;
-        const { CancellationReasons = [] } = error as {
-          readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];
-        };
-        return CancellationReasons.map(({ Code = "None", Message = "" }) => ({
-          code: Code,
-          message: Message,
-        }));
-      }
-    },
+  };
+}
+
+/** Creates the transaction that commits a run's items with its claim. */
+function commitOf(
+  database: Database,
+  tableName: string,
+  itemKey: ClaimForm["key"],
+  committing: (tenantId: string) => Database,
+): ClaimStore["commit"] {
+  return async ({ items, token, completed, held, tenantId }) => {
+    const { TransactWriteCommand } = await sdk();
+    const own = [
+      ...(completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }]),
+      ...(held === undefined
+        ? []
+        : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
+    ];
+    // Safe: invalid items were refused earlier, and DynamoDB refuses invalid actions.
+    const TransactItems = [...items, ...own] as NonNullable<
+      TransactWriteCommandInput["TransactItems"]
+    >;
+    try {
+      const committer = tenantId === undefined ? database : committing(tenantId);
+      await committer.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
+      return undefined;
+    } catch (error) {
+      if (!isNamed(error, "TransactionCanceledException")) throw error;
+      const { CancellationReasons = [] } = error as {
+        readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];
+      };
+      return CancellationReasons.map(({ Code = "None", Message = "" }) => ({
+        code: Code,
+        message: Message,
+      }));
+    }
+  };
+}
+
+/** Stores the parts of a result that is too large for its claim. */
+function resultParts(
+  database: Database,
+  tableName: string,
+  itemKey: ClaimForm["key"],
+): Pick<ClaimStore, "putParts" | "readParts"> {
+  return {
     putParts: async (key, owner, parts, expiresAt) => {
       const { PutItemCommand } = await sdk();
       for (const [index, data] of parts.entries()) {
@@ -258,24 +267,6 @@ export function dynamoClaimStore(
 /** Loads the SDK with the first claim. */
 function sdk() {
   return import("../clients/dynamodb-sdk.ts");
-}
-
-/** Returns the put of the completed record, conditional on its owner. */
-function completion(
-  tableName: string,
-  itemKey: ClaimForm["key"],
-  { key, claim }: NonNullable<ClaimCommit["completed"]>,
-) {
-  return {
-    TableName: tableName,
-    Item: { ...ownedKey(itemKey, key), ...claimAttributes(claim) },
-    ...heldBy(claim.owner),
-  };
-}
-
-/** Returns the key of an item to write, with its tenant. */
-function ownedKey(itemKey: ClaimForm["key"], key: ClaimKey): Readonly<Record<string, string>> {
-  return key.tenantId === undefined ? itemKey(key) : { ...itemKey(key), tenantId: key.tenantId };
 }
 
 function partKey({ partition, sort, tenantId }: ClaimKey, owner: string, index: number): ClaimKey {

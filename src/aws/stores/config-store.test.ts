@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { configTable } from "../../app/features/table.ts";
+import { configTable } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
 import type { WriteAction } from "../../parts/config/operate/config-store.ts";

@@ -2,7 +2,7 @@ import { DeleteCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runs } from "../../../test/support/runs.ts";
-import { configTable } from "../../app/features/table.ts";
+import { configTable } from "../../app/handlers/table.ts";
 import { isTypedError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import { newRingKey, parseKeyRing } from "../../base/secrets/key-ring.ts";

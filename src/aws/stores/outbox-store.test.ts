@@ -129,4 +129,4 @@ test("What waits is read in its order, from before a time and behind a row, and 
     database.destroy();
     await stack.close();
   }
-}, 60_000);
+});

@@ -107,31 +107,46 @@ export function dynamoProjections(
       const Key = marshalled({ pk: partitionOf(name, tenantId), sk: rebuildSort });
       await database.send(new DeleteItemCommand({ TableName: tableName, Key }));
     },
-    firstEvents: async function* (types, tenantId) {
-      if (tenantId !== undefined) {
-        for (const type of types) {
-          const item = await read(daysPartition({ tenantId, type }), firstSort);
-          if (item !== undefined) yield firstEvent(item);
-        }
-        return;
-      }
-      const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
-      let from: Record<string, unknown> | undefined;
-      do {
-        const { Items = [], LastEvaluatedKey } = await database.send(
-          new ScanCommand({
-            TableName: tableName,
-            FilterExpression: "sk = :first",
-            ExpressionAttributeValues: { ":first": firstSort },
-            ExclusiveStartKey: from,
-            ConsistentRead: true,
-          }),
-        );
-        yield* Items.map(firstEvent).filter(({ type }) => types.includes(type));
-        from = LastEvaluatedKey;
-      } while (from !== undefined);
-    },
+    firstEvents: (types, tenantId) =>
+      tenantId === undefined
+        ? allFirstEvents(database, tableName, types)
+        : firstEventsOf(tenantId, types, read),
   };
+}
+
+type Read = (pk: string, sk: string) => Promise<Readonly<Record<string, unknown>> | undefined>;
+
+async function* firstEventsOf(
+  tenantId: string,
+  types: readonly string[],
+  read: Read,
+): AsyncGenerator<FirstEvent> {
+  for (const type of types) {
+    const item = await read(daysPartition({ tenantId, type }), firstSort);
+    if (item !== undefined) yield firstEvent(item);
+  }
+}
+
+async function* allFirstEvents(
+  database: Database,
+  tableName: string,
+  types: readonly string[],
+): AsyncGenerator<FirstEvent> {
+  const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
+  let from: Record<string, unknown> | undefined;
+  do {
+    const { Items = [], LastEvaluatedKey } = await database.send(
+      new ScanCommand({
+        TableName: tableName,
+        FilterExpression: "sk = :first",
+        ExpressionAttributeValues: { ":first": firstSort },
+        ExclusiveStartKey: from,
+        ConsistentRead: true,
+      }),
+    );
+    yield* Items.map(firstEvent).filter(({ type }) => types.includes(type));
+    from = LastEvaluatedKey;
+  } while (from !== undefined);
 }
 
 function whose(tenantId: string | undefined): Readonly<Record<string, string>> {

@@ -31,7 +31,7 @@ beforeAll(async () => {
     region: app.env["AWS_REGION"],
     credentials,
   });
-}, 60_000);
+});
 afterAll(async () => {
   database.destroy();
   await app.close();

@@ -22,34 +22,7 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
   return {
     start: async (place, step, facts, ifUnknown, nowMs) => {
       const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
-      const isUnknownTaken = ifUnknown === "retry" ? ["#status = :started"] : [];
-      const free = [
-        "attribute_not_exists(pk)",
-        "expiration <= :now",
-        "#status = :undone",
-        "#owner = :owner AND #status = :started",
-      ];
-      const TransactItems = [
-        {
-          ConditionCheck: holding(tableName, keyOf(facts.claim), step.owner),
-        },
-        {
-          Put: {
-            TableName: tableName,
-            Item: { ...itemKey(place), ...factAttributes(facts), ...recordAttributes(step) },
-            ConditionExpression: [...free, ...isUnknownTaken]
-              .map((condition) => `(${condition})`)
-              .join(" OR "),
-            ExpressionAttributeNames: names,
-            ExpressionAttributeValues: {
-              ":owner": step.owner,
-              ":started": "STARTED",
-              ":undone": "NOT_DONE",
-              ":now": Math.floor(nowMs / 1000),
-            },
-          },
-        },
-      ] satisfies TransactWriteCommandInput["TransactItems"];
+      const TransactItems = startItems(tableName, place, step, facts, ifUnknown, nowMs);
       try {
         await database.send(new TransactWriteCommand({ TransactItems }));
         return "started";
@@ -69,34 +42,7 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
     },
     end: async (place, step, from) => {
       const { UpdateCommand } = await import("../clients/dynamodb-sdk.ts");
-      const { status, owner, expiration, ...result } = recordAttributes(step);
-      const parts = Object.keys(result);
-      const command = new UpdateCommand({
-        TableName: tableName,
-        Key: keyOf(place),
-        UpdateExpression: [
-          "SET #status = :status",
-          "#owner = :next",
-          "expiration = :expiration",
-          ...parts.map((name) => `#${name} = :${name}`),
-        ].join(", "),
-        // The second alternative covers a retry after a write that succeeded but whose response was
-        // lost.
-        ConditionExpression:
-          "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
-        ExpressionAttributeNames: {
-          ...names,
-          ...Object.fromEntries(parts.map((name) => [`#${name}`, name])),
-        },
-        ExpressionAttributeValues: {
-          ":status": status,
-          ":next": owner,
-          ":expiration": expiration,
-          ":from": from,
-          ":started": "STARTED",
-          ...Object.fromEntries(parts.map((name) => [`:${name}`, result[name]])),
-        },
-      });
+      const command = new UpdateCommand(endUpdate(tableName, place, step, from));
       try {
         await database.send(command);
         return true;
@@ -125,6 +71,73 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
         yield* Items.map(listedOf);
         from = LastEvaluatedKey;
       } while (from !== undefined);
+    },
+  };
+}
+
+/** Returns the transaction that starts a step while its claim is held. */
+function startItems(
+  tableName: string,
+  ...[place, step, facts, ifUnknown, nowMs]: Parameters<StepStore["start"]>
+) {
+  const isUnknownTaken = ifUnknown === "retry" ? ["#status = :started"] : [];
+  const free = [
+    "attribute_not_exists(pk)",
+    "expiration <= :now",
+    "#status = :undone",
+    "#owner = :owner AND #status = :started",
+  ];
+  return [
+    {
+      ConditionCheck: holding(tableName, keyOf(facts.claim), step.owner),
+    },
+    {
+      Put: {
+        TableName: tableName,
+        Item: { ...itemKey(place), ...factAttributes(facts), ...recordAttributes(step) },
+        ConditionExpression: [...free, ...isUnknownTaken]
+          .map((condition) => `(${condition})`)
+          .join(" OR "),
+        ExpressionAttributeNames: names,
+        ExpressionAttributeValues: {
+          ":owner": step.owner,
+          ":started": "STARTED",
+          ":undone": "NOT_DONE",
+          ":now": Math.floor(nowMs / 1000),
+        },
+      },
+    },
+  ] satisfies TransactWriteCommandInput["TransactItems"];
+}
+
+/** Returns the update that ends a step of the owner `from`. */
+function endUpdate(tableName: string, ...[place, step, from]: Parameters<StepStore["end"]>) {
+  const { status, owner, expiration, ...result } = recordAttributes(step);
+  const parts = Object.keys(result);
+  return {
+    TableName: tableName,
+    Key: keyOf(place),
+    UpdateExpression: [
+      "SET #status = :status",
+      "#owner = :next",
+      "expiration = :expiration",
+      ...parts.map((name) => `#${name} = :${name}`),
+    ].join(", "),
+    // The second alternative covers a retry after a write that succeeded but whose response was
+    // lost.
+    ConditionExpression:
+      "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
+    ExpressionAttributeNames: {
+      ...names,
+      ...Object.fromEntries(parts.map((name) => [`#${name}`, name])),
+    },
+    ExpressionAttributeValues: {
+      ":status": status,
+      ":next": owner,
+      ":expiration": expiration,
+      ":from": from,
+      ":started": "STARTED",
+      ...Object.fromEntries(parts.map((name) => [`:${name}`, result[name]])),
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { TableDeclaration } from "../../app/features/table.ts";
+import type { TableDeclaration } from "../../app/handlers/table.ts";
 
 /** Table that the store must have. */
 export interface RequiredTable extends TableDeclaration {

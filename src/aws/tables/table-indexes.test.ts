@@ -1,6 +1,6 @@
 import type { GlobalSecondaryIndexDescription, KeySchemaElement } from "@aws-sdk/client-dynamodb";
 import { expect, test } from "vitest";
-import type { IndexDeclaration } from "../../app/features/table.ts";
+import type { IndexDeclaration } from "../../app/handlers/table.ts";
 import { indexFault } from "./table-indexes.ts";
 
 const table = { partitionKey: "pk", sortKey: "sk" };

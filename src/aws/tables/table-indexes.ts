@@ -4,7 +4,7 @@ import type {
   KeySchemaElement,
   TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import type { IndexDeclaration } from "../../app/features/table.ts";
+import type { IndexDeclaration } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
 import type { RequiredTable } from "./required-table.ts";
 

@@ -8,7 +8,7 @@ import {
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import type { IndexDeclaration } from "../../app/features/table.ts";
+import type { IndexDeclaration } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../embedded/stack/index.ts";
 import { endpointOf } from "../adapters/adapters.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  createProcessState,
   type Lifecycle,
   type LifecycleAction,
   type LifecycleEvent,
@@ -287,4 +288,19 @@ test("Whatever happens, and however late it is told: states only go on, each act
     ),
     { numRuns: 2_000 },
   );
+});
+
+test("A process that serves is draining from its drain on, until its host names another state", () => {
+  const process = createProcessState();
+  expect([process.state, process.draining.aborted]).toEqual(["running", false]);
+
+  process.enter("starting");
+  expect(process.state).toBe("starting");
+
+  process.enter("running");
+  process.drain();
+  expect([process.state, process.draining.aborted]).toEqual(["draining", true]);
+
+  process.enter("flushed");
+  expect(process.state).toBe("flushed");
 });

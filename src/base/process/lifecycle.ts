@@ -247,3 +247,30 @@ function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
     totalMs: later(known.totalMs, hurriedMs),
   };
 }
+
+/** State of the process, which `/health/ready` reports. The host updates it. */
+export interface ProcessState {
+  readonly state: LifecycleState;
+  readonly draining: AbortSignal;
+  /** Makes readiness fail from now on, and makes responses close their connections. */
+  drain(): void;
+  /** Sets the state of the process. */
+  enter(state: LifecycleState): void;
+}
+
+/** Creates the state of a process that serves. */
+export function createProcessState(): ProcessState {
+  const controller = new AbortController();
+  // A Lambda function has no lifecycle: it is running whenever it is invoked.
+  let state: LifecycleState = "running";
+  return {
+    get state() {
+      return state === "running" && controller.signal.aborted ? "draining" : state;
+    },
+    draining: controller.signal,
+    drain: () => controller.abort(),
+    enter: (entered) => {
+      state = entered;
+    },
+  };
+}

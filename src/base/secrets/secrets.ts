@@ -109,27 +109,14 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
   };
 
   const current = async (): Promise<KeyRing> => {
-    if (ring === undefined) {
-      throw new PipelineError(
-        "The value of an encrypted key cannot be stored: no key ring is configured",
-        501,
-        {
-          code: "no_key_ring",
-        },
-      );
-    }
+    if (ring === undefined) throw noKeyRing();
     if (load === undefined) return ring;
     if (
       loading !== undefined ||
       (failure === undefined ? isOver(askedMs, reloadMs) : isOver(endedMs, retryMs))
     )
       await reload();
-    if (failure !== undefined) {
-      throw new FrameworkError("config_unavailable", "The key ring cannot be read at the moment", {
-        cause: failure.error,
-        headers: { "retry-after": String(retryMs / 1_000) },
-      });
-    }
+    if (failure !== undefined) throw unreadable(failure.error);
     return ring;
   };
 
@@ -176,6 +163,21 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     },
     mayHaveRing: () => ring !== undefined || load !== undefined,
   };
+}
+
+function noKeyRing(): PipelineError {
+  return new PipelineError(
+    "The value of an encrypted key cannot be stored: no key ring is configured",
+    501,
+    { code: "no_key_ring" },
+  );
+}
+
+function unreadable(cause: unknown): FrameworkError {
+  return new FrameworkError("config_unavailable", "The key ring cannot be read at the moment", {
+    cause,
+    headers: { "retry-after": String(retryMs / 1_000) },
+  });
 }
 
 async function withPatience(work: Promise<void>): Promise<void> {

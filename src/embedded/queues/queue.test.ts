@@ -1,12 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
 import {
   createQueue,
-  isReceipt,
   type Queue,
   type QueueChange,
   type QueueMessage,
   type RememberedSend,
 } from "./queue.ts";
+import { isReceipt } from "./receipt-handle.ts";
 
 const minute = 60_000;
 const start = 1_000_000_000_000;

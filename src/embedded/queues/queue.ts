@@ -1,4 +1,5 @@
 import type { MessageAttributes } from "./message-attributes.ts";
+import { messageIdOf, receiptOf } from "./receipt-handle.ts";
 
 /**
  * Time for which a FIFO queue remembers a deduplication ID after the first send, in milliseconds.
@@ -125,15 +126,8 @@ export function createQueue({
       .sort((one, other) => one.sequence - other.sequence)
       .map((message) => [message.id, message]),
   );
-  const remembered = new Map(
-    [...sends]
-      .sort((one, other) => one.sentAt - other.sentAt)
-      .map((send) => [send.deduplicationId, send]),
-  );
-  let lastSequence = [...stored, ...sends].reduce(
-    (last, { sequence }) => Math.max(last, sequence),
-    0,
-  );
+  const remembered = rememberSends(sends, record);
+  const nextSequence = countFrom([...stored, ...sends]);
 
   const keep = (message: QueueMessage) => {
     messages.set(message.id, message);
@@ -143,25 +137,17 @@ export function createQueue({
     messages.delete(message.id);
     record({ kind: "removed", id: message.id });
   };
-  // The clock keeps sequences increasing after a restart with an empty queue, which forgets the
-  // last one.
-  const nextSequence = (now: number) => {
-    lastSequence = Math.max(lastSequence + 1, now * 1000);
-    return lastSequence;
-  };
-  const forget = (now: number) => {
-    for (const { deduplicationId, sentAt } of remembered.values()) {
-      if (now - sentAt < deduplicationMs) return;
-      remembered.delete(deduplicationId);
-      record({ kind: "forgotten", deduplicationId });
-    }
+  /** Returns the message of a receipt handle, or the reason why it has no such message. */
+  const receivedBy = (receipt: string): QueueMessage | "missing" | "outdated" => {
+    const message = messages.get(messageIdOf(receipt));
+    if (message === undefined) return "missing";
+    return message.receipt === receipt ? message : "outdated";
   };
 
   return {
     send({ delayMs, ...message }, now) {
       const { deduplicationId } = message;
-      forget(now);
-      const before = deduplicationId === undefined ? undefined : remembered.get(deduplicationId);
+      const before = remembered.find(deduplicationId, now);
       if (before !== undefined) return before;
       const id = createId();
       const sequence = nextSequence(now);
@@ -173,41 +159,23 @@ export function createQueue({
         visibleAt: hiddenUntil(now, delayMs),
         receiveCount: 0,
       });
-      if (deduplicationId !== undefined) {
-        const send = { deduplicationId, id, sequence, sentAt: now };
-        remembered.set(deduplicationId, send);
-        record({ kind: "remembered", send });
-      }
+      if (deduplicationId !== undefined)
+        remembered.add({ deduplicationId, id, sequence, sentAt: now });
       return { id, sequence };
     },
     accept({ receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }, now) {
-      keep({
-        ...message,
-        sequence: nextSequence(now),
-        visibleAt: hiddenUntil(now, 0),
-        receiveCount: 0,
-      });
+      keep({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
     },
     receive({ max, visibilityMs, maxReceiveCount = Number.POSITIVE_INFINITY }, now) {
       const taken: QueueMessage[] = [];
       const dead: QueueMessage[] = [];
-      const held = new Set<string | undefined>();
-      for (const message of messages.values()) {
+      for (const message of unblocked(messages.values(), fifo, now)) {
         if (taken.length === max) break;
-        if (fifo && held.has(message.group)) continue;
-        if (message.visibleAt > now) {
-          held.add(message.group);
-        } else if (message.receiveCount >= maxReceiveCount) {
+        if (message.receiveCount >= maxReceiveCount) {
           drop(message);
           dead.push(message);
         } else {
-          const received = {
-            ...message,
-            visibleAt: hiddenUntil(now, visibilityMs),
-            receiveCount: message.receiveCount + 1,
-            firstReceivedAt: message.firstReceivedAt ?? now,
-            receipt: receiptOf(message.id, createId()),
-          };
+          const received = receivedOnce(message, createId(), hiddenUntil(now, visibilityMs), now);
           keep(received);
           taken.push(received);
         }
@@ -215,17 +183,15 @@ export function createQueue({
       return { taken, dead };
     },
     delete(receipt, now) {
-      const message = messages.get(messageIdOf(receipt));
-      if (message === undefined) return "missing";
-      if (message.receipt !== receipt) return "outdated";
+      const message = receivedBy(receipt);
+      if (typeof message === "string") return message;
       if (fifo && message.visibleAt <= now) return "expired";
       drop(message);
       return "deleted";
     },
     changeVisibility(receipt, visibilityMs, now) {
-      const message = messages.get(messageIdOf(receipt));
-      if (message === undefined) return "missing";
-      if (message.receipt !== receipt) return "outdated";
+      const message = receivedBy(receipt);
+      if (typeof message === "string") return message;
       if (message.visibleAt <= now) return "visible";
       keep({ ...message, visibleAt: hiddenUntil(now, visibilityMs) });
       return "changed";
@@ -237,25 +203,10 @@ export function createQueue({
     },
     clear() {
       for (const message of messages.values()) drop(message);
-      for (const deduplicationId of remembered.keys())
-        record({ kind: "forgotten", deduplicationId });
       remembered.clear();
     },
-    counts(now) {
-      const hidden = [...messages.values()].filter(({ visibleAt }) => visibleAt > now);
-      const inFlight = hidden.filter(({ receiveCount }) => receiveCount > 0).length;
-      return {
-        visible: messages.size - hidden.length,
-        inFlight,
-        delayed: hidden.length - inFlight,
-      };
-    },
-    nextVisibleAt(now) {
-      let next = Number.POSITIVE_INFINITY;
-      for (const { visibleAt } of messages.values())
-        if (visibleAt > now && visibleAt < next) next = visibleAt;
-      return next;
-    },
+    counts: (now) => countsOf([...messages.values()], now),
+    nextVisibleAt: (now) => nextVisible(messages.values(), now),
   };
 }
 
@@ -267,23 +218,83 @@ function hiddenUntil(now: number, ms: number): number {
   return ms === 0 ? 0 : now + ms;
 }
 
-/** Returns `true` for a well-formed receipt handle. */
-export function isReceipt(text: string): boolean {
-  return (
-    /^[^:]+:[^:]+$/.test(Buffer.from(text, "base64url").toString()) &&
-    receiptOf(...partsOf(text)) === text
+/** Yields the visible messages in order, in a FIFO queue without those behind a hidden message of their group. */
+function* unblocked(
+  messages: Iterable<QueueMessage>,
+  fifo: boolean,
+  now: number,
+): Generator<QueueMessage> {
+  const held = new Set<string | undefined>();
+  for (const message of messages) {
+    if (fifo && held.has(message.group)) continue;
+    if (message.visibleAt > now) held.add(message.group);
+    else yield message;
+  }
+}
+
+function receivedOnce(
+  message: QueueMessage,
+  secret: string,
+  visibleAt: number,
+  now: number,
+): QueueMessage {
+  return {
+    ...message,
+    visibleAt,
+    receiveCount: message.receiveCount + 1,
+    firstReceivedAt: message.firstReceivedAt ?? now,
+    receipt: receiptOf(message.id, secret),
+  };
+}
+
+function countsOf(messages: readonly QueueMessage[], now: number): QueueCounts {
+  const hidden = messages.filter(({ visibleAt }) => visibleAt > now);
+  const inFlight = hidden.filter(({ receiveCount }) => receiveCount > 0).length;
+  return { visible: messages.length - hidden.length, inFlight, delayed: hidden.length - inFlight };
+}
+
+function nextVisible(messages: Iterable<QueueMessage>, now: number): number {
+  let next = Number.POSITIVE_INFINITY;
+  for (const { visibleAt } of messages) if (visibleAt > now && visibleAt < next) next = visibleAt;
+  return next;
+}
+
+/** Numbers messages behind the given ones. */
+function countFrom(before: readonly { readonly sequence: number }[]): (now: number) => number {
+  let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
+  // The clock keeps sequences increasing after a restart with an empty queue, which forgets the
+  // last one.
+  return (now) => {
+    last = Math.max(last + 1, now * 1000);
+    return last;
+  };
+}
+
+/** Sends of a FIFO queue, by deduplication ID, each for five minutes. */
+function rememberSends(stored: readonly RememberedSend[], record: QueueOptions["record"]) {
+  const sends = new Map(
+    [...stored]
+      .sort((one, other) => one.sentAt - other.sentAt)
+      .map((send) => [send.deduplicationId, send]),
   );
-}
-
-function receiptOf(messageId: string, secret: string): string {
-  return Buffer.from(`${messageId}:${secret}`).toString("base64url");
-}
-
-function messageIdOf(receipt: string): string {
-  return partsOf(receipt)[0];
-}
-
-function partsOf(receipt: string): [messageId: string, secret: string] {
-  const [messageId = "", secret = ""] = Buffer.from(receipt, "base64url").toString().split(":");
-  return [messageId, secret];
+  const forget = (deduplicationId: string) => {
+    sends.delete(deduplicationId);
+    record({ kind: "forgotten", deduplicationId });
+  };
+  return {
+    find(deduplicationId: string | undefined, now: number): RememberedSend | undefined {
+      for (const send of sends.values()) {
+        if (now - send.sentAt < deduplicationMs) break;
+        forget(send.deduplicationId);
+      }
+      return deduplicationId === undefined ? undefined : sends.get(deduplicationId);
+    },
+    add(send: RememberedSend): void {
+      sends.set(send.deduplicationId, send);
+      record({ kind: "remembered", send });
+    },
+    clear(): void {
+      for (const deduplicationId of sends.keys()) forget(deduplicationId);
+    },
+  };
 }

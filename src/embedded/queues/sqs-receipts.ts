@@ -1,7 +1,7 @@
 import type { CallContext } from "../service/service.ts";
-import { isReceipt } from "./queue.ts";
 import { longestVisibilitySeconds } from "./queue-settings.ts";
 import type { StoredQueue } from "./queue-store.ts";
+import { isReceipt } from "./receipt-handle.ts";
 import { answerBatch, batchEntries } from "./sqs-batch.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { type Input, optionalWhole, requiredText } from "./sqs-input.ts";

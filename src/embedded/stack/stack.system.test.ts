@@ -137,7 +137,7 @@ test("processes that come and go on one directory at any time lose neither the s
   await Promise.all(["a", "b", "c"].map(comeAndGo));
   const client = clientOf(await start({ directory }));
   for (const row of rows) expect(await get(client, row)).toBeDefined();
-}, 120_000);
+});
 
 test("a port that is taken is named", async () => {
   const taken = createServer().listen(0, "127.0.0.1");

@@ -109,8 +109,12 @@ interface Wanted {
   readonly isWatched: boolean;
 }
 
-/** Maximum number of attempts to attach to a directory's stack, which may be about to stop. */
-const attempts = 3;
+/**
+ * Minimum number of attempts, and minimum time for them in milliseconds, to attach to a directory's
+ * stack, which may be about to stop. On a busy machine other processes can take and leave the
+ * directory during each attempt.
+ */
+const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
 async function openStack({ directory, port, region, isWatched }: Wanted): Promise<OpenedStack> {
   const ownRegion = region ?? "us-east-1";
@@ -120,7 +124,8 @@ async function openStack({ directory, port, region, isWatched }: Wanted): Promis
     ...(directory === undefined ? {} : { directory, ...(isWatched ? { idleMs } : {}) }),
   };
   let hasStarted = false;
-  for (let attempt = 0; attempt < attempts; attempt += 1) {
+  const endMs = performance.now() + patience.ms;
+  for (let attempt = 0; attempt < patience.attempts || performance.now() < endMs; attempt += 1) {
     const attached = directory === undefined ? undefined : await attach(directory, region);
     if (attached !== undefined) return shareStack(attached, port, !hasStarted);
     const { child, told } = await startStackChild(options, ownRegion);

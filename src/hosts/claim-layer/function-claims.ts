@@ -44,14 +44,7 @@ export function createFunctionClaims(
   options: ClaimLayerOptions,
   retentionMs: () => number,
 ): FunctionClaims {
-  const {
-    tableName,
-    keyAttr = "id",
-    sortKeyAttr,
-    staticPkValue,
-    awsSdkV3Client,
-    clientConfig = {},
-  } = options;
+  const { sortKeyAttr, staticPkValue } = options;
   let opening: Promise<Opened> | undefined;
 
   const claimKey = (idempotencyKey: string): ClaimKey => {
@@ -59,19 +52,8 @@ export function createFunctionClaims(
       staticPkValue ?? `idempotency#${process.env["AWS_LAMBDA_FUNCTION_NAME"] ?? ""}`;
     return { partition: sortKeyAttr === undefined ? "" : partition, sort: idempotencyKey };
   };
-  const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
-    sortKeyAttr === undefined ? { [keyAttr]: sort } : { [keyAttr]: partition, [sortKeyAttr]: sort };
-
-  const openStore = async (): Promise<Opened> => {
-    const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
-    // Safe: only `commit` needs a document client, and this store never commits. Commands go to the
-    // given client itself, so a mocked one works.
-    const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
-    const store = dynamoClaimStore(database, tableName, { form: sharedForm(itemKey) });
-    return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
-  };
   const open = () => {
-    opening ??= openStore();
+    opening ??= openStore(options, retentionMs);
     return opening;
   };
 
@@ -141,17 +123,7 @@ export function createFunctionClaims(
     recordOf: async (idempotencyKey, found) => {
       const sortKey = sortKeyAttr === undefined ? {} : { sortKey: idempotencyKey };
       const common = { idempotencyKey, ...sortKey, payloadHash: found.fingerprint ?? "" };
-      if (found.status === "INPROGRESS") {
-        const { leaseUntilMs, expiresAt } = found;
-        // A record that Powertools wrote may expire before its lease ends.
-        const expiryTimestamp = Math.max(expiresAt, Math.ceil((leaseUntilMs + skewMs) / 1000));
-        return new IdempotencyRecord({
-          ...common,
-          expiryTimestamp,
-          status: "INPROGRESS",
-          inProgressExpiryTimestamp: leaseUntilMs,
-        });
-      }
+      if (found.status === "INPROGRESS") return recordInProgress(common, found);
       const { store } = await open();
       const responseData = (await resultOf(store, claimKey(idempotencyKey), found)) as JSONValue; // as in Powertools
       return new IdempotencyRecord({
@@ -164,9 +136,36 @@ export function createFunctionClaims(
   };
 }
 
+/** A record that Powertools wrote may expire before its lease ends. */
+function recordInProgress(
+  common: { readonly idempotencyKey: string; readonly payloadHash: string },
+  { leaseUntilMs, expiresAt }: Extract<ClaimRecord, { readonly status: "INPROGRESS" }>,
+): IdempotencyRecord {
+  return new IdempotencyRecord({
+    ...common,
+    expiryTimestamp: Math.max(expiresAt, Math.ceil((leaseUntilMs + skewMs) / 1000)),
+    status: "INPROGRESS",
+    inProgressExpiryTimestamp: leaseUntilMs,
+  });
+}
+
 interface Opened {
   readonly store: DynamoClaimStore;
   readonly claims: Claims;
+}
+
+async function openStore(
+  { tableName, keyAttr = "id", sortKeyAttr, awsSdkV3Client, clientConfig = {} }: ClaimLayerOptions,
+  retentionMs: () => number,
+): Promise<Opened> {
+  const { DynamoDBClient } = await import("../../aws/clients/dynamodb-sdk.ts");
+  // Safe: only `commit` needs a document client, and this store never commits. Commands go to the
+  // given client itself, so a mocked one works.
+  const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
+  const itemKey = ({ partition, sort }: ClaimKey): Record<string, string> =>
+    sortKeyAttr === undefined ? { [keyAttr]: sort } : { [keyAttr]: partition, [sortKeyAttr]: sort };
+  const store = dynamoClaimStore(database, tableName, { form: sharedForm(itemKey) });
+  return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
 }
 
 /**

@@ -4,7 +4,6 @@ import type { Duplex } from "node:stream";
 import type { PipelineError } from "../../base/errors/errors.ts";
 import type { Logger } from "../../base/log/logger.ts";
 import type { InFlightLimit } from "./in-flight-limit.ts";
-import { SmallSet } from "./small-set.ts";
 import type { Unread } from "./unread-bytes.ts";
 
 /** Request that is being answered or waits for its turn. */
@@ -92,54 +91,17 @@ export interface Session {
   destroy(): void;
 }
 
-/** Requests in flight. `requests` and `requestIds` have the same order and the same limit. */
-export interface UnderWay {
-  readonly requests: readonly string[];
-  readonly requestIds: readonly string[];
-  readonly count: number;
-  readonly upgraded: number;
-}
-
 export interface Connections {
   of(socket: Duplex): Connection;
   /** Open connections by socket. */
   readonly known: ReadonlyMap<Duplex, Connection>;
-  /**
-   * Closes idle connections. New connections and those with a partial request get a short grace
-   * period.
-   */
-  closeIdle(): void;
-  /** Aborts the signals of all requests in progress and fails the bodies that have not arrived. */
-  abort(reason: unknown): void;
-  /**
-   * Returns the requests in progress and the upgraded connections, named up to the limit of a log
-   * line.
-   */
-  underWay(): UnderWay;
-  /** Cuts all connections, including upgraded ones. */
-  cut(): void;
+  /** Network sockets whose TLS handshake is in progress, by address. */
+  readonly shaking: ReadonlyMap<string, Socket>;
 }
 
-/** Maximum number of requests, events and jobs that a log line names. */
-export const mostNamed = 20;
-
-/**
- * Time for which a connection is new, in milliseconds. Its first request may be on its way and
- * would be lost.
- */
-const newMs = 500;
-
-/** Time for the rest of an incomplete request head after the listener closes, in milliseconds. */
-const restOfHeadMs = 500;
-
-/** Tracks the connections of `http`. Notifies upgraded ones when `draining` aborts. */
-export function followConnections(
-  http: HttpServer,
-  isTls: boolean,
-  draining: AbortSignal,
-): Connections {
+/** Tracks the connections of `http`. */
+export function followConnections(http: HttpServer, isTls: boolean): Connections {
   const known = new Map<Duplex, Connection>();
-  let closingSinceMs: number | undefined;
   const of = (socket: Duplex): Connection => {
     let connection = known.get(socket);
     if (connection === undefined) {
@@ -188,81 +150,7 @@ export function followConnections(
       shaking.delete(address);
     });
   } else http.on("connection", follow);
-  const closeIdle = () => {
-    const nowMs = performance.now();
-    closingSinceMs ??= nowMs;
-    const isOver = nowMs - closingSinceMs >= restOfHeadMs;
-    for (const [socket, connection] of known) {
-      const { requests, openedMs, idleAtBytes, isClosing, upgraded, session } = connection;
-      const isNew = idleAtBytes === 0 && nowMs - openedMs < newMs;
-      if (session !== undefined) {
-        if (requests.size > 0 || !isNew) session.close();
-        continue;
-      }
-      if (requests.size > 0 || isClosing || upgraded !== undefined) continue;
-      if (!isIdle(connection, socket)) {
-        // A closed server no longer checks for late requests and would wait for them without a
-        // limit.
-        if (isOver)
-          http.emit(
-            "clientError",
-            Object.assign(new Error("Shutting down"), { code: lateRequest }),
-            socket,
-          );
-      } else if (!isNew) socket.destroy();
-    }
-    if (isOver) for (const socket of shaking.values()) socket.destroy();
-  };
-  // Replaces Node's method, which `http.close` calls. Node's treats an answered connection as idle
-  // even if its next request has not been read yet.
-  http.closeIdleConnections = closeIdle;
-  draining.addEventListener("abort", () => {
-    for (const { requests, upgraded, session, lingering } of known.values()) {
-      upgraded?.draining.abort(draining.reason);
-      lingering?.hurry();
-      if (requests.size > 0) session?.retire();
-    }
-  });
-  return {
-    of,
-    known,
-    closeIdle,
-    abort: (reason) => {
-      for (const { requests, failBody } of known.values()) {
-        for (const request of requests) request.abort(reason);
-        failBody?.(reason);
-      }
-    },
-    underWay: () => {
-      const all = [...known.values()];
-      const upgraded = all.flatMap((connection) => connection.upgraded ?? []);
-      const requests = all.flatMap((connection) => [...connection.requests]);
-      const shown = [
-        ...requests.map(({ method, path, requestId }) => ({
-          name: `${method} ${path.slice(0, 200)}`,
-          requestId,
-        })),
-        ...upgraded.map(({ path, requestId }) => ({
-          name: `GET ${path.slice(0, 200)} (upgraded)`,
-          requestId,
-        })),
-      ];
-      const named = shown.slice(0, mostNamed);
-      return {
-        requests: named.map(({ name }) => name),
-        requestIds: named.map(({ requestId }) => requestId),
-        count: shown.length,
-        upgraded: upgraded.length,
-      };
-    },
-    cut: () => {
-      for (const [socket, { session }] of known) {
-        session?.destroy();
-        socket.destroy();
-      }
-      for (const socket of shaking.values()) socket.destroy();
-    },
-  };
+  return { of, known, shaking };
 }
 
 /**
@@ -281,9 +169,6 @@ function addressOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Node's code for a request that takes too long to arrive. */
-export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
-
 /** Returns whether no bytes have arrived since the last response, or at all. */
 export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
   return bytesRead(socket) === idleAtBytes;
@@ -291,4 +176,39 @@ export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
 
 export function bytesRead(socket: Duplex): number {
   return (socket as Socket).bytesRead; // safe: a server's sockets are network sockets
+}
+
+/**
+ * Set in insertion order that rarely has more than a few members. A `Set` reallocates each time it
+ * has become empty, which happens once per request of a connection (`http-no-log` in
+ * `bench/results.json`).
+ */
+export class SmallSet<Member> implements Iterable<Member> {
+  readonly #members: Member[] = [];
+
+  get size(): number {
+    return this.#members.length;
+  }
+
+  add(member: Member): void {
+    this.#members.push(member);
+  }
+
+  /** Removes a member and returns whether the set had it. */
+  delete(member: Member): boolean {
+    const members = this.#members;
+    if (members[0] === member) {
+      if (members.length === 1) members.pop();
+      else members.shift();
+      return true;
+    }
+    const index = members.indexOf(member);
+    if (index !== -1) members.splice(index, 1);
+    return index !== -1;
+  }
+
+  /** Iterates over a copy, so that members may be removed during the iteration. */
+  [Symbol.iterator](): Iterator<Member> {
+    return [...this.#members].values();
+  }
 }

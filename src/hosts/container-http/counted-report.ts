@@ -1,3 +1,6 @@
+import type { Server } from "node:net";
+import type { Logger } from "../../base/log/logger.ts";
+
 /** Minimum time between two reports, in milliseconds. */
 const reportMs = 10_000;
 
@@ -19,4 +22,12 @@ export function countedReport(report: (count: number) => void): (count: number) 
     counted += count;
     if (timer === undefined) flush();
   };
+}
+
+/** Logs connections that are refused because too many are open. */
+export function reportRefused(server: Server, log: Logger): void {
+  const refused = countedReport((count) =>
+    log.warn("server.connections_refused", { count, maxConnections: server.maxConnections }),
+  );
+  server.on("drop", () => refused(1));
 }

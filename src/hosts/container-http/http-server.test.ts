@@ -210,7 +210,7 @@ test("a connection that is new when the listener closes is still served; one tha
     const [used, unused] = [await open(), await open()];
     http.close();
     now.mockReturnValue(10_499);
-    container.connections.closeIdle();
+    container.drain.closeIdle();
     used.socket.write("GET /text HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     const answer = await Promise.race([
       once(used.socket, "data"),
@@ -219,7 +219,7 @@ test("a connection that is new when the listener closes is still served; one tha
     expect(String(answer[0])).toMatch(/^HTTP\/1\.1 200 /);
     expect(unused.socket.closed).toBe(false);
     now.mockReturnValue(10_500);
-    container.connections.closeIdle();
+    container.drain.closeIdle();
     await unused.closed;
   } finally {
     now.mockRestore();
@@ -730,7 +730,7 @@ test("connections that wait for nothing do not hold the drain: one never used, o
 test("what is in flight past its time is cut off, and says so", async () => {
   const { container, runtime, get, logs } = await serving();
   const stuck = get("/stick", { headers: { "x-request-id": "stuck-1" } }).catch(() => "cut off");
-  await expect.poll(() => container.connections.underWay().count).toBe(1);
+  await expect.poll(() => container.drain.underWay().count).toBe(1);
 
   expect(await ended(runtime, container, { lingerMs: 5, drainMs: 20, totalMs: 10_000 })).toBe(1);
   expect(await stuck).toBe("cut off");
@@ -776,7 +776,7 @@ test("what is in flight is told shortly before its time is over, and can still a
 test("what the SDK throws because the drain is nearly over is the 504 too, and an error in the log", async () => {
   const { container, runtime, get, logs } = await serving();
   const told = get("/abortable");
-  await expect.poll(() => container.connections.underWay().count).toBe(1);
+  await expect.poll(() => container.drain.underWay().count).toBe(1);
 
   expect(await ended(runtime, container, { lingerMs: 5, drainMs: 1_500, totalMs: 10_000 })).toBe(0);
   const answer = await told;
@@ -1079,7 +1079,7 @@ test("a body that does not come is answered with 504 shortly before the drain en
     port,
     "POST /size HTTP/1.1\r\nhost: x\r\nx-request-id: half\r\ncontent-length: 9\r\n\r\nabc",
   );
-  await expect.poll(() => container.connections.underWay().count).toBe(1);
+  await expect.poll(() => container.drain.underWay().count).toBe(1);
 
   expect(await ended(runtime, container, { lingerMs: 0, drainMs: 5_000, totalMs: 60_000 })).toBe(0);
   expect(await answer).toMatch(

@@ -16,21 +16,15 @@ import type { PipelineError } from "../../base/errors/errors.ts";
 import { emptyHeaders } from "../../parts/http/headers.ts";
 import { bufferLimit } from "../../parts/http/limits.ts";
 import { type ByteBudget, createByteBudget } from "./byte-budget.ts";
-import {
-  type Connection,
-  type Connections,
-  followConnections,
-  isIdle,
-  lateRequest,
-} from "./connections.ts";
-import { countedReport } from "./counted-report.ts";
+import { type Connection, type Connections, followConnections, isIdle } from "./connections.ts";
+import { countedReport, reportRefused } from "./counted-report.ts";
+import { createDrain, type Drain, lateRequest } from "./drain.ts";
 import { Exchange } from "./exchange.ts";
 import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
 import { headersOf, splitTarget } from "./http-request.ts";
 import { serveSession } from "./http2-session.ts";
 import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
 import { refusals } from "./refusals.ts";
-import { reportRefused } from "./refused-connections.ts";
 import type { Serving } from "./serving.ts";
 import { cutStalled } from "./stalled-writes.ts";
 import { createTlsServer } from "./tls-server.ts";
@@ -44,6 +38,7 @@ import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unr
 export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
+  readonly drain: Drain;
   readonly bodies: ByteBudget;
   readonly unread: UnreadBudget;
 }
@@ -69,7 +64,8 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
         });
   http.maxConnections = settings.maxConnections;
   reportRefused(http, runtime.log);
-  const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
+  const connections = followConnections(http, tls !== undefined);
+  const drain = createDrain(http, connections, runtime.lifecycle.draining);
   cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
   const { limits } = runtime.server.options;
   const bodies = createByteBudget(bufferLimit(limits));
@@ -108,7 +104,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   http.on("clientError", (error: NodeJS.ErrnoException, socket) =>
     refuse(runtime, connections, error, socket),
   );
-  return { http, connections, bodies, unread };
+  return { http, connections, drain, bodies, unread };
 }
 
 /**

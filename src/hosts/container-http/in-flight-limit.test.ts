@@ -71,7 +71,7 @@ test("beside the first of each connection, 100 requests of all that pipeline run
 });
 
 test("while requests wait, nothing more is read", async () => {
-  const { port, probe, connections } = await serveBounded();
+  const { port, probe, container } = await serveBounded();
   await rawClient(
     port,
     names(0, 40_000)
@@ -79,10 +79,10 @@ test("while requests wait, nothing more is read", async () => {
       .join(""),
   );
   await expect.poll(() => probe.began).toBe(maxInFlight);
-  const waiting = connections.underWay().count;
+  const waiting = container.drain.underWay().count;
   await othersAreServed(port);
 
-  expect(connections.underWay().count).toBe(waiting);
+  expect(container.drain.underWay().count).toBe(waiting);
   expect(waiting).toBeLessThan(5_000);
 });
 
@@ -156,7 +156,7 @@ test("draining: pipelined requests that came and wait are all answered, and the 
 });
 
 test("HTTP/2 streams that are reset leave no more than 100 handlers running, and none that had to wait", async () => {
-  const { port, probe, connections } = await serveBounded({ tls });
+  const { port, probe, container } = await serveBounded({ tls });
   const client = await rawClient(port, preface(), "h2");
   const send = (from: number, to: number, frameOf: (id: number) => Buffer) =>
     client.socket.write(
@@ -164,7 +164,7 @@ test("HTTP/2 streams that are reset leave no more than 100 handlers running, and
     );
   const open = (id: number) => frame(1, 5, id, getOf("/held/a"));
   const reset = (id: number) => frame(3, 0, id, Buffer.from([0, 0, 0, 8]));
-  const isOpen = (count: number) => expect.poll(() => connections.underWay().count).toBe(count);
+  const isOpen = (count: number) => expect.poll(() => container.drain.underWay().count).toBe(count);
   for (const [from, to] of [
     [0, 100],
     [100, 200],

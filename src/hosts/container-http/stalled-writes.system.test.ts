@@ -223,7 +223,7 @@ test("over HTTP/2 a client that reads slowly gets all of a large answer", async 
 test("a connection that is stuck with what belongs to no request is ended as well", async () => {
   const { http, runtime, said } = await serveBounded();
   const socket = Object.assign(new Duplex(), { _handle: { bytesWritten: 10, writeQueueSize: 5 } });
-  const connections = followConnections(http, false, new AbortController().signal);
+  const connections = followConnections(http, false);
   connections.of(socket);
   cutStalled(http, connections, 40, runtime.log);
   await once(socket, "close");

@@ -143,11 +143,11 @@ async function serving(options: HttpServerOptions = {}) {
     openAdapters: async () => unusedAdapters,
   });
   const container = createHttpServer(runtime, { tls: { key, cert }, ...options });
-  const { http, connections } = container;
+  const { http, drain } = container;
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   closers.push(() => {
-    connections.cut();
+    drain.cut();
     http.close();
   });
   const { port } = http.address() as AddressInfo;
@@ -440,7 +440,7 @@ test("a client that goes in mid-body is a malformed request, and one that goes w
   const stream = open({ ":method": "POST", ":path": "/size" });
   stream.on("error", () => {});
   stream.write("abc");
-  await expect.poll(() => served.container.connections.underWay().count).toBe(1);
+  await expect.poll(() => served.container.drain.underWay().count).toBe(1);
   session.destroy();
 
   await expect

@@ -116,7 +116,7 @@ test.each(["/large", "/late"])(
 
 test("clients that hold too much are cut, one line says how many, and nothing stays held", async () => {
   const limits = { bodyBytes: mebibyte, unreadBytes: 20 * mebibyte };
-  const { port, said, connections, container } = await serveBounded({}, limits);
+  const { port, said, container } = await serveBounded({}, limits);
   const clients = await Promise.all(Array.from({ length: 6 }, () => rawClient(port)));
   for (const { socket } of clients) {
     socket.pause();
@@ -131,7 +131,7 @@ test("clients that hold too much are cut, one line says how many, and nothing st
   });
   expect(await (await fetch(`http://127.0.0.1:${port}/text`)).json()).toEqual({ text: "text" });
   for (const { socket } of clients) socket.destroy();
-  await expect.poll(() => connections.underWay().count).toBe(0);
+  await expect.poll(() => container.drain.underWay().count).toBe(0);
 
   expect(container.unread.heldBytes).toBe(0);
   expect(said("response.cut_off")).toEqual([]);
@@ -148,14 +148,14 @@ test("clients that pipeline more than all may hold, and read, are all answered",
 });
 
 test("requests that wait count as well: who sends most is cut, also while its requests are read, and others are answered", async () => {
-  const { port, container, connections, probe, said } = await serveBounded(
+  const { port, container, probe, said } = await serveBounded(
     {},
     { bodyBytes: mebibyte, unreadBytes: mebibyte },
   );
   const send = (count: number) =>
     rawClient(port, "GET /held/a HTTP/1.1\r\nhost: x\r\n\r\n".repeat(count));
   const large = await send(513); // the first costs nothing, and 512 of 2 KiB are the limit
-  await expect.poll(() => connections.underWay().count).toBe(513);
+  await expect.poll(() => container.drain.underWay().count).toBe(513);
   const kept = await send(300);
   await large.closed;
   probe.letGo();

@@ -12,9 +12,8 @@ import {
   step,
 } from "../../base/process/lifecycle.ts";
 import type { ShutdownTimes } from "../../base/process/times.ts";
-import { mostNamed, type UnderWay } from "../container-http/connections.ts";
+import { mostNamed, type UnderWay } from "../container-http/drain.ts";
 import type { ContainerServer } from "../container-http/http-server.ts";
-import { closeListener } from "./close-listener.ts";
 import { flushTelemetry, telemetry } from "./flush-telemetry.ts";
 import type { Workers } from "./workers.ts";
 
@@ -29,12 +28,6 @@ export interface ProcessLife {
   /** Resolves to the exit code once the shutdown is complete. */
   readonly ended: Promise<0 | 1>;
 }
-
-/**
- * Time between two checks for idle connections while requests finish, in milliseconds. A connection
- * may become idle only during the drain.
- */
-const sweepMs = 100;
 
 /** Longest wait for the receiver of traces or metrics, in milliseconds. */
 const mostFlushMs = 1_000;
@@ -51,7 +44,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   const { log } = runtime;
   let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
   let timer: NodeJS.Timeout | undefined;
-  let sweep: NodeJS.Timeout | undefined;
+  let dueMs = 0;
   const cut: CutOff = { requestIds: [], messages: [] };
   let end: (code: 0 | 1) => void = () => {};
   const ended = new Promise<0 | 1>((resolve) => {
@@ -61,13 +54,17 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   const tell = (event: LifecycleEvent) => {
     const { lifecycle: after, actions } = step(lifecycle, event, Date.now());
     lifecycle = after;
+    const due = nextDue(after);
     runtime.lifecycle.enter(after.state);
     clearTimeout(timer);
-    const due = nextDue(after);
-    if (due !== undefined)
-      timer = setTimeout(() => tell({ type: "time" }), Math.max(0, due - Date.now()));
+    if (due !== undefined) {
+      dueMs = due;
+      timer = setTimeout(() => tell({ type: "time" }), leftMs());
+    }
     for (const action of actions) perform[action]();
   };
+  /** Returns the time left for the current phase, in milliseconds: 0 if it has run out. */
+  const leftMs = () => Math.max(0, dueMs - Date.now());
   const done = (phase: ShutdownPhase, clean = true) => tell({ type: "done", phase, clean });
 
   const perform: Readonly<Record<LifecycleAction, () => void>> = {
@@ -78,21 +75,18 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     "close-listener": () => {
       const { server } = life;
       if (server === undefined || !server.http.listening) return done("in-flight-drain");
-      closeListener(server.http, () => done("in-flight-drain"));
-      sweep = setInterval(server.connections.closeIdle, sweepMs);
-      server.connections.closeIdle();
+      server.drain.close(() => done("in-flight-drain"));
     },
     "abort-requests": () => {
-      life.server?.connections.abort(new FrameworkError("timeout", "The service is shutting down"));
+      life.server?.drain.abort(new FrameworkError("timeout", "The service is shutting down"));
     },
     "cut-requests": () => {
-      const underWay = life.server?.connections.underWay() ?? noRequests;
+      const underWay = life.server?.drain.underWay() ?? noRequests;
       cut.requestIds = underWay.requestIds;
       log.error("shutdown.requests_cut_off", { ...underWay });
-      life.server?.connections.cut();
+      life.server?.drain.cut();
     },
     "finish-workers": () => {
-      clearInterval(sweep);
       // Safe: it never rejects; each run logs its own failure.
       const runs = Promise.allSettled([...runtime.inFlight.values()].map(({ work }) => work));
       void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
@@ -106,9 +100,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
     },
     "close-resources": () => {
-      void closeResources(runtime, leftMs(lifecycle)).then((clean) =>
-        done("resources-closed", clean),
-      );
+      void closeResources(runtime, leftMs()).then((clean) => done("resources-closed", clean));
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
@@ -118,11 +110,10 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       });
       // Each log line is written before its call returns. Only tracers and meters may need a wait.
       if (!(telemetry in globalThis)) return done("flushed");
-      void flushTelemetry(Math.min(mostFlushMs, leftMs(lifecycle) / 2)).then(() => done("flushed"));
+      void flushTelemetry(Math.min(mostFlushMs, leftMs() / 2)).then(() => done("flushed"));
     },
     exit: () => {
       clearTimeout(timer);
-      clearInterval(sweep);
       end(lifecycle.exitCode);
     },
   };
@@ -135,11 +126,6 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     ended,
   };
   return life;
-}
-
-/** Returns the time left for the current phase, in milliseconds: 0 if it has run out. */
-function leftMs(lifecycle: Lifecycle): number {
-  return Math.max(0, (nextDue(lifecycle) ?? 0) - Date.now());
 }
 
 const phases: readonly ShutdownPhase[] = [

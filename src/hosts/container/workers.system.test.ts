@@ -56,7 +56,7 @@ let workers: Workers | undefined;
 const logs: Record<string, unknown>[] = [];
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [loads] }));
-}, 60_000);
+});
 afterAll(() => app.close());
 afterEach(async () => {
   held?.resolve();
@@ -112,7 +112,7 @@ describe("the workers of a container", () => {
     await send(["c"], "free");
     await app.settled(); // the stopped ones leave it to others
     expect(runs.filter((name) => name === "c")).toHaveLength(1);
-  }, 60_000);
+  });
 
   test("keep the order of a lane where a job fails, and let others overtake it", async () => {
     broken.add("1");
@@ -123,7 +123,7 @@ describe("the workers of a container", () => {
       .poll(() => runs.filter((name) => name !== "other"), { timeout: 60_000 })
       .toEqual(["1", "1", "2", "3"]);
     expect(runs).toContain("other");
-  }, 90_000);
+  });
 
   test("hold up nobody of a group of a fair queue where one fails", async () => {
     broken.add("1");
@@ -156,7 +156,7 @@ describe("the workers of a container", () => {
     sqs.destroy();
     await start();
     await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["event 1", "event 2", "event 1"]);
-  }, 90_000);
+  });
 
   test("finish what they are at before they are stopped, and say so where it takes too long", async () => {
     held = Promise.withResolvers();
@@ -181,7 +181,7 @@ describe("the workers of a container", () => {
     expect(logs).toContainEqual(
       expect.objectContaining({ msg: "job.completed", handler: "loads.load.carry" }),
     );
-  }, 60_000);
+  });
 
   // A poll of the embedded queue can be ended; one of LocalStack's cannot.
   const isEmbedded = process.env["KEELSON_TEST_ENDPOINT"] === undefined;
@@ -209,7 +209,7 @@ describe("the workers of a container", () => {
     await running.finished();
     expect(logs.map(({ msg }) => msg)).not.toContain("outbox.swept");
     await app.settled();
-  }, 60_000);
+  });
 
   test("sweep the outbox a last time when they are stopped", async () => {
     app.faults.before("PutEvents", 1).fail("InternalException");
@@ -220,7 +220,7 @@ describe("the workers of a container", () => {
     await running.finished();
     expect(logs).toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
     await app.settled();
-  }, 60_000);
+  });
 
   test("sweep the outbox now and then, also after a sweep that failed", async () => {
     const { runtime: bound } = await start({ sweepMs: 50 });
@@ -245,7 +245,7 @@ describe("the workers of a container", () => {
     await expect
       .poll(() => logs, { timeout: 30_000 })
       .toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
-  }, 60_000);
+  });
 
   test("run the jobs of a server that has no events, in production too", async () => {
     const done: string[] = [];
@@ -258,7 +258,7 @@ describe("the workers of a container", () => {
     await start({ features: [errands], environment: "production" });
     await send(["errand"], "free");
     await expect.poll(() => done, { timeout: 30_000 }).toEqual(["errand"]);
-  }, 60_000);
+  });
 
   test("pause and say so where the queue cannot be reached", async () => {
     const server = await start();
@@ -284,7 +284,7 @@ describe("the workers of a container", () => {
     sqs.middlewareStack.remove("outOfOrder");
     await send(["after"], "free");
     await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["after"]);
-  }, 120_000);
+  });
 
   test("keep hidden what takes long, until it is done", async () => {
     held = Promise.withResolvers();
@@ -319,7 +319,7 @@ describe("the workers of a container", () => {
     } finally {
       vi.useRealTimers();
     }
-  }, 60_000);
+  });
 
   test("say so where a message cannot be acknowledged, and skip it when it comes again", async () => {
     const { runtime: bound } = await start();
@@ -344,7 +344,7 @@ describe("the workers of a container", () => {
     await app.settled();
     expect(await jobs.size()).toEqual({ visible: 0, hidden: 0 });
     expect(runs).toEqual(["once"]);
-  }, 60_000);
+  });
 
   test("hand back at once what their last poll is given", async () => {
     const { runtime: bound, workers: running } = await start();
@@ -376,7 +376,7 @@ describe("the workers of a container", () => {
     await app.settled();
     expect(runs).toEqual(["given"]);
     expect(app.clock.now() - began).toBeLessThan(30_000);
-  }, 60_000);
+  });
 
   test("have nothing to do for a server without events and jobs", async () => {
     const plain = defineFeature("plain", () => {});

@@ -1,9 +1,22 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { usesMessages } from "../../app/registry/registry.ts";
+import { processMessage } from "../../app/run/process-message.ts";
+import { consumeOnce } from "../../app/run/task.ts";
+import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { keepSchedules } from "../../app/schedules/keep-schedules.ts";
+import {
+  queueMessage,
+  systemAttributes,
+  visibilitySeconds,
+} from "../../aws/messaging/sqs-queue.ts";
+import { pause } from "../../base/process/clock.ts";
 import { isReloaded } from "../../base/process/environment.ts";
-import { pause } from "../../base/process/pause.ts";
-import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
-import { keepSchedules } from "./schedule-worker.ts";
+import {
+  isOrdered,
+  type MessageQueue,
+  type QueueMessage,
+} from "../../parts/messages/message-queue.ts";
 
 export interface Workers {
   stop(): void;
@@ -44,7 +57,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const hasOutbox = usesMessages(registry);
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
   const schedules =
-    registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
+    registry.schedules.size > 0 ? await startSchedules(runtime, stopping.signal) : undefined;
   return {
     stop: () => {
       stopping.abort();
@@ -59,6 +72,17 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   };
 }
 
+/** Starts the schedules. `ended` resolves once none of them is running. */
+async function startSchedules(
+  runtime: Runtime,
+  stop: AbortSignal,
+): Promise<{ readonly ended: Promise<void> }> {
+  // Only servers with schedules load croner.
+  const { createSchedules } = await import("../../app/schedules/schedules.ts");
+  const schedules = await createSchedules(runtime, await runtime.adapters(), consumeOnce);
+  return { ended: keepSchedules(schedules, runtime.clock, stop) };
+}
+
 async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
   const adapters = await runtime.adapters();
   const messaging = await adapters.messaging.open();
@@ -66,4 +90,150 @@ async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
   if (runtime.server.registry.consumers.size > 0)
     queues.push(await startQueueWorker(runtime, adapters, messaging, messaging.events));
   return queues;
+}
+
+/** Worker that processes the messages of one queue until it is stopped. */
+interface QueueWorker {
+  /** Stops receiving messages. */
+  stop(): void;
+  /** Resolves once no message is in progress. */
+  finished(): Promise<void>;
+}
+
+/**
+ * Number of message groups in progress at which a process stops polling. On a standard queue, each
+ * message is a group.
+ */
+const maxRunning = 10;
+/**
+ * Time between renewals of a visibility timeout, in milliseconds: two renewals in a row may fail.
+ */
+const renewMs = (visibilitySeconds * 1_000) / 3;
+/** Extra time that messages behind a retried one in their group stay invisible, in milliseconds. */
+const behindFirstMs = 1_000;
+/**
+ * Wait time of a long poll, in seconds. A process that stops waits for its last poll; the linger
+ * covers that time. On the embedded stack, the poll is ended early.
+ */
+const [pollSeconds, developmentPollSeconds] = [3, 1];
+/** Time between checks whether the last poll has ended, in milliseconds. */
+const lookMs = 5;
+/** Shortest and longest backoff after a failed poll, in milliseconds. */
+const [shortestPauseMs, longestPauseMs] = [500, 30_000];
+
+/**
+ * Polls a queue and processes its messages concurrently; messages of one group on an ordered queue
+ * run in sequence. Renews the visibility timeout of messages in progress.
+ */
+async function startQueueWorker(
+  runtime: Runtime,
+  adapters: Adapters,
+  { sqs }: Pick<Messaging, "sqs">,
+  queue: MessageQueue,
+): Promise<QueueWorker> {
+  const { Consumer } = await import("sqs-consumer");
+  (await runtime.messages.open()).meet(queue);
+  const running = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  let pauseMs = 0;
+  const url = await queue.url();
+
+  const consumer = Consumer.create({
+    queueUrl: url,
+    sqs,
+    batchSize: 10,
+    waitTimeSeconds: runtime.environment === "production" ? pollSeconds : developmentPollSeconds,
+    visibilityTimeout: visibilitySeconds,
+    messageSystemAttributeNames: [...systemAttributes],
+    // Each message is acknowledged once it is done, without waiting for the slowest of its batch.
+    shouldDeleteMessages: false,
+    suppressFifoWarning: true, // the code below keeps the order of a group
+    preReceiveMessageCallback: async () => {
+      if (pauseMs > 0) await pause(pauseMs, stopping.signal);
+      while (running.size >= maxRunning) await Promise.race(running);
+    },
+    postReceiveMessageCallback: async () => {
+      pauseMs = 0;
+    },
+    handleMessageBatch: async (messages) => {
+      if (stopping.signal.aborted) {
+        // Other processes can receive these messages immediately.
+        for (const { receipt } of messages.map(queueMessage))
+          await queue.changeVisibility(receipt, 0);
+        return [];
+      }
+      for (const group of groups(queue, messages.map(queueMessage))) {
+        const work = workOn(runtime, adapters, queue, group).finally(() => running.delete(work));
+        running.add(work);
+      }
+      return [];
+    },
+  });
+  consumer.on("error", (error) => {
+    pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, pauseMs * 2));
+    runtime.log.warn("queue.receive_failed", { queue: queue.name, reason: error.message });
+  });
+  consumer.start();
+  return {
+    stop: () => {
+      stopping.abort();
+      // The poll is not aborted: messages of an aborted poll would stay invisible until their
+      // visibility timeout ends.
+      consumer.stop();
+      void adapters.endPolls?.(url);
+    },
+    finished: async () => {
+      while (consumer.status.isPolling) {
+        await sleep(lookMs);
+        await adapters.endPolls?.(url); // again: the last poll may have been about to start
+      }
+      while (running.size > 0) await Promise.race(running);
+    },
+  };
+}
+
+/**
+ * Groups messages that must run in sequence. Groups on a standard queue serve fairness, so their
+ * messages run independently.
+ */
+function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
+  if (!isOrdered(name)) return messages.map((message) => [message]);
+  return [...Map.groupBy(messages, ({ group }) => group).values()];
+}
+
+/**
+ * Processes the messages of one group in sequence. Never throws: failures are logged, and SQS
+ * redelivers the message.
+ */
+async function workOn(
+  runtime: Runtime,
+  adapters: Adapters,
+  queue: MessageQueue,
+  group: readonly QueueMessage[],
+): Promise<void> {
+  const waiting = new Set(group);
+  const renewing = setInterval(() => {
+    // The next renewal makes up for a failed one.
+    for (const { receipt } of waiting)
+      queue.changeVisibility(receipt, visibilitySeconds * 1_000).catch(() => undefined);
+  }, renewMs);
+  let behindMs: number | undefined;
+  try {
+    for (const message of group) {
+      if (behindMs !== undefined) {
+        // This message must not overtake the retried one of its group.
+        waiting.delete(message);
+        await queue.changeVisibility(message.receipt, behindMs);
+        continue;
+      }
+      const outcome = await processMessage(runtime, adapters, queue, message);
+      waiting.delete(message);
+      if (outcome.kind === "done") await queue.remove(message.receipt);
+      if (outcome.kind === "later") behindMs = outcome.afterMs + behindFirstMs;
+    }
+  } catch (error) {
+    runtime.log.warn("queue.acknowledge_failed", { queue: queue.name, reason: String(error) });
+  } finally {
+    clearInterval(renewing);
+  }
 }

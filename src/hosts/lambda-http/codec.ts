@@ -3,26 +3,39 @@ import type { GatewayClaims } from "../../base/identity/claims.ts";
 import { bodyTooLarge } from "../../parts/http/input.ts";
 import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 
-/** Codec of one shape of HTTP event: reads it as a request and writes its result. */
-export interface HttpCodec<Event, Result> {
+/** HTTP event of one shape: reads as a request, and writes results of the same shape. */
+export interface HttpEvent<Result> {
+  readonly method: string;
+  /** Body as the gateway or a middleware left it. */
+  readonly body: unknown;
   /** Maximum size of the result as JSON, in bytes. */
   readonly maxResultBytes: number;
-  /** Returns the number of cookies that a response to the event can set. */
-  maxCookies(event: Event): number;
-  matches(event: Event): boolean;
-  method(event: Event): string;
-  /** Returns a copy of the event's headers, with names in lower case. */
-  headers(event: Event): Record<string, string>;
-  /** @param headers - result of `headers` for the event. */
-  request(event: Event, headers: Readonly<Record<string, string>>, scope: EventScope): HttpRequest;
-  write(answer: LambdaAnswer, event: Event): Result;
+  /** Number of cookies that a response can set. */
+  readonly maxCookies: number;
+  /** Returns a copy of the headers, with names in lower case. */
+  headers(): Record<string, string>;
+  /** @param headers - result of `headers`. */
+  request(headers: Readonly<Record<string, string>>, scope: EventScope): HttpRequest;
+  write(answer: LambdaAnswer): Result;
+}
+
+/** Members that tell the shapes of events apart. */
+export interface UnreadEvent {
+  readonly version?: unknown;
+  readonly httpMethod?: unknown;
+  readonly path?: unknown;
+  readonly requestContext?: {
+    readonly http?: { readonly method?: unknown } | null;
+    readonly elb?: unknown;
+    readonly stage?: unknown;
+  } | null;
 }
 
 /**
  * Returns whether an event looks like a request but is not one: a call of a Lambda authorizer,
  * whose result is a policy, or a WebSocket message, to which some tools add a method.
  */
-export function isNoRequest(event: { readonly requestContext: object }): boolean {
+export function isNoRequest(event: UnreadEvent): boolean {
   return asksAuthorizer(event) || isOfSocket(event.requestContext);
 }
 

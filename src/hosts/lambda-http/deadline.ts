@@ -1,4 +1,5 @@
 import { FrameworkError } from "../../base/errors/errors.ts";
+import type { MiddyPlugin } from "./lazy-mode.ts";
 import { timeoutMessage } from "./middy-error.ts";
 
 export interface Deadline {
@@ -43,13 +44,6 @@ interface Linked extends Deadline {
   after: Linked | undefined;
 }
 
-/** Options of Middy's early timeout. */
-export interface EarlyTimeout {
-  readonly timeoutEarly: boolean;
-  /** Time before the function's timeout, in milliseconds. */
-  readonly timeoutEarlyInMillis: number;
-}
-
 /** Default time reserved for sending the response, in milliseconds. */
 const defaultMarginMs = 50;
 /** Middy's default, in milliseconds. It is indistinguishable from an explicit value. */
@@ -66,9 +60,12 @@ const lookMs = 500;
  * (`wrapped-no-log` in `bench/results.json`). A Set was as slow, because V8 reallocates it whenever
  * it becomes empty. The timer keeps the process running while an invocation is in progress.
  *
- * @param early - if it disables the timeout, deadlines are not watched and no signal aborts.
+ * @param plugin - if it disables the early timeout, deadlines are not watched and no signal aborts.
  */
-export function createDeadlines({ timeoutEarly, timeoutEarlyInMillis }: EarlyTimeout): Deadlines {
+export function createDeadlines({
+  timeoutEarly,
+  timeoutEarlyInMillis,
+}: Pick<MiddyPlugin, "timeoutEarly" | "timeoutEarlyInMillis">): Deadlines {
   const marginMs = timeoutEarlyInMillis === middyMarginMs ? defaultMarginMs : timeoutEarlyInMillis;
   let first: Linked | undefined;
   let timer: NodeJS.Timeout | undefined;

@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
-import type { LambdaHttpEvent } from "./http-event.ts";
+import type { LambdaHttpEvent } from "./http-events.ts";
 import { lambdaHttp } from "./http-handler.ts";
 
 const files = defineFeature("files", (r) => {

@@ -1,14 +1,18 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import type { GatewayClaims } from "../../base/identity/claims.ts";
 import { copyHeaders } from "../../parts/http/headers.ts";
+import type { HttpRequest } from "../../parts/http/message.ts";
 import {
   bodyReader,
   claimsBy,
+  type EventScope,
   encodedPath,
-  type HttpCodec,
+  type HttpEvent,
   isNoRequest,
   isPlainPath,
+  type LambdaAnswer,
   textOf,
+  type UnreadEvent,
   withoutStage,
 } from "./codec.ts";
 
@@ -18,42 +22,63 @@ export type HttpApiEvent = APIGatewayProxyEventV2;
 /** Lambda result for an HTTP API or a function URL. */
 export type HttpApiResult = APIGatewayProxyStructuredResultV2;
 
-/** Codec for HTTP APIs with payload format 2.0 and for function URLs. */
-export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
-  maxResultBytes: 6_291_456,
-  maxCookies: () => Number.POSITIVE_INFINITY,
-  matches: (event) =>
-    event.version === "2.0" &&
-    typeof event.requestContext?.http?.method === "string" &&
-    !isNoRequest(event),
-  method: (event) => event.requestContext.http.method,
-  headers: headersOf,
-  request: (event, headers, { signal, deadlineMs }) => ({
-    method: event.requestContext.http.method,
-    path: path(event),
-    query: textOf(event.rawQueryString),
-    headers,
-    ip: event.requestContext.http.sourceIp,
-    signal,
-    deadlineMs,
-    assertFits: undefined,
-    gatewayClaims: verifiedClaims(event.requestContext),
-    readBody: bodyReader(event),
-  }),
-  write: ({ statusCode, headers, cookies, body, isBase64Encoded }) => {
+/** Event of an HTTP API with payload format 2.0, or of a function URL. */
+export class HttpApi implements HttpEvent<HttpApiResult> {
+  readonly #event: HttpApiEvent;
+  readonly method: string;
+  readonly maxResultBytes = 6_291_456;
+  readonly maxCookies = Number.POSITIVE_INFINITY;
+
+  constructor(event: HttpApiEvent) {
+    this.#event = event;
+    this.method = event.requestContext.http.method;
+  }
+
+  static matches(event: UnreadEvent): event is HttpApiEvent {
+    return (
+      event.version === "2.0" &&
+      typeof event.requestContext?.http?.method === "string" &&
+      !isNoRequest(event)
+    );
+  }
+
+  get body(): unknown {
+    return this.#event.body;
+  }
+
+  headers(): Record<string, string> {
+    const { headers: single, cookies } = this.#event;
+    const headers = copyHeaders(single ?? {});
+    if (Array.isArray(cookies) && cookies.length > 0) headers["cookie"] = cookies.join("; ");
+    return headers;
+  }
+
+  request(
+    headers: Readonly<Record<string, string>>,
+    { signal, deadlineMs }: EventScope,
+  ): HttpRequest {
+    const event = this.#event;
+    return {
+      method: this.method,
+      path: path(event),
+      query: textOf(event.rawQueryString),
+      headers,
+      ip: event.requestContext.http.sourceIp,
+      signal,
+      deadlineMs,
+      assertFits: undefined,
+      gatewayClaims: verifiedClaims(event.requestContext),
+      readBody: bodyReader(event),
+    };
+  }
+
+  write({ statusCode, headers, cookies, body, isBase64Encoded }: LambdaAnswer): HttpApiResult {
     const result: HttpApiResult = { statusCode, headers };
     if (cookies.length > 0) result.cookies = [...cookies];
     if (body !== undefined) result.body = body;
     if (isBase64Encoded !== undefined) result.isBase64Encoded = isBase64Encoded;
     return result;
-  },
-};
-
-function headersOf(event: HttpApiEvent): Record<string, string> {
-  const headers = copyHeaders(event.headers ?? {});
-  if (Array.isArray(event.cookies) && event.cookies.length > 0)
-    headers["cookie"] = event.cookies.join("; ");
-  return headers;
+  }
 }
 
 /** Returns the encoded path. An HTTP API decodes it; a function URL passes it on as sent. */

@@ -3,186 +3,223 @@ import { routed } from "../../app/registry/routes.ts";
 import { answer, fail, finish } from "../../app/run/pipeline.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
-import type { ScopeFacts } from "../../app/runtime/scoped-run.ts";
+import type { HttpRequest, HttpResponse } from "../../parts/http/message.ts";
 import { createRouteTable } from "../../parts/http/route-table.ts";
 import {
   formReader,
-  type HttpCodec,
+  type HttpEvent,
   type LambdaAnswer,
   toAnswer,
   tooLarge,
+  type UnreadEvent,
   type WholeResponse,
   wholeAnswer,
 } from "./codec.ts";
-import { type EventCodec, scopeMode } from "./execution-mode.ts";
-import { httpApi } from "./http-api.ts";
-import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
-import { loadBalancer } from "./load-balancer.ts";
-import type { ExecutionMode } from "./middleware.ts";
+import {
+  type Exchange,
+  hasMiddlewares,
+  type Invocation,
+  runMiddlewares,
+  scopeMode,
+} from "./execution-mode.ts";
+import { HttpApi, type HttpApiEvent, type HttpApiResult } from "./http-api.ts";
+import type { MiddyFunction, Mode } from "./lazy-mode.ts";
+import { LoadBalancer, type LoadBalancerEvent, type LoadBalancerResult } from "./load-balancer.ts";
 import { fromMiddy } from "./middy-error.ts";
 import { kindOf } from "./other-event.ts";
-import { restApi } from "./rest-api.ts";
+import { RestApi, type RestApiEvent, type RestApiResult } from "./rest-api.ts";
 import { readResult } from "./result.ts";
 
 export { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 export { loadSdk } from "./preload.ts";
+
+/** Event that `lambdaHttp` and `lambdaHandler` answer. */
+export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
+
+/** Result for an event of this shape. */
+export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> =
+  Event extends HttpApiEvent
+    ? HttpApiResult
+    : Event extends LoadBalancerEvent
+      ? LoadBalancerResult
+      : RestApiResult;
 
 /**
  * Creates the execution mode of a function that answers events of every shape.
  *
  * @param name - the only handler that is answered, which has a route; default: every route.
  */
-export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
+export function httpMode(runtime: Runtime, name?: string): Mode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
   const routes =
     declaration === undefined ? runtime.routes : createRouteTable(routed([declaration]));
-  const handle = (
-    scope: RequestScope,
-    event: LambdaHttpEvent,
-    { shape, headers }: HttpFacts,
-  ): Promise<LambdaHttpResult> => {
-    const request = shape.request(
-      event,
-      scope.hasMiddlewares ? shape.headers(event) : headers,
-      scope,
-    );
-    if (scope.hasMiddlewares)
-      request.readForm = formReader(event.body, request.headers["content-type"]);
-    if (request.method !== "GET") {
-      // Safe: only a query's response is a stream, and queries skip this check.
-      request.assertFits = (response) =>
-        assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
-    }
-    const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event });
-    const answered = answer(scope, request, routes, (response) => {
-      const given = toAnswer(response, shape.maxResultBytes);
-      return given instanceof Promise ? given.then(written) : written(given);
-    });
-    if (!scope.hasMiddlewares) return answered;
-    // Middlewares receive errors as responses: Middy's error handler would make a 500 of each.
-    return answered.catch((error: unknown) => {
-      if (scope.signal?.aborted) throw error; // it was answered before
-      const facts = {
-        shape,
-        event,
-        method: request.method,
-        headers: request.headers,
-        signal: undefined,
-      };
-      return written(failure(error, scope, facts));
-    });
-  };
-  return scopeMode(runtime, { ...eventCodec, handle });
+  return scopeMode(
+    runtime,
+    (invocation, middy) => new RoutedExchange(invocation, routes, hasMiddlewares(middy)),
+  );
 }
 
-type Shape = HttpCodec<LambdaHttpEvent, LambdaHttpResult>;
+type AnyHttpEvent = HttpEvent<LambdaHttpResult>;
 
-export interface HttpFacts extends ScopeFacts {
-  readonly shape: Shape;
-  readonly event: LambdaHttpEvent;
-  readonly method: string;
+/** Reads an event by its shape. Returns `undefined` for one that is not HTTP. */
+export function httpEventOf(event: unknown): AnyHttpEvent | undefined {
+  if (typeof event !== "object" || event === null) return undefined;
+  const unread: UnreadEvent = event;
+  if (HttpApi.matches(unread)) return new HttpApi(unread);
+  if (RestApi.matches(unread)) return new RestApi(unread);
+  return LoadBalancer.matches(unread) ? new LoadBalancer(unread) : undefined;
 }
 
-// Safe: a codec receives only events that it matched.
-const shapes = [httpApi, restApi, loadBalancer] as readonly unknown[] as readonly Shape[];
-
-/**
- * Returns the codec for the shape of an event.
- *
- * @throws Error for an event of another kind.
- */
-function shapeOf(event: LambdaHttpEvent): Shape {
-  const shape =
-    typeof event === "object" && event !== null
-      ? shapes.find((shape) => shape.matches(event))
-      : undefined;
-  if (shape !== undefined) return shape;
+/** @throws Error for an event of another kind. */
+function requireHttp(event: unknown): AnyHttpEvent {
+  const http = httpEventOf(event);
+  if (http !== undefined) return http;
   throw new Error(
     `the event is ${kindOf(event)}, not of a REST API, an HTTP API, a function URL or a load balancer; check the function's trigger`,
   );
+}
+
+/** Exchange of an HTTP event of any shape: turns results and errors into responses. */
+export abstract class HttpExchange implements Exchange<LambdaAnswer> {
+  readonly http: AnyHttpEvent;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly hasMiddlewares: boolean;
+
+  constructor(http: AnyHttpEvent, hasMiddlewares: boolean) {
+    this.http = http;
+    this.headers = http.headers();
+    this.hasMiddlewares = hasMiddlewares;
+  }
+
+  abstract run(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer>;
+
+  /**
+   * Returns the error's uniform response, and logs the error. Without middlewares, the error is
+   * from a keelson handler: its class determines the status on every host.
+   */
+  fail(error: unknown, scope: RequestScope): LambdaAnswer {
+    return failure(this.hasMiddlewares ? fromMiddy(error) : error, scope, {
+      method: this.http.method,
+      headers: this.headers,
+      signal: scope.signal,
+    });
+  }
+
+  finish(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult {
+    const { maxResultBytes } = this.http;
+    const written = this.#write(answer, scope);
+    const isFit = !isOver(maxResultBytes, answer.body, written);
+    const sent = isFit ? answer : this.fail(tooLarge(maxResultBytes), scope);
+    const result = isFit ? written : this.#write(sent, scope);
+    if (scope.runtime.observer !== undefined)
+      tell(scope.runtime.observer, scope, sent, this.http.method);
+    return result;
+  }
+
+  /**
+   * Reads the result of the middlewares.
+   *
+   * @throws TypeError if it is not a valid response.
+   */
+  protected read(result: unknown): LambdaAnswer {
+    return measured(readResult(result), this.http.method);
+  }
+
+  #write(answer: LambdaAnswer, scope: RequestScope): LambdaHttpResult {
+    answer.headers = finish(scope, this, answer.headers);
+    return writeAnswer(answer, scope, this.http);
+  }
+}
+
+/** Exchange of an event that the server's routes answer. */
+class RoutedExchange extends HttpExchange {
+  readonly #invocation: Invocation;
+  readonly routes: Runtime["routes"];
+
+  constructor(invocation: Invocation, routes: Runtime["routes"], hasMiddlewares: boolean) {
+    super(requireHttp(invocation.event), hasMiddlewares);
+    this.#invocation = invocation;
+    this.routes = routes;
+  }
+
+  run(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer> {
+    if (this.hasMiddlewares) return this.#runMiddlewares(scope, middy);
+    const { http, headers } = this;
+    return this.#answer(http.request(headers, scope), scope, http);
+  }
+
+  async #runMiddlewares(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer> {
+    const { event, context } = this.#invocation;
+    const result = await runMiddlewares(middy, scope, {
+      event,
+      context,
+      befores: middy.befores,
+      handler: (changed) => this.#answerWithin(changed, scope),
+    });
+    return this.read(result);
+  }
+
+  /** Answers the event that the middlewares left, with a result that they can read. */
+  async #answerWithin(event: unknown, scope: RequestScope): Promise<LambdaHttpResult> {
+    const http = requireHttp(event);
+    const request = http.request(http.headers(), scope);
+    request.readForm = formReader(http.body, request.headers["content-type"]);
+    try {
+      return writeAnswer(await this.#answer(request, scope, http), scope, http);
+    } catch (error) {
+      if (scope.signal?.aborted) throw error; // it was answered before
+      // Middy's error handler would make a 500 of each error.
+      const { method, headers } = request;
+      return writeAnswer(
+        failure(error, scope, { method, headers, signal: undefined }),
+        scope,
+        http,
+      );
+    }
+  }
+
+  #answer(request: HttpRequest, scope: RequestScope, http: AnyHttpEvent): Promise<LambdaAnswer> {
+    if (request.method !== "GET") request.assertFits = (response) => assertFits(response, http);
+    return answer(scope, request, this.routes, (response) =>
+      toAnswer(response, http.maxResultBytes),
+    );
+  }
 }
 
 /** Writes an answer in the shape of its event. Logs the cookies that the shape cannot carry. */
 function writeAnswer(
   answer: LambdaAnswer,
   scope: RequestScope,
-  { shape, event }: Pick<HttpFacts, "shape" | "event">,
+  http: AnyHttpEvent,
 ): LambdaHttpResult {
-  const room = shape.maxCookies(event);
+  const room = http.maxCookies;
   if (answer.cookies.length > room) {
     scope.log.error("response.cookies_dropped", {
       dropped: answer.cookies.length - room,
       fix: "turn on the target group's lambda.multi_value_headers.enabled",
     });
   }
-  return shape.write(answer, event);
+  return http.write(answer);
 }
 
 /**
- * Writes an answer for the middlewares, which know only the shape of the event. Without
- * middlewares, returns the answer unchanged.
- */
-function inBetween(
-  answer: LambdaAnswer,
-  scope: RequestScope,
-  facts: Pick<HttpFacts, "shape" | "event">,
-): LambdaHttpResult {
-  // Safe: without middlewares, `finish` reads it as an answer again.
-  return scope.hasMiddlewares
-    ? writeAnswer(answer, scope, facts)
-    : (answer as unknown as LambdaHttpResult);
-}
-
-/**
- * Rejects an answer that does not fit its transport.
+ * Rejects a response that does not fit its transport.
  *
  * @throws FrameworkError `response_too_large`.
  */
-export function assertFits(
-  answer: LambdaAnswer,
-  { shape, event }: Pick<HttpFacts, "shape" | "event">,
-): void {
-  if (isOver(shape.maxResultBytes, answer.body, shape.write(answer, event)))
-    throw tooLarge(shape.maxResultBytes);
+export function assertFits(response: Omit<HttpResponse, "cookies">, http: AnyHttpEvent): void {
+  // Safe: only a query's response is a stream, and queries skip this check.
+  const answer = wholeAnswer({ ...response, cookies: [] } as WholeResponse);
+  if (isOver(http.maxResultBytes, answer.body, http.write(answer)))
+    throw tooLarge(http.maxResultBytes);
 }
-
-/**
- * Codec of HTTP events of every shape: converts them to a scope, and results and errors to
- * responses.
- */
-export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts> = {
-  facts: (event, invocation) => {
-    const shape = shapeOf(event);
-    const { signal, deadlineMs, isolatedTo, nowMs } = invocation;
-    const method = shape.method(event);
-    const headers = shape.headers(event);
-    return { shape, event, method, headers, signal, deadlineMs, isolatedTo, nowMs };
-  },
-  // Without middlewares, the error is from a keelson handler: its class determines the status on
-  // every host.
-  fail: (error, scope, facts) =>
-    inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),
-  finish: (given, scope, facts) => {
-    const { shape } = facts;
-    // Safe: without middlewares, `inBetween` returned the answer unchanged.
-    const answer = scope.hasMiddlewares
-      ? measured(readResult(given), facts)
-      : (given as unknown as LambdaAnswer);
-    const written = writeFinished(answer, scope, facts);
-    const isFit = !isOver(shape.maxResultBytes, answer.body, written);
-    const sent = isFit ? answer : failure(tooLarge(shape.maxResultBytes), scope, facts);
-    const result = isFit ? written : writeFinished(sent, scope, facts);
-    if (scope.runtime.observer !== undefined) tell(scope.runtime.observer, scope, sent, facts);
-    return result;
-  },
-};
 
 /** Reports an answer to the observer. Lambda does not reveal whether the client receives it. */
 function tell(
   observer: RunObserver,
   scope: RequestScope,
   answer: LambdaAnswer,
-  { method }: Pick<HttpFacts, "method">,
+  method: string,
 ): void {
   const { statusCode: status, body, isBase64Encoded } = answer;
   const bytes =
@@ -190,9 +227,12 @@ function tell(
   observer.ended(scope, { kind: "request", method, status, bytes, isAborted: false });
 }
 
-/** Returns the error's uniform response, and logs the error. */
-export function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
-  const { status, headers, body } = fail(scope, facts, error);
+function failure(
+  error: unknown,
+  scope: RequestScope,
+  request: Pick<HttpRequest, "method" | "headers" | "signal">,
+): LambdaAnswer {
+  const { status, headers, body } = fail(scope, request, error);
   return {
     statusCode: status,
     headers,
@@ -201,20 +241,11 @@ export function failure(error: unknown, scope: RequestScope, facts: HttpFacts): 
   };
 }
 
-function writeFinished(
-  answer: LambdaAnswer,
-  scope: RequestScope,
-  facts: HttpFacts,
-): LambdaHttpResult {
-  answer.headers = finish(scope, facts, answer.headers);
-  return writeAnswer(answer, scope, facts);
-}
-
 /**
  * Corrects the `content-length` after a middleware has changed the body. For HEAD and 304, it
  * stays, because it describes a body that is not sent.
  */
-function measured(answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): LambdaAnswer {
+export function measured(answer: LambdaAnswer, method: string): LambdaAnswer {
   const { statusCode, headers, body, isBase64Encoded } = answer;
   const { "content-length": length, ...others } = headers;
   if (length === undefined || method === "HEAD" || statusCode === 304) return answer;

@@ -3,7 +3,7 @@ import { type Server, serverInternals } from "../../app/server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import { marked } from "./function-mark.ts";
 import type { HttpApiEvent } from "./http-api.ts";
-import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
+import type { LambdaHttpEvent, LambdaHttpResult } from "./http-events.ts";
 import { lazyMode } from "./lazy-mode.ts";
 import type { WithMiddlewares } from "./middleware.ts";
 

@@ -1,4 +1,5 @@
 import type { Measuring } from "../../app/metrics/measuring.ts";
+import { configReaders } from "../../app/registry/config-readers.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import { createRuntime } from "../../app/server/create-runtime.ts";
@@ -30,7 +31,7 @@ export function createLambdaRuntime(
     powertools,
     measuring,
     openAdapters: (runtime) =>
-      openAwsAdapters(runtime, process.env, "check", runtime.light.size > 0),
+      openAwsAdapters(runtime, process.env, "check", configReaders(runtime.server).size > 0),
     isFrozenBetweenEvents: true,
   });
 }

@@ -1,18 +1,11 @@
 import middy from "@middy/core";
 import { expect, test, vi } from "vitest";
-import { lazyMode } from "./lazy-mode.ts";
-import type { ExecutionMode } from "./middleware.ts";
+import { lazyMode, type Mode } from "./lazy-mode.ts";
 
 /** Runs the handler with what it was given, and says so. */
-const plainMode = ((
-  _tools: unknown,
-  befores: unknown[],
-  handler: (...given: unknown[]) => unknown,
-) =>
-  async (event: unknown, context: unknown) => [
-    befores.length,
-    await handler(event, context, "options"),
-  ]) as unknown as ExecutionMode;
+const plainMode: Mode =
+  ({ befores, handler }) =>
+  async (event, context) => [befores.length, await handler(event, context, "options")];
 
 const echo = async (event: unknown, context: unknown, options: unknown) => [
   event,

@@ -1,44 +1,81 @@
 import { lazy } from "../../base/process/lazy.ts";
 import type { ExecutionMode } from "./middleware.ts";
 
-type Handler = (event: unknown, context: unknown, options?: unknown) => unknown;
+/** Handler of a Middy function. Middy passes a signal in the options. */
+export type MiddyHandler = (event: unknown, context: unknown, options?: unknown) => unknown;
 
-/** Actual signature of an execution mode, which Middy types as `() => void`. */
-type Mode = (
-  tools: unknown,
-  befores: unknown,
-  handler: Handler,
-  afters: unknown,
-  onErrors: unknown,
-  plugin: unknown,
-) => Handler;
+/** Hook of a middleware. */
+export type MiddyHook = (request: MiddyRequest) => unknown;
+
+export interface MiddyRequest {
+  readonly event: unknown;
+  readonly context: unknown;
+  readonly error?: unknown;
+}
+
+export interface MiddyPlugin {
+  timeoutEarly: boolean;
+  /** Time before the function's timeout, in milliseconds. */
+  readonly timeoutEarlyInMillis: number;
+  timeoutEarlyResponse(): unknown;
+  requestStart(request: MiddyRequest): void;
+  requestEnd(request: MiddyRequest): unknown;
+}
+
+interface MiddyTools {
+  middyRequest(event: unknown, context: unknown): MiddyRequest;
+  runRequest(
+    request: MiddyRequest,
+    befores: readonly MiddyHook[],
+    handler: MiddyHandler,
+    afters: readonly MiddyHook[],
+    onErrors: readonly MiddyHook[],
+    plugin: MiddyPlugin,
+  ): Promise<unknown>;
+}
+
+/** Middy function as its execution mode receives it. `use` adds to its lists at any time. */
+export interface MiddyFunction {
+  readonly tools: MiddyTools;
+  readonly befores: readonly MiddyHook[];
+  readonly handler: MiddyHandler;
+  readonly afters: readonly MiddyHook[];
+  readonly onErrors: readonly MiddyHook[];
+  readonly plugin: MiddyPlugin;
+}
+
+/** Creates the function that Lambda invokes. */
+export type Mode = (middy: MiddyFunction) => (event: unknown, context: unknown) => Promise<unknown>;
 
 /**
  * Creates a Middy execution mode that is loaded at the first invocation: a cold start waits for all
  * imports of a function, and Lambda can prepare the first event in that time. A failed load is
  * retried.
  */
-export function lazyMode(load: () => Promise<ExecutionMode>): ExecutionMode {
-  const mode: Mode = (tools, befores, initialHandler, ...rest) => {
-    let handler = initialHandler;
-    const loaded = lazy(async () => {
-      const made = (await load()) as unknown as Mode;
-      return made(
-        tools,
-        befores,
-        (event, context, options) => handler(event, context, options),
-        ...rest,
-      );
-    });
+export function lazyMode(load: () => Promise<Mode>): ExecutionMode {
+  const mode = (
+    tools: MiddyTools,
+    befores: readonly MiddyHook[],
+    initialHandler: MiddyHandler,
+    afters: readonly MiddyHook[],
+    onErrors: readonly MiddyHook[],
+    plugin: MiddyPlugin,
+  ) => {
+    let current = initialHandler;
+    const handler: MiddyHandler = (event, context, options) => current(event, context, options);
+    const loaded = lazy(async () =>
+      (await load())({ tools, befores, handler, afters, onErrors, plugin }),
+    );
     const lazyHandler = (event: unknown, context: unknown) =>
       loaded.value === undefined
         ? loaded.open().then((run) => run(event, context))
         : loaded.value(event, context);
-    lazyHandler.handler = (replacement: Handler) => {
-      handler = replacement;
+    lazyHandler.handler = (replacement: MiddyHandler) => {
+      current = replacement;
       return lazyHandler;
     };
     return lazyHandler;
   };
+  // Safe: Middy types a mode as `() => void`, and calls it with the six arguments above.
   return mode as unknown as ExecutionMode;
 }

@@ -1,7 +1,13 @@
 import type { ALBEvent, ALBResult } from "aws-lambda";
-import { bodyReader, type HttpCodec } from "./codec.ts";
-import { eventHeaders } from "./headers.ts";
-import { joinQuery } from "./query.ts";
+import type { HttpRequest } from "../../parts/http/message.ts";
+import {
+  bodyReader,
+  type EventScope,
+  type HttpEvent,
+  type LambdaAnswer,
+  type UnreadEvent,
+} from "./codec.ts";
+import { eventHeaders, joinQuery } from "./listed-values.ts";
 
 /** Lambda event of an Application Load Balancer. */
 export type LoadBalancerEvent = ALBEvent;
@@ -10,43 +16,73 @@ export type LoadBalancerEvent = ALBEvent;
 export type LoadBalancerResult = ALBResult;
 
 /**
- * Codec for Application Load Balancers, with or without multi-value headers. No claims count as
+ * Event of an Application Load Balancer, with or without multi-value headers. No claims count as
  * verified: any client that reaches the function can send the header `x-amzn-oidc-data`.
  */
-export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
-  maxResultBytes: 1_000_000,
-  maxCookies: (event) => (hasLists(event) ? Number.POSITIVE_INFINITY : 1),
-  matches: (event) =>
-    typeof event.httpMethod === "string" &&
-    typeof event.path === "string" &&
-    typeof event.requestContext?.elb === "object",
-  method: (event) => event.httpMethod,
-  headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
-  request: (event, headers, { signal, deadlineMs }) => ({
-    method: event.httpMethod,
-    path: event.path,
-    query: joinQuery(
-      event.queryStringParameters,
-      event.multiValueQueryStringParameters,
-      (text) => text,
-    ),
-    headers,
-    // The load balancer writes the last entry; the client can forge all others.
-    ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
-    signal,
-    deadlineMs,
-    assertFits: undefined,
-    gatewayClaims: undefined,
-    readBody: bodyReader(event),
-  }),
-  write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }, event) => {
+export class LoadBalancer implements HttpEvent<LoadBalancerResult> {
+  readonly #event: LoadBalancerEvent;
+  readonly method: string;
+  readonly maxResultBytes = 1_000_000;
+
+  constructor(event: LoadBalancerEvent) {
+    this.#event = event;
+    this.method = event.httpMethod;
+  }
+
+  static matches(event: UnreadEvent): event is LoadBalancerEvent {
+    const { httpMethod, path, requestContext } = event;
+    return (
+      typeof httpMethod === "string" &&
+      typeof path === "string" &&
+      typeof requestContext?.elb === "object"
+    );
+  }
+
+  get maxCookies(): number {
+    return hasLists(this.#event) ? Number.POSITIVE_INFINITY : 1;
+  }
+
+  get body(): unknown {
+    return this.#event.body;
+  }
+
+  headers(): Record<string, string> {
+    return eventHeaders(this.#event.headers, this.#event.multiValueHeaders);
+  }
+
+  request(
+    headers: Readonly<Record<string, string>>,
+    { signal, deadlineMs }: EventScope,
+  ): HttpRequest {
+    const event = this.#event;
+    return {
+      method: this.method,
+      path: event.path,
+      query: joinQuery(
+        event.queryStringParameters,
+        event.multiValueQueryStringParameters,
+        (text) => text,
+      ),
+      headers,
+      // The load balancer writes the last entry; the client can forge all others.
+      ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
+      signal,
+      deadlineMs,
+      assertFits: undefined,
+      gatewayClaims: undefined,
+      readBody: bodyReader(event),
+    };
+  }
+
+  write(answer: LambdaAnswer): LoadBalancerResult {
+    const { statusCode, headers, cookies, body = "", isBase64Encoded = false } = answer;
     const result = {
       statusCode,
       statusDescription: statusDescription(statusCode),
       body,
       isBase64Encoded,
     };
-    if (!hasLists(event)) {
+    if (!hasLists(this.#event)) {
       const [cookie] = cookies; // one value per name, so only one cookie
       return {
         ...result,
@@ -57,8 +93,8 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
     for (const [name, value] of Object.entries(headers)) lists[name] = [value];
     if (cookies.length > 0) lists["set-cookie"] = [...cookies];
     return { ...result, multiValueHeaders: lists };
-  },
-};
+  }
+}
 
 /**
  * Returns whether the target group has multi-value headers: its events contain only lists. A

@@ -4,7 +4,7 @@ import { defineFeature } from "../../app/features/feature.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { access } from "../../base/identity/access.ts";
 import { requestScope } from "../middy/request-scope.ts";
-import type { LambdaHttpEvent } from "./http-event.ts";
+import type { LambdaHttpEvent } from "./http-events.ts";
 import { lambdaHttp } from "./http-handler.ts";
 
 const ran = vi.fn(async () => ({}));

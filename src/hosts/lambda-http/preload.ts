@@ -1,11 +1,11 @@
+import { configReaders } from "../../app/registry/config-readers.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
-import { lightHandlers } from "../../app/registry/light-handlers.ts";
 import { leanSettings } from "../../aws/light/lean-settings.ts";
 import * as always from "./lambda-runtime.ts";
 
 /**
  * Loads the client that the first request of an HTTP function waits for. Skips it if every handler
- * of the function is light and a caller waits for the cold start.
+ * of the function only reads configuration and a caller waits for the cold start.
  *
  * @param name - the only handler that is called; default: all that have a route.
  */
@@ -13,14 +13,14 @@ export function loadSdk(
   { registry, ...server }: DeclaredServer,
   name?: string,
 ): Promise<unknown> | undefined {
-  const light = lightHandlers({ registry, ...server });
+  const readers = configReaders({ registry, ...server });
   const called = [...registry.handlers.values()].filter((handler) =>
     name === undefined ? handler.route : handler.name === name,
   );
   const isOnDemand = (process.env["AWS_LAMBDA_INITIALIZATION_TYPE"] ?? "on-demand") === "on-demand";
-  const isLight =
+  const needsNoSdk =
     isOnDemand &&
     leanSettings(process.env) !== undefined &&
-    called.every((handler) => light.has(handler));
-  return isLight ? undefined : always.loadSdk();
+    called.every((handler) => readers.has(handler));
+  return needsNoSdk ? undefined : always.loadSdk();
 }

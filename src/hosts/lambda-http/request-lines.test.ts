@@ -8,7 +8,7 @@ import type { RequestLines } from "../../base/log/log-options.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { lambdaEvent } from "../../tools/testing/index.ts";
 import { requestScope } from "../middy/middy.ts";
-import type { LambdaHttpEvent } from "./http-event.ts";
+import type { LambdaHttpEvent } from "./http-events.ts";
 import { lambdaHttp } from "./http-handler.ts";
 
 let logs: Record<string, unknown>[] = [];

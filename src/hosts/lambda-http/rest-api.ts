@@ -1,15 +1,18 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
 import type { GatewayClaims } from "../../base/identity/claims.ts";
+import type { HttpRequest } from "../../parts/http/message.ts";
 import {
   bodyReader,
   claimsBy,
+  type EventScope,
   encodedPath,
-  type HttpCodec,
+  type HttpEvent,
   isNoRequest,
+  type LambdaAnswer,
+  type UnreadEvent,
   withoutStage,
 } from "./codec.ts";
-import { eventHeaders } from "./headers.ts";
-import { joinQuery } from "./query.ts";
+import { eventHeaders, joinQuery } from "./listed-values.ts";
 
 /** Lambda event of a REST API, or of an HTTP API with payload format 1.0. */
 export type RestApiEvent = APIGatewayProxyEvent;
@@ -17,42 +20,72 @@ export type RestApiEvent = APIGatewayProxyEvent;
 /** Lambda result for a REST API. */
 export type RestApiResult = APIGatewayProxyResult;
 
-/** Codec for REST APIs and for HTTP APIs with payload format 1.0. */
-export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
-  maxResultBytes: 6_291_456,
-  maxCookies: () => Number.POSITIVE_INFINITY,
-  matches: (event) =>
-    typeof event.httpMethod === "string" &&
-    typeof event.path === "string" &&
-    isObject(event.requestContext) &&
-    !("elb" in event.requestContext) &&
-    !isNoRequest(event),
-  method: (event) => event.httpMethod,
-  headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
-  request: (event, headers, { signal, deadlineMs }) => ({
-    method: event.httpMethod,
-    path: path(event),
-    query: joinQuery(
-      event.queryStringParameters,
-      event.multiValueQueryStringParameters,
-      encodeURIComponent,
-    ),
-    headers,
-    ip: event.requestContext.identity?.sourceIp,
-    signal,
-    deadlineMs,
-    assertFits: undefined,
-    gatewayClaims: verifiedClaims(event),
-    readBody: bodyReader(event),
-  }),
-  write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }) => ({
-    statusCode,
-    headers,
-    ...(cookies.length === 0 ? {} : { multiValueHeaders: { "set-cookie": [...cookies] } }),
-    body,
-    isBase64Encoded,
-  }),
-};
+/** Event of a REST API, or of an HTTP API with payload format 1.0. */
+export class RestApi implements HttpEvent<RestApiResult> {
+  readonly #event: RestApiEvent;
+  readonly method: string;
+  readonly maxResultBytes = 6_291_456;
+  readonly maxCookies = Number.POSITIVE_INFINITY;
+
+  constructor(event: RestApiEvent) {
+    this.#event = event;
+    this.method = event.httpMethod;
+  }
+
+  static matches(event: UnreadEvent): event is RestApiEvent {
+    const { httpMethod, path, requestContext } = event;
+    return (
+      typeof httpMethod === "string" &&
+      typeof path === "string" &&
+      typeof requestContext === "object" &&
+      requestContext !== null &&
+      !("elb" in requestContext) &&
+      !isNoRequest(event)
+    );
+  }
+
+  get body(): unknown {
+    return this.#event.body;
+  }
+
+  headers(): Record<string, string> {
+    return eventHeaders(this.#event.headers, this.#event.multiValueHeaders);
+  }
+
+  request(
+    headers: Readonly<Record<string, string>>,
+    { signal, deadlineMs }: EventScope,
+  ): HttpRequest {
+    const event = this.#event;
+    return {
+      method: this.method,
+      path: path(event),
+      query: joinQuery(
+        event.queryStringParameters,
+        event.multiValueQueryStringParameters,
+        encodeURIComponent,
+      ),
+      headers,
+      ip: event.requestContext.identity?.sourceIp,
+      signal,
+      deadlineMs,
+      assertFits: undefined,
+      gatewayClaims: verifiedClaims(event),
+      readBody: bodyReader(event),
+    };
+  }
+
+  write(answer: LambdaAnswer): RestApiResult {
+    const { statusCode, headers, cookies, body = "", isBase64Encoded = false } = answer;
+    return {
+      statusCode,
+      headers,
+      ...(cookies.length === 0 ? {} : { multiValueHeaders: { "set-cookie": [...cookies] } }),
+      body,
+      isBase64Encoded,
+    };
+  }
+}
 
 /**
  * Returns the encoded path without a stage. A REST API's path has no stage and is as sent. An HTTP
@@ -81,8 +114,4 @@ function verifiedClaims(event: RestApiEvent): GatewayClaims | undefined {
   return (
     verified ?? (authorizer?.principalId === undefined ? undefined : claimsBy("lambda", authorizer))
   );
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
 }

@@ -1,6 +1,4 @@
 import type { LambdaAnswer } from "./codec.ts";
-import { resultHeaders } from "./headers.ts";
-import { jsonValue } from "./json-value.ts";
 
 /**
  * Reads the result of a handler or a middleware, in any shape. Accepts all that gateways accept,
@@ -40,6 +38,53 @@ function statusOf(given: unknown): number {
   throw new TypeError(
     `the result's statusCode is ${shown(given)}; give a whole number from 200 to 599`,
   );
+}
+
+/** Members of a result that may contain headers. */
+interface ResultHeaders {
+  readonly headers: unknown;
+  readonly multiValueHeaders: unknown;
+  readonly cookies: unknown;
+}
+
+/**
+ * Reads the headers of a result. Names become lower case, and values become strings; `null` and
+ * values that JSON omits are left out. Lists win. All cookies are kept, regardless of their member
+ * and the spelling of `Set-Cookie`.
+ *
+ * @throws TypeError if the headers are not an object, or a value is an object.
+ */
+function resultHeaders({ headers: single, multiValueHeaders, cookies }: ResultHeaders): {
+  headers: Record<string, string>;
+  cookies: string[];
+} {
+  const headers: Record<string, string> = {};
+  const set = textsOf(cookies, "cookies");
+  for (const [name, value] of [
+    ...entriesOf(single, "headers"),
+    ...entriesOf(multiValueHeaders, "multiValueHeaders"),
+  ]) {
+    const lower = name.toLowerCase();
+    const texts = textsOf(value, `header ${name.slice(0, 100)}`);
+    if (lower === "set-cookie") set.push(...texts);
+    else if (texts.length > 0) headers[lower] = texts.join(", ");
+  }
+  return { headers, cookies: [...new Set(set)] };
+}
+
+function entriesOf(given: unknown, member: string): [string, unknown][] {
+  if (given === undefined || given === null) return [];
+  if (typeof given === "object" && !Array.isArray(given)) return Object.entries(given);
+  throw new TypeError(`the result's ${member} are no object; give values by name`);
+}
+
+function textsOf(value: unknown, what: string): string[] {
+  return [value].flat().flatMap((one) => {
+    const given = jsonValue(one);
+    if (given === undefined || given === null) return [];
+    if (typeof given !== "object") return [String(given)];
+    throw new TypeError(`an object is among the values of the result's ${what}; give text`);
+  });
 }
 
 function contentOf(
@@ -94,4 +139,23 @@ function shown(value: unknown): string {
     : typeof value === "number"
       ? `${value}`
       : `a value of type ${typeof value}`;
+}
+
+/**
+ * Returns a member of a result as Lambda's JSON serialization would: the result of its `toJSON`,
+ * such as a date string, if it has one, and `undefined` for functions and symbols. Bytes stay
+ * bytes.
+ */
+function jsonValue(value: unknown): unknown {
+  const given = value instanceof Uint8Array || !hasToJson(value) ? value : value.toJSON();
+  return typeof given === "function" || typeof given === "symbol" ? undefined : given;
+}
+
+function hasToJson(value: unknown): value is { toJSON(): unknown } {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "toJSON" in value &&
+    typeof value.toJSON === "function"
+  );
 }

@@ -7,7 +7,7 @@ import { currentContext } from "../../base/request/ambient.ts";
 import { reply } from "../../parts/http/reply.ts";
 import { lambdaContext } from "../../tools/testing/lambda-context.ts";
 import { type LambdaTrigger, lambdaEvent } from "../../tools/testing/lambda-event.ts";
-import type { LambdaHttpEvent } from "./http-event.ts";
+import type { LambdaHttpEvent } from "./http-events.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 
 const large = defineFeature("large", (r) => {

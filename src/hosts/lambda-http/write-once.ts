@@ -1,5 +1,6 @@
-import type { HandlerDeclaration } from "../../app/features/handler.ts";
+import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../../parts/once/once-by.ts";
+import type { MiddyHook } from "./lazy-mode.ts";
 import type { Middleware } from "./middleware.ts";
 
 /** Options of {@link writeOnce}. */
@@ -48,12 +49,13 @@ export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions
 }
 
 /** Separates the claim's description from the middlewares. */
-export function takeDescription(befores: readonly unknown[]): {
+export function takeDescription(befores: readonly MiddyHook[]): {
   readonly description: ClaimDescription | undefined;
-  readonly befores: unknown[];
+  readonly befores: readonly MiddyHook[];
 } {
-  const descriptionOf = (before: unknown) =>
-    (before as Partial<Record<typeof described, ClaimDescription>>)[described];
+  // Safe: only `writeOnce` sets this property.
+  const descriptionOf = (before: MiddyHook) =>
+    (before as { readonly [described]?: ClaimDescription })[described];
   return {
     description: befores.map(descriptionOf).find((found) => found !== undefined),
     befores: befores.filter((before) => descriptionOf(before) === undefined),

@@ -1,5 +1,6 @@
-import { createSchedules } from "../../app/run/schedules.ts";
+import { consumeOnce } from "../../app/run/task.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
+import { createSchedules } from "../../app/schedules/schedules.ts";
 import { measured } from "../lambda-http/lambda-runtime.ts";
 import { type TimedContext, timeLeft } from "../lambda-http/time-left.ts";
 
@@ -24,7 +25,7 @@ export function fireSchedules(
 async function fire(runtime: Runtime, context: TimedContext | undefined): Promise<FiredSchedules> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const { deadlineMs } = timeLeft(context, runtime.clock);
-  const schedules = await createSchedules(runtime, await runtime.adapters());
+  const schedules = await createSchedules(runtime, await runtime.adapters(), consumeOnce);
   const looked = await Promise.all(schedules.map((schedule) => schedule.look({ deadlineMs })));
   const count = (...kinds: readonly string[]) =>
     looked.filter(({ kind }) => kinds.includes(kind)).length;

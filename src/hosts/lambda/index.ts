@@ -1,6 +1,6 @@
-export type { Swept } from "../../parts/messages/shard-sweep.ts";
+export type { Swept } from "../../parts/messages/outbox-store.ts";
 export type { HttpApiEvent, HttpApiResult } from "../lambda-http/http-api.ts";
-export type { LambdaHttpEvent, LambdaHttpResult } from "../lambda-http/http-event.ts";
+export type { LambdaHttpEvent, LambdaHttpResult } from "../lambda-http/http-events.ts";
 export { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "../lambda-http/http-handler.ts";
 export type { LoadBalancerEvent, LoadBalancerResult } from "../lambda-http/load-balancer.ts";
 export type {

@@ -73,7 +73,7 @@ beforeAll(async () => {
     events: app.env["KEELSON_EVENT_QUEUE"] ?? "keelson-events",
     jobs: app.env["KEELSON_JOB_QUEUE"] ?? "keelson-jobs.fifo",
   };
-}, 60_000);
+});
 afterAll(async () => {
   sqs.destroy();
   await app.close();

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { defineFeature } from "../../app/features/feature.ts";
-import type { ScheduleOptions } from "../../app/features/schedule.ts";
+import type { ScheduleOptions } from "../../app/schedules/schedule.ts";
 import { buildServer } from "../../app/server/server.ts";
 import { lambdaContext, startTestApp } from "../../tools/testing/index.ts";
 import { lambdaSchedule } from "./schedule.ts";

@@ -47,7 +47,7 @@ beforeAll(async () => {
     region: "us-east-1",
     credentials,
   });
-}, 60_000);
+});
 afterAll(async () => {
   client.destroy();
   await app.close();

@@ -1,5 +1,5 @@
 import type { Server } from "../../app/server/server.ts";
-import type { Swept } from "../../parts/messages/shard-sweep.ts";
+import type { Swept } from "../../parts/messages/outbox-store.ts";
 import { prepareLambda } from "../lambda-http/bind.ts";
 import { marked } from "../lambda-http/function-mark.ts";
 

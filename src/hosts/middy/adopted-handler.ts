@@ -1,10 +1,10 @@
 import { createContext } from "../../app/ctx/context.ts";
+import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { authorize, fail, recognize } from "../../app/run/pipeline.ts";
 import { run } from "../../app/run/run.ts";
 import { causeOf, responseOf, writeClaim } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { RequestScope } from "../../app/runtime/scope.ts";
-import type { ScopeFacts } from "../../app/runtime/scoped-run.ts";
 import { FrameworkError } from "../../base/errors/errors.ts";
 import { type AccessRule, describeRule, needsIdentity } from "../../base/identity/access.ts";
 import { anonymous } from "../../base/identity/user.ts";
@@ -13,14 +13,18 @@ import { requestView } from "../../parts/http/request-view.ts";
 import type { WriteAnswer } from "../../parts/once/answer.ts";
 import type { OnceClaim } from "../../parts/once/claimed-run.ts";
 import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "../lambda-http/codec.ts";
-import { type EventCodec, type MiddyRun, scopeMode } from "../lambda-http/execution-mode.ts";
-import type { LambdaHttpEvent, LambdaHttpResult } from "../lambda-http/http-event.ts";
-import { assertFits, eventCodec, failure, type HttpFacts } from "../lambda-http/http-events.ts";
-import type { ExecutionMode } from "../lambda-http/middleware.ts";
+import {
+  type Exchange,
+  type Invocation,
+  runMiddlewares,
+  scopeMode,
+} from "../lambda-http/execution-mode.ts";
+import { assertFits, HttpExchange, httpEventOf, measured } from "../lambda-http/http-events.ts";
+import type { MiddyFunction, MiddyHandler, Mode } from "../lambda-http/lazy-mode.ts";
 import { fromMiddy } from "../lambda-http/middy-error.ts";
 import { isRequest, kindOf } from "../lambda-http/other-event.ts";
 import { readResult } from "../lambda-http/result.ts";
-import type { ClaimDescription } from "../lambda-http/write-once.ts";
+import { type ClaimDescription, takeDescription } from "../lambda-http/write-once.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "../lambda-http/lambda-runtime.ts";
 
@@ -36,51 +40,148 @@ export interface RequestScopeOptions {
   readonly access?: AccessRule;
 }
 
-interface OtherFacts extends ScopeFacts {
-  readonly shape: undefined;
-  readonly event: unknown;
-}
-
-type Facts = (HttpFacts & { readonly shape: HttpFacts["shape"] }) | OtherFacts;
-
 /** Creates the execution mode of an existing Middy handler, which {@link requestScope} loads. */
-export function adoptedMode(
-  runtime: Runtime,
-  { handler, access }: Required<RequestScopeOptions>,
-): ExecutionMode {
-  return scopeMode<unknown, unknown, Facts>(runtime, adoptedCodec(handler, access));
+export function adoptedMode(runtime: Runtime, options: Required<RequestScopeOptions>): Mode {
+  return scopeMode<unknown>(runtime, (invocation) => {
+    const http = httpEventOf(invocation.event);
+    return http === undefined
+      ? new OtherExchange(invocation, options)
+      : new AdoptedExchange(http, invocation, options);
+  });
 }
 
-function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, unknown, Facts> {
-  return {
-    facts: (event, invocation) => {
-      try {
-        // Safe: `facts` throws for an event of another kind.
-        return eventCodec.facts(event as LambdaHttpEvent, invocation);
-      } catch {
-        return { shape: undefined, event, headers: {}, ...invocation };
-      }
-    },
-    fail: (error, scope, facts) => {
-      if (facts.shape !== undefined) return eventCodec.fail(error, scope, facts);
-      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // only logged; rethrown for the source
-      scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
-      throw error;
-    },
-    finish: (result, scope, facts) => {
-      if (facts.shape !== undefined)
-        return eventCodec.finish(result as LambdaHttpResult, scope, facts);
-      scope.runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
-      return result;
-    },
-    around: async (scope, facts, middy) => {
-      scope.handler = handler;
-      if (facts.shape !== undefined) scope.route = patternOf(facts.event);
-      return facts.shape === undefined
-        ? runOther(scope, facts.event, middy, access)
-        : runHttp(scope, facts, middy, access);
-    },
-  };
+/** Exchange of an HTTP event. */
+class AdoptedExchange extends HttpExchange {
+  readonly #invocation: Invocation;
+  readonly #options: Required<RequestScopeOptions>;
+
+  constructor(
+    http: HttpExchange["http"],
+    invocation: Invocation,
+    options: Required<RequestScopeOptions>,
+  ) {
+    super(http, true);
+    this.#invocation = invocation;
+    this.#options = options;
+  }
+
+  async run(scope: RequestScope, middy: MiddyFunction): Promise<LambdaAnswer> {
+    scope.handler = this.#options.handler;
+    scope.route = patternOf(this.#invocation.event);
+    const { runtime } = scope;
+    const { description } = takeDescription(middy.befores);
+    const request = this.http.request(this.headers, scope);
+    scope.asked = request;
+    const refusal = runtime.refusalOfHeaders(request.headers);
+    if (refusal !== undefined) {
+      await recognize(scope, request);
+      throw refusal;
+    }
+    scope.user = await authorize(scope, request, this.#options.access);
+    const adapters = await runtime.adapters();
+    const bytes = await request.readBody(Number.POSITIVE_INFINITY);
+    const claim =
+      description === undefined
+        ? undefined
+        : await this.#claim(scope, description, { request, bytes });
+    let answer: WriteAnswer | undefined;
+    const ended = await run(scope, adapters, {
+      logPrefix: "once",
+      claim,
+      cause: causeOf(scope),
+      request: () => requestView(request, bytes),
+      handle: (ctx) => runAdopted(middy, scope, this.#invocation, ctx),
+      answerOf: (result) => {
+        answer ??= this.#doneAnswer(result, scope);
+        return answer;
+      },
+      committedAnswer: (result) => answerOf(readResult(result)),
+    });
+    // Without a claim or a commit, the result stays as the middlewares left it.
+    return ended.kind === "done" && claim === undefined
+      ? this.read(ended.result)
+      : measured(wholeAnswer(responseOf(ended) as WholeResponse), this.http.method); // safe: not a stream
+  }
+
+  async timedOut({ plugin }: MiddyFunction): Promise<LambdaAnswer> {
+    return this.read(await plugin.timeoutEarlyResponse());
+  }
+
+  #claim(
+    scope: RequestScope,
+    described: ClaimDescription,
+    { request, bytes }: { readonly request: HttpRequest; readonly bytes: Uint8Array },
+  ): Promise<OnceClaim | undefined> {
+    const { authorization = "", cookie = "" } = this.headers;
+    return writeClaim(scope, {
+      declaration: { name: this.#options.handler, ...described },
+      headers: this.headers,
+      input: { method: request.method, path: request.path, query: request.query, body: bytes },
+      assertFits: (response) => assertFits(response, this.http),
+      // Only the handler's own middlewares may know the caller's identity.
+      anonymousAs: JSON.stringify([authorization, cookie]),
+    });
+  }
+
+  /**
+   * Returns the answer of a finished run. A result that is not a valid response becomes a 500,
+   * which is stored because the work is done.
+   */
+  #doneAnswer(result: unknown, scope: RequestScope): WriteAnswer {
+    try {
+      return answerOf(readResult(result));
+    } catch (error) {
+      return { ...answerOf(this.fail(error, scope)), isDone: true };
+    }
+  }
+}
+
+/** Exchange of an event that is not HTTP. Its result and its errors stay as they are. */
+class OtherExchange implements Exchange<unknown> {
+  readonly headers = {};
+  readonly #invocation: Invocation;
+  readonly #options: Required<RequestScopeOptions>;
+
+  constructor(invocation: Invocation, options: Required<RequestScopeOptions>) {
+    this.#invocation = invocation;
+    this.#options = options;
+  }
+
+  async run(scope: RequestScope, middy: MiddyFunction): Promise<unknown> {
+    const { handler, access } = this.#options;
+    const { event, isolatedTo } = this.#invocation;
+    scope.handler = handler;
+    if (needsIdentity(access)) {
+      const what = `the event is ${kindOf(event)} and says of nobody who sent it, as ${describeRule(access)} asks; `;
+      throw new FrameworkError(
+        "unauthenticated",
+        `${what}adopt its handler by another requestScope, without that rule`,
+      );
+    }
+    // Any other event comes from AWS, or from a caller allowed to invoke the function.
+    const isTrusted = !isRequest(event);
+    scope.isIdentified = isTrusted;
+    scope.isSystem = isTrusted && isolatedTo === undefined;
+    if (isolatedTo !== undefined)
+      scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
+    const ctx = createContext(scope, await scope.runtime.adapters(), {});
+    return runAdopted(middy, scope, this.#invocation, ctx);
+  }
+
+  async timedOut({ plugin }: MiddyFunction): Promise<unknown> {
+    return plugin.timeoutEarlyResponse();
+  }
+
+  fail(error: unknown, scope: RequestScope): never {
+    fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // only logged; rethrown for the source
+    scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
+    throw error;
+  }
+
+  finish(result: unknown, scope: RequestScope): unknown {
+    scope.runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
+    return result;
+  }
 }
 
 /** Returns the pattern that the gateway matched, such as `GET /files/{id}`, if there is one. */
@@ -95,106 +196,21 @@ function patternOf(event: unknown): string | undefined {
   return typeof pattern === "string" && !pattern.includes("+}") ? pattern : undefined;
 }
 
-async function runOther(
+/** Runs the function's middlewares and its own handler, with `ctx` as `context.keelson`. */
+function runAdopted(
+  middy: MiddyFunction,
   scope: RequestScope,
-  event: unknown,
-  middy: MiddyRun<unknown>,
-  access: AccessRule,
+  { event, context: given }: Invocation,
+  ctx: PipelineContext,
 ): Promise<unknown> {
-  const { isolatedTo } = scope;
-  if (needsIdentity(access)) {
-    const what = `the event is ${kindOf(event)} and says of nobody who sent it, as ${describeRule(access)} asks; `;
-    throw new FrameworkError(
-      "unauthenticated",
-      `${what}adopt its handler by another requestScope, without that rule`,
-    );
-  }
-  // Any other event comes from AWS, or from a caller allowed to invoke the function.
-  const isTrusted = !isRequest(event);
-  scope.isIdentified = isTrusted;
-  scope.isSystem = isTrusted && isolatedTo === undefined;
-  if (isolatedTo !== undefined) scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
-  middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), {});
-  return middy.run(scope.signal);
-}
-
-async function runHttp(
-  scope: RequestScope,
-  facts: HttpFacts,
-  middy: MiddyRun<unknown>,
-  access: AccessRule,
-): Promise<unknown> {
-  const { runtime } = scope;
-  const { shape, event } = facts;
-  const { claim: described } = middy;
-  const request = shape.request(event, facts.headers, scope);
-  scope.asked = request;
-  const refusal = runtime.refusalOfHeaders(request.headers);
-  if (refusal !== undefined) {
-    await recognize(scope, request);
-    throw refusal;
-  }
-  scope.user = await authorize(scope, request, access);
-  const adapters = await runtime.adapters();
-  const bytes = await request.readBody(Number.POSITIVE_INFINITY);
-  const claim =
-    described === undefined
-      ? undefined
-      : await adoptedClaim(scope, facts, { described, request, bytes });
-  let answer: WriteAnswer | undefined;
-  const ended = await run(scope, adapters, {
-    logPrefix: "once",
-    claim,
-    cause: causeOf(scope),
-    request: () => requestView(request, bytes),
-    handle: (ctx) => {
-      middy.context["keelson"] = ctx;
-      return middy.run(ctx.signal);
-    },
-    answerOf: (result) => {
-      answer ??= doneAnswer(result, scope, facts);
-      return answer;
-    },
-    committedAnswer: (result) => answerOf(readResult(result)),
-  });
-  // Without a claim or a commit, the result stays as the middlewares left it.
-  if (ended.kind === "done" && claim === undefined) return ended.result;
-  return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: not a stream
-}
-
-interface AdoptedWrite {
-  readonly described: ClaimDescription;
-  readonly request: HttpRequest;
-  readonly bytes: Uint8Array;
-}
-
-function adoptedClaim(
-  scope: RequestScope,
-  facts: HttpFacts,
-  { described, request, bytes }: AdoptedWrite,
-): Promise<OnceClaim | undefined> {
-  const { authorization = "", cookie = "" } = facts.headers;
-  return writeClaim(scope, {
-    declaration: { name: String(scope.handler), ...described },
-    headers: facts.headers,
-    input: { method: request.method, path: request.path, query: request.query, body: bytes },
-    assertFits: (response) =>
-      assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
-    // Only the handler's own middlewares may know the caller's identity.
-    anonymousAs: JSON.stringify([authorization, cookie]),
-  });
-}
-
-/**
- * Returns the answer of a finished run. A result that is not a valid response becomes a 500, which
- * is stored because the work is done.
- */
-function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): WriteAnswer {
-  try {
-    return answerOf(readResult(result));
-  } catch (error) {
-    return { ...answerOf(failure(error, scope, facts)), isDone: true };
-  }
+  const { signal } = ctx;
+  const handler: MiddyHandler =
+    signal === undefined
+      ? middy.handler
+      : (event, context) => middy.handler(event, context, { signal });
+  const context = Object.assign(given ?? {}, { keelson: ctx }); // middlewares extend it in place too
+  const { befores } = takeDescription(middy.befores);
+  return runMiddlewares(middy, scope, { event, context, befores, handler });
 }
 
 /** Converts the result of the handler or a middleware to an answer that can be stored. */

@@ -1,4 +1,4 @@
-import type { PipelineContext } from "../../app/features/pipeline-context.ts";
+import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { access as rules } from "../../base/identity/access.ts";
 import { prepareLambda } from "../lambda-http/bind.ts";

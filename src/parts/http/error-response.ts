@@ -1,8 +1,7 @@
 import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
 import { describeError, type ErrorDescription } from "../../base/errors/describe.ts";
 import type { Environment } from "../../base/process/environment.ts";
-import type { HttpResponse } from "./message.ts";
-import { ownHeaders } from "./own-headers.ts";
+import { type HttpResponse, ownHeaders } from "./message.ts";
 
 export interface ErrorFacts {
   readonly requestId: string;

@@ -6,9 +6,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { ValidationError } from "../../base/errors/errors.ts";
-import { parseBody, readInput, validateInput } from "./input.ts";
+import { parseBody, parseForm, readInput, validateInput } from "./input.ts";
 import type { BodyKind } from "./message.ts";
-import { parseForm } from "./query.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const json = "application/json";

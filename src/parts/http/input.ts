@@ -2,7 +2,6 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type FieldError, FrameworkError, ValidationError } from "../../base/errors/errors.ts";
 import { exceededBound, type JsonBounds } from "./json-bounds.ts";
 import type { BodyKind } from "./message.ts";
-import { parseForm } from "./query.ts";
 
 /** Parts of a request from which its input is read. */
 export interface InputParts {
@@ -228,6 +227,47 @@ function dropPrototypes(value: unknown): void {
   // The object has no prototype now, so only its own members remain. Safe: it is an object with
   // unknown members.
   for (const name in value) dropPrototypes((value as Record<string, unknown>)[name]);
+}
+
+const maxPairs = 1_000;
+
+/**
+ * Parses `application/x-www-form-urlencoded` text of a query or a form into a prototype-free
+ * object. A repeated name gets an array of its values.
+ *
+ * @throws FrameworkError `malformed_request` for malformed percent-encoding, or more than 1,000
+ * pairs.
+ */
+export function parseForm(
+  text: string,
+  where: "query" | "body",
+): Record<string, string | string[]> {
+  const values: Record<string, string | string[]> = Object.create(null);
+  const pairs = text.split("&", maxPairs + 1);
+  if (pairs.length > maxPairs)
+    throw new FrameworkError(
+      "malformed_request",
+      `The ${where} has more than ${maxPairs} parameters`,
+    );
+  for (const pair of pairs) {
+    if (pair === "") continue;
+    const mark = pair.indexOf("=");
+    const name = decoded(mark === -1 ? pair : pair.slice(0, mark), where);
+    const value = mark === -1 ? "" : decoded(pair.slice(mark + 1), where);
+    const present = values[name];
+    if (present === undefined) values[name] = value;
+    else if (typeof present === "string") values[name] = [present, value];
+    else present.push(value);
+  }
+  return values;
+}
+
+function decoded(text: string, where: "query" | "body"): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    throw new FrameworkError("malformed_request", `The ${where} has malformed percent-encoding`);
+  }
 }
 
 export function bodyTooLarge(limitBytes: number): FrameworkError {

@@ -1,6 +1,6 @@
 import { quoted } from "../../base/errors/quoted.ts";
 import { assertCookie } from "./cookies.ts";
-import { ownHeaders } from "./own-headers.ts";
+import { ownHeaders } from "./message.ts";
 
 /**
  * Checks that a response can carry the options of a reply, including input from plain JavaScript.

@@ -1,10 +1,17 @@
-import { Readable } from "node:stream";
-import fc from "fast-check";
+import { Readable, Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { parseCookies, serializeCookie } from "./cookies.ts";
 import { reply } from "./reply.ts";
 import { requestView } from "./request-view.ts";
-import { isReply, toResponse } from "./response.ts";
+import {
+  bodyOf,
+  isDescribed,
+  isReply,
+  isWebResponse,
+  isWebStream,
+  jsonText,
+  toResponse,
+} from "./response.ts";
+import { ReadResponse, UnreadableResponse } from "./web-response.ts";
 
 const query = { kind: "query", head: false, development: false } as const;
 const write = { ...query, kind: "write" } as const;
@@ -300,89 +307,6 @@ describe("a result", () => {
   });
 });
 
-describe("cookies", () => {
-  test.each([
-    [undefined, {}],
-    ["a=1; b=2", { a: "1", b: "2" }],
-    ["a=1; a=2", { a: "1" }],
-    ['a="quoted"; b=%C3%A4; c=%zz', { a: "quoted", b: "ä", c: "%zz" }],
-    ["novalue; =noname; a=b=c", { a: "b=c" }],
-    ["SID=1; sid=2; Sid=3; SID=4", { SID: "1", sid: "2", Sid: "3" }],
-    ["__proto__=x", Object.assign(Object.create(null), { ["__proto__"]: "x" })],
-  ])("%s is parsed tolerantly", (header, expected) => {
-    const cookies = parseCookies(header);
-    expect(Object.getPrototypeOf(cookies)).toBeNull();
-    expect(Object.entries(cookies)).toEqual(Object.entries(expected));
-  });
-
-  test("beyond a hundred are left out", () => {
-    const header = Array.from({ length: 200 }, (_, index) => `c${index}=1`).join("; ");
-    expect(Object.keys(parseCookies(header))).toHaveLength(100);
-  });
-
-  test("say what their options say", () => {
-    const cookie = {
-      value: "1",
-      httpOnly: false,
-      secure: false,
-      sameSite: "None",
-      maxAgeSeconds: 60,
-      path: "/x",
-    } as const;
-    expect(serializeCookie("a", cookie, { development: false })).toBe(
-      "a=1; Path=/x; Max-Age=60; SameSite=None",
-    );
-    expect(serializeCookie("a", { value: "1" }, { development: true })).toBe(
-      "a=1; Path=/; HttpOnly; SameSite=Lax",
-    );
-  });
-
-  test.each([
-    ["a;b", { value: "1" }],
-    ["", { value: "1" }],
-    ["a", { value: "1", path: "/x; Domain=evil" }],
-    ["a", { value: "1", path: "x" }],
-    ["a", { value: "1", sameSite: "No" as never }],
-    ["a", { value: "1", path: 1 as never }],
-    ["a", { value: "1", maxAgeSeconds: 1.5 }],
-    ["a", { value: "1", secure: 0 as never }],
-  ])("named %j with %j are refused", (name, cookie) => {
-    expect(() => serializeCookie(name, cookie, { development: false })).toThrow(TypeError);
-  });
-
-  test("are parsed without throwing, whatever the header", () => {
-    const codeUnit = fc.oneof(
-      fc.constantFrom("=", ";", "%", '"'),
-      fc.nat(0xffff).map((code) => String.fromCharCode(code)),
-    );
-    fc.assert(
-      fc.property(fc.string({ unit: codeUnit }), (header) => {
-        const cookies = parseCookies(header);
-        expect(Object.getPrototypeOf(cookies)).toBeNull();
-        expect(Object.keys(cookies).every((name) => header.includes(name))).toBe(true);
-      }),
-    );
-  });
-
-  test("that were written are read back, whatever their name and value", () => {
-    const cookieName = fc.oneof(
-      fc.stringMatching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,20}$/),
-      fc.constant("__proto__"),
-    );
-    fc.assert(
-      fc.property(cookieName, fc.string({ unit: "grapheme" }), (name, value) => {
-        const [pair = "", ...attributes] = serializeCookie(
-          name,
-          { value },
-          { development: false },
-        ).split("; ");
-        expect(Object.entries(parseCookies(pair))).toEqual([[name, value]]);
-        expect(attributes).toEqual(["Path=/", "HttpOnly", "Secure", "SameSite=Lax"]);
-      }),
-    );
-  });
-});
-
 test("a handler sees the request read-only, with its cookies parsed once", () => {
   const view = requestView(
     {
@@ -403,6 +327,142 @@ test("a handler sees the request read-only, with its cookies parsed once", () =>
   expect(
     Object.isFrozen(view) && Object.isFrozen(view.headers) && Object.isFrozen(view.cookies),
   ).toBe(true);
+});
+
+describe("a Response that was read", () => {
+  const json = { "content-type": "application/json" };
+  const given = { status: 201, headers: json, cookies: ["a=1"], body: "[1]" };
+
+  test("is sent with its own status, headers and cookies", () => {
+    expect(toResponse(new ReadResponse(given), { ...write, status: [200] })).toEqual({
+      ...given,
+      headers: { ...json, "content-length": "3" },
+    });
+    expect(given.headers).toEqual(json);
+  });
+
+  test("gives its parsed body to code", () => {
+    expect(bodyOf(new ReadResponse(given))).toEqual([1]);
+    expect(bodyOf(reply("b", { headers: text }))).toBe("b");
+    expect(bodyOf("plain")).toBe("plain");
+  });
+
+  test("throws its error if it cannot be read", () => {
+    const error = new TypeError("locked");
+    expect(() => toResponse(new UnreadableResponse(error), query)).toThrow(error);
+    expect(() => bodyOf(new UnreadableResponse(error))).toThrow(error);
+  });
+});
+
+test("a web Response is known by its members, and data is not one", () => {
+  const headers = { getSetCookie: () => [] };
+  expect(isWebResponse(new Response())).toBe(true);
+  expect(isWebResponse({ bodyUsed: false, headers })).toBe(true);
+  for (const data of [null, undefined, "x", { bodyUsed: false }, { headers }])
+    expect(isWebResponse(data)).toBe(false);
+  for (const headers of [null, {}, { getSetCookie: "x" }])
+    expect(isWebResponse({ bodyUsed: false, headers })).toBe(false);
+});
+
+test("a web stream is known by its class, and not by a member of its name", () => {
+  expect(isWebStream(new ReadableStream())).toBe(true);
+  for (const body of [null, "x", {}, { getReader: () => undefined }, Readable.from([])])
+    expect(isWebStream(body)).toBe(false);
+});
+
+test.each<[boolean, string, unknown]>([
+  [true, "data", { a: 1 }],
+  [true, "nothing", undefined],
+  [true, "text", "x"],
+  [true, "data in a reply", reply({ a: 1 })],
+  [true, "data with status 299", reply({ a: 1 }, { status: 299 })],
+  [false, "an error", reply({ a: 1 }, { status: 400 })],
+  [false, "a redirect", reply({ a: 1 }, { status: 300 })],
+  [false, "bytes", new Uint8Array(1)],
+  [false, "a buffer", new ArrayBuffer(1)],
+  [false, "bytes in a reply", reply(new Uint8Array(1))],
+  [false, "a web stream", new ReadableStream()],
+  [false, "a Node stream", Readable.from([])],
+  [false, "a Node stream that is only writable", new Writable()],
+  [false, "an async iterable", (async function* () {})()],
+  [false, "a Response that cannot be read", new UnreadableResponse(new Error("locked"))],
+  ...(
+    [
+      [true, 200, "application/json"],
+      [false, 300, "application/json"],
+      [false, 200, "text/plain"],
+    ] as const
+  ).map(([isIt, status, type]): [boolean, string, unknown] => [
+    isIt,
+    `a Response of ${type} with status ${status}`,
+    new ReadResponse({ status, headers: { "content-type": type }, cookies: [], body: "[]" }),
+  ]),
+])("that a schema describes it is %s of %s", (expected, _what, result) => {
+  expect(isDescribed(result)).toBe(expected);
+});
+
+describe("a streamed body", () => {
+  const sent = (body: unknown) =>
+    toResponse(reply(body, { headers: text }), query).body as ReadableStream<unknown>;
+
+  test("is passed on chunk by chunk, and not read before it is asked for", async () => {
+    const made: string[] = [];
+    async function* source() {
+      for (const chunk of ["a", "b"]) {
+        made.push(chunk);
+        yield chunk;
+      }
+    }
+    const reader = sent(source()).getReader();
+    await Promise.resolve();
+    expect(made).toEqual([]);
+    expect([await reader.read(), await reader.read(), await reader.read()]).toEqual([
+      { done: false, value: "a" },
+      { done: false, value: "b" },
+      { done: true, value: undefined },
+    ]);
+  });
+
+  test("releases its source when it is cancelled", async () => {
+    const node = Readable.from(["a"]);
+    await sent(node).cancel();
+    expect(node.destroyed).toBe(true);
+
+    const ends: string[] = [];
+    const source = {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => ({ done: false, value: "a" }),
+        return: async () => {
+          ends.push("returned");
+          throw new Error("broken");
+        },
+      }),
+    };
+    await sent(source).cancel();
+    expect(ends).toEqual(["returned"]);
+    await sent({ [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true }) }) }).cancel();
+  });
+
+  test("is refused if it can only be written", () => {
+    expect(() => sent(new Writable())).toThrow(
+      "reply: the body is a stream that cannot be read; pass a Readable, a web stream or an async iterable",
+    );
+  });
+});
+
+test("JSON that cannot be written says why, and at which name", () => {
+  expect(jsonText({ a: [1] })).toBe('{"a":[1]}');
+  expect(() => jsonText({ a: { size: 1n } })).toThrow(
+    /\(.*BigInt.*, at "size"\); return plain data$/,
+  );
+  expect(() => jsonText(1n)).toThrow(/^the result cannot be written as JSON \([^,]*\)/);
+  const text = () => {
+    throw "text";
+  };
+  expect(() => jsonText({ toJSON: text })).toThrow("(it throws); return plain data");
+  expect(() => jsonText(() => 1)).toThrow(
+    "the result is a function, which JSON does not have; return plain data",
+  );
 });
 
 function circle(): unknown {

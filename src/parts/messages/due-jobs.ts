@@ -3,10 +3,20 @@ import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Claims } from "../once/claims.ts";
 import { deliveryJob } from "./delivery.ts";
-import { type DuePlace, dueShard, waitingJob } from "./later.ts";
+import { type DuePlace, waitingJob } from "./later.ts";
 import type { MessageQueue } from "./message-queue.ts";
-import { type OutboxRow, type OutboxStore, shards, timeText } from "./outbox-store.ts";
-import { type SweepStops, type Swept, sum, sweepShard, type WorkedPage } from "./shard-sweep.ts";
+import {
+  dueShard,
+  type OutboxRow,
+  type OutboxStore,
+  type SweepStops,
+  type Swept,
+  shards,
+  sum,
+  sweepShard,
+  timeText,
+  type WorkedPage,
+} from "./outbox-store.ts";
 
 /** Operations on waiting jobs, in addition to the operations of {@link OutboxStore}. */
 export interface DueStore {

@@ -1,10 +1,16 @@
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
-import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
-import type { MessageParts } from "./envelope.ts";
-import { queueText } from "./queue-text.ts";
-import { wirePayload } from "./wire-payload.ts";
+import {
+  type Cause,
+  causeOf,
+  idOf,
+  type MessageParts,
+  objectOf,
+  queueText,
+  recordOf,
+  wirePayload,
+} from "./envelope.ts";
 
 /** Job in the form that is stored in the queue. */
 export interface JobMessage<Payload = unknown> extends Cause {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { idOf } from "./cause.ts";
+import { idOf } from "./envelope.ts";
 import { dueId, dueMsOf, duePlace, dueRow, waitingJob } from "./later.ts";
 
 const nowMs = Date.parse("2026-11-22T12:00:00Z");

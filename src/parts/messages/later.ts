@@ -1,5 +1,5 @@
 import { derivedId } from "../once/derived-id.ts";
-import { type OutboxRow, shards, timeText } from "./outbox-store.ts";
+import { dueShard, type OutboxRow, shards, timeText } from "./outbox-store.ts";
 
 /** Time at which a job is sent: after a delay in seconds, or at a date. */
 export interface Later {
@@ -114,12 +114,4 @@ export function duePlace(jobId: unknown): DuePlace | undefined {
 
 function dueShardOf(jobId: string): string {
   return dueShard(Number.parseInt(jobId.slice(-8), 16) % shards);
-}
-
-/**
- * Names a shard of due jobs. These are separate from the shards of events, whose rows are sent
- * immediately.
- */
-export function dueShard(number: number): string {
-  return `due#${number}`;
 }

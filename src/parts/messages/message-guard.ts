@@ -6,14 +6,12 @@ import type { Clock } from "../../base/process/clock.ts";
 import { w3cSpan } from "../../base/request/trace.ts";
 import { type KeyRing, proofKey } from "../../base/secrets/key-ring.ts";
 import type { RecentRing, Secrets } from "../../base/secrets/secrets.ts";
-import { objectOf } from "./cause.ts";
-import { type Envelope, openEnvelope, type SharedEvent } from "./envelope.ts";
+import { type Envelope, objectOf, openEnvelope, type Proof, type SharedEvent } from "./envelope.ts";
 import { type JobMessage, openJob } from "./job-message.ts";
 import type { MessageQueue } from "./message-queue.ts";
 import {
   isProven,
   type MessageProof,
-  type Proof,
   type ProvenMessage,
   proofMode,
   proofOf,
@@ -70,85 +68,16 @@ export function createMessageGuard({
   log,
 }: MessageGuardOptions): MessageGuard {
   const isOff = asked === "off" || (asked === undefined && !secrets.mayHaveRing());
-  const derived = new Map<KeyObject, KeyObject>();
+  const keys = createProofKeys(clock);
+  const warn = createDoubtLog(clock, log);
   const met = new Set<string>();
-  const warned = new Map<string, { atMs: number; messages: number }>();
-
-  /**
-   * Derives each key once. Reading the ring again creates new objects for the same keys, so keys of
-   * the old ring are removed.
-   */
-  const signingKey = (ringKey: KeyObject, keys: ReadonlyMap<string, KeyObject>): KeyObject => {
-    const known = derived.get(ringKey);
-    if (known !== undefined) return known;
-    const current = new Set(keys.values());
-    for (const key of derived.keys()) if (!current.has(key)) derived.delete(key);
-    const key = proofKey(ringKey);
-    derived.set(ringKey, key);
-    return key;
-  };
 
   const sign = async (message: ProvenMessage): Promise<Proof | undefined> => {
     if (isOff) return undefined;
     const { ring } = await secrets.recent();
-    if (ring === undefined) return undefined;
-    const key = ring.keys.get(ring.active) as KeyObject; // safe: a ring has its active key
-    return proofOf(message, ring.active, signingKey(key, ring.keys));
-  };
-
-  /** Returns the key that verifies a proof, from the ring or from the keys retired from it. */
-  const verifyingKey = ({ keys, retired }: KeyRing, name: string): KeyObject | undefined => {
-    const ringKey = keys.get(name);
-    if (ringKey !== undefined) return signingKey(ringKey, keys);
-    const left = retired?.get(name);
-    return left !== undefined && clock.now() < left.untilMs ? left.proof : undefined;
-  };
-
-  const doubtOf = (
-    message: ProvenMessage,
-    given: unknown,
-    { ring, isStale }: RecentRing,
-  ): Doubt | undefined => {
-    if (given === undefined) return { line: "message.proof_missing", reason: "it has no proof" };
-    const line = "message.proof_invalid";
-    const proof = readProof(given);
-    if (proof === undefined) return { line, reason: "its proof has another shape" };
-    const key = ring === undefined ? undefined : verifyingKey(ring, proof.key);
-    if (key === undefined)
-      return {
-        line,
-        reason: `its proof names the key ${proof.key}, which the key ring has not`,
-        isStale,
-      };
-    return isProven(message, proof, key)
+    return ring === undefined
       ? undefined
-      : { line, reason: "its proof is not of this message" };
-  };
-
-  /** Logs a message that `require` would refuse, at most once a minute for each kind. */
-  const warn = (
-    { line, reason }: Doubt,
-    { kind, name, id }: ProvenMessage,
-    queue: MessageQueue,
-    messageId: string,
-  ) => {
-    const key = `${line} ${kind}`;
-    const last = warned.get(key);
-    const messages = (last?.messages ?? 0) + 1;
-    const nowMs = clock.now();
-    if (last !== undefined && nowMs - last.atMs < lineMs) {
-      last.messages = messages;
-      return;
-    }
-    warned.set(key, { atMs: nowMs, messages: 0 });
-    log.warn(line, {
-      queue: queue.name,
-      messageId,
-      [kind]: name,
-      [`${kind}Id`]: id,
-      reason,
-      messages,
-    });
+      : proofOf(message, ring.active, keys.signing(ring) as KeyObject); // safe: a ring has its active key
   };
 
   const meet = ({ name, holds }: MessageQueue) => {
@@ -182,7 +111,7 @@ export function createMessageGuard({
       const message = isJob
         ? provenJob(read.job, own)
         : provenEvent(read.event, read.source ?? own);
-      const doubt = doubtOf(message, read.proof, recent);
+      const doubt = doubtOf(message, read.proof, recent, keys);
       if (doubt === undefined) return;
       if (mode === "sign") return warn(doubt, message, queue, messageId);
       // The next attempt knows a key that was added recently.
@@ -196,46 +125,101 @@ export function createMessageGuard({
   };
 }
 
-function provenEvent(event: SharedEvent, source: string): ProvenMessage {
-  const {
-    type: name,
-    eventId: id,
-    payload,
-    causedBy,
-    origRequestId,
-    tenantId,
-    userId,
-    originator,
-  } = event;
-  return {
-    kind: "event",
-    source,
-    name,
-    id,
-    payload,
-    causedBy,
-    origRequestId,
-    tenantId,
-    userId,
-    originator,
+/** Keys that sign and verify proofs, derived from the keys of a ring. */
+interface ProofKeys {
+  /** Returns the key of this name, or the active key. `undefined` if the ring does not have it. */
+  signing(ring: KeyRing, name?: string): KeyObject | undefined;
+  /** Returns the key that verifies a proof, from the ring or from the keys retired from it. */
+  verifying(ring: KeyRing, name: string): KeyObject | undefined;
+}
+
+/**
+ * Derives each key once. Reading the ring again creates new objects for the same keys, so keys of
+ * the old ring are removed.
+ */
+function createProofKeys(clock: Clock): ProofKeys {
+  const derived = new Map<KeyObject, KeyObject>();
+  const signing: ProofKeys["signing"] = ({ keys, active }, name = active) => {
+    const ringKey = keys.get(name);
+    if (ringKey === undefined) return undefined;
+    const known = derived.get(ringKey);
+    if (known !== undefined) return known;
+    const current = new Set(keys.values());
+    for (const key of derived.keys()) if (!current.has(key)) derived.delete(key);
+    const key = proofKey(ringKey);
+    derived.set(ringKey, key);
+    return key;
   };
+  return {
+    signing,
+    verifying: (ring, name) => {
+      const left = ring.retired?.get(name);
+      return (
+        signing(ring, name) ??
+        (left !== undefined && clock.now() < left.untilMs ? left.proof : undefined)
+      );
+    },
+  };
+}
+
+function doubtOf(
+  message: ProvenMessage,
+  given: unknown,
+  { ring, isStale }: RecentRing,
+  keys: ProofKeys,
+): Doubt | undefined {
+  if (given === undefined) return { line: "message.proof_missing", reason: "it has no proof" };
+  const line = "message.proof_invalid";
+  const proof = readProof(given);
+  if (proof === undefined) return { line, reason: "its proof has another shape" };
+  const key = ring === undefined ? undefined : keys.verifying(ring, proof.key);
+  if (key === undefined)
+    return {
+      line,
+      reason: `its proof names the key ${proof.key}, which the key ring has not`,
+      isStale,
+    };
+  return isProven(message, proof, key)
+    ? undefined
+    : { line, reason: "its proof is not of this message" };
+}
+
+/** Logs a message that `require` would refuse, at most once a minute for each kind. */
+function createDoubtLog(clock: Clock, log: MessageGuardOptions["log"]) {
+  const warned = new Map<string, { atMs: number; messages: number }>();
+  return (
+    { line, reason }: Doubt,
+    { kind, name, id }: ProvenMessage,
+    queue: MessageQueue,
+    messageId: string,
+  ): void => {
+    const key = `${line} ${kind}`;
+    const last = warned.get(key);
+    const messages = (last?.messages ?? 0) + 1;
+    const nowMs = clock.now();
+    if (last !== undefined && nowMs - last.atMs < lineMs) {
+      last.messages = messages;
+      return;
+    }
+    warned.set(key, { atMs: nowMs, messages: 0 });
+    log.warn(line, {
+      queue: queue.name,
+      messageId,
+      [kind]: name,
+      [`${kind}Id`]: id,
+      reason,
+      messages,
+    });
+  };
+}
+
+function provenEvent(event: SharedEvent, source: string): ProvenMessage {
+  return { ...event, kind: "event", source, name: event.type, id: event.eventId };
 }
 
 /** A job belongs to its server: another server's job is refused, even if they share the ring. */
 function provenJob(job: JobMessage, source: string): ProvenMessage {
-  const { name, jobId: id, payload, causedBy, origRequestId, tenantId, userId, originator } = job;
-  return {
-    kind: "job",
-    source,
-    name,
-    id,
-    payload,
-    causedBy,
-    origRequestId,
-    tenantId,
-    userId,
-    originator,
-  };
+  return { ...job, kind: "job", source, id: job.jobId };
 }
 
 export type ReadMessage =

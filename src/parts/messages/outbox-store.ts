@@ -1,4 +1,6 @@
+import { claimKey } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
+import type { Claims } from "../once/claims.ts";
 
 /** Event that waits for dispatch. */
 export interface OutboxRow {
@@ -47,7 +49,113 @@ export interface OutboxStore {
  */
 export const shards = 8;
 
+/**
+ * Names a shard of due jobs. These are separate from the shards of events, whose rows are sent
+ * immediately.
+ */
+export function dueShard(number: number): string {
+  return `due#${number}`;
+}
+
 /** Formats milliseconds since the epoch so that strings sort in the order of the numbers. */
 export function timeText(ms: number): string {
   return String(ms).padStart(15, "0");
+}
+
+/**
+ * By shard: the row after which a sweep has stopped because no row was accepted. The next sweep
+ * starts there.
+ */
+export type SweepStops = Map<string, string>;
+
+/** Result of a sweep: numbers of events and due jobs. */
+export interface Swept {
+  readonly dispatched: number;
+  /** Minimum number of rows that remain and will be retried. */
+  readonly left: number;
+  /**
+   * Number of rows that the bus or the queue will never accept. They are set aside for an operator.
+   */
+  readonly setAside: number;
+}
+
+export interface WorkedPage {
+  readonly swept: Swept;
+  /**
+   * Whether any row got an answer about that row only. If so, the bus or the queue is available,
+   * and the next page may succeed.
+   */
+  readonly hasAnswers: boolean;
+}
+
+/** Rows per read of a shard. */
+const pageSize = 100;
+
+/**
+ * Returns the claim of a shard's sweep. Two concurrent sweeps would dispatch the same rows twice.
+ */
+export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
+
+/**
+ * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed the
+ * shard. A page on which no row got an answer ends the sweep, so that an outage does not cost a
+ * read of all rows. The next sweep starts after that page, so that rows that never get an answer do
+ * not block the others.
+ *
+ * @throws any error of the store.
+ */
+export async function sweepShard(
+  {
+    store,
+    claims,
+    stops,
+  }: { readonly store: OutboxStore; readonly claims: Claims; readonly stops: SweepStops },
+  shard: string,
+  before: string,
+  signal: AbortSignal | undefined,
+  work: (rows: readonly OutboxRow[]) => Promise<WorkedPage>,
+): Promise<Swept> {
+  // Most shards are empty. They cost one read and no claim.
+  const first = await store.pending(shard, before, 1);
+  if (first.length === 0) return nothing;
+  const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
+  if (taken.kind !== "taken") return { dispatched: 0, left: first.length, setAside: 0 };
+  const { claim } = taken;
+  let total = nothing;
+  try {
+    const stop = stops.get(shard);
+    stops.delete(shard);
+    // From the position of the last stop to the end, then from the start to that position.
+    let [after, end] = [stop, before];
+    for (let isWrapped = stop === undefined; ; ) {
+      if (signal?.aborted || claim.isLost()) break;
+      const rows = await store.pending(shard, end, pageSize, after);
+      if (rows.length > 0) {
+        const { swept, hasAnswers } = await work(rows);
+        total = sum(total, swept);
+        // A page that is not full may not be the last one: a page ends at 1 MB, which five large
+        // events fill.
+        after = (rows.at(-1) as OutboxRow).sort; // safe: it is not empty
+        if (hasAnswers) continue;
+        stops.set(shard, after);
+        break;
+      }
+      if (isWrapped) break;
+      isWrapped = true;
+      [after, end] = [undefined, `${stop} `]; // a blank sorts before all continuations
+    }
+  } finally {
+    await claim.release();
+  }
+  return total;
+}
+
+export const nothing: Swept = Object.freeze({ dispatched: 0, left: 0, setAside: 0 });
+
+export function sum(one: Swept, other: Swept): Swept {
+  return {
+    dispatched: one.dispatched + other.dispatched,
+    left: one.left + other.left,
+    setAside: one.setAside + other.setAside,
+  };
 }

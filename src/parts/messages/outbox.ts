@@ -2,15 +2,18 @@ import type { Logger } from "../../base/log/logger.ts";
 import type { Metrics } from "../../base/metrics/metrics.ts";
 import type { Clock } from "../../base/process/clock.ts";
 import type { Claims } from "../once/claims.ts";
-import { type OutboxRow, type OutboxStore, shards, timeText } from "./outbox-store.ts";
 import {
   nothing,
+  type OutboxRow,
+  type OutboxStore,
   type SweepStops,
   type Swept,
+  shards,
   sum,
   sweepShard,
+  timeText,
   type WorkedPage,
-} from "./shard-sweep.ts";
+} from "./outbox-store.ts";
 
 /** Reason why the bus did not accept an event. */
 export interface Refusal {
@@ -88,76 +91,8 @@ const noEvent: Refusal = {
   isFinal: true,
 };
 
-export function createOutbox({
-  store,
-  bus,
-  claims,
-  clock,
-  log,
-  metrics,
-  stops = new Map(),
-  sweepDue,
-}: OutboxOptions): Outbox {
-  /**
-   * Returns for each row the reason why the bus did not accept it. A bus that cannot be opened
-   * accepts no row.
-   */
-  const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (Refusal | undefined)[]> => {
-    const readable = rows.filter(({ unreadable }) => unreadable === undefined);
-    const refusals = new Map<OutboxRow, Refusal | undefined>(rows.map((row) => [row, noEvent]));
-    try {
-      const answers = readable.length === 0 ? [] : await (await bus()).put(readable);
-      for (const [index, row] of readable.entries()) refusals.set(row, answers[index]);
-    } catch (error) {
-      for (const row of readable) refusals.set(row, { reason: String(error), isFinal: false });
-    }
-    return rows.map((row) => refusals.get(row));
-  };
-
-  /**
-   * Puts rows on the bus and removes the accepted ones. Rows that it will never accept remain, or
-   * are set aside.
-   */
-  const put = async (rows: readonly OutboxRow[], setsAside: boolean): Promise<WorkedPage> => {
-    const refusals = await putAll(rows);
-    const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [
-      [],
-      [],
-      [],
-    ];
-    let firstReason: string | undefined;
-    for (const [index, row] of rows.entries()) {
-      const refusal = refusals[index];
-      if (refusal === undefined) taken.push(row);
-      else if (setsAside && refusal.isFinal) refused.push([row, refusal.reason]);
-      else {
-        left.push(shown(row));
-        firstReason ??= refusal.reason;
-      }
-    }
-    if (left.length > 0) log.warn("event.dispatch_failed", { events: left, reason: firstReason });
-    await Promise.all(taken.map((row) => store.remove(row)));
-    let [setAside, stuck] = [0, 0];
-    for (const [row, reason] of refused) {
-      try {
-        if (!(await store.setAside(row, reason, clock.now()))) continue;
-        setAside += 1;
-        metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "event" });
-        log.error("event.set_aside", { type: row.type, eventId: row.eventId, reason });
-      } catch (error) {
-        stuck += 1;
-        log.warn("event.set_aside_failed", {
-          type: row.type,
-          eventId: row.eventId,
-          refusal: reason,
-          reason: String(error),
-        });
-      }
-    }
-    const swept = { dispatched: taken.length, left: left.length + stuck, setAside };
-    return { swept, hasAnswers: left.length < rows.length };
-  };
-
+export function createOutbox(options: OutboxOptions): Outbox {
+  const { store, claims, clock, log, metrics, stops = new Map(), sweepDue } = options;
   return {
     row: ({ eventId, type, tenantId }, text) => {
       const shard = `shard#${Number.parseInt(eventId.slice(0, 8), 16) % shards}`;
@@ -166,19 +101,18 @@ export function createOutbox({
     dispatch: async (rows) => {
       if (rows.length === 0) return;
       try {
-        await put(rows, false);
+        await put(options, rows, false);
       } catch (error) {
         log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) }); // accepted, but not removed
       }
     },
-    dispatchLeft: async (rows) => (await put(rows, true)).swept,
-    sweep: async (options) => {
+    dispatchLeft: async (rows) => (await put(options, rows, true)).swept,
+    sweep: async ({ graceMs, signal }) => {
       let total = nothing;
-      const { graceMs, signal } = options;
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
-      // Records the oldest row that is read, including rows of shards that another sweep has
-      // claimed, and jobs.
+      // Records the oldest row that is read, including rows of shards that another sweep has claimed,
+      // and jobs.
       const watched: OutboxStore = {
         ...store,
         pending: async (...asked) => {
@@ -187,19 +121,16 @@ export function createOutbox({
           return rows;
         },
       };
-      for (let shard = 0; shard < shards && !signal?.aborted; shard += 1) {
+      for (let number = 0; number < shards && !signal?.aborted; number += 1) {
         const before = timeText(clock.now() - graceMs + 1);
-        const work = (rows: readonly OutboxRow[]) => put(rows, true);
-        total = sum(
-          total,
-          await sweepShard(
-            { store: watched, claims, stops },
-            `shard#${shard}`,
-            before,
-            signal,
-            work,
-          ),
+        const swept = await sweepShard(
+          { store: watched, claims, stops },
+          `shard#${number}`,
+          before,
+          signal,
+          (rows) => put(options, rows, true),
         );
+        total = sum(total, swept);
       }
       if (sweepDue !== undefined && !signal?.aborted)
         total = sum(total, await sweepDue(signal, watched));
@@ -213,6 +144,75 @@ export function createOutbox({
       return total;
     },
   };
+}
+
+/**
+ * Puts rows on the bus and removes the accepted ones. Rows that it will never accept remain, or are
+ * set aside.
+ */
+async function put(
+  options: OutboxOptions,
+  rows: readonly OutboxRow[],
+  setsAside: boolean,
+): Promise<WorkedPage> {
+  const { store, log } = options;
+  const refusals = await putAll(options, rows);
+  const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [
+    [],
+    [],
+    [],
+  ];
+  let firstReason: string | undefined;
+  for (const [index, row] of rows.entries()) {
+    const refusal = refusals[index];
+    if (refusal === undefined) taken.push(row);
+    else if (setsAside && refusal.isFinal) refused.push([row, refusal.reason]);
+    else {
+      left.push(shown(row));
+      firstReason ??= refusal.reason;
+    }
+  }
+  if (left.length > 0) log.warn("event.dispatch_failed", { events: left, reason: firstReason });
+  await Promise.all(taken.map((row) => store.remove(row)));
+  let swept: Swept = { dispatched: taken.length, left: left.length, setAside: 0 };
+  for (const [row, reason] of refused) swept = sum(swept, await setAside(options, row, reason));
+  return { swept, hasAnswers: left.length < rows.length };
+}
+
+/**
+ * Returns for each row the reason why the bus did not accept it. A bus that cannot be opened
+ * accepts no row.
+ */
+async function putAll(
+  { bus }: OutboxOptions,
+  rows: readonly OutboxRow[],
+): Promise<readonly (Refusal | undefined)[]> {
+  const readable = rows.filter(({ unreadable }) => unreadable === undefined);
+  const refusals = new Map<OutboxRow, Refusal | undefined>(rows.map((row) => [row, noEvent]));
+  try {
+    const answers = readable.length === 0 ? [] : await (await bus()).put(readable);
+    for (const [index, row] of readable.entries()) refusals.set(row, answers[index]);
+  } catch (error) {
+    for (const row of readable) refusals.set(row, { reason: String(error), isFinal: false });
+  }
+  return rows.map((row) => refusals.get(row));
+}
+
+async function setAside(
+  { store, clock, log, metrics }: OutboxOptions,
+  row: OutboxRow,
+  reason: string,
+): Promise<Swept> {
+  const told = { type: row.type, eventId: row.eventId };
+  try {
+    if (!(await store.setAside(row, reason, clock.now()))) return nothing;
+  } catch (error) {
+    log.warn("event.set_aside_failed", { ...told, refusal: reason, reason: String(error) });
+    return { ...nothing, left: 1 };
+  }
+  metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "event" });
+  log.error("event.set_aside", { ...told, reason });
+  return { ...nothing, setAside: 1 };
 }
 
 /** Returns when a row was written, in milliseconds since the epoch. */

@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { isKeyName } from "../../base/secrets/key-ring.ts";
-import type { Cause } from "./cause.ts";
+import type { Cause, Proof } from "./envelope.ts";
 
 /**
  * Mode of message proofs: `off`, `sign` outgoing messages, or `require` a proof on received ones as
@@ -11,14 +11,6 @@ export type MessageProof = "off" | "sign" | "require";
 /** Returns the proof mode of a server. Default: `sign` with a key ring, `off` without. */
 export function proofMode(proof: MessageProof | undefined, hasRing: boolean): MessageProof {
   return proof ?? (hasRing ? "sign" : "off");
-}
-
-/** Proof that the sender of a message has a key of the ring. */
-export interface Proof {
-  /** Name of the ring's key from which the signing key is derived. */
-  readonly key: string;
-  /** HMAC-SHA-256 in Base64url. */
-  readonly mac: string;
 }
 
 /** Content covered by a proof: every field that a consumer relies on. */

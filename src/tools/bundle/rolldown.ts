@@ -1,7 +1,6 @@
 import type { CodeSplittingGroup, InputOptions, OutputOptions, Plugin } from "rolldown";
 import { builtinSource, isNodeModule } from "./builtins.ts";
 import { type Chunks, divide, isSdk } from "./chunks.ts";
-import { inlineHelpers } from "./inline-helpers.ts";
 
 /**
  * Packages that keelson loads in a `try`, so a bundle may omit them. Rolldown leaves out packages
@@ -27,9 +26,10 @@ export interface RolldownPlugin {
 /**
  * Creates a plugin for Rolldown, and for Vite 8 or later (`vite build --ssr`), that bundles
  * functions for fast cold starts. A cold start reads two files: one with the entry's imports, one
- * with the code that the first request loads. Other lazily loaded code gets separate files. The
- * plugin sets options that the build leaves out: minified ES modules named `.mjs`, with all
- * dependencies bundled. From Node's built-in modules, only the members that are used are created.
+ * with the code that the first request loads. Rolldown adds a file of less than 1 KB for its own
+ * helpers. Other lazily loaded code gets separate files. The plugin sets options that the build
+ * leaves out: minified ES modules named `.mjs`, with all dependencies bundled. From Node's built-in
+ * modules, only the members that are used are created.
  *
  * @throws Error in Rollup, and with `codeSplitting: false`.
  * @example
@@ -80,7 +80,6 @@ export function rolldownPlugin(): RolldownPlugin {
     buildEnd() {
       chunks = divide(this.getModuleIds(), (id) => this.getModuleInfo(id));
     },
-    generateBundle: (_options, bundle) => inlineHelpers(bundle),
   };
   return plugin;
 }

@@ -7,6 +7,77 @@ import { forTerminal } from "./setup/terminal.ts";
 const commands =
   "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson projection or keelson trace";
 
+/** Command beside `keelson token`, in the order of the help text. */
+interface OtherCommand {
+  readonly name: string;
+  readonly summary: string;
+  /** Loads the command: `keelson token` does not need AWS code. */
+  readonly load: () => Promise<typeof runCommand>;
+}
+
+const otherCommands: readonly OtherCommand[] = [
+  {
+    name: "init",
+    summary: "makes a project",
+    load: async () => (await import("./commands/init-command.ts")).runInitCommand,
+  },
+  {
+    name: "doctor",
+    summary: "checks what a server needs",
+    load: async () => (await import("./commands/doctor-command.ts")).runDoctorCommand,
+  },
+  {
+    name: "infra",
+    summary: "writes the CloudFormation template of what a server needs",
+    load: async () => (await import("./commands/infra-command.ts")).runInfraCommand,
+  },
+  {
+    name: "openapi",
+    summary: "writes the OpenAPI document of a server",
+    load: async () => (await import("./commands/openapi-command.ts")).runOpenApiCommand,
+  },
+  {
+    name: "contract",
+    summary: "locks what a server promises, and says whom a change breaks",
+    load: async () => (await import("./commands/contract-command.ts")).runContractCommand,
+  },
+  {
+    name: "asyncapi",
+    summary: "writes the AsyncAPI document of a server's events and jobs",
+    load: async () => (await import("./commands/asyncapi-command.ts")).runAsyncApiCommand,
+  },
+  {
+    name: "key-ring",
+    summary: "creates, rotates and lists the keys of encrypted configuration",
+    load: async () => (await import("./commands/key-ring-command.ts")).runKeyRingCommand,
+  },
+  {
+    name: "outbox",
+    summary: "lists, puts back and removes events that the bus refused",
+    load: async () => (await import("./commands/outbox-command.ts")).runOutboxCommand,
+  },
+  {
+    name: "steps",
+    summary: "lists steps, and says how those ended of which nobody knows",
+    load: async () => (await import("./commands/steps-command.ts")).runStepsCommand,
+  },
+  {
+    name: "trace",
+    summary: "prints what became of a request as one tree, and what is stuck",
+    load: async () => (await import("./commands/trace-command.ts")).runTraceCommand,
+  },
+  {
+    name: "tenant",
+    summary: "exports and erases the rows of a tenant",
+    load: async () => (await import("./commands/tenant-command.ts")).runTenantCommand,
+  },
+  {
+    name: "projection",
+    summary: "rebuilds projections and tells how they are",
+    load: async () => (await import("./commands/projection-command.ts")).runProjectionCommand,
+  },
+];
+
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
 Prints a token for the Authorization header and nothing else.
@@ -23,18 +94,7 @@ Options:
 The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 
 Other commands, each with --help:
-  keelson init                makes a project
-  keelson doctor              checks what a server needs
-  keelson infra               writes the CloudFormation template of what a server needs
-  keelson openapi             writes the OpenAPI document of a server
-  keelson contract            locks what a server promises, and says whom a change breaks
-  keelson asyncapi            writes the AsyncAPI document of a server's events and jobs
-  keelson key-ring            creates, rotates and lists the keys of encrypted configuration
-  keelson outbox              lists, puts back and removes events that the bus refused
-  keelson steps               lists steps, and says how those ended of which nobody knows
-  keelson trace               prints what became of a request as one tree, and what is stuck
-  keelson tenant              exports and erases the rows of a tenant
-  keelson projection          rebuilds projections and tells how they are`;
+${otherCommands.map(({ name, summary }) => `  keelson ${name.padEnd(20)}${summary}`).join("\n")}`;
 
 /**
  * Runs the `keelson` command and returns its exit code: 0, 1 if it failed, 2 if its usage was
@@ -43,54 +103,10 @@ Other commands, each with --help:
 export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
   const context = forTerminal(given);
   const [first] = args;
-  if (first === "key-ring") {
-    // Loaded lazily: `keelson token` does not need AWS code.
-    const { runKeyRingCommand } = await import("./commands/key-ring-command.ts");
-    return runKeyRingCommand(args.slice(1), context);
-  }
-  if (first === "doctor") {
-    const { runDoctorCommand } = await import("./commands/doctor-command.ts");
-    return runDoctorCommand(args.slice(1), context);
-  }
-  if (first === "infra") {
-    const { runInfraCommand } = await import("./commands/infra-command.ts");
-    return runInfraCommand(args.slice(1), context);
-  }
-  if (first === "openapi") {
-    const { runOpenApiCommand } = await import("./commands/openapi-command.ts");
-    return runOpenApiCommand(args.slice(1), context);
-  }
-  if (first === "contract") {
-    const { runContractCommand } = await import("./commands/contract-command.ts");
-    return runContractCommand(args.slice(1), context);
-  }
-  if (first === "asyncapi") {
-    const { runAsyncApiCommand } = await import("./commands/asyncapi-command.ts");
-    return runAsyncApiCommand(args.slice(1), context);
-  }
-  if (first === "init") {
-    const { runInitCommand } = await import("./commands/init-command.ts");
-    return runInitCommand(args.slice(1), context);
-  }
-  if (first === "outbox") {
-    const { runOutboxCommand } = await import("./commands/outbox-command.ts");
-    return runOutboxCommand(args.slice(1), context);
-  }
-  if (first === "steps") {
-    const { runStepsCommand } = await import("./commands/steps-command.ts");
-    return runStepsCommand(args.slice(1), context);
-  }
-  if (first === "tenant") {
-    const { runTenantCommand } = await import("./commands/tenant-command.ts");
-    return runTenantCommand(args.slice(1), context);
-  }
-  if (first === "projection") {
-    const { runProjectionCommand } = await import("./commands/projection-command.ts");
-    return runProjectionCommand(args.slice(1), context);
-  }
-  if (first === "trace") {
-    const { runTraceCommand } = await import("./commands/trace-command.ts");
-    return runTraceCommand(args.slice(1), context);
+  const other = otherCommands.find(({ name }) => name === first);
+  if (other !== undefined) {
+    const run = await other.load();
+    return run(args.slice(1), context);
   }
   let options: Omit<TokenOptions, "secret"> | undefined;
   try {

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { HandlerDeclaration } from "../../app/features/handler.ts";
+import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { isNothing, takesNothing } from "../../app/openapi/answers.ts";
 import {
   createSchemaReader,

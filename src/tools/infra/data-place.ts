@@ -1,4 +1,4 @@
-import { outboxTable } from "../../app/features/table.ts";
+import { outboxTable } from "../../app/handlers/table.ts";
 import { messageIds } from "./message-parts.ts";
 import type { NeededQueue, NeededTable, Needs } from "./needs.ts";
 import { tableId } from "./table-part.ts";

@@ -1,4 +1,4 @@
-import { keptEventsTable, type TableDeclaration } from "../../app/features/table.ts";
+import { keptEventsTable, type TableDeclaration } from "../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { handlerRunners, type Reach, type Runner, reachOf } from "../../app/registry/reach.ts";
 import type { Registry } from "../../app/registry/registry.ts";

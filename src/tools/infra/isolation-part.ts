@@ -1,4 +1,4 @@
-import { keptEventsTable, onceTable, outboxTable } from "../../app/features/table.ts";
+import { keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import { isolationVariable } from "../../app/registry/isolation.ts";
 import { separator } from "../../parts/wall/tenant-prefix.ts";
 import type { DataPlace } from "./data-place.ts";

@@ -4,7 +4,7 @@ import {
   physicalTableName,
   type TableDeclaration,
   tableVariable,
-} from "../../app/features/table.ts";
+} from "../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../app/registry/declared-server.ts";
 import { allTables, usesMessages } from "../../app/registry/registry.ts";
 import { eventRule, maxReceives, messagingNames } from "../../aws/messaging/messaging.ts";

@@ -1,4 +1,4 @@
-import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/features/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../../app/handlers/table.ts";
 import type { Reach } from "../../app/registry/reach.ts";
 import { arnOf, type DataPlace } from "./data-place.ts";
 import type { Duty, NeededFunction } from "./functions.ts";
@@ -20,9 +20,10 @@ export function statementsOf(
   place: DataPlace,
   logGroup: string,
 ): Value[] {
+  const queues = queuesOf(needs);
   const statements = [
     ...parameterStatements(needs),
-    ...[...needed.duties].flatMap((duty) => dutyStatements(duty, needs, place)),
+    ...[...needed.duties].flatMap((duty) => dutyStatements[duty](place, queues)),
     ...tableStatements(needed, needs, place),
     {
       Sid: "Log",
@@ -60,151 +61,156 @@ function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Sta
   ];
 }
 
-function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[] {
-  const config = [place.tableArn(configTable)];
-  const outbox = [place.tableArn(outboxTable)];
-  const kept = [place.tableArn(keptEventsTable)];
-  const queues = queuesOf(needs);
-  const putEvents = { Sid: "PutEvents", Action: ["events:PutEvents"], Resource: [place.busArn] };
-  switch (duty) {
-    // `ctx.config`.
-    case "read-config":
-      return [{ Sid: "ReadConfig", Action: ["dynamodb:BatchGetItem"], Resource: config }];
-    // Operators' routes. One transaction writes a row with its history, and a query reads the
-    // history. Keys are rotated with a person's role.
-    case "operate-config":
-      return [
-        { Sid: "OperateConfig", Action: ["dynamodb:PutItem", "dynamodb:Query"], Resource: config },
-      ];
-    // The first write after a rename supersedes the row of the former key, or checks that it does
-    // not exist.
-    case "rename-config":
-      return [
-        {
-          Sid: "RenameConfig",
-          Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
-          Resource: config,
-        },
-      ];
-    // Takes and completes a claim (PutItem), reads it for a duplicate (GetItem), renews it during
-    // long runs (UpdateItem), and releases it after a failure (DeleteItem).
-    case "claim":
-      return [
-        {
-          Sid: "Claim",
-          Action: [
-            "dynamodb:DeleteItem",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-          ],
-          Resource: [place.tableArn(onceTable)],
-        },
-      ];
-    // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
-    case "steps":
-      return [
-        {
-          Sid: "Step",
-          Action: ["dynamodb:ConditionCheckItem"],
-          Resource: [place.tableArn(onceTable)],
-        },
-      ];
-    // `ctx.publish`: the event is written with the effects and deleted after dispatch.
-    case "publish":
-      return [
-        { Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox },
-        putEvents,
-      ];
-    // An event is stored with the effects, after its day has been checked and recorded. A
-    // projection records its version and marks the events that it has counted.
-    case "keep-events":
-      return [
-        {
-          Sid: "KeepEvents",
-          Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"],
-          Resource: kept,
-        },
-      ];
-    // `ctx.events`, and the version of a projection.
-    case "read-events":
-      return [
-        { Sid: "ReadEvents", Action: ["dynamodb:GetItem", "dynamodb:Query"], Resource: kept },
-      ];
-    // A delivery, or a job that is due later, is written with the effects. It is deleted after it
-    // is sent, or by `ctx.unschedule`.
-    case "later":
-      return [
-        { Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox },
-      ];
-    // Due jobs are read, marked (UpdateItem), sent and deleted. An invalid row is set aside
-    // (PutItem).
-    case "send-due":
-      return [
-        {
-          Sid: "SweepOutbox",
-          Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
-          Resource: outbox,
-        },
-        { Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: outbox },
-        ...dutyStatements("enqueue", needs, place),
-      ];
-    // Remaining events are read, and deleted after dispatch, or set aside (PutItem) if the bus
-    // rejects them permanently.
-    case "sweep-outbox":
-      return [
-        {
-          Sid: "SweepOutbox",
-          Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
-          Resource: outbox,
-        },
-        putEvents,
-      ];
-    // `ctx.enqueue`, and deliveries after their commit.
-    case "enqueue":
-      return [
-        {
-          Sid: "Enqueue",
-          Action: ["sqs:SendMessage"],
-          Resource: queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
-        },
-      ];
-    // Lambda's poller. Failed messages are hidden for a delay. Messages that can never succeed go
-    // to the dead-letter queue.
-    case "consume":
-      return [
-        {
-          Sid: "Consume",
-          Action: [
-            "sqs:ChangeMessageVisibility",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            "sqs:ReceiveMessage",
-          ],
-          Resource: queues.map(place.queueArn),
-        },
-        {
-          Sid: "DeadLetter",
-          Action: ["sqs:GetQueueUrl", "sqs:SendMessage"],
-          Resource: queues.map(place.deadQueueArn),
-        },
-      ];
-    // Lambda's poller.
-    case "read-stream":
-      return [
-        {
-          Sid: "ReadStream",
-          Action: [
-            "dynamodb:DescribeStream",
-            "dynamodb:GetRecords",
-            "dynamodb:GetShardIterator",
-            "dynamodb:ListStreams",
-          ],
-          Resource: [place.streamArn],
-        },
-      ];
-  }
-}
+/** The statements for each duty. */
+const dutyStatements: Readonly<
+  Record<Duty, (place: DataPlace, queues: ReturnType<typeof queuesOf>) => Statement[]>
+> = {
+  // `ctx.config`.
+  "read-config": (place) => [
+    {
+      Sid: "ReadConfig",
+      Action: ["dynamodb:BatchGetItem"],
+      Resource: [place.tableArn(configTable)],
+    },
+  ],
+  // Operators' routes. One transaction writes a row with its history, and a query reads the
+  // history. Keys are rotated with a person's role.
+  "operate-config": (place) => [
+    {
+      Sid: "OperateConfig",
+      Action: ["dynamodb:PutItem", "dynamodb:Query"],
+      Resource: [place.tableArn(configTable)],
+    },
+  ],
+  // The first write after a rename supersedes the row of the former key, or checks that it does
+  // not exist.
+  "rename-config": (place) => [
+    {
+      Sid: "RenameConfig",
+      Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
+      Resource: [place.tableArn(configTable)],
+    },
+  ],
+  // Takes and completes a claim (PutItem), reads it for a duplicate (GetItem), renews it during
+  // long runs (UpdateItem), and releases it after a failure (DeleteItem).
+  claim: (place) => [
+    {
+      Sid: "Claim",
+      Action: [
+        "dynamodb:DeleteItem",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+      ],
+      Resource: [place.tableArn(onceTable)],
+    },
+  ],
+  // `ctx.step`, and responses with cookies: a transaction checks the claim without completing it.
+  steps: (place) => [
+    {
+      Sid: "Step",
+      Action: ["dynamodb:ConditionCheckItem"],
+      Resource: [place.tableArn(onceTable)],
+    },
+  ],
+  // `ctx.publish`: the event is written with the effects and deleted after dispatch.
+  publish: (place) => [
+    {
+      Sid: "Publish",
+      Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"],
+      Resource: [place.tableArn(outboxTable)],
+    },
+    putEvents(place),
+  ],
+  // An event is stored with the effects, after its day has been checked and recorded. A
+  // projection records its version and marks the events that it has counted.
+  "keep-events": (place) => [
+    {
+      Sid: "KeepEvents",
+      Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"],
+      Resource: [place.tableArn(keptEventsTable)],
+    },
+  ],
+  // `ctx.events`, and the version of a projection.
+  "read-events": (place) => [
+    {
+      Sid: "ReadEvents",
+      Action: ["dynamodb:GetItem", "dynamodb:Query"],
+      Resource: [place.tableArn(keptEventsTable)],
+    },
+  ],
+  // A delivery, or a job that is due later, is written with the effects. It is deleted after it
+  // is sent, or by `ctx.unschedule`.
+  later: (place) => [
+    {
+      Sid: "Publish",
+      Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"],
+      Resource: [place.tableArn(outboxTable)],
+    },
+  ],
+  // Due jobs are read, marked (UpdateItem), sent and deleted. An invalid row is set aside
+  // (PutItem).
+  "send-due": (place, queues) => [
+    sweepOutbox(place),
+    { Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: [place.tableArn(outboxTable)] },
+    ...dutyStatements.enqueue(place, queues),
+  ],
+  // Remaining events are read, and deleted after dispatch, or set aside (PutItem) if the bus
+  // rejects them permanently.
+  "sweep-outbox": (place) => [sweepOutbox(place), putEvents(place)],
+  // `ctx.enqueue`, and deliveries after their commit.
+  enqueue: (place, queues) => [
+    {
+      Sid: "Enqueue",
+      Action: ["sqs:SendMessage"],
+      Resource: queues.filter(({ kind }) => kind === "jobs").map(place.queueArn),
+    },
+  ],
+  // Lambda's poller. Failed messages are hidden for a delay. Messages that can never succeed go
+  // to the dead-letter queue.
+  consume: (place, queues) => [
+    {
+      Sid: "Consume",
+      Action: [
+        "sqs:ChangeMessageVisibility",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:ReceiveMessage",
+      ],
+      Resource: queues.map(place.queueArn),
+    },
+    {
+      Sid: "DeadLetter",
+      Action: ["sqs:GetQueueUrl", "sqs:SendMessage"],
+      Resource: queues.map(place.deadQueueArn),
+    },
+  ],
+  // Lambda's poller.
+  "read-stream": (place) => [
+    {
+      Sid: "ReadStream",
+      Action: [
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+      ],
+      Resource: [place.streamArn],
+    },
+  ],
+};
+
+const sweepOutbox = (place: DataPlace): Statement => ({
+  Sid: "SweepOutbox",
+  Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"],
+  Resource: [place.tableArn(outboxTable)],
+});
+
+const putEvents = (place: DataPlace): Statement => ({
+  Sid: "PutEvents",
+  Action: ["events:PutEvents"],
+  Resource: [place.busArn],
+});
 
 const reading = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"];
 /** A transaction needs the permissions of all its items' actions. */

@@ -1,4 +1,4 @@
-import { outboxTable } from "../../app/features/table.ts";
+import { outboxTable } from "../../app/handlers/table.ts";
 import type { DataPlace } from "./data-place.ts";
 import { functionIds } from "./function-part.ts";
 import type { NeededFunction } from "./functions.ts";

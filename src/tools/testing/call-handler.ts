@@ -1,6 +1,6 @@
 import { receiveResult } from "../../app/ctx/check-output.ts";
 import { createContext } from "../../app/ctx/context.ts";
-import type { HandlerDeclaration } from "../../app/features/handler.ts";
+import type { HandlerDeclaration } from "../../app/handlers/handler.ts";
 import { warnOfUndeclared } from "../../app/run/undeclared-error.ts";
 import { runWrite } from "../../app/run/write.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";

@@ -112,7 +112,7 @@ test("a crash ends the process: what is under way fails, its late calls reach no
     held = undefined;
     await app.close();
   }
-}, 60_000);
+});
 
 test("a write that commits is done once at every cut, and the cuts are told", async () => {
   const cuts = await crashEverywhere(server, {
@@ -127,7 +127,7 @@ test("a write that commits is done once at every cut, and the cuts are told", as
     { moment: "before", operation: "TransactWriteItems", call: 1 },
     { moment: "after", operation: "TransactWriteItems", call: 1 },
   ]);
-}, 60_000);
+});
 
 test("a write that does not is found out, and the error names the cut", async () => {
   const careless = crashEverywhere(server, {
@@ -139,7 +139,7 @@ test("a write that does not is found out, and the error names the cut", async ()
   await expect(careless).rejects.toThrow(
     "crashEverywhere, cut after call 1 of UpdateItem: expected 2 to be 1",
   );
-}, 60_000);
+});
 
 test("a scenario that does not succeed, or makes no call, is an error", async () => {
   let attempts = 0;
@@ -168,7 +168,7 @@ test("a scenario that does not succeed, or makes no call, is an error", async ()
     check: async () => undefined,
   });
   await expect(calm).rejects.toThrow("makes no call");
-}, 60_000);
+});
 
 test("an answer that asks for another try gets one, up to five; the last is what is checked", async () => {
   const statuses: number[] = [];
@@ -186,4 +186,4 @@ test("an answer that asks for another try gets one, up to five; the last is what
   expect(statuses).toEqual([503, 503, 200]);
   await expect(busyUntil(9)).rejects.toThrow("without a cut: expected 503 to be 200");
   expect(statuses).toEqual([503, 503, 503, 503, 503]);
-}, 60_000);
+});

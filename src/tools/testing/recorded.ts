@@ -1,4 +1,4 @@
-import type { ChannelDeclaration } from "../../app/features/message-handlers.ts";
+import type { ChannelDeclaration } from "../../app/handlers/message-handlers.ts";
 import type { Adapters, Messaging } from "../../app/runtime/adapters.ts";
 import type { Runtime } from "../../app/runtime/runtime.ts";
 import type { Clock } from "../../base/process/clock.ts";

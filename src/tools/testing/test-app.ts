@@ -1,14 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { PutCommand } from "@aws-sdk/lib-dynamodb";
-import type { PipelineContext } from "../../app/features/pipeline-context.ts";
-import { configTable } from "../../app/features/table.ts";
+import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import type { WebhookOptions } from "../../app/registry/delivery-options.ts";
 import { runInScope } from "../../app/runtime/scoped-run.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
-import { openDatabase } from "../../aws/clients/dynamodb.ts";
 import { signToken } from "../../base/identity/token.ts";
 import type { Environment } from "../../base/process/environment.ts";
-import { successorOf } from "../../parts/config/declare/former-keys.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { JobMessage } from "../../parts/messages/job-message.ts";
 import { callHandler, headersOf } from "./call-handler.ts";
@@ -20,7 +16,8 @@ import { createTestClock, type TestClock } from "./test-clock.ts";
 import { testContext } from "./test-context.ts";
 import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
-import { itemOf, type TestRow } from "./test-row.ts";
+import type { TestRow } from "./test-row.ts";
+import { openTestRows } from "./test-rows.ts";
 import { startTestStack, type TestStack } from "./test-stack.ts";
 import type { TestTokenOptions } from "./test-token.ts";
 
@@ -194,11 +191,7 @@ async function startOn(
     current = await next;
     return current;
   };
-  const rowsDatabase = await openDatabase({
-    endpoint: stack.endpoint,
-    region: stack.env["AWS_REGION"],
-    credentials: credentialsOf(stack.env),
-  });
+  const rows = await openTestRows(stack, clock, async () => (await running()).runtime);
 
   const app: TestApp = {
     fetch: async (path, { as, body, headers = {}, method, signal } = {}) => {
@@ -234,21 +227,7 @@ async function startOn(
         },
       );
     },
-    rows: {
-      put: async (row) => {
-        const { runtime } = await running();
-        const { pk, sk, ...stored } = itemOf(row, clock);
-        await rowsDatabase.send(
-          new PutCommand({
-            TableName: runtime.tableName(configTable.name),
-            Item: { pk, sk, ...stored },
-          }),
-        );
-        const renamed = successorOf(sk, runtime.server.registry);
-        if (renamed === undefined) runtime.configRows.notePut(pk, sk, stored);
-        else runtime.configRows.invalidate(pk, renamed.id);
-      },
-    },
+    rows,
     logs,
     ...recorded,
     deliver: async (message) => {
@@ -268,16 +247,9 @@ async function startOn(
     env: { ...stack.env, KEELSON_AUTH_SECRET: secret },
     close: async () => {
       if (!current.signal.aborted) await current.close();
-      rowsDatabase.destroy();
+      rows.close();
       await stack.close();
     },
   };
   return { app, sequence };
-}
-
-function credentialsOf({
-  AWS_ACCESS_KEY_ID = "",
-  AWS_SECRET_ACCESS_KEY = "",
-}: Readonly<Record<string, string>>) {
-  return { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
 }

@@ -1,6 +1,6 @@
 import { type ContextParts, createContexts } from "../../app/ctx/context.ts";
-import type { Effects } from "../../app/features/effects.ts";
-import type { PipelineContext } from "../../app/features/pipeline-context.ts";
+import type { Effects } from "../../app/handlers/effects.ts";
+import type { PipelineContext } from "../../app/handlers/pipeline-context.ts";
 import { run } from "../../app/run/run.ts";
 import { causeOf } from "../../app/run/write.ts";
 import type { Adapters } from "../../app/runtime/adapters.ts";

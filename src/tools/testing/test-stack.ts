@@ -1,4 +1,4 @@
-import { tableVariable } from "../../app/features/table.ts";
+import { tableVariable } from "../../app/handlers/table.ts";
 import { allTables } from "../../app/registry/registry.ts";
 import { type Server, serverInternals } from "../../app/server/server.ts";
 import { openDatabase } from "../../aws/clients/dynamodb.ts";

@@ -1,30 +1,33 @@
 import type { Runtime } from "../../../src/app/runtime/runtime.ts";
 import type { RequestScope } from "../../../src/app/runtime/scope.ts";
-import type { ScopeFacts } from "../../../src/app/runtime/scoped-run.ts";
 import {
-  type EventCodec,
+  type Exchange,
+  type Invocation,
   scopeMode as modeUnheld,
 } from "../../../src/hosts/lambda-http/execution-mode.ts";
-import type { HttpFacts } from "../../../src/hosts/lambda-http/http-events.ts";
-import type { ExecutionMode } from "../../../src/hosts/lambda-http/middleware.ts";
+import type { HttpExchange } from "../../../src/hosts/lambda-http/http-events.ts";
+import type { MiddyFunction, Mode } from "../../../src/hosts/lambda-http/lazy-mode.ts";
 import { hold } from "./hold.ts";
 
-export type * from "../../../src/hosts/lambda-http/execution-mode.ts";
+export * from "../../../src/hosts/lambda-http/execution-mode.ts";
 
 /** The Lambda host's own, with each result of a server's routes held against the document as it is returned. */
-export function scopeMode<Event, Result, Facts extends ScopeFacts>(
+export function scopeMode<Answer>(
   runtime: Runtime,
-  codec: EventCodec<Event, Result, Facts>,
-): ExecutionMode {
-  if (codec.handle === undefined) return modeUnheld(runtime, codec); // an adopted handler has no operation in the document
-  return modeUnheld(runtime, {
-    ...codec,
-    finish: (result, scope, facts) => {
-      const finished = codec.finish(result, scope, facts);
-      // Safe: what has `handle` answers HTTP events.
-      holdResult(runtime, scope, facts as unknown as HttpFacts, finished as LambdaResult);
-      return finished;
-    },
+  open: (invocation: Invocation, middy: MiddyFunction) => Exchange<Answer>,
+): Mode {
+  return modeUnheld(runtime, (invocation, middy) => {
+    const exchange = open(invocation, middy);
+    if (!("routes" in exchange)) return exchange; // an adopted handler has no operation in the document
+    const { finish } = exchange;
+    return Object.assign(exchange, {
+      finish: (answer: Answer, scope: RequestScope) => {
+        const finished = finish.call(exchange, answer, scope);
+        // Safe: what has routes answers HTTP events.
+        holdResult(runtime, scope, exchange as unknown as HttpExchange, finished as LambdaResult);
+        return finished;
+      },
+    });
   });
 }
 
@@ -40,12 +43,12 @@ interface LambdaResult {
 function holdResult(
   runtime: Runtime,
   scope: RequestScope,
-  { shape, event, method, headers }: HttpFacts,
+  { http, headers, hasMiddlewares }: HttpExchange,
   result: LambdaResult,
 ) {
   let path: string;
   try {
-    ({ path } = shape.request(event, headers, scope));
+    ({ path } = http.request(headers, scope));
   } catch {
     return; // a middleware has made something else of the event
   }
@@ -58,7 +61,7 @@ function holdResult(
     String(value),
   ]);
   const bytes = isBase64Encoded === true ? Buffer.from(body ?? "", "base64") : body;
-  const { handler, hasMiddlewares } = scope;
+  const { handler } = scope;
   const sent = { status, headers: Object.fromEntries(all), body: bytes === "" ? undefined : bytes };
-  hold(runtime, { method, path, handler, hasMiddlewares }, sent);
+  hold(runtime, { method: http.method, path, handler, hasMiddlewares }, sent);
 }

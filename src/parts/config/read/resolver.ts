@@ -94,83 +94,8 @@ export function createConfigResolver({
   readonly appOverrides?: AppOverrides;
 } = {}): ConfigResolver {
   const overrides = new Map(Object.entries(appOverrides));
-  const reported = createFirstSeen(rememberedMisfits);
-
-  const itself = Object.freeze({});
-
-  const decide = (
-    session: ConfigSession,
-    id: string,
-    definition: ConfigKeyDefinition,
-    rows: KeyRows,
-  ): Decision => {
-    const { levels } = rows;
-    const nowMs = session.clock.now();
-    let untilMs = Number.POSITIVE_INFINITY;
-    const current = levels.flatMap(({ row, ...level }) => {
-      if (!isCurrent(row, nowMs)) return [];
-      if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
-      const { partition, source } = level;
-      const opened = session.cipher.openRow(row, definition, { partition, key: id });
-      if ("isUnbound" in opened && opened.isUnbound)
-        reportUnbound(session, id, source, `${partition} ${row.version}`);
-      return [{ ...level, version: row.version, row: opened }];
-    });
-    const given = {
-      rows: current,
-      override: overrides.get(id),
-      frameworkDefault: frameworkDefault(id, definition),
-    };
-    const outcome = cascade(definition, given, (misfit) => {
-      const row = current.find(({ source }) => source === misfit.source);
-      report(
-        session,
-        id,
-        misfit,
-        row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`,
-      );
-    });
-    const value = Promise.resolve(outcome === "ask-computed" ? undefined : outcome.value);
-    return { by: itself, definition, rows, outcome, value, untilMs };
-  };
-
-  /** Reports a row's misfit once per version, and any other misfit once per caller and reason. */
-  const report = (
-    { log }: ConfigSession,
-    id: string,
-    misfit: Misfit,
-    origin: string | undefined,
-  ) => {
-    if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
-      log.warn("config.misfit", { key: id, ...misfit });
-  };
-
-  /**
-   * Reports a secret that opens under any version of its row. It reports once per version, so that
-   * operators see when the last such row disappears and when one reappears.
-   */
-  const reportUnbound = ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
-    if (reported.isNew(`${id} ${origin} unbound`))
-      log.warn("config.secret_unbound", { key: id, source });
-  };
-
-  const compute = async (
-    session: ConfigSession,
-    id: string,
-    definition: ConfigKeyDefinition,
-    from: ComputedNode | undefined,
-    { levels }: KeyRows,
-  ): Promise<Resolved> => {
-    const value = await session.computed.read(id, from, (node) =>
-      definition.computed?.(session.contextFor(node)),
-    );
-    const given = { frameworkDefault: frameworkDefault(id, definition) };
-    const resolved = cascadeFromComputed(definition, value, given, (misfit) =>
-      report(session, id, misfit, levels[0]?.partition),
-    );
-    session.reads?.note(session, id, resolved.source, undefined);
-    return resolved;
-  };
+  const facts: Facts = { overrides, reports: createReports() };
+  const { reports } = facts;
 
   const resolveWith = (
     session: ConfigSession,
@@ -181,10 +106,11 @@ export function createConfigResolver({
   ): Resolved | Promise<Resolved> => {
     let decision = rows.decision;
     if (!stillHolds(decision, definition, session)) {
-      decision = decide(session, id, definition, rows);
+      decision = decide(facts, session, id, definition, rows);
       rows.decision = decision;
     }
-    if (decision.outcome === "ask-computed") return compute(session, id, definition, from, rows);
+    if (decision.outcome === "ask-computed")
+      return compute(reports, session, id, definition, from, rows);
     session.held.set(id, decision);
     const { outcome } = decision;
     session.reads?.note(
@@ -218,7 +144,7 @@ export function createConfigResolver({
     session: ConfigSession,
   ): decision is Decision =>
     decision !== undefined &&
-    decision.by === itself &&
+    decision.by === reports &&
     decision.definition === definition &&
     (decision.untilMs === Number.POSITIVE_INFINITY || session.clock.now() < decision.untilMs);
 
@@ -251,6 +177,93 @@ export function createConfigResolver({
       return resolve(db[configSession]({ tenantId, userId }), id, definition);
     },
   });
+}
+
+interface Facts {
+  readonly overrides: ReadonlyMap<string, unknown>;
+  /** Also marks the decisions of this resolver. */
+  readonly reports: Reports;
+}
+
+interface Reports {
+  /** Reports a row's misfit once per version, and any other misfit once per caller and reason. */
+  misfit(session: ConfigSession, id: string, misfit: Misfit, origin: string | undefined): void;
+  /**
+   * Reports a secret that opens under any version of its row. It reports once per version, so that
+   * operators see when the last such row disappears and when one reappears.
+   */
+  unbound(session: ConfigSession, id: string, source: RowSource, origin: string): void;
+}
+
+function createReports(): Reports {
+  const reported = createFirstSeen(rememberedMisfits);
+  return {
+    misfit: ({ log }, id, misfit, origin) => {
+      if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`))
+        log.warn("config.misfit", { key: id, ...misfit });
+    },
+    unbound: ({ log }, id, source, origin) => {
+      if (reported.isNew(`${id} ${origin} unbound`))
+        log.warn("config.secret_unbound", { key: id, source });
+    },
+  };
+}
+
+/** Decides a key from its rows. The rows keep the decision until one of them expires. */
+function decide(
+  { overrides, reports }: Facts,
+  session: ConfigSession,
+  id: string,
+  definition: ConfigKeyDefinition,
+  rows: KeyRows,
+): Decision {
+  const { levels } = rows;
+  const nowMs = session.clock.now();
+  let untilMs = Number.POSITIVE_INFINITY;
+  const current = levels.flatMap(({ row, ...level }) => {
+    if (!isCurrent(row, nowMs)) return [];
+    if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
+    const { partition, source } = level;
+    const opened = session.cipher.openRow(row, definition, { partition, key: id });
+    if ("isUnbound" in opened && opened.isUnbound)
+      reports.unbound(session, id, source, `${partition} ${row.version}`);
+    return [{ ...level, version: row.version, row: opened }];
+  });
+  const given = {
+    rows: current,
+    override: overrides.get(id),
+    frameworkDefault: frameworkDefault(id, definition),
+  };
+  const outcome = cascade(definition, given, (misfit) => {
+    const row = current.find(({ source }) => source === misfit.source);
+    reports.misfit(
+      session,
+      id,
+      misfit,
+      row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`,
+    );
+  });
+  const value = Promise.resolve(outcome === "ask-computed" ? undefined : outcome.value);
+  return { by: reports, definition, rows, outcome, value, untilMs };
+}
+
+async function compute(
+  reports: Reports,
+  session: ConfigSession,
+  id: string,
+  definition: ConfigKeyDefinition,
+  from: ComputedNode | undefined,
+  { levels }: KeyRows,
+): Promise<Resolved> {
+  const value = await session.computed.read(id, from, (node) =>
+    definition.computed?.(session.contextFor(node)),
+  );
+  const given = { frameworkDefault: frameworkDefault(id, definition) };
+  const resolved = cascadeFromComputed(definition, value, given, (misfit) =>
+    reports.misfit(session, id, misfit, levels[0]?.partition),
+  );
+  session.reads?.note(session, id, resolved.source, undefined);
+  return resolved;
 }
 
 function unavailable(error: unknown): never {

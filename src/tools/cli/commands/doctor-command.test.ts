@@ -36,7 +36,7 @@ beforeAll(async () => {
       features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk" }))],
     }),
   );
-}, 60_000);
+});
 afterAll(async () => {
   await app.close();
   await rm(folder, { recursive: true });

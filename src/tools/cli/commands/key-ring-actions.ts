@@ -1,4 +1,4 @@
-import { physicalTableName } from "../../../app/features/table.ts";
+import { physicalTableName } from "../../../app/handlers/table.ts";
 import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import type { KeyRingParameter, StoredKeyRing } from "../../../aws/clients/key-ring-parameter.ts";

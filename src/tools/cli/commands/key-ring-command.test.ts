@@ -284,7 +284,7 @@ test("what cannot be done is said, and changes nothing", async () => {
       })
     ).code,
   ).toBe(1);
-}, 60_000);
+});
 
 test.each([
   ["", "no action is given"],

@@ -25,7 +25,7 @@ const table = "keelson-outbox";
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [acorns], log: { level: "error" } }));
   await app.settled(); // makes bus and queues
-}, 60_000);
+});
 afterAll(() => app.close());
 beforeEach(() => {
   heard = [];

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { outboxTable, physicalTableName } from "../../../app/features/table.ts";
+import { outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
 import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { openDatabase } from "../../../aws/clients/dynamodb.ts";
 import type { AsideItem } from "../../../aws/stores/aside-item.ts";

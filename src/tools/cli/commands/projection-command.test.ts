@@ -34,7 +34,7 @@ beforeAll(async () => {
     `import { buildServer } from ${source};\nexport const server = buildServer({ features: [] });`,
   );
   app = await startTestApp(await findServer(join(folder, "one.mjs")));
-}, 60_000);
+});
 afterAll(async () => {
   await app.close();
   await rm(folder, { recursive: true });
@@ -163,7 +163,7 @@ describe("keelson projection", () => {
     expect(lines.at(-1)).toMatch(
       /^keelson: not whole: no tenant, "drop-0", .* and \d more; a tenant/,
     );
-  }, 60_000);
+  });
 
   test("tells where a rebuild was left, and goes on only with what the operator has agreed to", async () => {
     const { openDatabase } = await import("../../../aws/clients/dynamodb.ts");

@@ -44,7 +44,7 @@ beforeAll(async () => {
   provider = loaded.provider;
   const ring = JSON.stringify({ active: "k1", keys: { k1: newRingKey() } });
   app = await startTestApp(loaded.server, { secureParameters: { "/ring": ring } });
-}, 60_000);
+});
 afterAll(async () => {
   await app.close();
   await rm(folder, { recursive: true });

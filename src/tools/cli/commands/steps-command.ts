@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { onceTable } from "../../../app/features/table.ts";
+import { onceTable } from "../../../app/handlers/table.ts";
 import type { Adapters } from "../../../app/runtime/adapters.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { answerCipher } from "../../../parts/once/answer-cipher.ts";

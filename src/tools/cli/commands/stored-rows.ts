@@ -1,4 +1,4 @@
-import { configTable, physicalTableName } from "../../../app/features/table.ts";
+import { configTable, physicalTableName } from "../../../app/handlers/table.ts";
 import type { DeclaredServer } from "../../../app/registry/declared-server.ts";
 import type { ParameterReader } from "../../../app/runtime/adapters.ts";
 import { readKeyRing } from "../../../app/server/boot-parameters.ts";

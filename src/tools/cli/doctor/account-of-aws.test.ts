@@ -3,7 +3,7 @@ import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { afterEach, describe, expect, test } from "vitest";
 import { type StubAnswer, type StubAws, stubAws } from "../../../../test/support/stub-aws.ts";
-import { configTable, onceTable, outboxTable } from "../../../app/features/table.ts";
+import { configTable, onceTable, outboxTable } from "../../../app/handlers/table.ts";
 import { eventRule } from "../../../aws/messaging/messaging.ts";
 import { neededQueue, neededTable } from "../../infra/needs.ts";
 import { busChecks } from "./bus.ts";

@@ -62,7 +62,7 @@ beforeAll(async () => {
     region: "us-east-1",
     credentials,
   });
-}, 60_000);
+});
 afterAll(async () => {
   ssm.destroy();
   await app.close();

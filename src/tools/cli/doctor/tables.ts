@@ -5,7 +5,7 @@ import {
   type DynamoDBClient,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import type { IndexDeclaration } from "../../../app/features/table.ts";
+import type { IndexDeclaration } from "../../../app/handlers/table.ts";
 import {
   attributeDefinitions,
   indexDescription,

@@ -1,4 +1,4 @@
-import { onceTable, outboxTable, physicalTableName } from "../../../app/features/table.ts";
+import { onceTable, outboxTable, physicalTableName } from "../../../app/handlers/table.ts";
 import type { ServerInternals } from "../../../app/server/server.ts";
 import { accountOf, endpointOf } from "../../../aws/adapters/adapters.ts";
 import { openDatabase } from "../../../aws/clients/dynamodb.ts";

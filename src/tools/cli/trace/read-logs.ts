@@ -1,11 +1,7 @@
-import { createWriteStream } from "node:fs";
-import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { idForm } from "../../../app/runtime/request-id.ts";
 import { type TraceLine, traceLine } from "./line.ts";
+import { type LogFiles, openLogFiles } from "./log-files.ts";
 import { recordsOf } from "./log-records.ts";
 
 export interface FoundLines {
@@ -31,12 +27,8 @@ export interface OpenedLogs {
   close(): Promise<void>;
 }
 
-/**
- * Limits: lines kept (200,000 take some 200 MB), requests followed, and characters of one line. The
- * limit for a line is high because a collector can write a whole document in one line.
- */
-const [mostLines, mostRequests, longestLine] = [200_000, 10_000, 16_777_216];
-const chunkBytes = 1_048_576;
+/** Limits: lines kept (200,000 take some 200 MB), and requests followed. */
+const [mostLines, mostRequests] = [200_000, 10_000];
 /** Maximum number of search strings that are matched one by one. */
 const few = 16;
 
@@ -46,144 +38,95 @@ export async function openLogs(
   stdin?: Readable,
   most: number = mostLines,
 ): Promise<OpenedLogs> {
-  const files: { readonly file: FileHandle; readonly bytes: number }[] = [];
-  let spool: string | undefined;
-  const close = async () => {
-    for (const { file } of files) await file.close();
-    if (spool !== undefined) await rm(spool, { recursive: true, force: true });
-  };
-  try {
-    for (const path of paths) {
-      let from = path;
-      if (path === "-" && stdin !== undefined) {
-        // The input is read several times. A file keeps all lines that do not belong to the tree
-        // out of memory.
-        spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
-        from = join(spool, "stdin");
-        await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
-      }
-      const file = await open(from);
-      files.push({ file, bytes: (await file.stat()).size });
-    }
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
-
-  async function each(
-    matches: (text: string) => boolean,
-    take: (line: string) => void,
-    show: (bytes: number) => void,
-  ) {
-    let done = 0;
-    for (const { file, bytes } of files) {
-      let rest = "";
-      const decoder = new TextDecoder();
-      for (let at = 0; at < bytes; ) {
-        const { bytesRead, buffer } = await file.read(
-          Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at)),
-          { position: at },
-        );
-        if (bytesRead === 0) break;
-        at += bytesRead;
-        const text = rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
-        const end = at >= bytes ? text.length : text.lastIndexOf("\n") + 1;
-        rest = text.slice(end);
-        if (rest.length > longestLine) rest = "";
-        const whole = text.slice(0, end);
-        if (matches(whole)) for (const line of whole.split("\n")) if (matches(line)) take(line);
-        show(done + at);
-      }
-      done += bytes;
-    }
-  }
-
+  const files = await openLogFiles(paths, stdin);
   return {
-    close,
-    find: async (id, show) => {
-      const found = new Map<string, TraceLine>();
-      let [broken, leftOut]: [number, number] = [0, 0];
-      const showing = (pass: number) => (bytes: number) =>
-        show?.(
-          `pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${Math.ceil(total / 1_000_000)} MB of logs`,
-        );
-      const pass = async (
-        number: number,
-        texts: ReadonlySet<string>,
-        belongs: (line: TraceLine) => boolean,
-      ) => {
-        if (texts.size === 0) return;
-        let missed = 0;
-        const take = (text: string) => {
-          const { records, isBroken } = recordsOf(text);
-          if (isBroken && number === 1) broken += 1;
-          for (const record of records) {
-            const line = traceLine(record);
-            if (line === undefined || !belongs(line)) continue;
-            const key = JSON.stringify(line);
-            if (found.size < most || found.has(key)) found.set(key, line);
-            else missed += 1;
-          }
-        };
-        await each(anyOf(texts), take, showing(number));
-        // Each pass meets the lines of the previous pass again.
-        leftOut = Math.max(leftOut, missed);
-      };
-      await pass(1, new Set([id]), (line) => idsOf(line).includes(id));
-      const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));
-      await pass(2, requests, (line) => requestsOf(line).some((request) => requests.has(request)));
-      // Lines of queues, bus and outbox have no request ID. A message that several requests sent
-      // has the ID of the first.
-      const messages = new Set([...found.values()].flatMap(messagesOf));
-      await pass(3, messages, (line) =>
-        [line.eventId, line.jobId, ...(line.left ?? [])].some(
-          (one) => one !== undefined && messages.has(one),
-        ),
-      );
-      show?.("");
-      return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs() };
-    },
-    lastRequest: async () => {
-      let last: TraceLine | undefined;
-      const take = (text: string) => {
-        for (const record of recordsOf(text).records) {
-          const line = traceLine(record);
-          if (
-            line?.msg !== "request.completed" ||
-            line.requestId === undefined ||
-            line.handler?.startsWith("keelson.")
-          )
-            continue;
-          if (last === undefined || line.ms >= last.ms) last = line;
-        }
-      };
-      await each(
-        (text) => text.includes("request.completed"),
-        take,
-        () => undefined,
-      );
-      return last?.requestId;
-    },
+    find: (id, show) => findLines(files, id, most, show),
+    lastRequest: () => lastRequest(files),
+    close: files.close,
   };
+}
 
-  /** Reads only the ends of the files, which hold the latest lines. */
-  async function lastMs(): Promise<number | undefined> {
-    let last: number | undefined;
-    for (const { file, bytes } of files) {
-      const length = Math.min(bytes, 65_536);
-      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), {
-        position: bytes - length,
-      });
-      for (const text of buffer.toString("utf8", 0, bytesRead).split("\n").slice(-100)) {
-        for (const record of recordsOf(text).records) {
-          const ms = traceLine(record)?.ms;
-          if (ms !== undefined && (last === undefined || ms > last)) last = ms;
-        }
+async function findLines(
+  files: LogFiles,
+  id: string,
+  most: number,
+  show: ((text: string) => void) | undefined,
+): Promise<FoundLines> {
+  const found = new Map<string, TraceLine>();
+  let [broken, leftOut]: [number, number] = [0, 0];
+  const showing = (pass: number) => (bytes: number) =>
+    show?.(
+      `pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${Math.ceil(files.bytes / 1_000_000)} MB of logs`,
+    );
+  const pass = async (
+    number: number,
+    texts: ReadonlySet<string>,
+    belongs: (line: TraceLine) => boolean,
+  ) => {
+    if (texts.size === 0) return;
+    let missed = 0;
+    const take = (text: string) => {
+      const { records, isBroken } = recordsOf(text);
+      if (isBroken && number === 1) broken += 1;
+      for (const record of records) {
+        const line = traceLine(record);
+        if (line === undefined || !belongs(line)) continue;
+        const key = JSON.stringify(line);
+        if (found.size < most || found.has(key)) found.set(key, line);
+        else missed += 1;
       }
+    };
+    await files.each(anyOf(texts), take, showing(number));
+    // Each pass meets the lines of the previous pass again.
+    leftOut = Math.max(leftOut, missed);
+  };
+  await pass(1, new Set([id]), (line) => idsOf(line).includes(id));
+  const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));
+  await pass(2, requests, (line) => requestsOf(line).some((request) => requests.has(request)));
+  // Lines of queues, bus and outbox have no request ID. A message that several requests sent
+  // has the ID of the first.
+  const messages = new Set([...found.values()].flatMap(messagesOf));
+  await pass(3, messages, (line) =>
+    [line.eventId, line.jobId, ...(line.left ?? [])].some(
+      (one) => one !== undefined && messages.has(one),
+    ),
+  );
+  show?.("");
+  return { lines: [...found.values()], broken, leftOut, lastMs: await lastMs(files) };
+}
+
+async function lastRequest(files: LogFiles): Promise<string | undefined> {
+  let last: TraceLine | undefined;
+  const take = (text: string) => {
+    for (const record of recordsOf(text).records) {
+      const line = traceLine(record);
+      if (
+        line?.msg !== "request.completed" ||
+        line.requestId === undefined ||
+        line.handler?.startsWith("keelson.")
+      )
+        continue;
+      if (last === undefined || line.ms >= last.ms) last = line;
     }
-    return last;
+  };
+  await files.each(
+    (text) => text.includes("request.completed"),
+    take,
+    () => undefined,
+  );
+  return last?.requestId;
+}
+
+/** Reads only the ends of the files, which hold the latest lines. */
+async function lastMs(files: LogFiles): Promise<number | undefined> {
+  let last: number | undefined;
+  for (const text of await files.lastLines()) {
+    for (const record of recordsOf(text).records) {
+      const ms = traceLine(record)?.ms;
+      if (ms !== undefined && (last === undefined || ms > last)) last = ms;
+    }
   }
+  return last;
 }
 
 /**

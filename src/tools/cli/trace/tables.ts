@@ -1,7 +1,7 @@
 import { messageClaim } from "../../../app/run/consume.ts";
 import type { AsideStore } from "../../../aws/stores/aside-store.ts";
-import { objectOf } from "../../../parts/messages/cause.ts";
 import { deliveryJob } from "../../../parts/messages/delivery.ts";
+import { objectOf } from "../../../parts/messages/envelope.ts";
 import { duePlace, waitingJob } from "../../../parts/messages/later.ts";
 import {
   type OutboxRow,

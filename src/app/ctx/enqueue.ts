@@ -1,0 +1,91 @@
+import { AccessDeniedError } from "../../base/errors/errors.ts";
+import { assertKnownOptions } from "../../base/errors/known-options.ts";
+import { quoted } from "../../base/errors/quoted.ts";
+import { isIdentifier } from "../../base/identity/claims.ts";
+import { checkPayload } from "../../parts/messages/check-payload.ts";
+import type { Cause } from "../../parts/messages/envelope.ts";
+import { jobPayload } from "../../parts/messages/job-message.ts";
+import { derivedId } from "../../parts/once/derived-id.ts";
+import type { EnqueueOptions } from "../handlers/pipeline-context.ts";
+import type { EffectCaller } from "./effect-ledger.ts";
+import { type EffectRun, idParts, misfit } from "./effect-run.ts";
+import { queuedJob } from "./queued-job.ts";
+
+/** Sends a job at once, or with the commit of its run if it is due later (`ctx.enqueue`). */
+export async function enqueue(
+  run: EffectRun,
+  caller: EffectCaller,
+  name: string,
+  payload: unknown,
+  options: EnqueueOptions | undefined,
+): Promise<{ readonly jobId: string }> {
+  const declaration = run.scope.runtime.server.registry.jobs.get(name);
+  if (declaration === undefined) {
+    throw new Error(
+      `ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`,
+    );
+  }
+  assertKnownOptions("ctx.enqueue", options, enqueueOptions);
+  const cause = causeFor(run, options?.tenantId);
+  const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
+  if (options?.delaySeconds !== undefined || options?.at !== undefined) {
+    const attempt = run.ledger.start(caller, "ctx.enqueue", "enqueue what is due later");
+    const counted = idParts(run, "later", name);
+    const { dueId, dueMsOf, dueRow } = await import("../../parts/messages/later.ts");
+    const dueMs = dueMsOf(options, run.scope.runtime.clock.now());
+    const jobId = dueId(dueMs, ...counted);
+    await checkPayload(declaration.input, payload, refuse);
+    const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
+    // A unique key per job: a job that enqueues itself repeatedly would otherwise be dropped as a
+    // duplicate.
+    const { text, ...queued } = await queuedJob(
+      run,
+      { ...declaration, dedupKey: () => jobId },
+      job,
+    );
+    run.ledger.hold(attempt, {
+      kind: "job",
+      name,
+      row: dueRow({ jobId, name, tenantId: job.tenantId, text, ...queued }),
+    });
+    return { jobId };
+  }
+  const jobId = derivedId(run.run.seed(), "job", name, run.ledger.ordinalAtOnce("job", name));
+  await checkPayload(declaration.input, payload, refuse);
+  const { text, ...queued } = await queuedJob(run, declaration, {
+    jobId,
+    name,
+    payload: jobPayload(name, payload),
+    ...cause,
+  });
+  const { jobs } = await run.adapters.messaging.open();
+  await jobs.send(text, queued);
+  run.scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
+  return { jobId };
+}
+
+/** Takes back a job that is not due yet (`ctx.unschedule`). */
+export async function unschedule(run: EffectRun, jobId: string): Promise<boolean> {
+  const { duePlace } = await import("../../parts/messages/later.ts");
+  const place = duePlace(jobId);
+  if (place === undefined) return false;
+  const isTakenBack = await (await run.adapters.dueJobs.open()).takeBack(place, run.cause.tenantId);
+  if (isTakenBack) run.scope.log.info("job.unscheduled", { unscheduledId: jobId });
+  return isTakenBack;
+}
+
+/** Returns the cause of a job. Only a system run may set the tenant of a job. */
+function causeFor(run: EffectRun, tenantId: string | undefined): Cause {
+  if (tenantId === undefined) return run.cause;
+  if (!run.scope.isSystem)
+    throw new AccessDeniedError("ctx.enqueue for a tenant takes a run of the system");
+  if (!isIdentifier(tenantId))
+    throw new TypeError(`ctx.enqueue: tenantId is ${quoted(tenantId)}; use a text`);
+  return { ...run.cause, tenantId };
+}
+
+const enqueueOptions: readonly string[] = [
+  "delaySeconds",
+  "at",
+  "tenantId",
+] satisfies (keyof EnqueueOptions)[];

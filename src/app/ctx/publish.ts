@@ -1,0 +1,67 @@
+import type { TraceHeaders } from "../../base/request/trace.ts";
+import { checkPayload } from "../../parts/messages/check-payload.ts";
+import { envelopeText, eventPayload } from "../../parts/messages/envelope.ts";
+import type { KeptContent } from "../../parts/messages/kept-events.ts";
+import type { TransactionItem } from "../../parts/once/claim-store.ts";
+import type { EffectCaller } from "./effect-ledger.ts";
+import { deriveId, type EffectRun, misfit } from "./effect-run.ts";
+
+/** Publishes an event with the commit of its run (`ctx.publish`). */
+export async function publish(
+  run: EffectRun,
+  caller: EffectCaller,
+  type: string,
+  payload: unknown,
+): Promise<void> {
+  const attempt = run.ledger.start(caller, "ctx.publish", "publish");
+  const { registry } = run.scope.runtime.server;
+  const declaration = registry.events.get(type);
+  if (declaration === undefined) {
+    throw new Error(
+      `ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`,
+    );
+  }
+  const { keptDays } = declaration;
+  const eventId = idOfEvent(run, type, keptDays !== undefined);
+  await checkPayload(declaration.schema, payload, (problems) =>
+    misfit("ctx.publish", `the payload of ${type}`, problems),
+  );
+  const event = {
+    kind: "shared",
+    type,
+    eventId,
+    payload: eventPayload(type, payload),
+    ...run.cause,
+  } as const;
+  const proof = await (await run.scope.runtime.messages.open()).signEvent(event);
+  run.scope.spans?.named(eventId);
+  const trace = run.scope.trace.headers();
+  const text = envelopeText(event, { proof, trace });
+  const kept = keptDays === undefined ? undefined : await keepEvent(run, event, keptDays, trace);
+  const row = run.runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text);
+  run.ledger.hold(attempt, { kind: "event", name: type, row, kept });
+}
+
+/**
+ * Creates the item that keeps an event, and first records its day, so that a day with events is
+ * always found.
+ */
+async function keepEvent(
+  run: EffectRun,
+  event: KeptContent,
+  keptDays: number,
+  trace: TraceHeaders,
+): Promise<TransactionItem> {
+  const store = run.adapters.keptEvents.value ?? (await run.adapters.keptEvents.open());
+  return store.keep(event, keptDays, trace);
+}
+
+/**
+ * Returns the ID of an event. The ID is random if the event is kept and no message caused the
+ * run: a kept event must stay unique until it expires, but a client may reuse its key once the
+ * claim has expired. A message keeps its ID across redeliveries, so the ID is derived.
+ */
+function idOfEvent(run: EffectRun, type: string, isKept: boolean): string {
+  const { causedBy, origRequestId } = run.cause;
+  return isKept && causedBy === origRequestId ? crypto.randomUUID() : deriveId(run, "event", type);
+}

@@ -1,0 +1,101 @@
+import { assertAllowed } from "../../base/identity/assert-allowed.ts";
+import type { User } from "../../base/identity/user.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Database } from "../../base/types/database.ts";
+import type { ConfigKeyHandle } from "../../parts/config/declare/key.ts";
+import type { OperatorSession } from "../../parts/config/operate/operator-session.ts";
+import type { Resolved } from "../../parts/config/read/cascade.ts";
+import type { ComputedNode } from "../../parts/config/read/computed-values.ts";
+import type { Decision, HeldDecisions } from "../../parts/config/read/key-rows.ts";
+import { validateInput } from "../../parts/http/input.ts";
+import { bodyOf } from "../../parts/http/response.ts";
+import type { EventRange, KeptEvent } from "../../parts/messages/kept-events.ts";
+import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { RequestScope } from "../runtime/scope.ts";
+import { receiveResult } from "./check-output.ts";
+
+/** Session whose `ctx` reads. */
+export interface ReadingSession extends OperatorSession {
+  readonly runtime: Runtime;
+  readonly scope: RequestScope;
+  readonly user: User;
+  readonly database: Database;
+  readonly signal: AbortSignal | undefined;
+  /** Decisions held for this request. Absent until it reads a key. */
+  readonly known: HeldDecisions | undefined;
+  readonly keptEvents: Adapters["keptEvents"];
+  logFor(handler: string | undefined): Logger;
+  queryContext(node: ComputedNode | undefined, log: Logger): PipelineContext;
+}
+
+/** Reads the value of a key (`ctx.config`). */
+export function readConfig<Value>(
+  session: ReadingSession,
+  handle: ConfigKeyHandle<Value>,
+  node: ComputedNode | undefined,
+): Promise<Value> {
+  const held = session.known?.get(handle?.id);
+  if (held !== undefined) {
+    const nowMs = session.clock.now();
+    // Safe: the resolver never returns a value that does not match its declaration.
+    if (nowMs < held.untilMs && held.rows.isHeld(nowMs)) return held.value as Promise<Value>;
+  }
+  const key = session.runtime.server.registry.configKeys.get(handle?.id);
+  if (key === undefined) {
+    const what = `ctx.config: ${String(handle?.id)} is declared by no feature of this server; add its feature to buildServer`;
+    return Promise.reject(new Error(what));
+  }
+  const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
+  // Safe: a value that is resolved synchronously is held, with the promise that all its readers
+  // get.
+  const value =
+    resolved instanceof Promise
+      ? resolved.then(plainValue)
+      : (session.held.get(key.id) as Decision).value;
+  return value as Promise<Value>; // safe: as above
+}
+
+function plainValue({ value }: Resolved): unknown {
+  return value;
+}
+
+/** Reads kept events (`ctx.events`). Loads the code with the first read, because few handlers do. */
+export async function* readEvents(
+  session: ReadingSession,
+  type: string,
+  range: EventRange | undefined,
+): AsyncGenerator<KeptEvent> {
+  const { tenantEvents } = await import("./tenant-events.ts");
+  yield* tenantEvents(session, session.keptEvents, type, range);
+}
+
+/** Runs another query of the server (`ctx.query`). */
+export async function runQuery(
+  session: ReadingSession,
+  name: string,
+  input: unknown,
+  node: ComputedNode | undefined,
+): Promise<never> {
+  const { runtime } = session;
+  const declaration = runtime.server.registry.handlers.get(name);
+  if (declaration?.kind !== "query") {
+    throw new Error(
+      `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
+    );
+  }
+  // The query's handler may rely on its access rule, regardless of the caller.
+  if (declaration.access !== undefined)
+    assertAllowed(declaration.access, session.user, declaration.name);
+  const ctx = session.queryContext(node, session.logFor(declaration.name));
+  const accepted = await validateInput(declaration.input, input);
+  const result = await receiveResult(
+    declaration,
+    declaration.run(ctx, accepted),
+    session.scope,
+    ctx.log,
+  );
+  // Safe: the query's declaration promises this type, and its schema produces it.
+  return bodyOf(result) as never;
+}

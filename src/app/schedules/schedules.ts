@@ -1,0 +1,230 @@
+import { ConflictError } from "../../base/errors/errors.ts";
+import { isPermanent } from "../../base/errors/permanent-error.ts";
+import type { Logger } from "../../base/log/logger.ts";
+import type { Metrics } from "../../base/metrics/metrics.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import type { Lazy } from "../../base/process/lazy.ts";
+import { type ClaimKey, claimKey } from "../../parts/once/claim.ts";
+import { derivedId } from "../../parts/once/derived-id.ts";
+import type { FireOutcome, FireTask } from "./fire-task.ts";
+import { type FireTimes, fireTimes } from "./fire-times.ts";
+import type { ScheduleDeclaration } from "./schedule.ts";
+import { maxAttempts, retryOf, scheduleStep } from "./schedule-step.ts";
+import type { ScheduleStore } from "./schedule-store.ts";
+
+export interface Schedule {
+  readonly name: string;
+  /**
+   * Checks whether the schedule is due, and fires it if so. Runs one check at a time. Never throws.
+   */
+  look(options?: LookOptions): Promise<Looked>;
+}
+
+/** Options of one check of a schedule. */
+export interface LookOptions {
+  /** Time when the process ends, in milliseconds since the epoch. */
+  readonly deadlineMs?: number | undefined;
+  /**
+   * Time from which a schedule without a record is due, in milliseconds since the epoch. Default:
+   * now.
+   */
+  readonly sinceMs?: number;
+}
+
+/** Outcome of one check of a schedule. */
+export interface Looked {
+  readonly kind:
+    | "idle"
+    /** The schedule is due, and waits for its next attempt. */
+    | "waiting"
+    | "fired"
+    /** Another process runs this fire, or has run it. */
+    | "elsewhere"
+    /** The attempt failed and will be retried. The error is logged. */
+    | "failed"
+    /** The last attempt failed. The fire is not retried. */
+    | "gave-up";
+  /** Time of the next check, in milliseconds since the epoch. */
+  readonly nextMs: number;
+  /** Message of the error, if the schedule gave up. */
+  readonly reason?: string;
+}
+
+/** Delay before a failed schedule is checked again, in milliseconds. */
+const failureMs = 1_000;
+
+/** What schedules use of a server's runtime. */
+export interface ScheduleRuntime {
+  readonly server: {
+    readonly registry: { readonly schedules: ReadonlyMap<string, ScheduleDeclaration> };
+  };
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn" | "error">;
+  readonly metrics: Pick<Metrics, "record"> | undefined;
+}
+
+/** What schedules use of a server's adapters. */
+export interface ScheduleAdapters {
+  readonly schedules: Lazy<ScheduleStore>;
+}
+
+/** Runs a fire under its claim. Never throws. */
+export type ConsumeFire<Runtime, Adapters> = (
+  runtime: Runtime,
+  adapters: Adapters,
+  task: FireTask,
+) => Promise<FireOutcome>;
+
+/** Creates the schedules of a server. */
+export async function createSchedules<
+  Runtime extends ScheduleRuntime,
+  Adapters extends ScheduleAdapters,
+>(
+  runtime: Runtime,
+  adapters: Adapters,
+  consume: ConsumeFire<Runtime, Adapters>,
+): Promise<readonly Schedule[]> {
+  const parts = {
+    runtime,
+    store: await adapters.schedules.open(),
+    consume: (task: FireTask) => consume(runtime, adapters, task),
+  };
+  return [...runtime.server.registry.schedules.values()].map(
+    (declaration) => new OneSchedule(parts, declaration),
+  );
+}
+
+interface Parts {
+  readonly runtime: ScheduleRuntime;
+  readonly store: ScheduleStore;
+  readonly consume: (task: FireTask) => Promise<FireOutcome>;
+}
+
+class OneSchedule implements Schedule {
+  readonly name: string;
+  readonly #parts: Parts;
+  readonly #declaration: ScheduleDeclaration;
+  readonly #times: FireTimes;
+  /**
+   * Key of the record of its fires. The key contains the cron expression and the time zone, so a
+   * schedule with new times starts a new record and does not report fires of the old one as missed.
+   */
+  readonly #key: ClaimKey;
+
+  constructor(parts: Parts, declaration: ScheduleDeclaration) {
+    const { name, cron, timeZone } = declaration;
+    this.name = name;
+    this.#parts = parts;
+    this.#declaration = declaration;
+    this.#times = fireTimes(cron, timeZone);
+    this.#key = {
+      partition: claimKey(["schedule", name, cron, timeZone], "").partition,
+      sort: "fires",
+    };
+  }
+
+  async look(options: LookOptions = {}): Promise<Looked> {
+    const { clock, log } = this.#parts.runtime;
+    try {
+      return await this.#look(options);
+    } catch (error) {
+      log.warn("schedule.look_failed", { handler: this.name, reason: String(error) });
+      return { kind: "failed", nextMs: clock.now() + failureMs };
+    }
+  }
+
+  async #look(options: LookOptions): Promise<Looked> {
+    const { runtime, store } = this.#parts;
+    const nowMs = runtime.clock.now();
+    let record = await store.read(this.#key);
+    if (record === undefined) {
+      record = { lastMs: options.sinceMs ?? nowMs };
+      await store.add(this.#key, record.lastMs);
+    }
+    const { lastMs } = record;
+    const { missed } = this.#declaration;
+    const step = scheduleStep(record, { nowMs, missed, lastFire: () => this.#times.last(nowMs) });
+    switch (step.kind) {
+      case "fire":
+        return this.#fire(step.atMs, options);
+      case "wait":
+        return { kind: "waiting", nextMs: step.untilMs };
+      case "pass":
+        if (await store.pass(this.#key, lastMs, step.atMs)) this.#warnOfMissed(step.atMs);
+        break;
+      case "none":
+    }
+    return { kind: "idle", nextMs: this.#times.next(nowMs) ?? Number.POSITIVE_INFINITY };
+  }
+
+  #warnOfMissed(atMs: number): void {
+    this.#parts.runtime.log.warn("schedule.missed", { handler: this.name, firesAt: text(atMs) });
+  }
+
+  /** Runs the handler under the claim of the fire time. */
+  async #fire(atMs: number, { deadlineMs }: LookOptions): Promise<Looked> {
+    const { runtime, store, consume } = this.#parts;
+    const { name } = this;
+    const id = derivedId("schedule", name, atMs);
+    let attempts: number | undefined;
+    const outcome = await consume({
+      key: claimKey(["schedule", name], text(atMs)),
+      handler: name,
+      cause: { causedBy: id, origRequestId: id, originator: "system" },
+      id,
+      logFields: { firesAt: text(atMs) },
+      logPrefix: "schedule",
+      kind: "schedule",
+      facts: () => ({ attempt: attempts, sinceMs: atMs }),
+      deadlineMs,
+      run: async (ctx) => {
+        attempts = await store.begin(this.#key, atMs);
+        // Thrown, so that the claim is not completed.
+        if (attempts === undefined)
+          throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
+        // No other code logs attempts that crashed their process.
+        if (attempts > maxAttempts) {
+          ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
+          this.#countGivenUp();
+        } else await this.#declaration.run(ctx, { at: new Date(atMs) });
+      },
+      own: () => [store.done(this.#key, atMs)],
+    });
+    const nowMs = runtime.clock.now();
+    switch (outcome.kind) {
+      case "processed":
+        return { kind: "fired", nextMs: nowMs };
+      case "failed":
+        if (attempts === undefined) return { kind: "failed", nextMs: nowMs + failureMs };
+        return this.#failed(atMs, attempts, outcome.error);
+      case "skipped":
+        await store.skip(this.#key, atMs); // run by a process with other times, which include this one
+        return { kind: "elsewhere", nextMs: nowMs };
+      case "handed-back":
+        return { kind: "elsewhere", nextMs: nowMs + Math.max(outcome.afterMs, failureMs) };
+    }
+  }
+
+  async #failed(atMs: number, attempts: number, error: unknown): Promise<Looked> {
+    const { runtime, store } = this.#parts;
+    const nowMs = runtime.clock.now();
+    const retryMs = isPermanent(error) ? undefined : retryOf(attempts, nowMs);
+    if (retryMs !== undefined) {
+      await store.postpone(this.#key, { atMs, attempts, retryMs });
+      return { kind: "failed", nextMs: retryMs };
+    }
+    if (await store.giveUp(this.#key, { atMs, attempts })) {
+      runtime.log.error("schedule.gave_up", { handler: this.name, firesAt: text(atMs), attempts });
+      this.#countGivenUp();
+    }
+    return { kind: "gave-up", nextMs: nowMs, reason: String(error) };
+  }
+
+  #countGivenUp(): void {
+    this.#parts.runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
+  }
+}
+
+function text(atMs: number): string {
+  return new Date(atMs).toISOString();
+}

@@ -1,0 +1,97 @@
+import { BootError } from "../../base/errors/boot.ts";
+import { type Lazy, lazy } from "../../base/process/lazy.ts";
+import { createConfigResolver } from "../../parts/config/read/resolver.ts";
+import type { HandlerDeclaration } from "../handlers/handler.ts";
+import { proofProblems } from "../registry/option-problems.ts";
+import type { Adapters } from "../runtime/adapters.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { BootParameterLoader } from "./boot-parameters.ts";
+import type { ServerInternals } from "./server.ts";
+
+/**
+ * Adapters of one runtime. They open in two steps: the first reads configuration, the second loads
+ * the SDK. A step that failed is tried again by the next caller.
+ */
+export class RuntimeAdapters {
+  readonly #open: () => Promise<Adapters>;
+  readonly #readers: ReadonlySet<HandlerDeclaration>;
+  #first: Lazy<Adapters>;
+  #all: Lazy<Adapters>;
+
+  /** @param readers Handlers that need only the first step. */
+  constructor(open: () => Promise<Adapters>, readers: ReadonlySet<HandlerDeclaration>) {
+    this.#open = open;
+    this.#readers = readers;
+    [this.#first, this.#all] = this.#steps();
+  }
+
+  /** Adapters once both steps are done. */
+  get opened(): Adapters | undefined {
+    return this.#all.value;
+  }
+
+  open(): Promise<Adapters> {
+    return this.#all.open();
+  }
+
+  /** Does the first step only: configuration rows can be read afterwards. */
+  openForReads(): Promise<Adapters> {
+    return this.#first.open();
+  }
+
+  openFor(handler: HandlerDeclaration): Adapters | Promise<Adapters> {
+    if (!this.#readers.has(handler)) return this.#all.open();
+    return this.#first.value ?? this.#first.open();
+  }
+
+  /** Closes the adapters if they were opened. The next caller opens new ones. */
+  async close(): Promise<void> {
+    const { opening } = this.#first;
+    if (opening === undefined) return;
+    const adapters = await opening;
+    [this.#first, this.#all] = this.#steps();
+    await adapters.close();
+  }
+
+  #steps(): [first: Lazy<Adapters>, all: Lazy<Adapters>] {
+    const first = lazy(this.#open);
+    const all = lazy(async () => {
+      const adapters = await first.open();
+      await adapters.load?.();
+      return adapters;
+    });
+    return [first, all];
+  }
+}
+
+/** Opens the adapters and loads the parameters that SSM holds: overrides and key ring. */
+export async function openWithParameters(
+  runtime: Pick<Runtime, "clock" | "log" | "secrets"> & { resolver: Runtime["resolver"] },
+  state: ServerInternals,
+  bootParameters: BootParameterLoader,
+  open: () => Promise<Adapters>,
+): Promise<Adapters> {
+  bootParameters.assertDue();
+  const adapters = await open();
+  try {
+    const askedMs = runtime.clock.now();
+    const { overrides, keyRing } = await bootParameters.load(adapters.parameters);
+    runtime.resolver = createConfigResolver({ appOverrides: overrides });
+    state.resolver = runtime.resolver;
+    const problems = proofProblems(state.options, keyRing !== undefined);
+    if (problems.length > 0) throw new BootError(problems);
+    runtime.secrets.begin(keyRing, askedMs);
+    if (keyRing === undefined) warnOfSecrets(runtime, state);
+  } catch (error) {
+    await adapters.close();
+    throw error;
+  }
+  return adapters;
+}
+
+function warnOfSecrets({ log }: Pick<Runtime, "log">, { registry }: ServerInternals): void {
+  const keys = [...registry.configKeys.values()].flatMap(({ id, definition }) =>
+    definition.encrypted ? [id] : [],
+  );
+  if (keys.length > 0) log.warn("config.no_key_ring", { keys });
+}

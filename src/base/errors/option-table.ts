@@ -1,0 +1,84 @@
+import type { BootProblem } from "./boot.ts";
+
+/** Returns what an option takes, if the value is something else. */
+export type OptionCheck = (value: unknown) => string | undefined;
+
+/** A check for each option of a group, by name. */
+export type OptionTable = Readonly<Record<string, OptionCheck>>;
+
+/** Problem of an option, without the feature. */
+export type OptionProblem = Pick<BootProblem, "key" | "rule" | "message" | "fix">;
+
+/**
+ * Checks a group of options by its table. An absent group, and absent options, have no problem.
+ * Never throws.
+ *
+ * @param path Name of the group, such as `cache`; empty for the options of the call itself.
+ * @param call Name of the call, in a problem of the options themselves.
+ */
+export function tableProblems(
+  path: string,
+  options: unknown,
+  table: OptionTable,
+  call = path,
+): OptionProblem[] {
+  if (options === undefined) return [];
+  if (!isRecord(options)) {
+    const message = "it is not an object";
+    return [{ key: call, rule: "option-type", message, fix: "pass an object" }];
+  }
+  return Object.entries(options).flatMap(([name, given]) => {
+    const key = path === "" ? name : `${path}.${name}`;
+    const check = Object.hasOwn(table, name) ? table[name] : undefined;
+    if (check === undefined) {
+      const fix = `known are ${Object.keys(table).join(", ")}`;
+      const message = `unknown option ${JSON.stringify(name)}`;
+      return [{ key, rule: "unknown-option", message, fix }];
+    }
+    const wanted = given === undefined ? undefined : check(given);
+    if (wanted === undefined) return [];
+    // A secret is named by its type only.
+    const shown = name === "secret" ? `a value of type ${typeof given}` : describe(given);
+    const message = `${shown} is not allowed`;
+    return [{ key, rule: "option-type", message, fix: `use ${wanted}` }];
+  });
+}
+
+/** Accepts any value: another check covers the option. */
+export const unchecked: OptionCheck = () => undefined;
+
+export const flag: OptionCheck = (value) =>
+  typeof value === "boolean" ? undefined : "true or false";
+
+/** Accepts the values of a list. */
+export function oneOf(values: readonly unknown[], wanted: string): OptionCheck {
+  return (value) => (values.includes(value) ? undefined : wanted);
+}
+
+/** Accepts strings that match the pattern. */
+export function text(pattern: RegExp, wanted: string): OptionCheck {
+  return (value) => (typeof value === "string" && pattern.test(value) ? undefined : wanted);
+}
+
+/** Accepts safe integers from `least` to `most`. */
+export function whole(least: number, most: number, wanted: string): OptionCheck {
+  return (value) =>
+    Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
+      ? undefined
+      : wanted;
+}
+
+/** Accepts values that `accepts` accepts. */
+export function kind(accepts: (value: unknown) => boolean, wanted: string): OptionCheck {
+  return (value) => (accepts(value) ? undefined : wanted);
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function describe(value: unknown): string {
+  return typeof value === "string"
+    ? JSON.stringify(value.slice(0, 100))
+    : `a value of type ${value === null ? "null" : typeof value}`;
+}

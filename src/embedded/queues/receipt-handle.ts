@@ -1,0 +1,21 @@
+/** Returns `true` for a well-formed receipt handle. */
+export function isReceipt(text: string): boolean {
+  return (
+    /^[^:]+:[^:]+$/.test(Buffer.from(text, "base64url").toString()) &&
+    receiptOf(...partsOf(text)) === text
+  );
+}
+
+/** Makes the receipt handle of one receive. `secret` tells it from other receives. */
+export function receiptOf(messageId: string, secret: string): string {
+  return Buffer.from(`${messageId}:${secret}`).toString("base64url");
+}
+
+export function messageIdOf(receipt: string): string {
+  return partsOf(receipt)[0];
+}
+
+function partsOf(receipt: string): [messageId: string, secret: string] {
+  const [messageId = "", secret = ""] = Buffer.from(receipt, "base64url").toString().split(":");
+  return [messageId, secret];
+}

@@ -1,0 +1,61 @@
+import { addHeader, copyHeaders, emptyHeaders, type HeaderMap } from "../../parts/http/headers.ts";
+
+/** Values by name, which an event may contain twice: one value each, and a list each. */
+type Values = Readonly<Record<string, unknown>> | null | undefined;
+
+/**
+ * Reads the headers of an event that may contain them twice, as single values and as lists. Names
+ * become lower case, and repeated headers are joined as RFC 9110 specifies. A list wins, unless it
+ * is empty.
+ */
+export function eventHeaders(single: Values, multiple: Values): HeaderMap {
+  const headers = copyHeaders(single ?? {});
+  return multiple === undefined || multiple === null
+    ? headers
+    : { ...headers, ...joinedLists(multiple) };
+}
+
+function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
+  const headers = emptyHeaders();
+  for (const [name, values] of Object.entries(lists)) {
+    if (!Array.isArray(values)) continue;
+    for (const value of values)
+      if (typeof value === "string") addHeader(headers, name.toLowerCase(), value);
+  }
+  return headers;
+}
+
+/**
+ * Rebuilds the query string from an event's parameters. A name's list wins over its single value,
+ * which is the last of the list; the list may be empty or missing. API Gateway decodes parameters,
+ * so `encode` encodes them again. A load balancer passes them on as sent.
+ */
+export function joinQuery(
+  single: Values,
+  multiple: Values,
+  encode: (text: string) => string,
+): string {
+  const pairs: string[] = [];
+  const listed = new Set<string>();
+  for (const [name, values] of entriesOf(multiple)) {
+    for (const value of [values].flat()) {
+      if (typeof value !== "string") continue;
+      listed.add(name);
+      pairs.push(pair(name, value, encode));
+    }
+  }
+  for (const [name, values] of entriesOf(single)) {
+    if (listed.has(name)) continue;
+    for (const value of [values].flat())
+      if (typeof value === "string") pairs.push(pair(name, value, encode));
+  }
+  return pairs.join("&");
+}
+
+function entriesOf(values: Values): [string, unknown][] {
+  return typeof values === "object" && values !== null ? Object.entries(values) : [];
+}
+
+function pair(name: string, value: string, encode: (text: string) => string): string {
+  return `${encode(name.toWellFormed())}=${encode(value.toWellFormed())}`;
+}

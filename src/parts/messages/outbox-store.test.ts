@@ -1,0 +1,197 @@
+import { expect, test } from "vitest";
+import type { Claims } from "../once/claims.ts";
+import {
+  dueShard,
+  nothing,
+  type OutboxRow,
+  type OutboxStore,
+  sum,
+  sweepClaim,
+  sweepShard,
+  timeText,
+} from "./outbox-store.ts";
+
+const row = (number: number): OutboxRow => ({
+  shard: "shard#0",
+  sort: timeText(number),
+  eventId: `e${number}`,
+  type: "file.created",
+  text: "{}",
+});
+
+/** A shard in memory with its reads, and claims that note what becomes of them. */
+function shardOf(
+  count: number,
+  { most = 100, isTaken = true, isLost = (): boolean => false } = {},
+) {
+  const rows = Array.from({ length: count }, (_, number) => row(number));
+  const reads: [before: string, limit: number, after: string | undefined][] = [];
+  const claimed: string[] = [];
+  const store = {
+    pending: async (_shard: string, before: string, limit: number, after?: string) => {
+      reads.push([before, limit, after]);
+      return rows
+        .filter(({ sort }) => sort < before && (after === undefined || sort > after))
+        .slice(0, Math.min(limit, most));
+    },
+  };
+  const claim = { isLost, release: async () => void claimed.push("released") };
+  const claims = {
+    take: async (key: ReturnType<typeof sweepClaim>, { waitMs }: { waitMs: number }) => {
+      claimed.push(`${JSON.stringify(key) === JSON.stringify(sweepClaim("shard#0"))} ${waitMs}`);
+      return isTaken ? { kind: "taken", claim } : { kind: "running" };
+    },
+  };
+  const stops = new Map<string, string>();
+  // Safe: a sweep calls no other member of the store and of the claims.
+  const given = {
+    store: store as unknown as OutboxStore,
+    claims: claims as unknown as Claims,
+    stops,
+  };
+  return { given, rows, reads, claimed, stops };
+}
+
+const end = timeText(1_000);
+
+/** Work that takes the rows out of the shard, each page with an answer. */
+const taking =
+  (rows: OutboxRow[], pages: number[] = []) =>
+  async (page: readonly OutboxRow[]) => {
+    pages.push(page.length);
+    for (const done of page) rows.splice(rows.indexOf(done), 1);
+    return { swept: { dispatched: page.length, left: 0, setAside: 0 }, hasAnswers: true };
+  };
+
+/** Work that gets no answer. */
+const failing = (pages: string[][]) => async (page: readonly OutboxRow[]) => {
+  pages.push(page.map(({ eventId }) => eventId));
+  return { swept: { dispatched: 0, left: page.length, setAside: 0 }, hasAnswers: false };
+};
+
+test("an empty shard costs one read and no claim", async () => {
+  const { given, reads, claimed } = shardOf(0);
+  expect(await sweepShard(given, "shard#0", end, undefined, taking([]))).toEqual(nothing);
+  expect([reads, claimed]).toEqual([[[end, 1, undefined]], []]);
+});
+
+test("a shard that another sweep has claimed is left to it", async () => {
+  const { given, rows, reads, claimed } = shardOf(3, { isTaken: false });
+  expect(await sweepShard(given, "shard#0", end, undefined, taking(rows))).toEqual({
+    dispatched: 0,
+    left: 1,
+    setAside: 0,
+  });
+  expect([reads.length, claimed]).toEqual([1, ["true 0"]]);
+});
+
+test("a shard is swept page by page under its claim, which is released", async () => {
+  const { given, rows, reads, claimed, stops } = shardOf(205);
+  const pages: number[] = [];
+  expect(await sweepShard(given, "shard#0", end, undefined, taking(rows, pages))).toEqual({
+    dispatched: 205,
+    left: 0,
+    setAside: 0,
+  });
+  expect(pages).toEqual([100, 100, 5]);
+  expect(reads).toEqual([
+    [end, 1, undefined],
+    [end, 100, undefined],
+    [end, 100, timeText(99)],
+    [end, 100, timeText(199)],
+    [end, 100, timeText(204)],
+  ]);
+  expect([claimed, stops.size]).toEqual([["true 0", "released"], 0]);
+});
+
+test("a page that is not full is not taken for the last one", async () => {
+  const { given, rows } = shardOf(5, { most: 2 });
+  const { dispatched } = await sweepShard(given, "shard#0", end, undefined, taking(rows));
+  expect(dispatched).toBe(5);
+});
+
+test("rows at and after the end are not read", async () => {
+  const { given, rows } = shardOf(5);
+  const pages: number[] = [];
+  await sweepShard(given, "shard#0", timeText(3), undefined, taking(rows, pages));
+  expect(pages).toEqual([3]);
+});
+
+test("a page without an answer ends the sweep, and the next one starts after it", async () => {
+  const { given, claimed, stops } = shardOf(5, { most: 2 });
+  const pages: string[][] = [];
+  const sweep = () => sweepShard(given, "shard#0", end, undefined, failing(pages));
+  expect(await sweep()).toEqual({ dispatched: 0, left: 2, setAside: 0 });
+  expect([...stops]).toEqual([["shard#0", timeText(1)]]);
+  await sweep();
+  await sweep();
+  expect(pages).toEqual([["e0", "e1"], ["e2", "e3"], ["e4"]]);
+  expect(claimed.filter((text) => text === "released")).toHaveLength(3);
+});
+
+test("a sweep that starts in the middle wraps once, to the row at which it started", async () => {
+  const { given, rows, reads, stops } = shardOf(4);
+  stops.set("shard#0", timeText(1));
+  const pages: string[][] = [];
+  const work = async (page: readonly OutboxRow[]) => {
+    pages.push(page.map(({ eventId }) => eventId));
+    return taking(rows)(page);
+  };
+  const { dispatched } = await sweepShard(given, "shard#0", end, undefined, work);
+  expect(pages).toEqual([
+    ["e2", "e3"],
+    ["e0", "e1"],
+  ]);
+  expect([dispatched, stops.size]).toEqual([4, 0]);
+  expect(reads.slice(3)).toEqual([
+    [`${timeText(1)} `, 100, undefined],
+    [`${timeText(1)} `, 100, timeText(1)],
+  ]);
+});
+
+test("an aborted sweep and a lost claim end before the next page", async () => {
+  const aborted = shardOf(5, { most: 2 });
+  const end1 = new AbortController();
+  const work = taking(aborted.rows);
+  const swept = await sweepShard(aborted.given, "shard#0", end, end1.signal, async (page) => {
+    end1.abort();
+    return work(page);
+  });
+  expect([swept.dispatched, aborted.claimed.at(-1)]).toEqual([2, "released"]);
+
+  let isLost = false;
+  const lost = shardOf(5, { most: 2, isLost: () => isLost });
+  const more = taking(lost.rows);
+  const { dispatched } = await sweepShard(lost.given, "shard#0", end, undefined, async (page) => {
+    isLost = true;
+    return more(page);
+  });
+  expect([dispatched, lost.claimed.at(-1)]).toEqual([2, "released"]);
+});
+
+test("the claim is released when the work fails", async () => {
+  const { given, claimed } = shardOf(1);
+  const failed = sweepShard(given, "shard#0", end, undefined, async () => {
+    throw new Error("no table");
+  });
+  await expect(failed).rejects.toThrow("no table");
+  expect(claimed).toEqual(["true 0", "released"]);
+});
+
+test("sums add each number", () => {
+  const one = { dispatched: 1, left: 2, setAside: 3 };
+  expect(sum(one, { dispatched: 10, left: 20, setAside: 30 })).toEqual({
+    dispatched: 11,
+    left: 22,
+    setAside: 33,
+  });
+  expect(sum(nothing, one)).toEqual(one);
+});
+
+test("times have 15 digits, so that they sort as texts", () => {
+  expect([timeText(7), timeText(1_700_000_000_000)]).toEqual([
+    "000000000000007",
+    "001700000000000",
+  ]);
+  expect(dueShard(3)).toBe("due#3");
+});

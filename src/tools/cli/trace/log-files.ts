@@ -1,0 +1,106 @@
+import { createWriteStream } from "node:fs";
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+
+/** Files of log lines, each read up to its size at the time of opening. */
+export interface LogFiles {
+  /** Size of all files, in bytes. */
+  readonly bytes: number;
+  /** Passes each matching line to `take`, and the number of bytes read so far to `show`. */
+  each(
+    matches: (text: string) => boolean,
+    take: (line: string) => void,
+    show: (bytes: number) => void,
+  ): Promise<void>;
+  /** Returns the last lines of each file. The first of them may be cut. */
+  lastLines(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+/**
+ * Characters of the longest line. The limit is high because a collector can write a whole document
+ * in one line.
+ */
+const longestLine = 16_777_216;
+const chunkBytes = 1_048_576;
+
+interface LogFile {
+  readonly file: FileHandle;
+  readonly bytes: number;
+}
+
+/** Opens files; `-` is the standard input. @throws if a file cannot be opened. */
+export async function openLogFiles(paths: readonly string[], stdin?: Readable): Promise<LogFiles> {
+  const files: LogFile[] = [];
+  let spool: string | undefined;
+  const close = async () => {
+    for (const { file } of files) await file.close();
+    if (spool !== undefined) await rm(spool, { recursive: true, force: true });
+  };
+  try {
+    for (const path of paths) {
+      let from = path;
+      if (path === "-" && stdin !== undefined) {
+        // The input is read several times. A file keeps all lines that do not belong to the tree
+        // out of memory.
+        spool = await mkdtemp(join(tmpdir(), "keelson-trace-"));
+        from = join(spool, "stdin");
+        await pipeline(stdin, createWriteStream(from, { mode: 0o600 }));
+      }
+      const file = await open(from);
+      files.push({ file, bytes: (await file.stat()).size });
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    each: async (matches, take, show) => {
+      let done = 0;
+      for (const file of files) {
+        for await (const { text, at } of wholeLines(file)) {
+          if (matches(text)) for (const line of text.split("\n")) if (matches(line)) take(line);
+          show(done + at);
+        }
+        done += file.bytes;
+      }
+    },
+    lastLines: async () => {
+      const lines: string[] = [];
+      for (const file of files) lines.push(...(await endOf(file)));
+      return lines;
+    },
+    close,
+  };
+}
+
+/** Reads a file in chunks, each cut behind its last whole line. `at` is the number of bytes read. */
+async function* wholeLines({ file, bytes }: LogFile) {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for (let at = 0; at < bytes; ) {
+    const { bytesRead, buffer } = await file.read(
+      Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at)),
+      { position: at },
+    );
+    if (bytesRead === 0) break;
+    at += bytesRead;
+    const text = rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true });
+    const end = at >= bytes ? text.length : text.lastIndexOf("\n") + 1;
+    rest = text.slice(end);
+    if (rest.length > longestLine) rest = "";
+    yield { text: text.slice(0, end), at };
+  }
+}
+
+async function endOf({ file, bytes }: LogFile): Promise<readonly string[]> {
+  const length = Math.min(bytes, 65_536);
+  const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), {
+    position: bytes - length,
+  });
+  return buffer.toString("utf8", 0, bytesRead).split("\n").slice(-100);
+}
