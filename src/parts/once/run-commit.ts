@@ -83,48 +83,76 @@ const refusals = [
 const recordBytes = 1_024;
 
 export function createRunCommit(options: RunCommitOptions): RunCommit {
-  const { store, clock, pause, claim, completes, tenantId, cipher, toStored, signal } = options;
-  let committed: Committed | undefined;
-  let isUncertain = false;
-  let pending: Promise<void> | undefined;
+  return new OnlyCommit(options);
+}
 
-  const commit: RunCommit["commit"] = async (items, answer, own = []) => {
+/** The only commit of one run. */
+class OnlyCommit implements RunCommit {
+  readonly #options: RunCommitOptions;
+  #committed: Committed | undefined;
+  #isUncertain = false;
+  #pending: Promise<void> | undefined;
+
+  constructor(options: RunCommitOptions) {
+    this.#options = options;
+  }
+
+  async commit(
+    items: readonly TransactionItem[],
+    answer: WriteAnswer,
+    own: readonly TransactionItem[] = [],
+  ): Promise<void> {
+    const { signal, toStored, claim, clock } = this.#options;
     signal?.throwIfAborted();
-    if (pending !== undefined || committed !== undefined || isUncertain) {
+    if (this.#pending !== undefined || this.#committed !== undefined || this.#isUncertain) {
       throw new Error("ctx.commit: a run commits once; put all items into one call");
     }
     if (toStored !== undefined) assertRepeatable(answer);
     assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
-    pending = write([...items, ...own], answer, toStored?.(answer), clock.now());
+    this.#pending = this.#write([...items, ...own], answer, toStored?.(answer), clock.now());
     try {
-      await pending;
+      await this.#pending;
     } finally {
-      pending = undefined;
+      this.#pending = undefined;
     }
-  };
+  }
 
-  const write = async (
+  async settled(): Promise<void> {
+    // The caller of `commit` gets the error. This only waits for the end.
+    await this.#pending?.catch(() => undefined);
+  }
+
+  committed(): Committed | undefined {
+    return this.#committed;
+  }
+
+  isUncertain(): boolean {
+    return this.#isUncertain;
+  }
+
+  async #write(
     items: readonly TransactionItem[],
     answer: WriteAnswer,
     stored: Committed["stored"],
     nowMs: number,
-  ): Promise<void> => {
+  ): Promise<void> {
+    const { claim, completes, tenantId } = this.#options;
     const expiresAt = expiry(nowMs, claim?.retentionMs());
     const completed =
-      claim === undefined || !completes ? undefined : await completion(claim, stored, nowMs);
+      claim === undefined || !completes ? undefined : await this.#completion(claim, stored, nowMs);
     const held =
       claim === undefined || completes ? undefined : { key: claim.key, owner: claim.owner };
-    const isEmpty = items.length === 0 && completed === undefined;
-    await (isEmpty
-      ? undefined
-      : send({ items, completed, held, tenantId, token: crypto.randomUUID() }));
-    committed = { answer, stored, expiresAt };
-  };
+    if (items.length > 0 || completed !== undefined) {
+      const transaction = { items, completed, held, tenantId, token: crypto.randomUUID() };
+      await (claim === undefined
+        ? this.#transact(transaction)
+        : claim.paused(() => this.#transact(transaction)));
+    }
+    this.#committed = { answer, stored, expiresAt };
+  }
 
-  const send = (transaction: ClaimCommit) =>
-    claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
-
-  const completion = async (held: Claim, answer: Committed["stored"], nowMs: number) => {
+  async #completion(held: Claim, answer: Committed["stored"], nowMs: number) {
+    const { store, cipher } = this.#options;
     const { key, owner, fingerprint, generation } = held;
     const retentionMs = held.retentionMs();
     const expiresAt = expiry(nowMs, retentionMs);
@@ -136,13 +164,14 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
       key,
       claim: completedClaim(owner, nowMs, { fingerprint, generation, result, retentionMs }),
     };
-  };
+  }
 
   /**
    * Retries until the transaction is written or known to be impossible. The token is the same for
    * all attempts, so DynamoDB writes at most one.
    */
-  const transact = async (transaction: ClaimCommit): Promise<void> => {
+  async #transact(transaction: ClaimCommit): Promise<void> {
+    const { store, pause } = this.#options;
     let [conflicts, failures] = [0, 0];
     for (;;) {
       let reasons: readonly CancellationReason[] | undefined;
@@ -150,41 +179,41 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
         reasons = await store.commit(transaction);
       } catch (error) {
         if (isRefusal(error)) throw error;
-        isUncertain = true;
-        if (await hasLanded(transaction).catch(() => false)) break;
+        this.#isUncertain = true;
+        if (await this.#hasLanded(transaction).catch(() => false)) break;
         failures += 1;
         if (failures === maxFailures) throw error;
         await pause(failures);
         continue;
       }
       if (reasons === undefined) break;
-      if (await isWrittenOrGone(transaction, reasons)) break;
+      if (await this.#isWrittenOrGone(transaction, reasons)) break;
       conflicts += 1;
       if (conflicts === maxConflicts)
         throw new Error(`ctx.commit: ${describe(reasons)}, after ${conflicts} attempts`);
       await pause(conflicts);
     }
-    isUncertain = false;
-  };
+    this.#isUncertain = false;
+  }
 
   /**
    * Checks whether an earlier attempt has written a transaction that was then canceled. Throws if
    * the reasons do not allow a retry.
    */
-  const isWrittenOrGone = async (
+  async #isWrittenOrGone(
     transaction: ClaimCommit,
     reasons: readonly CancellationReason[],
-  ): Promise<boolean> => {
+  ): Promise<boolean> {
     const { completed, held } = transaction;
     const own =
       completed === undefined && held === undefined ? undefined : reasons[transaction.items.length];
     if (own?.code === "ConditionalCheckFailed") {
-      if (await hasLanded(transaction)) return true;
-      isUncertain = false;
-      claim?.lose();
+      if (await this.#hasLanded(transaction)) return true;
+      this.#isUncertain = false;
+      this.#options.claim?.lose();
       throw new FrameworkError("request_in_progress", "Another run of this request has taken over");
     }
-    isUncertain = false;
+    this.#isUncertain = false;
     const index = reasons.findIndex(({ code }) => code === "ConditionalCheckFailed");
     const failed = reasons[index];
     if (failed !== undefined)
@@ -192,25 +221,13 @@ export function createRunCommit(options: RunCommitOptions): RunCommit {
     if (!reasons.every(({ code }) => passing.includes(code)))
       throw new Error(`ctx.commit: ${describe(reasons)}`);
     return false;
-  };
+  }
 
-  const hasLanded = async ({ completed }: ClaimCommit): Promise<boolean> => {
+  async #hasLanded({ completed }: ClaimCommit): Promise<boolean> {
     if (completed === undefined) return false;
-    const record = await store.read(completed.key);
+    const record = await this.#options.store.read(completed.key);
     return record?.status === "COMPLETED" && record.owner === completed.claim.owner;
-  };
-
-  return {
-    commit,
-    settled: async () => {
-      // The caller of `commit` gets the error. This only waits for the end.
-      await pending?.catch(() => undefined);
-    },
-    // Functions, not accessors: V8 gives each object that has its own accessors a separate shape
-    // (`write-cpu` in `bench/results.json`).
-    committed: () => committed,
-    isUncertain: () => isUncertain,
-  };
+  }
 }
 
 /** @throws TypeError for an answer that cannot be replayed. */
