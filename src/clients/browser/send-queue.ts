@@ -25,13 +25,10 @@ export function createSendQueue({
   flushAfterMs = 2_000,
   maxQueued = 500,
 }: ClientLoggerOptions): SendQueue {
-  let queue: string[] = [];
-  let dropped = 0;
+  const waiting = createWaiting(maxQueued);
+  const tokens = createTokens(token);
+  const sender = createSender(url, waiting, tokens);
   let failures = 0;
-  /** Time before which the server asked for no requests, in milliseconds since the epoch. */
-  let notBeforeMs = 0;
-  let inFlightBytes = 0;
-  let lastToken = typeof token === "string" ? token : undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let sending: Promise<void> | undefined;
 
@@ -42,103 +39,6 @@ export function createSendQueue({
     }, ms);
   };
 
-  const takeBatch = (limit: number): string[] => {
-    let bytes = 100; // brackets and the record about dropped records
-    let count = 0;
-    for (const record of queue) {
-      bytes += new TextEncoder().encode(record).length + 1;
-      if (count === maxBatch || (bytes > limit && count > 0)) break;
-      count += 1;
-    }
-    return queue.splice(0, count);
-  };
-
-  /**
-   * Sends a batch. Returns `undefined` if the batch is finished, otherwise the minimum delay before
-   * a retry, in milliseconds.
-   */
-  const post = async (batch: readonly string[]): Promise<number | undefined> => {
-    // Only this batch reports the dropped records, not a concurrent one. If it fails, a later batch
-    // reports them.
-    const told = dropped;
-    dropped = 0;
-    let arrived = false;
-    const notice = JSON.stringify({ level: "warn", msg: "client_log.dropped", count: told });
-    const body = `[${(told > 0 ? [notice, ...batch] : batch).join()}]`;
-    const bytes = new TextEncoder().encode(body).length;
-    const keepalive = inFlightBytes + bytes <= keepaliveBytes;
-    inFlightBytes += bytes;
-    try {
-      const headers = { "content-type": "application/json", authorization: `Bearer ${lastToken}` };
-      const response = await fetch(url, {
-        method: "POST",
-        headers,
-        body,
-        keepalive,
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      const { status } = response;
-      arrived = status < 300;
-      if (arrived) return undefined;
-      // The server would reject these records again. Drops them so that the rest of the queue can
-      // be sent.
-      if (status < 500 && ![401, 408, 429].includes(status)) {
-        dropped += batch.length;
-        return undefined;
-      }
-      const seconds = Number(response.headers.get("retry-after"));
-      if (!(seconds > 0)) return 0;
-      const waitMs = Math.min(seconds * 1_000, longestWaitMs);
-      notBeforeMs = Date.now() + waitMs;
-      return waitMs;
-    } catch {
-      return 0;
-    } finally {
-      inFlightBytes -= bytes;
-      if (!arrived) dropped += told;
-    }
-  };
-
-  const bound = () => {
-    const over = queue.length - maxQueued;
-    if (over > 0) {
-      queue.splice(0, over);
-      dropped += over;
-    }
-  };
-
-  const refreshToken = async (): Promise<void> => {
-    if (typeof token !== "function") return;
-    let deadline: ReturnType<typeof setTimeout> | undefined;
-    try {
-      const timeout = new Promise<undefined>((resolve) => {
-        deadline = setTimeout(() => resolve(undefined), timeoutMs);
-      });
-      lastToken = await Promise.race([token(), timeout]);
-    } catch {
-      lastToken = undefined;
-    } finally {
-      clearTimeout(deadline);
-    }
-  };
-
-  const sendAll = async (): Promise<void> => {
-    if (queue.length === 0) return;
-    await refreshToken();
-    while (queue.length > 0) {
-      // The server rejects records without a token. The next attempt may obtain one.
-      if (lastToken === undefined) return void again(0);
-      const batch = takeBatch(batchBytes);
-      const pauseMs = await post(batch);
-      if (pauseMs !== undefined) {
-        queue = [...batch, ...queue];
-        bound();
-        return void again(pauseMs);
-      }
-      failures = 0;
-    }
-  };
-
   const again = (pauseMs: number) => {
     failures += 1;
     const backOffMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1));
@@ -146,6 +46,26 @@ export function createSendQueue({
     clearTimeout(timer);
     timer = undefined;
     schedule(Math.max(pauseMs, backOffMs * (0.5 + Math.random() / 2)));
+  };
+
+  /** Sends a batch. Puts it back and returns `false` if it has to be sent again. */
+  const isSent = async (batch: readonly string[]): Promise<boolean> => {
+    const pauseMs = await sender.post(batch);
+    if (pauseMs === undefined) return true;
+    waiting.putBack(batch);
+    again(pauseMs);
+    return false;
+  };
+
+  const sendAll = async (): Promise<void> => {
+    if (waiting.size() === 0) return;
+    await tokens.refresh();
+    while (waiting.size() > 0) {
+      // The server rejects records without a token. The next attempt may obtain one.
+      if (tokens.last() === undefined) return void again(0);
+      if (!(await isSent(waiting.take(batchBytes)))) return;
+      failures = 0;
+    }
   };
 
   const flush = (): Promise<void> => {
@@ -160,19 +80,12 @@ export function createSendQueue({
    * about to close.
    */
   const sendNow = () => {
-    if (Date.now() < notBeforeMs) return;
-    while (queue.length > 0 && lastToken !== undefined && keepaliveBytes - inFlightBytes > 1_000) {
-      const batch = takeBatch(Math.min(batchBytes, keepaliveBytes - inFlightBytes));
-      void post(batch).then((pauseMs) => {
-        if (pauseMs === undefined) return;
-        queue = [...batch, ...queue];
-        bound();
-        again(pauseMs);
-      });
-    }
+    if (sender.isPaused()) return;
+    while (waiting.size() > 0 && tokens.last() !== undefined && sender.room() > 1_000)
+      void isSent(waiting.take(Math.min(batchBytes, sender.room())));
   };
   // Provides a token in case the page closes before the first send.
-  void refreshToken();
+  void tokens.refresh();
   const stops = [
     listen("pagehide", sendNow),
     listen("visibilitychange", () => {
@@ -184,9 +97,8 @@ export function createSendQueue({
 
   return {
     add: (record) => {
-      queue.push(record);
-      bound();
-      if (queue.length >= maxBatch && failures === 0) void flush();
+      waiting.add(record);
+      if (waiting.size() >= maxBatch && failures === 0) void flush();
       else schedule(flushAfterMs);
     },
     flush,
@@ -196,4 +108,130 @@ export function createSendQueue({
       clearTimeout(timer);
     },
   };
+}
+
+/** Records that wait, and the number of those that were dropped. */
+function createWaiting(maxQueued: number) {
+  let queue: string[] = [];
+  let dropped = 0;
+  const bound = () => {
+    const over = queue.length - maxQueued;
+    if (over > 0) {
+      queue.splice(0, over);
+      dropped += over;
+    }
+  };
+  return {
+    size: () => queue.length,
+    add: (record: string) => {
+      queue.push(record);
+      bound();
+    },
+    take: (limit: number): string[] => {
+      let bytes = 100; // brackets and the record about dropped records
+      let count = 0;
+      for (const record of queue) {
+        bytes += bytesOf(record) + 1;
+        if (count === maxBatch || (bytes > limit && count > 0)) break;
+        count += 1;
+      }
+      return queue.splice(0, count);
+    },
+    putBack: (batch: readonly string[]) => {
+      queue = [...batch, ...queue];
+      bound();
+    },
+    drop: (count: number) => {
+      dropped += count;
+    },
+    /** Returns the number of dropped records, and counts from 0 again. */
+    takeDropped: () => {
+      const count = dropped;
+      dropped = 0;
+      return count;
+    },
+  };
+}
+
+/** The last known token. A function is asked again by `refresh`, which never rejects. */
+function createTokens(token: ClientLoggerOptions["token"]) {
+  let last = typeof token === "string" ? token : undefined;
+  const refresh = async (): Promise<void> => {
+    if (typeof token !== "function") return;
+    let deadline: ReturnType<typeof setTimeout> | undefined;
+    try {
+      const timeout = new Promise<undefined>((resolve) => {
+        deadline = setTimeout(() => resolve(undefined), timeoutMs);
+      });
+      last = await Promise.race([token(), timeout]);
+    } catch {
+      last = undefined;
+    } finally {
+      clearTimeout(deadline);
+    }
+  };
+  return { last: () => last, refresh };
+}
+
+function createSender(
+  url: string,
+  waiting: ReturnType<typeof createWaiting>,
+  tokens: ReturnType<typeof createTokens>,
+) {
+  let inFlightBytes = 0;
+  /** Time before which the server asked for no requests, in milliseconds since the epoch. */
+  let notBeforeMs = 0;
+
+  /**
+   * Sends a batch. Returns `undefined` if the batch is finished, otherwise the minimum delay before
+   * a retry, in milliseconds.
+   */
+  const post = async (batch: readonly string[]): Promise<number | undefined> => {
+    // Only this batch reports the dropped records, not a concurrent one. If it fails, a later batch
+    // reports them.
+    const told = waiting.takeDropped();
+    let arrived = false;
+    const notice = JSON.stringify({ level: "warn", msg: "client_log.dropped", count: told });
+    const body = `[${(told > 0 ? [notice, ...batch] : batch).join()}]`;
+    const bytes = bytesOf(body);
+    const keepalive = inFlightBytes + bytes <= keepaliveBytes;
+    inFlightBytes += bytes;
+    try {
+      const headers = {
+        "content-type": "application/json",
+        authorization: `Bearer ${tokens.last()}`,
+      };
+      const signal = AbortSignal.timeout(timeoutMs);
+      const response = await fetch(url, { method: "POST", headers, body, keepalive, signal });
+      const { status } = response;
+      arrived = status < 300;
+      if (arrived) return undefined;
+      // The server would reject these records again. Drops them so that the rest of the queue can
+      // be sent.
+      if (status < 500 && ![401, 408, 429].includes(status)) {
+        waiting.drop(batch.length);
+        return undefined;
+      }
+      const seconds = Number(response.headers.get("retry-after"));
+      if (!(seconds > 0)) return 0;
+      const waitMs = Math.min(seconds * 1_000, longestWaitMs);
+      notBeforeMs = Date.now() + waitMs;
+      return waitMs;
+    } catch {
+      return 0;
+    } finally {
+      inFlightBytes -= bytes;
+      if (!arrived) waiting.drop(told);
+    }
+  };
+  return {
+    post,
+    isPaused: () => Date.now() < notBeforeMs,
+    /** Bytes that further `keepalive` requests may have. */
+    room: () => keepaliveBytes - inFlightBytes,
+  };
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
