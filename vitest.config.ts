@@ -61,7 +61,7 @@ export default defineConfig({
   plugins: [heldResponses],
   test: {
     testTimeout: 120_000, // of tests that share two cores with three others
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } }, // a condition that is waited for
     pool: "forks",
     maxWorkers: Math.max(4, availableParallelism()), // tests wait more than they compute
@@ -93,6 +93,7 @@ export default defineConfig({
           exclude: others,
           setupFiles: everywhere,
           testTimeout: 300_000,
+          hookTimeout: 300_000,
         }, // crashes at each point
       },
       {

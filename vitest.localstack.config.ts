@@ -25,7 +25,7 @@ export default defineConfig({
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },
     testTimeout: 300_000, // the first call of a service takes seconds
-    hookTimeout: 120_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
     pool: "forks",
   },
