@@ -5,7 +5,7 @@ import { appOverrideProblems } from "../../parts/config/declare/app-overrides.ts
 import { configKeyProblems } from "../../parts/config/declare/validators.ts";
 import type { ConfigResolver } from "../../parts/config/read/resolver.ts";
 import type { CorsOptions } from "../../parts/http/cors.ts";
-import { conflicts } from "../../parts/http/route-table.ts";
+import { conflicts } from "../../parts/http/route.ts";
 import type { Feature } from "../features/feature.ts";
 import { useProblems } from "../features/uses.ts";
 import { hookProblems } from "../handlers/declare-hook.ts";

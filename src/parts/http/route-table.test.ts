@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ParsedRoute, parseRoute, reservedPath } from "./route.ts";
-import { conflicts, createRouteTable } from "./route-table.ts";
+import { conflicts, type ParsedRoute, parseRoute, reservedPath } from "./route.ts";
+import { createRouteTable } from "./route-table.ts";
 
 const route = (text: string): ParsedRoute => {
   const parsed = parseRoute(text);
