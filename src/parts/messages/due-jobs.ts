@@ -11,10 +11,8 @@ import {
   type OutboxStore,
   type SweepStops,
   type Swept,
-  shards,
   sum,
-  sweepShard,
-  timeText,
+  sweepShards,
   type WorkedPage,
 } from "./outbox-store.ts";
 
@@ -57,19 +55,12 @@ const maxReasonLength = 500;
  *
  * @throws any error of the store.
  */
-export async function sweepDueJobs(
+export function sweepDueJobs(
   options: DueJobsOptions,
   signal: AbortSignal | undefined,
 ): Promise<Swept> {
-  let total: Swept = { dispatched: 0, left: 0, setAside: 0 };
-  for (let number = 0; number < shards && !signal?.aborted; number += 1) {
-    const before = timeText(options.clock.now() + 1);
-    total = sum(
-      total,
-      await sweepShard(options, dueShard(number), before, signal, (rows) => sendAll(options, rows)),
-    );
-  }
-  return total;
+  const work = (rows: readonly OutboxRow[]) => sendAll(options, rows);
+  return sweepShards({ ...options, signal, work }, dueShard, options.clock.now() + 1);
 }
 
 /**

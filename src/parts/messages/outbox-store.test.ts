@@ -5,11 +5,20 @@ import {
   nothing,
   type OutboxRow,
   type OutboxStore,
+  type Sweeping,
   sum,
   sweepClaim,
-  sweepShard,
+  sweepShard as sweepOf,
   timeText,
 } from "./outbox-store.ts";
+
+const sweepShard = (
+  given: Omit<Sweeping, "signal" | "work">,
+  shard: string,
+  before: string,
+  signal: AbortSignal | undefined,
+  work: Sweeping["work"],
+) => sweepOf({ ...given, signal, work }, shard, before);
 
 const row = (number: number): OutboxRow => ({
   shard: "shard#0",

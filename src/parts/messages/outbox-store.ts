@@ -96,27 +96,59 @@ const pageSize = 100;
  */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
+/** Parts of a sweep. */
+export interface Sweeping {
+  readonly store: OutboxStore;
+  readonly claims: Claims;
+  readonly stops: SweepStops;
+  /** Ends the sweep before the next page. */
+  readonly signal: AbortSignal | undefined;
+  /** Sends rows of a shard that the sweep has claimed. */
+  work(rows: readonly OutboxRow[]): Promise<WorkedPage>;
+}
+
+/**
+ * Sweeps all shards, one after the other. Reads their first rows at the same time, because most
+ * shards are empty.
+ *
+ * @param nameOf - names a shard by its number.
+ * @param beforeMs - rows written at this time or later stay, in milliseconds since the epoch.
+ * @throws any error of the store.
+ */
+export async function sweepShards(
+  sweeping: Sweeping,
+  nameOf: (number: number) => string,
+  beforeMs: number,
+): Promise<Swept> {
+  if (sweeping.signal?.aborted) return nothing;
+  const before = timeText(beforeMs);
+  const names = Array.from({ length: shards }, (_, number) => nameOf(number));
+  const firsts = names.map((shard) => sweeping.store.pending(shard, before, 1));
+  void Promise.allSettled(firsts); // an error counts when its shard is swept
+  let total = nothing;
+  for (const [number, shard] of names.entries()) {
+    if (sweeping.signal?.aborted) break;
+    total = sum(total, await sweepShard(sweeping, shard, before, firsts[number]));
+  }
+  return total;
+}
+
 /**
  * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed the
  * shard. A page on which no row got an answer ends the sweep, so that an outage does not cost a
  * read of all rows. The next sweep starts after that page, so that rows that never get an answer do
  * not block the others.
  *
+ * @param reading - reads the first row. Most shards are empty. They cost this read and no claim.
  * @throws any error of the store.
  */
 export async function sweepShard(
-  {
-    store,
-    claims,
-    stops,
-  }: { readonly store: OutboxStore; readonly claims: Claims; readonly stops: SweepStops },
+  { store, claims, stops, signal, work }: Sweeping,
   shard: string,
   before: string,
-  signal: AbortSignal | undefined,
-  work: (rows: readonly OutboxRow[]) => Promise<WorkedPage>,
+  reading = store.pending(shard, before, 1),
 ): Promise<Swept> {
-  // Most shards are empty. They cost one read and no claim.
-  const first = await store.pending(shard, before, 1);
+  const first = await reading;
   if (first.length === 0) return nothing;
   const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
   if (taken.kind !== "taken") return { dispatched: 0, left: first.length, setAside: 0 };

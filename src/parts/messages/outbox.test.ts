@@ -554,7 +554,7 @@ test("a sweep that is called off before it begins reads nothing, and measures no
 });
 
 test("a sweep that is called off on its way measures nothing: what it has not looked at may be long and old", async () => {
-  for (const at of ["shard#0", "shard#6", "due"]) {
+  for (const at of ["shard#1", "shard#6", "due"]) {
     const shared = new Shared();
     for (const shard of [1, 6]) shared.add(shard, 0, graceMs + 50_000);
     const stopping = new AbortController();

@@ -10,7 +10,7 @@ import {
   type Swept,
   shards,
   sum,
-  sweepShard,
+  sweepShards,
   timeText,
   type WorkedPage,
 } from "./outbox-store.ts";
@@ -108,7 +108,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
     },
     dispatchLeft: async (rows) => (await put(options, rows, true)).swept,
     sweep: async ({ graceMs, signal }) => {
-      let total = nothing;
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
       // Records the oldest row that is read, including rows of shards that another sweep has claimed,
@@ -121,17 +120,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
           return rows;
         },
       };
-      for (let number = 0; number < shards && !signal?.aborted; number += 1) {
-        const before = timeText(clock.now() - graceMs + 1);
-        const swept = await sweepShard(
-          { store: watched, claims, stops },
-          `shard#${number}`,
-          before,
-          signal,
-          (rows) => put(options, rows, true),
-        );
-        total = sum(total, swept);
-      }
+      const work = (rows: readonly OutboxRow[]) => put(options, rows, true);
+      let total = await sweepShards(
+        { store: watched, claims, stops, signal, work },
+        (number) => `shard#${number}`,
+        clock.now() - graceMs + 1,
+      );
       if (sweepDue !== undefined && !signal?.aborted)
         total = sum(total, await sweepDue(signal, watched));
       const found = total.dispatched + total.left + total.setAside;
