@@ -1,7 +1,6 @@
 export { defineFeature, type Feature } from "./app/features/feature.ts";
 export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-builder.ts";
 export type { MetricOptions } from "./app/features/metric.ts";
-export type { Projection, ProjectionOptions } from "./app/features/projection.ts";
 export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handlers/handler.ts";
 export type { AfterHookContext, HookContext, HookOptions } from "./app/handlers/hooks.ts";
@@ -11,6 +10,8 @@ export type {
   EventOptions,
   EventSchema,
   JobOptions,
+  ProjectionContext,
+  ProjectionRun,
 } from "./app/handlers/message-handlers.ts";
 export type {
   DeliveryAccessor,
@@ -20,9 +21,9 @@ export type {
   StepOptions,
   StepResult,
 } from "./app/handlers/pipeline-context.ts";
-export type { ProjectionContext, ProjectionRun } from "./app/handlers/projection-declaration.ts";
 export type { IndexOptions, TableHandle, TableOptions } from "./app/handlers/table.ts";
 export type { TenantOf, TenantTable } from "./app/handlers/tenant-table.ts";
+export type { Projection, ProjectionOptions } from "./app/projections/projection.ts";
 export type { Closer, ReadyCheck } from "./app/registry/declared-server.ts";
 export type { DeliveryOptions, WebhookOptions } from "./app/registry/delivery-options.ts";
 export type { ServerOptions } from "./app/registry/options.ts";

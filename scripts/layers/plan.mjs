@@ -44,6 +44,7 @@ export const folders = [
   "app/observe",
   "app/registry",
   "app/features",
+  "app/projections",
   "app/schedules",
   "app/handlers",
 
@@ -92,7 +93,7 @@ export const readers = {
     names: ["ambientStore", "currentContext"],
     allowed: {
       "app/handlers/table-handle.ts": "`table.name` has no ctx in its public form",
-      "app/features/projection.ts": "`projection.key` has no ctx in its public form",
+      "app/projections/projection.ts": "`projection.key` has no ctx in its public form",
       "index.ts": "exports `currentContext` for code without ctx",
     },
   },

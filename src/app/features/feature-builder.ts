@@ -14,9 +14,9 @@ import type {
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import type { TableOptions } from "../handlers/table.ts";
 import type { DeclaredTable } from "../handlers/table-handle.ts";
+import type { Projection, ProjectionOptions } from "../projections/projection.ts";
 import type { ScheduleOptions } from "../schedules/schedule.ts";
 import type { MetricOptions } from "./metric.ts";
-import type { Projection, ProjectionOptions } from "./projection.ts";
 
 /**
  * The `r` of a feature's declaration. If the feature's name is known, the compiler checks each

@@ -11,14 +11,14 @@ import type {
   ConsumerDeclaration,
   EventDeclaration,
   JobDeclaration,
+  ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
-import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
 import type { TableDeclaration } from "../handlers/table.ts";
 import { tableHandle } from "../handlers/table-handle.ts";
+import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
 import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";
 import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
 import { metric, type OwnMetricDeclaration } from "./metric.ts";
-import { projection, projectionConsumers, projectionHandle } from "./projection.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
 export interface FeatureDeclarations {

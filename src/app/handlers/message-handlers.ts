@@ -3,7 +3,6 @@ import type { Channels, Events, Jobs } from "../../base/types/names.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
-import type { ProjectionDeclaration } from "./projection-declaration.ts";
 
 /** Schema of an event. For a type in {@link Events}, its output is that payload. */
 export type EventSchema<Type extends string> = Type extends keyof Events
@@ -126,4 +125,27 @@ export interface ChannelDeclaration {
     message: unknown,
     delivery: { readonly id: string },
   ) => unknown;
+}
+
+/** The `ctx` of a projection, whose only effects are the items it returns. */
+export type ProjectionContext = Omit<
+  PipelineContext,
+  "commit" | "publish" | "enqueue" | "delivery" | "request"
+>;
+
+/** Run of a projection for one of its versions. */
+export interface ProjectionRun {
+  /** Declared version, or another version that is still active. */
+  readonly version: number;
+}
+
+export interface ProjectionDeclaration {
+  readonly feature: string;
+  readonly name: string;
+  readonly version: number;
+  /** By event type. */
+  readonly on: ReadonlyMap<
+    string,
+    (ctx: ProjectionContext, event: SharedEvent, projection: ProjectionRun) => unknown
+  >;
 }

@@ -13,8 +13,8 @@ import type {
   ConsumerDeclaration,
   EventDeclaration,
   JobDeclaration,
+  ProjectionDeclaration,
 } from "../handlers/message-handlers.ts";
-import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
 import {
   configTable,
   keptEventsTable,

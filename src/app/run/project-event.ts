@@ -1,6 +1,6 @@
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
+import type { Projecting } from "../projections/projections.ts";
 import type { Adapters } from "../runtime/adapters.ts";
-import type { Projecting } from "../runtime/projections.ts";
 import type { RequestScope } from "../runtime/scope.ts";
 import { run } from "./run.ts";
 

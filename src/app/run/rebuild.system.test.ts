@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Shelf, shelfServer, startShelf } from "../../../test/fixtures/shelf.ts";
+import { oldestUncounted } from "../projections/projection-position.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { oldestUncounted } from "./projection-position.ts";
 import type { UncountedEvent } from "./rebuild.ts";
 
 let shelf: Shelf;

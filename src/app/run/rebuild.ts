@@ -1,14 +1,13 @@
 import { checkPayload } from "../../parts/messages/check-payload.ts";
 import { asksSystem, objectOf, openEnvelope } from "../../parts/messages/envelope.ts";
 import type { KeptRow } from "../../parts/messages/kept-events.ts";
-import type { FirstEvent, RebuildState } from "../../parts/messages/projection-store.ts";
-import type { EventDeclaration } from "../handlers/message-handlers.ts";
-import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
+import type { EventDeclaration, ProjectionDeclaration } from "../handlers/message-handlers.ts";
+import { inOrder } from "../projections/ordered-events.ts";
+import type { FirstEvent, RebuildState } from "../projections/projection-store.ts";
+import { switchTo } from "../projections/projection-switch.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { runInMessageScope } from "../runtime/scoped-run.ts";
-import { inOrder } from "./ordered-events.ts";
 import { projectAlone } from "./project-event.ts";
-import { switchTo } from "./projection-switch.ts";
 
 /** Options of one call of {@link rebuild}. */
 export interface RebuildOptions {

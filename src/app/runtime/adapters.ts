@@ -11,10 +11,10 @@ import type { KeptEventStore } from "../../parts/messages/kept-events.ts";
 import type { MessageQueue } from "../../parts/messages/message-queue.ts";
 import type { EventBus } from "../../parts/messages/outbox.ts";
 import type { OutboxStore } from "../../parts/messages/outbox-store.ts";
-import type { ProjectionStore } from "../../parts/messages/projection-store.ts";
 import type { ClaimStore } from "../../parts/once/claim-store.ts";
 import type { StepStore } from "../../parts/once/step-store.ts";
 import type { Wall, WallCaller } from "../../parts/wall/wall.ts";
+import type { ProjectionStore } from "../projections/projection-store.ts";
 import type { ScheduleStore } from "../schedules/schedule-store.ts";
 
 /** External resources of a server. A host opens them at first use. */

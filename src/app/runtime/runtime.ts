@@ -17,10 +17,10 @@ import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../handlers/message-handlers.ts";
 import type { RunObserver } from "../observe/run-observer.ts";
 import type { Tracing } from "../observe/spans.ts";
+import type { Projections } from "../projections/projections.ts";
 import type { DeclaredServer } from "../registry/declared-server.ts";
 import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
-import type { Projections } from "./projections.ts";
 import type { RequestIds } from "./request-id.ts";
 import type { RunServices } from "./run-services.ts";
 

@@ -111,7 +111,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       }),
     ),
     projections: lazy(async () =>
-      (await import("../runtime/projections.ts")).createProjections({
+      (await import("../projections/projections.ts")).createProjections({
         projections: state.registry.projections,
         store: async () => (await runtime.adapters()).projections.open(),
         clock,

@@ -1,12 +1,12 @@
-import type { Clock } from "../../base/process/clock.ts";
-import type { Database } from "../../base/types/database.ts";
 import type {
   ActiveVersion,
   FirstEvent,
   Marked,
   ProjectionStore,
   RebuildState,
-} from "../../parts/messages/projection-store.ts";
+} from "../../app/projections/projection-store.ts";
+import type { Clock } from "../../base/process/clock.ts";
+import type { Database } from "../../base/types/database.ts";
 import { marshalled } from "./claim-form.ts";
 import { firstSort } from "./kept-days.ts";
 import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";

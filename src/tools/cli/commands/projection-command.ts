@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { oldestUncounted } from "../../../app/run/projection-position.ts";
+import { oldestUncounted } from "../../../app/projections/projection-position.ts";
 import { rebuild, type UncountedEvent } from "../../../app/run/rebuild.ts";
 import type { Runtime } from "../../../app/runtime/runtime.ts";
 import { timeOf } from "../../../parts/messages/kept-events.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { ProjectionStore } from "../../parts/messages/projection-store.ts";
-import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
-import { effectiveVersion } from "../runtime/projections.ts";
+import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
+import type { ProjectionStore } from "./projection-store.ts";
+import { effectiveVersion } from "./projections.ts";
 
 interface Switching {
   readonly store: ProjectionStore;

@@ -5,12 +5,9 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { ActiveVersions, AmbientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { SharedEvent } from "../../parts/messages/envelope.ts";
-import type { ActiveVersion, ProjectionStore } from "../../parts/messages/projection-store.ts";
+import type { ProjectionContext, ProjectionDeclaration } from "../handlers/message-handlers.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
-import type {
-  ProjectionContext,
-  ProjectionDeclaration,
-} from "../handlers/projection-declaration.ts";
+import type { ActiveVersion, ProjectionStore } from "./projection-store.ts";
 
 export interface ProjectingScope extends Pick<AmbientStore, "projecting"> {
   readonly log: Logger;

@@ -1,4 +1,4 @@
-import type { TransactionItem } from "../once/claim-store.ts";
+import type { TransactionItem } from "../../parts/once/claim-store.ts";
 
 /** Active version of a projection, which readers use. */
 export interface ActiveVersion {

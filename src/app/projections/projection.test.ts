@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { BootError } from "../../base/errors/boot.ts";
 import { startTestApp } from "../../tools/testing/index.ts";
+import { defineFeature } from "../features/feature.ts";
 import { buildServer } from "../server/server.ts";
-import { defineFeature } from "./feature.ts";
 import type { Projection } from "./projection.ts";
 
 const schema = z.object({});

@@ -1,12 +1,14 @@
+import type { Lazy } from "../../base/process/lazy.ts";
 import {
+  type KeptEventStore,
   type KeptRow,
   type KeptStream,
   keptRows,
   timeText,
 } from "../../parts/messages/kept-events.ts";
-import type { ProjectionDeclaration } from "../handlers/projection-declaration.ts";
-import type { Adapters } from "../runtime/adapters.ts";
-import { effectiveVersion } from "../runtime/projections.ts";
+import type { ProjectionDeclaration } from "../handlers/message-handlers.ts";
+import type { ProjectionStore } from "./projection-store.ts";
+import { effectiveVersion } from "./projections.ts";
 
 /**
  * Look-back spans for events that may not be counted yet, in milliseconds. Usually the first span
@@ -25,7 +27,10 @@ const enough = 10;
  * from the newest event backwards, so that an old dead letter is not reported.
  */
 export async function oldestUncounted(
-  adapters: Adapters,
+  adapters: {
+    readonly keptEvents: Lazy<KeptEventStore>;
+    readonly projections: Lazy<ProjectionStore>;
+  },
   { name, version, on }: ProjectionDeclaration,
   nowMs: number,
 ): Promise<number | undefined> {
@@ -60,7 +65,7 @@ export async function oldestUncounted(
  * Yields the kept events of the last two weeks, newest first. No message waits longer than that.
  */
 async function* newestFirst(
-  kept: Parameters<typeof keptRows>[0],
+  kept: KeptEventStore,
   stream: KeptStream,
   nowMs: number,
 ): AsyncGenerator<KeptRow> {

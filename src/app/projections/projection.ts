@@ -5,12 +5,13 @@ import type { Events } from "../../base/types/names.ts";
 import { isEventType } from "../../parts/messages/check-payload.ts";
 import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
 import type { Awaitable } from "../handlers/handler.ts";
-import type { ConsumerDeclaration, EventOf } from "../handlers/message-handlers.ts";
 import type {
+  ConsumerDeclaration,
+  EventOf,
   ProjectionContext,
   ProjectionDeclaration,
   ProjectionRun,
-} from "../handlers/projection-declaration.ts";
+} from "../handlers/message-handlers.ts";
 import type { TenantOf } from "../handlers/tenant-table.ts";
 
 /** Options of a projection. */
