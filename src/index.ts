@@ -1,6 +1,5 @@
 export { defineFeature, type Feature } from "./app/features/feature.ts";
 export type { ConfigHandles, FeatureBuilder } from "./app/features/feature-builder.ts";
-export type { MetricOptions } from "./app/features/metric.ts";
 export type { FeatureOptions, TableUse } from "./app/features/uses.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handlers/handler.ts";
 export type { AfterHookContext, HookContext, HookOptions } from "./app/handlers/hooks.ts";
@@ -16,7 +15,6 @@ export type {
 export type {
   DeliveryAccessor,
   EnqueueOptions,
-  MetricsAccessor,
   PipelineContext,
   StepOptions,
   StepResult,
@@ -54,7 +52,9 @@ export type { AuthenticatedUser, TenantUser, User } from "./base/identity/user.t
 export type { LogOptions, RequestLines } from "./base/log/log-options.ts";
 export type { Logger, LogLevel } from "./base/log/logger.ts";
 export type { PowertoolsLogger } from "./base/log/powertools-logger.ts";
+export type { MetricOptions } from "./base/metrics/declared-metric.ts";
 export type { MetricsOptions } from "./base/metrics/metrics-options.ts";
+export type { MetricsAccessor } from "./base/metrics/own-metrics.ts";
 export type { Environment } from "./base/process/environment.ts";
 export { type AmbientContext, currentContext } from "./base/request/ambient.ts";
 export type { RequestView } from "./base/request/request-view.ts";

@@ -1,5 +1,6 @@
 import type { User } from "../../base/identity/user.ts";
 import type { Logger } from "../../base/log/logger.ts";
+import { ownMetrics } from "../../base/metrics/own-metrics.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
 import type { CommitItem, Database } from "../../base/types/database.ts";
@@ -24,7 +25,6 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { logOf, type RequestScope } from "../runtime/scope.ts";
 import { openAcrossTenants } from "./across-tenants.ts";
 import type { EffectCaller } from "./effect-ledger.ts";
-import { ownMetrics } from "./own-metrics.ts";
 import { type ReadingSession, readConfig, readEvents, runQuery } from "./reads.ts";
 import type { RunCommits } from "./run-commits.ts";
 

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { AccessRule } from "../../base/identity/access.ts";
+import type { MetricOptions } from "../../base/metrics/declared-metric.ts";
 import type { Events, Writes } from "../../base/types/names.ts";
 import type { ConfigKeyHandle, KeyDeclaration } from "../../parts/config/declare/key.ts";
 import type { Awaitable, DeclaredOutput, QueryOptions, WriteOptions } from "../handlers/handler.ts";
@@ -16,7 +17,6 @@ import type { TableOptions } from "../handlers/table.ts";
 import type { DeclaredTable } from "../handlers/table-handle.ts";
 import type { Projection, ProjectionOptions } from "../projections/projection.ts";
 import type { ScheduleOptions } from "../schedules/schedule.ts";
-import type { MetricOptions } from "./metric.ts";
 
 /**
  * The `r` of a feature's declaration. If the feature's name is known, the compiler checks each

@@ -1,6 +1,8 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import type { RawOptions } from "../../base/errors/declared.ts";
+import { metric, type OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { ConfigKeyHandle, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
-import { configKeys, handler, type RawOptions } from "../handlers/declare.ts";
+import { configKeys, handler } from "../handlers/declare.ts";
 import { hook } from "../handlers/declare-hook.ts";
 import { channel, consumer, event, job } from "../handlers/declare-messages.ts";
 import { table } from "../handlers/declare-table.ts";
@@ -18,7 +20,6 @@ import { tableHandle } from "../handlers/table-handle.ts";
 import { projection, projectionConsumers, projectionHandle } from "../projections/projection.ts";
 import { type ScheduleDeclaration, schedule } from "../schedules/schedule.ts";
 import type { ConfigHandles, FeatureBuilder } from "./feature-builder.ts";
-import { metric, type OwnMetricDeclaration } from "./metric.ts";
 import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
 export interface FeatureDeclarations {

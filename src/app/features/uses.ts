@@ -1,7 +1,7 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import { type RawOptions, type Report, unknownOptions } from "../../base/errors/declared.ts";
 import { nearest } from "../../base/errors/nearest.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
 
 /** Access of a feature to another feature's tables. `write` includes reading. */
 export type TableUse = "read" | "write";

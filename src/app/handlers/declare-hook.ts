@@ -1,7 +1,7 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import { type RawOptions, type Report, unknownOptions } from "../../base/errors/declared.ts";
 import { nearest } from "../../base/errors/nearest.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { HookDeclaration } from "./hooks.ts";
 
 /** Hooks of a server by the write they hook, and its handlers by full name. */

@@ -1,8 +1,13 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import {
+  isEventType,
+  type RawOptions,
+  type Report,
+  unknownOptions,
+} from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isEventType } from "../../parts/messages/check-payload.ts";
 import { isChannelName } from "../../parts/messages/delivery.ts";
-import { isStandardSchema, type RawOptions, type Report, unknownOptions } from "./declare.ts";
+import { isStandardSchema } from "./declare.ts";
 import type {
   ChannelDeclaration,
   ConsumerDeclaration,

@@ -1,5 +1,5 @@
+import { type RawOptions, type Report, unknownOptions } from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import { type IndexDeclaration, reservedTables, type TableDeclaration } from "./table.ts";
 
 /**

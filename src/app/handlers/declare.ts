@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { BootProblem } from "../../base/errors/boot.ts";
 import { type ErrorCode, errorCodes } from "../../base/errors/codes.ts";
+import { type RawOptions, type Report, unknownOptions } from "../../base/errors/declared.ts";
 import { isAccessRule } from "../../base/identity/access.ts";
 import type { KeyDeclaration, RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import { configKeyId } from "../../parts/config/declare/key-id.ts";
@@ -9,12 +9,6 @@ import { ownHeaders } from "../../parts/http/message.ts";
 import { parseRoute, reservedPath } from "../../parts/http/route.ts";
 import { isWriteOnce, onceForms } from "../../parts/once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
-
-/** Options before validation. Callers in plain JavaScript can pass anything. */
-export type RawOptions = Readonly<Record<string, unknown>>;
-
-/** Records a problem of a declaration. */
-export type Report = (problem: Omit<BootProblem, "feature">) => void;
 
 /** Registers the keys of one `r.config` call. Boot checks the rules of each key. */
 export function configKeys(
@@ -233,24 +227,6 @@ function routeProblems(
       `path ${parsed.pattern} is reserved for keelson's own routes`,
       "choose another first segment",
     );
-  }
-}
-
-export function unknownOptions(
-  key: string,
-  options: RawOptions,
-  known: readonly string[],
-  report: Report,
-): void {
-  for (const name of Object.keys(options ?? {})) {
-    if (!known.includes(name)) {
-      report({
-        key,
-        rule: "unknown-option",
-        message: `unknown option ${JSON.stringify(name)}`,
-        fix: `known are ${known.join(", ")}`,
-      });
-    }
   }
 }
 

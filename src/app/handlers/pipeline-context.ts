@@ -1,5 +1,6 @@
 import type { User } from "../../base/identity/user.ts";
 import type { Logger } from "../../base/log/logger.ts";
+import type { MetricsAccessor } from "../../base/metrics/own-metrics.ts";
 import type { RequestView } from "../../base/request/request-view.ts";
 import type { Trace } from "../../base/request/trace.ts";
 import type { CommitItem, Database } from "../../base/types/database.ts";
@@ -26,24 +27,6 @@ export interface DeliveryAccessor {
     message: Channels[Name],
     options?: { readonly key?: string },
   ) => Promise<void>;
-}
-
-/** Records values of the application's metrics. */
-export interface MetricsAccessor {
-  /**
-   * Adds to a counter declared with `r.metric`, or records a value in a histogram. The value is
-   * exported along with keelson's metrics, or discarded if no exporter is configured. Never throws:
-   * invalid calls are logged once as `metrics.ignored`.
-   *
-   * @param name - the full name: `<feature>.<entity>.<name>`.
-   * @param value - a number from 0 to 2^360.
-   * @param labels - an undeclared value becomes `other`, and an undeclared label is dropped.
-   */
-  readonly add: (
-    name: string,
-    value: number,
-    labels?: Readonly<Record<string, string | undefined>>,
-  ) => void;
 }
 
 /** Options of `ctx.enqueue`. */

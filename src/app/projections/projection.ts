@@ -1,9 +1,13 @@
+import {
+  isEventType,
+  type RawOptions,
+  type Report,
+  unknownOptions,
+} from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
 import { ambientStore } from "../../base/request/ambient.ts";
 import type { CommitItem } from "../../base/types/database.ts";
 import type { Events } from "../../base/types/names.ts";
-import { isEventType } from "../../parts/messages/check-payload.ts";
-import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type {
   ConsumerDeclaration,

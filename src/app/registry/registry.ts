@@ -1,11 +1,11 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import type { OwnMetricDeclaration } from "../../base/metrics/declared-metric.ts";
 import type { RegisteredConfigKey } from "../../parts/config/declare/key.ts";
 import {
   type Feature,
   type FeatureDeclarations,
   featureDeclarations,
 } from "../features/feature.ts";
-import type { OwnMetricDeclaration } from "../features/metric.ts";
 import type { HandlerDeclaration } from "../handlers/handler.ts";
 import type { HookDeclaration } from "../handlers/hooks.ts";
 import type {

@@ -1,7 +1,11 @@
 import type { BootProblem } from "../../base/errors/boot.ts";
+import {
+  isEventType,
+  type RawOptions,
+  type Report,
+  unknownOptions,
+} from "../../base/errors/declared.ts";
 import { quoted } from "../../base/errors/quoted.ts";
-import { isEventType } from "../../parts/messages/check-payload.ts";
-import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
 import type { Awaitable } from "../handlers/handler.ts";
 import type { PipelineContext } from "../handlers/pipeline-context.ts";
 import { cronProblem } from "./cron.ts";

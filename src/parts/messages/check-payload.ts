@@ -20,8 +20,3 @@ export async function checkPayload(
   });
   throw refuse(problems.join("; "));
 }
-
-/** Checks whether a string has the format of an event type (specification 2.8). */
-export function isEventType(type: string): boolean {
-  return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
-}

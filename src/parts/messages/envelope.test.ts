@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isMisread } from "../../../test/support/misread-json.ts";
+import { isEventType } from "../../base/errors/declared.ts";
 import { isPermanent, PermanentError } from "../../base/errors/permanent-error.ts";
 import { isIdentifier } from "../../base/identity/claims.ts";
-import { isEventType } from "./check-payload.ts";
 import {
   asksSystem,
   causeOf,

@@ -1,7 +1,7 @@
+import { isEventType } from "../../base/errors/declared.ts";
 import { PermanentError } from "../../base/errors/permanent-error.ts";
 import { isIdentifier, maxNameLength } from "../../base/identity/claims.ts";
 import { type SpanContext, type TraceHeaders, w3cSpan } from "../../base/request/trace.ts";
-import { isEventType } from "./check-payload.ts";
 
 /** Tenant, user, cause and originator of a message. Every event and every job carries them. */
 export interface Cause {

@@ -1,6 +1,5 @@
-import type { MetricDeclaration } from "../../base/metrics/metric-list.ts";
-import { isEventType } from "../../parts/messages/check-payload.ts";
-import { type RawOptions, type Report, unknownOptions } from "../handlers/declare.ts";
+import { isEventType, type RawOptions, type Report, unknownOptions } from "../errors/declared.ts";
+import type { MetricDeclaration } from "./metric-list.ts";
 
 /** Options of a metric. */
 export interface MetricOptions {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { defineFeature } from "../../app/features/feature.ts";
+import type { FeatureBuilder } from "../../app/features/feature-builder.ts";
+import { buildServer } from "../../app/server/server.ts";
 import { BootError } from "../../base/errors/boot.ts";
-import { buildServer } from "../server/server.ts";
-import { defineFeature } from "./feature.ts";
-import type { FeatureBuilder } from "./feature-builder.ts";
-import type { MetricOptions } from "./metric.ts";
+import type { MetricOptions } from "./declared-metric.ts";
 
 const build = (declare: (r: FeatureBuilder) => void, name = "shop") =>
   buildServer({ features: [defineFeature(name, declare)] });

@@ -1,0 +1,31 @@
+import type { BootProblem } from "./boot.ts";
+
+/** Options before validation. Callers in plain JavaScript can pass anything. */
+export type RawOptions = Readonly<Record<string, unknown>>;
+
+/** Records a problem of a declaration. */
+export type Report = (problem: Omit<BootProblem, "feature">) => void;
+
+/** Reports options that a declaration does not have. */
+export function unknownOptions(
+  key: string,
+  options: RawOptions,
+  known: readonly string[],
+  report: Report,
+): void {
+  for (const name of Object.keys(options ?? {})) {
+    if (!known.includes(name)) {
+      report({
+        key,
+        rule: "unknown-option",
+        message: `unknown option ${JSON.stringify(name)}`,
+        fix: `known are ${known.join(", ")}`,
+      });
+    }
+  }
+}
+
+/** Checks whether a string has the format of an event type (specification 2.8). */
+export function isEventType(type: string): boolean {
+  return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
+}
