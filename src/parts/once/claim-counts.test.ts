@@ -40,7 +40,7 @@ test.each<[WorkEnd, CommitEnd, ClaimEnd, string[]]>([
   ).toEqual(expected);
 });
 
-test("does not count a run of unknown outcome before its last attempt", () => {
+test("does not count a run as unknown before its last step", () => {
   const unknown = { work: "answered", commit: "unknown", claim: "ours" } as const;
 
   expect(counted((metrics) => countEnd(metrics, "write", { ...unknown, isLast: false }))).toEqual(

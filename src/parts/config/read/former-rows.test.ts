@@ -40,7 +40,7 @@ const old = { value: 5, version: 7 };
 const superseded = { ...old, renamedTo: is };
 const written = { value: 6, version: 8 };
 
-test("a read that races with the rename of a row is retried consistently, and returns the new row", async () => {
+test("a read that races with the rename of a row is repeated as a consistent read, and returns the new row", async () => {
   const { rows, calls } = reading({ [was]: superseded }, { [is]: written, [was]: superseded });
 
   expect(await rows.read([at(is)], { consistent: false })).toEqual([written]);
