@@ -34,7 +34,7 @@ describe("parseCookies", () => {
     ]);
   });
 
-  test("reads 100 cookies and ignores the others", () => {
+  test("reads 100 cookies and ignores the rest", () => {
     const header = (count: number) => Array.from({ length: count }, (_, i) => `c${i}=1`).join(";");
     expect(Object.keys(parseCookies(header(100)))).toHaveLength(100);
     const names = Object.keys(parseCookies(header(102)));
@@ -61,7 +61,7 @@ describe("serializeCookie", () => {
     );
   });
 
-  test("writes every option", () => {
+  test("writes all options", () => {
     const cookie = {
       value: "1",
       httpOnly: false,
@@ -79,11 +79,11 @@ describe("serializeCookie", () => {
     expect(serializeCookie("a", { value: "", maxAgeSeconds: 0 }, served)).toContain("; Max-Age=0;");
   });
 
-  test("encodes the value, half a surrogate pair included", () => {
+  test("encodes the value, even half a surrogate pair", () => {
     expect(serializeCookie("a", { value: "ä;\ud800" }, served)).toMatch(/^a=%C3%A4%3B%EF%BF%BD; /);
   });
 
-  test("refuses what assertCookie refuses", () => {
+  test("throws for a cookie that assertCookie refuses", () => {
     expect(() => serializeCookie("a b", { value: "1" }, served)).toThrow(TypeError);
   });
 });
@@ -135,7 +135,7 @@ describe("assertCookie", () => {
     expect(() => assertCookie(name, cookie)).toThrow(new TypeError(message));
   });
 
-  test("never shows the value", () => {
+  test("never shows the value in the error", () => {
     expect(() => assertCookie("a", { value: ["secret"] })).toThrow(/^(?!.*secret)/);
   });
 });
@@ -149,18 +149,18 @@ describe("cookies", () => {
     ["novalue; =noname; a=b=c", { a: "b=c" }],
     ["SID=1; sid=2; Sid=3; SID=4", { SID: "1", sid: "2", Sid: "3" }],
     ["__proto__=x", Object.assign(Object.create(null), { ["__proto__"]: "x" })],
-  ])("%s is parsed tolerantly", (header, expected) => {
+  ])("%s is parsed leniently", (header, expected) => {
     const cookies = parseCookies(header);
     expect(Object.getPrototypeOf(cookies)).toBeNull();
     expect(Object.entries(cookies)).toEqual(Object.entries(expected));
   });
 
-  test("beyond a hundred are left out", () => {
+  test("beyond the first hundred are ignored", () => {
     const header = Array.from({ length: 200 }, (_, index) => `c${index}=1`).join("; ");
     expect(Object.keys(parseCookies(header))).toHaveLength(100);
   });
 
-  test("say what their options say", () => {
+  test("carry the attributes of their options", () => {
     const cookie = {
       value: "1",
       httpOnly: false,
@@ -190,7 +190,7 @@ describe("cookies", () => {
     expect(() => serializeCookie(name, cookie, { development: false })).toThrow(TypeError);
   });
 
-  test("are parsed without throwing, whatever the header", () => {
+  test("are parsed without throwing, for any header", () => {
     const codeUnit = fc.oneof(
       fc.constantFrom("=", ";", "%", '"'),
       fc.nat(0xffff).map((code) => String.fromCharCode(code)),
@@ -204,7 +204,7 @@ describe("cookies", () => {
     );
   });
 
-  test("that were written are read back, whatever their name and value", () => {
+  test("are read back as written, for any name and value", () => {
     const cookieName = fc.oneof(
       fc.stringMatching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,20}$/),
       fc.constant("__proto__"),

@@ -96,7 +96,7 @@ describe("corsProblems", () => {
       { origins: "*", maxAgeSeconds },
       ["cors-max-age", "`maxAgeSeconds` is not a whole number", "use seconds, 600 for example"],
     ]),
-  ])("finds the problem of %j", (options, [rule, message, fix]) => {
+  ])("reports the problem of %j", (options, [rule, message, fix]) => {
     expect(corsProblems(options)).toEqual([{ rule, message, fix }]);
   });
 
@@ -133,7 +133,7 @@ describe("corsHeaders", () => {
     });
   });
 
-  test("allows every origin with an asterisk", () => {
+  test('allows every origin when origins is "*"', () => {
     expect(corsHeaders({ origins: "*", exposedHeaders: "*" }, { origin })).toEqual({
       "access-control-allow-origin": "*",
       "access-control-expose-headers": `${exposed}, *`,
@@ -163,7 +163,7 @@ describe("preflight", () => {
     expect(preflight({ origins: "*" }, asks, "GET, PUT")).toEqual(headers);
   });
 
-  test("allows the headers of its options for as long as they say", () => {
+  test("allows the headers and the max age of its options", () => {
     const options = {
       origins: [origin],
       allowedHeaders: ["X-Version", "If-Match"],

@@ -71,7 +71,7 @@ describe("an error", () => {
     ],
     ["a thrown string", "secret", 500, "internal_error", "Internal server error", "error"],
     ["undefined", undefined, 500, "internal_error", "Internal server error", "error"],
-  ])("%s has its status, code, message and level", (_name, error, status, code, message, level) => {
+  ])("%s gives its status, code, message and log level", (_name, error, status, code, message, level) => {
     const description = describeError(error, production);
 
     expect(description).toMatchObject({
@@ -84,7 +84,7 @@ describe("an error", () => {
     expect("stack" in description.log.data).toBe(level === "error" && error instanceof Error);
   });
 
-  test("shows its stack to a client in development only", () => {
+  test("shows its stack to the client only in development", () => {
     expect(
       describeError(new Error("x"), { requestId: "r", environment: "development" }).body.stack,
     ).toContain("error-response.test");
@@ -93,14 +93,14 @@ describe("an error", () => {
     ).toBeUndefined();
   });
 
-  test("has fields only where it is a validation error", () => {
+  test("has fields only if it is a validation error", () => {
     expect(
       describeError(new ValidationError([{ field: "a", error: "b" }]), production).body.fields,
     ).toEqual([{ field: "a", error: "b" }]);
     expect("fields" in describeError(new NotFoundError("a", "b"), production).body).toBe(false);
   });
 
-  test("is logged with its whole chain of causes, bounded, and a circle ends it", () => {
+  test("is logged with its chain of causes, which is bounded and stops at a cycle", () => {
     const root = new TypeError("root");
     const chain = new PipelineError("outer", 502, { cause: new Error("middle", { cause: root }) });
     root.cause = chain;
@@ -122,7 +122,7 @@ describe("an error", () => {
     ]);
   });
 
-  test("of another copy of the package is recognised by its brand", () => {
+  test("from another copy of the package is recognised by its brand", () => {
     const foreign = Object.assign(new Error("file 7 not found"), {
       status: 404,
       code: "not_found",
@@ -145,7 +145,7 @@ describe("an error", () => {
     expect(describeError({ ...members, [errorBrand]: true }, production).status).toBe(500);
   });
 
-  test("with strange fields and headers keeps what is sound of them", () => {
+  test("with malformed fields and headers keeps the valid ones", () => {
     const strange = {
       [errorBrand]: true,
       status: 422,
@@ -166,7 +166,7 @@ describe("an error", () => {
     });
   });
 
-  test("that fights back is described all the same", () => {
+  test("that throws on every access is still described", () => {
     const hostile = new Proxy(new Error("x"), {
       get: () => {
         throw new Error("no");
@@ -187,7 +187,7 @@ describe("an error", () => {
     );
   });
 
-  test("that carries the brand and anything else is described, and its response is JSON", () => {
+  test("with the brand and arbitrary members is described, and its response is JSON", () => {
     const anything = fc.anything({
       withBigInt: true,
       withNullPrototype: true,
@@ -224,7 +224,7 @@ describe("an error", () => {
     );
   });
 
-  test("whose list of fields has methods of its own gives its fields all the same", () => {
+  test("whose field list has its own methods still gives its fields", () => {
     const fields = Object.assign([{ field: "a", error: "b" }], {
       slice: () => [1n],
       map: () => 1n,
@@ -240,7 +240,7 @@ describe("an error", () => {
     expect(describeError(lookAlike, production).body.fields).toEqual([{ field: "a", error: "b" }]);
   });
 
-  test("with a thousand fields gives the first hundred, bounded", () => {
+  test("with a thousand fields gives the first hundred, truncated", () => {
     const fields = Array.from({ length: 1_000 }, () => ({
       field: "f".repeat(1_000),
       error: "e".repeat(1_000),
@@ -252,7 +252,7 @@ describe("an error", () => {
     expect(described?.[0]?.error).toMatch(/^e{500}… \(500 more\)$/);
   });
 
-  test("is described whatever was thrown", () => {
+  test("of any thrown value is described", () => {
     fc.assert(
       fc.property(
         fc.anything({
@@ -272,14 +272,14 @@ describe("an error", () => {
     );
   });
 
-  test("of a status that is none cannot be made, and the message is not lost", () => {
+  test("cannot be created with an invalid status, and its message is kept", () => {
     expect(() => new PipelineError("why", 200)).toThrow(/status 200 .*why/);
     expect(() => new PipelineError("why", 404.5)).toThrow(RangeError);
   });
 });
 
-describe("the uniform response", () => {
-  test("is JSON with its length, the error's headers, and varies on Accept", () => {
+describe("the error response", () => {
+  test("is JSON with its length and the error's headers, and varies on Accept", () => {
     const error = new FrameworkError("method_not_allowed", "no", { headers: { allow: "GET" } });
     const { response } = errorResponse(error, facts);
 
@@ -292,7 +292,7 @@ describe("the uniform response", () => {
     expect(errorResponse(error, { ...facts, head: true }).response.body).toBeUndefined();
   });
 
-  test("takes no header from an error that is the framework's to set, and joins what it varies on", () => {
+  test("ignores error headers reserved for the framework, and merges Vary", () => {
     const headers = {
       "Set-Cookie": "a=1",
       "transfer-encoding": "chunked",
@@ -313,7 +313,7 @@ describe("the uniform response", () => {
     });
   });
 
-  test("as problem+json an application's own error has the status's phrase for its title, or the code where there is none", () => {
+  test("titles an application's error with the status phrase in problem+json, or with its code if there is none", () => {
     const accept = "application/problem+json";
     const title = (error: unknown) =>
       JSON.parse(String(errorResponse(error, { ...facts, accept }).response.body)).title;
@@ -330,7 +330,7 @@ describe("the uniform response", () => {
     ["application/json", false],
     ["*/*", false],
     [undefined, false],
-  ])("to Accept %s is problem+json: %s", (accept, isProblem) => {
+  ])("with Accept %s is problem+json: %s", (accept, isProblem) => {
     const { headers, body } = errorResponse(new NotFoundError("file", "7"), {
       ...facts,
       accept,
@@ -357,7 +357,7 @@ describe("the uniform response", () => {
     [new ConflictError("timeout"), "Conflict"], // of an application's own, though its name is one of keelson's
     [new PipelineError("Rebuilding", 503), "Service Unavailable"],
     [new PipelineError("?", 599, { code: "odd" }), "odd"],
-  ])("a problem that is not of keelson's own has no page", (error, title) => {
+  ])("gives an application's problem the type about:blank", (error, title) => {
     const { body } = errorResponse(error, {
       ...facts,
       accept: "application/problem+json",
@@ -374,7 +374,7 @@ describe("the uniform response", () => {
 describe("CORS", () => {
   const cors = { origins: ["https://app.example.com"], credentials: true };
 
-  test("an origin that is listed is granted, another is not, and both vary on Origin", () => {
+  test("allows only a listed origin, and varies on Origin in either case", () => {
     expect(corsHeaders(cors, { origin: "https://app.example.com" })).toEqual({
       vary: "Origin",
       "access-control-allow-origin": "https://app.example.com",
@@ -389,7 +389,7 @@ describe("CORS", () => {
     expect(corsHeaders({ origins: "*" }, {})).toEqual({});
   });
 
-  test("a preflight is granted methods and headers; what is none is not", () => {
+  test("answers a valid preflight with methods and headers, and ignores an invalid one", () => {
     const asked = { origin: "https://app.example.com", "access-control-request-method": "PUT" };
 
     expect(preflight(cors, asked, "GET, PUT")).toMatchObject({
@@ -406,7 +406,7 @@ describe("CORS", () => {
     expect(preflight(cors, { "access-control-request-method": "PUT" }, "GET")).toBeUndefined();
   });
 
-  test("more headers are allowed and exposed beside keelson's own, or all of them", () => {
+  test("allows and exposes additional or all headers besides keelson's own", () => {
     const asked = { origin: "https://app.example.com", "access-control-request-method": "PUT" };
     const allowedBy = (more: Partial<CorsOptions>) =>
       preflight({ ...cors, ...more }, asked, "PUT")?.["access-control-allow-headers"];
@@ -450,11 +450,11 @@ describe("CORS", () => {
     [{ origins: "*", methods: [] }, "unknown-option"],
     [7, "cors"],
     [null, "cors"],
-  ])("options %j are a boot problem", (options, rule) => {
+  ])("reports the options %j as a boot problem", (options, rule) => {
     expect(corsProblems(options)).toMatchObject([{ rule }]);
   });
 
-  test("each origin that is none is named", () => {
+  test("names each invalid origin", () => {
     const problems = corsProblems({
       origins: ["https://a.example.com", "https://b.example.com/", 7],
     });
@@ -465,7 +465,7 @@ describe("CORS", () => {
     ]);
   });
 
-  test("sound options are none", () => {
+  test("reports no problem for valid options", () => {
     expect(corsProblems({ ...cors, maxAgeSeconds: 0 })).toEqual([]);
   });
 });

@@ -22,8 +22,8 @@ const read = (parts: Partial<Parameters<typeof readInput>[0]>) =>
     params: Object.assign(Object.create(null), parts.params),
   });
 
-describe("the input of a request", () => {
-  test("is path, query and body in one object without a prototype", () => {
+describe("the request input", () => {
+  test("combines path, query and body in one object without a prototype", () => {
     const input = read({
       params: { id: "7" },
       query: "q=a+b&tag=x&tag=y&flag&&empty=",
@@ -41,24 +41,24 @@ describe("the input of a request", () => {
     });
   });
 
-  test("a name that comes from two sources is refused, and named", () => {
+  test("refuses and names a field that comes from two sources", () => {
     const attempt = () => read({ params: { id: "7" }, query: "id=8&n=1", bytes: bytes('{"n":2}') });
 
     expect(attempt).toThrow(ValidationError);
     expect(fieldsOf(attempt)).toEqual(["id", "n"]);
   });
 
-  test("a GET has no body as far as its input goes", () => {
+  test("ignores the body of a GET or HEAD request", () => {
     expect({ ...read({ method: "GET", bytes: bytes("not json at all") }) }).toEqual({});
     expect({ ...read({ method: "HEAD", bytes: bytes("x") }) }).toEqual({});
   });
 
-  test("JSON that is no object arrives as body", () => {
+  test("holds JSON that is not an object in body", () => {
     expect({ ...read({ bytes: bytes("[1]") }) }).toEqual({ body: [1] });
     expect({ ...read({ bytes: bytes("null") }) }).toEqual({ body: null });
   });
 
-  test("never has a prototype, nor gives anything else one", () => {
+  test("has no prototype, and never pollutes another object's", () => {
     const untouched = Object.getOwnPropertyNames(Object.prototype);
     const name = fc.oneof(
       fc.constantFrom("__proto__", "constructor", "prototype", "toString"),
@@ -106,7 +106,7 @@ describe("a body", () => {
     ["bytes", undefined, "abc", { body: bytes("abc") }],
     ["json", json, '{"a":"\\"[[["}', { fields: { a: '"[[[' } }],
     ["json", json, `{"a":"${'\\"['.repeat(70)}"}`, { fields: { a: '"['.repeat(70) } }],
-  ])("of kind %s with type %s is read", (kind, type, text, expected) => {
+  ])("of kind %s with type %s is parsed", (kind, type, text, expected) => {
     const parsed = parseBody(kind, type, bytes(text));
     expect(parsed === undefined ? undefined : structuredClone(parsed)).toEqual(expected);
   });
@@ -128,7 +128,7 @@ describe("a body", () => {
     );
   });
 
-  test("has no prototype at any depth, in arrays neither", () => {
+  test("has no prototype at any depth, even in arrays", () => {
     const parsed = parseBody(
       "json",
       json,
@@ -141,7 +141,7 @@ describe("a body", () => {
     );
   });
 
-  test("keeps its objects as JSON.parse made them where a schema reads them: `__proto__` is a member like any other", () => {
+  test("keeps JSON.parse's objects when a schema reads them, with `__proto__` as an ordinary member", () => {
     const text = '{"a":{"__proto__":{"polluted":1},"b":[{"constructor":1}]}}';
     const parsed = parseBody("json", json, bytes(text), true);
 
@@ -162,30 +162,30 @@ describe("a body", () => {
       `{${Array.from({ length: 10_001 }, (_, index) => `"${index}":0`).join()}}`,
       "The body has an object of more than 10000 members",
     ],
-  ])("with too many %s says how many there may be", (_, text, message) => {
+  ])("with too many %s is refused with the limit", (_, text, message) => {
     expect(() => parseBody("json", json, bytes(text))).toThrow(message);
   });
 
-  test("of JSON that repeats a name has the last one's value, as JSON.parse decides", () => {
+  test("with a repeated JSON name takes the last value, like JSON.parse", () => {
     expect(structuredClone(parseBody("json", json, bytes('{"a":1,"a":2}')))).toEqual({
       fields: { a: 2 },
     });
   });
 
-  test("that is refused is not quoted in the refusal", () => {
+  test("is not quoted when it is refused", () => {
     expect(() => parseBody("json", json, bytes('{"password":"hunter2"'))).toThrow(
       /^The body is not valid JSON$/,
     );
   });
 
-  test("of 64 levels is read", () => {
+  test("of 64 levels is accepted", () => {
     expect(() =>
       parseBody("json", json, bytes(`${"[".repeat(64)}${"]".repeat(64)}`)),
     ).not.toThrow();
   });
 });
 
-test("a query of more than a thousand parameters, or with malformed encoding, is refused", () => {
+test("refuses a query with more than a thousand parameters or malformed encoding", () => {
   expect(() => parseForm("a&".repeat(1_000), "query")).toThrow(
     expect.objectContaining({ status: 400 }),
   );
@@ -196,11 +196,11 @@ test("a query of more than a thousand parameters, or with malformed encoding, is
 });
 
 describe("validation", () => {
-  test("without a schema lets the input pass as it is", () => {
+  test("passes the input through without a schema", () => {
     expect(validateInput(undefined, 7)).toBe(7);
   });
 
-  test("gives what the schema gives, at once where the schema is synchronous", async () => {
+  test("returns the schema's output, synchronously if the schema is synchronous", async () => {
     expect(validateInput(z.object({ a: z.string().transform(Number) }), { a: "1" })).toEqual({
       a: 1,
     });
@@ -224,7 +224,7 @@ describe("validation", () => {
     ["zod/mini", mini.object({ a: mini.optional(mini.string()) })],
     ["valibot", v.object({ a: v.optional(v.string()) })],
   ])(
-    "refuses JSON that is no object where the schema has no field for it: it would be lost (%s)",
+    "refuses JSON that is not an object if the schema has no field for it (%s)",
     async (_, schema) => {
       for (const text of ["[]", '[{"a":"b"}]', '"text"', "7", "null"]) {
         const error = await settled(() =>
@@ -245,7 +245,7 @@ describe("validation", () => {
     ["anything, of valibot", v.unknown()],
     ["any fields, of ArkType", type("object")],
   ])(
-    "takes JSON that is no object where the schema takes %s, and it is a field like any other",
+    "accepts JSON that is not an object if the schema takes %s, as an ordinary field",
     async (_, schema) => {
       // Safe: it is that of the field, or of the input.
       const value = (await validateInput(
@@ -258,7 +258,7 @@ describe("validation", () => {
     },
   );
 
-  test("reads paths of objects and issues without a path, as other schema libraries give them, and bounds them", () => {
+  test("supports issues with path objects or without a path, and truncates their messages", () => {
     const issues = [
       { message: "m".repeat(1_000), path: [{ key: "a" }, "b"] },
       { message: "whole" },

@@ -44,11 +44,11 @@ test.each<[string, string, keyof JsonBounds | undefined]>([
     undefined,
   ],
   ["closing brackets alone", `${"]".repeat(70)}${"{".repeat(70)}`, "depth"],
-])("%s", (_, text, expected) => {
+])("finds whether a bound is exceeded by %s", (_, text, expected) => {
   expect(exceeded(text)).toBe(expected);
 });
 
-test("what it finds is what a parser would: depth, values and members of any JSON", () => {
+test("counts depth, values and members as a parser would, for any JSON", () => {
   const small: JsonBounds = { depth: 3, values: 12, members: 4 };
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), fc.boolean(), (value, isSpaced) => {

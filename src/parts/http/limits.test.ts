@@ -13,13 +13,13 @@ function problemsOf(limits: Limits) {
   }
 }
 
-test("a body may have 1 MiB, and all that are held 128 MiB, or what one may have where that is more", () => {
+test("allows 1 MiB per body and 128 MiB in all by default, or one body's limit if that is larger", () => {
   expect([bodyLimit(undefined), bufferLimit(undefined)]).toEqual([1_048_576, 134_217_728]);
   expect(bufferLimit({ bodyBytes: 200_000_000 })).toBe(200_000_000);
   expect(bufferLimit({ bodyBytes: 10, bufferedBytes: 20 })).toBe(20);
 });
 
-test("responses that wait for their clients may have 1 MiB at the least", () => {
+test("requires at least 1 MiB for unread responses", () => {
   expect(problemsOf({ unreadBytes: 1_048_576 })).toEqual([]);
   for (const unreadBytes of [1_048_575, 1_048_576.5, "2000000" as never]) {
     expect(problemsOf({ unreadBytes })).toMatchObject([
@@ -31,7 +31,7 @@ test("responses that wait for their clients may have 1 MiB at the least", () => 
   }
 });
 
-test("a budget that is below the largest body is refused", () => {
+test("refuses a total budget below the largest body", () => {
   expect(problemsOf({ bodyBytes: 100, bufferedBytes: 100 })).toEqual([]);
   expect(problemsOf({ bufferedBytes: 1_048_575 })).toEqual([
     {

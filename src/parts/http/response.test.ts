@@ -18,7 +18,7 @@ const write = { ...query, kind: "write" } as const;
 const text = { "content-type": "text/plain" };
 
 describe("a result", () => {
-  test("is 200 JSON, and undefined is 204", () => {
+  test("is sent as 200 JSON, and undefined as 204", () => {
     expect(toResponse({ a: "ä" }, query)).toEqual({
       status: 200,
       headers: { "content-type": "application/json; charset=utf-8", "content-length": "10" },
@@ -34,7 +34,7 @@ describe("a result", () => {
     });
   });
 
-  test("has the first status that its handler declares, and nothing has 204 unless another is declared", () => {
+  test("has the first status its handler declares, and undefined has 204 if that is declared", () => {
     const statusOf = (result: unknown, status: readonly number[]) =>
       toResponse(result, { ...write, status }).status;
     expect(statusOf({ id: 1 }, [201])).toBe(201);
@@ -45,7 +45,7 @@ describe("a result", () => {
     expect(statusOf(reply({ id: 1 }), [201])).toBe(201);
   });
 
-  test("in a reply has the status, headers and cookies that the reply says", () => {
+  test("in a reply takes its status, headers and cookies", () => {
     const response = toResponse(
       reply(
         { id: 1 },
@@ -61,7 +61,7 @@ describe("a result", () => {
     });
   });
 
-  test("of text or bytes passes as it is, with its own content type", () => {
+  test("of text or bytes is sent unchanged with its own content type", () => {
     expect(toResponse(reply("hällo", { headers: text }), query)).toMatchObject({
       body: "hällo",
       headers: { "content-length": "6" },
@@ -71,21 +71,21 @@ describe("a result", () => {
     });
   });
 
-  test("of an ArrayBuffer is bytes", () => {
+  test("of an ArrayBuffer is sent as bytes", () => {
     expect(toResponse(reply(new ArrayBuffer(4), { headers: text }), query)).toMatchObject({
       body: new Uint8Array(4),
       headers: { "content-length": "4" },
     });
   });
 
-  test("of a stream passes from a query, without a length", () => {
+  test("of a stream is passed on by a query without a length", () => {
     const { headers, body } = toResponse(reply(new Response("x").body, { headers: text }), query);
 
     expect(body).toBeInstanceOf(ReadableStream);
     expect(headers).toEqual(text);
   });
 
-  test("with members of a stream's names is data", () => {
+  test("with members named like a stream's is data", () => {
     for (const data of [{ pipe: "a" }, { pipe: "a", on: true }]) {
       expect(toResponse(data, query).body).toBe(JSON.stringify(data));
     }
@@ -93,14 +93,14 @@ describe("a result", () => {
     expect(toResponse(reply(observable), query).body).toBe('{"a":1}');
   });
 
-  test("for HEAD has the same headers and no body", () => {
+  test("for HEAD keeps the headers and has no body", () => {
     expect(toResponse({ a: 1 }, { ...query, head: true })).toMatchObject({
       headers: { "content-length": "7" },
       body: undefined,
     });
   });
 
-  test("of a stream that nobody will read is cancelled", () => {
+  test("of a stream that will not be read is cancelled", () => {
     const cancelled: string[] = [];
     const stream = (name: string) =>
       new ReadableStream<Uint8Array>({
@@ -118,7 +118,7 @@ describe("a result", () => {
   });
 
   test.each([204, 205, 304])(
-    "with status %i, which forbids a body, has none and no length",
+    "with status %i, which forbids a body, has no body and no length",
     (status) => {
       const response = toResponse(reply({ a: 1 }, { status }), query);
 
@@ -126,7 +126,7 @@ describe("a result", () => {
     },
   );
 
-  test("without a body keeps the status of its reply", () => {
+  test("without a body keeps its reply's status", () => {
     expect(toResponse(reply(undefined, { status: 202 }), write)).toMatchObject({
       status: 202,
       body: undefined,
@@ -156,7 +156,7 @@ describe("a result", () => {
       /only a query/,
     ],
     ["what yields over time from a write", Readable.from(["x"]), /only a query/],
-  ])("that is %s is a clear error", (_name, result, message) => {
+  ])("that is %s throws a clear error", (_name, result, message) => {
     expect(() => toResponse(result, write)).toThrow(message);
   });
 
@@ -283,7 +283,7 @@ describe("a result", () => {
       { cookies: { a: { value: "secret", httpOnly: "no" } } },
       'cookie a: httpOnly "no" is not true or false',
     ],
-  ])("with %s is refused where it is made", (_name, options, message) => {
+  ])("with %s is refused when the reply is created", (_name, options, message) => {
     const make = () => reply({}, options as never);
 
     expect(make).toThrow(TypeError);
@@ -291,7 +291,7 @@ describe("a result", () => {
     expect(make).not.toThrow("secret");
   });
 
-  test("may be made from another reply", () => {
+  test("may be copied from another reply", () => {
     expect(
       toResponse(reply("b", { ...reply("a", { headers: text }), status: 201 }), query),
     ).toMatchObject({
@@ -301,13 +301,13 @@ describe("a result", () => {
     });
   });
 
-  test("is a reply only by its brand", () => {
+  test("is recognised as a reply only by its brand", () => {
     expect(isReply({ body: 1, status: 200 })).toBe(false);
     expect(isReply(null)).toBe(false);
   });
 });
 
-test("a handler sees the request read-only, with its cookies parsed once", () => {
+test("gives a handler a read-only request with its cookies parsed once", () => {
   const view = requestView(
     {
       method: "GET",
@@ -329,7 +329,7 @@ test("a handler sees the request read-only, with its cookies parsed once", () =>
   ).toBe(true);
 });
 
-describe("a Response that was read", () => {
+describe("a Response that has been read", () => {
   const json = { "content-type": "application/json" };
   const given = { status: 201, headers: json, cookies: ["a=1"], body: "[1]" };
 
@@ -347,14 +347,14 @@ describe("a Response that was read", () => {
     expect(bodyOf("plain")).toBe("plain");
   });
 
-  test("throws its error if it cannot be read", () => {
+  test("throws its error if it could not be read", () => {
     const error = new TypeError("locked");
     expect(() => toResponse(new UnreadableResponse(error), query)).toThrow(error);
     expect(() => bodyOf(new UnreadableResponse(error))).toThrow(error);
   });
 });
 
-test("a web Response is known by its members, and data is not one", () => {
+test("recognises a web Response by its members, and not plain data", () => {
   const headers = { getSetCookie: () => [] };
   expect(isWebResponse(new Response())).toBe(true);
   expect(isWebResponse({ bodyUsed: false, headers })).toBe(true);
@@ -364,7 +364,7 @@ test("a web Response is known by its members, and data is not one", () => {
     expect(isWebResponse({ bodyUsed: false, headers })).toBe(false);
 });
 
-test("a web stream is known by its class, and not by a member of its name", () => {
+test("recognises a web stream by its class, not by its member names", () => {
   expect(isWebStream(new ReadableStream())).toBe(true);
   for (const body of [null, "x", {}, { getReader: () => undefined }, Readable.from([])])
     expect(isWebStream(body)).toBe(false);
@@ -397,7 +397,7 @@ test.each<[boolean, string, unknown]>([
     `a Response of ${type} with status ${status}`,
     new ReadResponse({ status, headers: { "content-type": type }, cookies: [], body: "[]" }),
   ]),
-])("that a schema describes it is %s of %s", (expected, _what, result) => {
+])("returns %s for whether a schema describes %s", (expected, _what, result) => {
   expect(isDescribed(result)).toBe(expected);
 });
 
@@ -405,7 +405,7 @@ describe("a streamed body", () => {
   const sent = (body: unknown) =>
     toResponse(reply(body, { headers: text }), query).body as ReadableStream<unknown>;
 
-  test("is passed on chunk by chunk, and not read before it is asked for", async () => {
+  test("is passed on chunk by chunk, and only on demand", async () => {
     const made: string[] = [];
     async function* source() {
       for (const chunk of ["a", "b"]) {
@@ -443,14 +443,14 @@ describe("a streamed body", () => {
     await sent({ [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true }) }) }).cancel();
   });
 
-  test("is refused if it can only be written", () => {
+  test("is refused if it is only writable", () => {
     expect(() => sent(new Writable())).toThrow(
       "reply: the body is a stream that cannot be read; pass a Readable, a web stream or an async iterable",
     );
   });
 });
 
-test("JSON that cannot be written says why, and at which name", () => {
+test("explains why JSON cannot be written, and names the member", () => {
   expect(jsonText({ a: [1] })).toBe('{"a":[1]}');
   expect(() => jsonText({ a: { size: 1n } })).toThrow(
     /\(.*BigInt.*, at "size"\); return plain data$/,

@@ -22,7 +22,7 @@ const files = table(
 );
 
 describe("a route", () => {
-  test("is parsed into method and segments", () => {
+  test("is parsed into its method and segments", () => {
     expect(parseRoute("GET /files/:id")).toEqual({
       method: "GET",
       segments: [{ static: "files" }, { param: "id" }],
@@ -70,11 +70,11 @@ describe("a route", () => {
     ["GET /files/*", 'route "GET /files/*" has the segment "*"'],
     ["GET /files/:1", 'route "GET /files/:1" has the parameter ":1"'],
     ["GET /files/:id/:id", 'route "GET /files/:id/:id" has the parameter :id twice'],
-  ])("%.30j is told what is wrong with it", (text, problem) => {
+  ])("%.30j is refused with its problem", (text, problem) => {
     expect(parseRoute(text as string)).toMatchObject({ problem });
   });
 
-  test("keelson's own paths are reserved, with all below them, and nothing that only looks like them", () => {
+  test("under keelson's own paths is reserved, but not under similar paths", () => {
     expect(
       [
         "/config",
@@ -107,7 +107,7 @@ describe("a route table", () => {
     ["GET", "/files/.x.", "GET /files/:id", { id: ".x." }],
     ["GET", "/files/...", "GET /files/:id", { id: "..." }],
     ["GET", "/", "GET /", {}],
-  ])("%s %s is answered by %s", (method, path, target, params) => {
+  ])("routes %s %s to %s", (method, path, target, params) => {
     expect(files.match(method, path)).toEqual({
       kind: "found",
       target,
@@ -128,18 +128,18 @@ describe("a route table", () => {
     "*",
     "",
     "/files/7/download-url/x",
-  ])("%s matches nothing", (path) => {
+  ])("finds no route for %s", (path) => {
     expect(files.match("GET", path)).toEqual({ kind: "not-found" });
   });
 
   test.each(["/files/%", "/files/%zz", "/files/%ff", "/files/%c0%ae", `/${"x".repeat(8_192)}`])(
-    "%.20s is malformed",
+    "reports %.20s as malformed",
     (path) => {
       expect(files.match("GET", path)).toMatchObject({ kind: "malformed" });
     },
   );
 
-  test("a path may be 8192 characters long, and what is malformed is told why", () => {
+  test("accepts paths of up to 8192 characters, and says why a path is malformed", () => {
     const longest = `/${"x".repeat(8_191)}`;
     expect(files.match("GET", longest)).toEqual({ kind: "not-found" });
     expect(files.match("GET", `${longest}x`)).toMatchObject({
@@ -150,13 +150,13 @@ describe("a route table", () => {
     });
   });
 
-  test("a path that routes only lead through matches nothing, whatever the method", () => {
+  test("matches nothing at a path that is only the prefix of routes, for any method", () => {
     const deep = table("GET /files/all/new");
     for (const method of ["GET", "PUT", "OPTIONS"])
       expect(deep.match(method, "/files/all")).toEqual({ kind: "not-found" });
   });
 
-  test("HEAD is answered as GET", () => {
+  test("answers HEAD with the GET route", () => {
     expect(files.match("HEAD", "/")).toMatchObject({ kind: "found", target: "GET /", head: true });
     expect(files.match("HEAD", "/files")).toMatchObject({
       kind: "found",
@@ -165,7 +165,7 @@ describe("a route table", () => {
     });
   });
 
-  test("OPTIONS and methods that are not there say what is allowed, sorted", () => {
+  test("lists the allowed methods in sorted order for OPTIONS and unsupported methods", () => {
     expect(files.match("OPTIONS", "/files/7")).toEqual({
       kind: "options",
       allow: "DELETE, GET, HEAD, OPTIONS",
@@ -183,7 +183,7 @@ describe("a route table", () => {
     expect(files.match("OPTIONS", "/nowhere")).toEqual({ kind: "not-found" });
   });
 
-  test("OPTIONS * is of all routes, below whatever base path, and no other method has it", () => {
+  test("answers OPTIONS * for all routes under any base path, and no other method with *", () => {
     expect(files.match("OPTIONS", "*", "/api")).toEqual({
       kind: "options",
       allow: "DELETE, GET, HEAD, OPTIONS, POST",
@@ -192,7 +192,7 @@ describe("a route table", () => {
     expect(files.match("GET", "*").kind).toBe("not-found");
   });
 
-  test("with a base path, only what is below it matches", () => {
+  test("matches only paths under the base path", () => {
     expect(files.match("GET", "/api/files", "/api")).toMatchObject({
       kind: "found",
       target: "GET /files",
@@ -202,7 +202,7 @@ describe("a route table", () => {
     expect(files.match("GET", "/apifiles", "/api")).toEqual({ kind: "not-found" });
   });
 
-  test("of two equal routes the first answers, and the pair is a conflict", () => {
+  test("gives priority to the first of two equal routes, and reports the pair as a conflict", () => {
     const pair = entries("GET /a/:x", "GET /a/:y", "POST /a/:x", "GET /a/x");
 
     expect(createRouteTable(pair).match("GET", "/a/1")).toMatchObject({ target: "GET /a/:x" });
@@ -211,7 +211,7 @@ describe("a route table", () => {
     ]);
   });
 
-  test("routes of different shapes are no conflict, however alike they are", () => {
+  test("reports no conflict between similar routes of different shapes", () => {
     expect(
       conflicts(
         entries("GET /", "GET /:x", "GET /a/b", "GET /ab", "GET /a/:x", "GET /:x/b", "POST /a/b"),
@@ -219,7 +219,7 @@ describe("a route table", () => {
     ).toEqual([]);
   });
 
-  test("matches as a naive matcher does, whatever the routes and the path", () => {
+  test("agrees with a naive matcher for any routes and path", () => {
     const segment = fc.constantFrom("a", "b", "c", ":x", ":y");
     const pattern = fc
       .array(segment, { maxLength: 4 })
@@ -241,7 +241,7 @@ describe("a route table", () => {
     );
   });
 
-  test("a hostile path of a hundred segments is answered at once", () => {
+  test("answers a hostile path of a hundred segments quickly", () => {
     const many = table(
       ...Array.from(
         { length: 12 },

@@ -7,7 +7,7 @@ import {
   UnreadableResponse,
 } from "./web-response.ts";
 
-test("a query's JSON is read no further once its client is gone, a write's to its end", async () => {
+test("stops reading a query's JSON when its client disconnects, but reads a write's to the end", async () => {
   const client = new AbortController();
   const gone = new Error("gone");
   const cancelled: unknown[] = [];
@@ -60,7 +60,7 @@ const reason = async (...given: Parameters<typeof readResponse>) => {
   return result instanceof UnreadableResponse ? result.error : undefined;
 };
 
-test("status, headers and cookies are read, and cookies are no header", async () => {
+test("reads status, headers and cookies, and keeps cookies out of the headers", async () => {
   const response = new Response("x", { status: 201, headers: { "X-Version": "1" } });
   response.headers.append("set-cookie", "a=1");
   response.headers.append("set-cookie", "b=2");
@@ -72,7 +72,7 @@ test("status, headers and cookies are read, and cookies are no header", async ()
   });
 });
 
-test("a response without a body has no content type", async () => {
+test("adds no content type to a response without a body", async () => {
   expect({ ...(await read(new Response(null, { status: 204 }), "write")) }).toEqual({
     status: 204,
     headers: {},
@@ -95,12 +95,12 @@ test.each<[string, string, string | Uint8Array]>([
   ["bytes", "application/octet-stream", Buffer.from("ä")],
   ["a type that only begins like JSON", "application/jsonlines", Buffer.from("ä")],
   ["a type that contains the name of another", "x/text/plain", Buffer.from("ä")],
-])("%s is passed on in the form that a gateway keeps", async (_what, type, body) => {
+])("%s is passed on as text or bytes, as a gateway keeps it", async (_what, type, body) => {
   const response = new Response("ä", typed(type));
   expect((await read(response, "write")).body).toEqual(body);
 });
 
-test("text that is not UTF-8 stays bytes, and bytes without a type get one", async () => {
+test("keeps text that is not UTF-8 as bytes, and gives untyped bytes a content type", async () => {
   const bytes = new Uint8Array([0xff]);
   expect((await read(new Response(bytes, typed("text/plain")), "write")).body).toEqual(
     Buffer.from(bytes),
@@ -109,7 +109,7 @@ test("text that is not UTF-8 stays bytes, and bytes without a type get one", asy
   expect(untyped.headers).toEqual({ "content-type": "application/octet-stream" });
 });
 
-test("a query's body that is complete is read, and any other stays a stream", async () => {
+test("reads a query's body if it is already complete, and streams any other", async () => {
   expect((await read(new Response("x"), "query")).body).toBe("x");
   expect((await read(new Response(streamOf()), "query")).body).toEqual(new Uint8Array(0));
 
@@ -119,7 +119,7 @@ test("a query's body that is complete is read, and any other stays a stream", as
   expect(await new Response(body as ReadableStream).text()).toBe("abc");
 });
 
-test("a query's stream passes its error and its cancellation on", async () => {
+test("propagates errors and cancellation of a query's stream", async () => {
   const failing = new Response(streamOf(Buffer.from("a"), "text"));
   const { body } = await read(failing, "query");
   await expect(new Response(body as ReadableStream).text()).rejects.toThrow(
@@ -138,7 +138,7 @@ test("a query's stream passes its error and its cancellation on", async () => {
   expect(cancelled).toEqual(["gone"]);
 });
 
-test("a query's JSON is read to its end only if it is needed", async () => {
+test("reads a query's JSON to the end only if it is needed", async () => {
   const json = () =>
     new Response(streamOf(Buffer.from("["), Buffer.from("1]")), typed("text/json"));
   expect((await read(json(), "query")).body).toBeInstanceOf(ReadableStream);
@@ -147,7 +147,7 @@ test("a query's JSON is read to its end only if it is needed", async () => {
   expect((await read(text, "query", { needsJson: true })).body).toBeInstanceOf(ReadableStream);
 });
 
-test("a body over 10 MiB that is held is refused, and its stream cancelled", async () => {
+test("refuses a buffered body over 10 MiB, and cancels its stream", async () => {
   const most = 10_485_760;
   const whole = await read(new Response(streamOf(new Uint8Array(most))), "write");
   expect((whole.body as Uint8Array).byteLength).toBe(most);
@@ -166,7 +166,7 @@ test("a body over 10 MiB that is held is refused, and its stream cancelled", asy
 
 const used =
   "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
-test("a response that has been read, or is being read, is refused", async () => {
+test("refuses a response that has been read or is being read", async () => {
   const spent = new Response("x");
   await spent.text();
   expect(await reason(spent, "query")).toEqual(new TypeError(used));
@@ -175,7 +175,7 @@ test("a response that has been read, or is being read, is refused", async () => 
   expect(await reason(locked, "query")).toEqual(new TypeError(used));
 });
 
-test("a response that cannot be sent is refused, and its body released", async () => {
+test("refuses a response that cannot be sent, and releases its body", async () => {
   const cancelled: string[] = [];
   const body = new ReadableStream<Uint8Array>({ cancel: () => void cancelled.push("cancelled") });
   const own = new Response(body, { headers: { "x-request-id": "1" } });
@@ -198,7 +198,7 @@ test.each<[string, string, string | Uint8Array, unknown]>([
   ["text", "text/plain", "[1]", "[1]"],
   ["a type that begins like JSON", "application/jsonlines", "[1]", "[1]"],
   ["a type that ends in JSON", "x application/json", "[1]", "[1]"],
-])("the value of %s is what code gets", (_what, type, body, value) => {
+])("gives code the value of %s", (_what, type, body, value) => {
   const response = new ReadResponse({
     status: 200,
     headers: { "content-type": type },
@@ -208,7 +208,7 @@ test.each<[string, string, string | Uint8Array, unknown]>([
   expect([response.value, response.isJson]).toEqual([value, value !== body]);
 });
 
-test("a stream is no JSON, and has no value but itself", () => {
+test("treats a stream as not JSON, and gives the stream itself as its value", () => {
   const body = streamOf();
   const headers = { "content-type": "application/json" };
   const response = new ReadResponse({ status: 200, headers, cookies: [], body });
@@ -216,7 +216,7 @@ test("a stream is no JSON, and has no value but itself", () => {
   expect(parsedBody(headers, undefined)).toBeUndefined();
 });
 
-test("JSON that cannot be read is a clear error", () => {
+test("throws a clear error for JSON that cannot be read", () => {
   const json = { "content-type": "application/json" };
   const wrong =
     "reply: the Response says that its body is JSON, and it is not; change its content type";
@@ -235,6 +235,6 @@ test.each([
   ["application/json; charset=utf-8", "application/json; charset=utf-8"],
   ["application/json; charset=latin1", "application/json; charset=utf-8"],
   ['application/json;charset="utf-16"; a=b', "application/json; charset=utf-8; a=b"],
-])("%s says with %s that it is UTF-8", (given, expected) => {
+])("rewrites %s to %s, with UTF-8 as its charset", (given, expected) => {
   expect(inUtf8(given)).toBe(expected);
 });

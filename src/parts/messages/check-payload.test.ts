@@ -10,13 +10,13 @@ function refusing(...issues: StandardSchemaV1.Issue[]): StandardSchemaV1 {
   return { "~standard": { version: 1, vendor: "test", validate: () => ({ issues }) } };
 }
 
-test("a payload that nothing was said of is taken as it is", async () => {
+test("accepts any payload unchanged without a schema", async () => {
   const payload = { a: 1 };
   expect(await checkPayload(undefined, payload, refuse)).toBe(payload);
   expect(await checkPayload(undefined, undefined, refuse)).toBeUndefined();
 });
 
-test("a payload that fits is what its schema gives, at once or later", async () => {
+test("returns the output of the schema, whether it is synchronous or asynchronous", async () => {
   const schema = z.object({ size: z.coerce.number(), name: z.string().default("none") });
   expect(await checkPayload(schema, { size: "7", more: 1 }, refuse)).toEqual({
     size: 7,
@@ -27,7 +27,7 @@ test("a payload that fits is what its schema gives, at once or later", async () 
   await expect(checkPayload(later, { size: 0 }, refuse)).rejects.toThrow("it does not fit");
 });
 
-test("a payload that does not fit is refused with the paths of what is wrong", async () => {
+test("refuses an invalid payload with the path of each problem", async () => {
   const schema = z.object({
     name: z.string("no text"),
     files: z.array(z.object({ size: z.number("no number") })),
@@ -50,11 +50,11 @@ test.each<[string, StandardSchemaV1.Issue, string]>([
     { message: "odd", path: [Symbol("own"), { key: Symbol("one") }] },
     "Symbol(own).Symbol(one): odd",
   ],
-])("an issue %s is named as well as it can be", async (_what, issue, problems) => {
+])("names an issue %s as precisely as possible", async (_what, issue, problems) => {
   await expect(checkPayload(refusing(issue), {}, refuse)).rejects.toThrow(refuse(problems));
 });
 
-test("an error names at most ten paths, each in at most 500 characters", async () => {
+test("names at most ten paths in an error, each in at most 500 characters", async () => {
   const issues = Array.from({ length: 30 }, (_, index) => ({
     message: "m".repeat(1_000),
     path: [`member${index}`],
@@ -67,7 +67,7 @@ test("an error names at most ten paths, each in at most 500 characters", async (
   expect(parts.at(-1)).toMatch(/^member9: m+$/);
 });
 
-test("a schema that throws is not taken for a payload that does not fit", async () => {
+test("passes on the error of a schema that throws", async () => {
   const schema: StandardSchemaV1 = {
     "~standard": {
       version: 1,

@@ -10,14 +10,14 @@ const delivery = {
   message: { url: "https://example.com/hook", body: {} },
 };
 
-test("the job that sends deliveries has a name that a job can have", () => {
+test("the delivery job has a valid job name", () => {
   const ids = { jobId: "j1", causedBy: "r1", origRequestId: "r1" };
   expect(readJob(JSON.stringify({ name: deliveryJob, payload: delivery, ...ids })).name).toBe(
     "keelson.delivery.send",
   );
 });
 
-test("a delivery is read as it was enqueued, and nothing beside its members is", () => {
+test("reads a delivery as it was enqueued, and drops unknown members", () => {
   expect(readDelivery({ ...delivery, more: 1 })).toEqual(delivery);
   expect(readDelivery({ ...delivery, key: "" }).key).toBe("");
 });
@@ -32,11 +32,11 @@ test.each<[string, Record<string, unknown>, string]>([
   ["a message that is null", { message: null }, "its message is not an object"],
   ["a message that is a list", { message: [{}] }, "its message is not an object"],
   ["a message that is a text", { message: "hello" }, "its message is not an object"],
-])("a delivery with %s is refused for good, saying so", (_what, members, message) => {
+])("refuses a delivery with %s permanently, with the reason", (_what, members, message) => {
   expect(() => readDelivery({ ...delivery, ...members })).toThrow(new PermanentError(message));
 });
 
-test("whatever payload comes, it is read or refused for good", () => {
+test("reads any payload or refuses it permanently", () => {
   const members = fc.record(
     {
       channel: fc.oneof(fc.constant("log"), fc.jsonValue()),
@@ -68,6 +68,6 @@ test.each([
   ["audit.log", false],
   ["audit log", false],
   ["log\n", false],
-])("whether %j can name a channel: %s", (name, expected) => {
+])("%j as a channel name: %s", (name, expected) => {
   expect(isChannelName(name)).toBe(expected);
 });

@@ -98,7 +98,7 @@ const jobAt = (dueMs: number, number = 0): OutboxRow => {
   });
 };
 
-test("what is due now is sent, of all partitions; what is due later is not looked at", async () => {
+test("sends the jobs due now from all partitions, and does not read those due later", async () => {
   const rows: OutboxRow[] = [];
   const sweep = sweepOf(rows);
   const { nowMs } = sweep.world;
@@ -116,7 +116,7 @@ test("what is due now is sent, of all partitions; what is due later is not looke
   expect(new Set(rows.map(({ shard }) => shard)).size).toBe(8);
 });
 
-test("a queue that does not take a job holds up no other, and the job stays", async () => {
+test("keeps a job that the queue refuses, and sends the others", async () => {
   const rows: OutboxRow[] = [];
   const sweep = sweepOf(rows, { fails: (text) => text === '{"n":3}' });
   for (let n = 0; n < 10; n++) rows.push(jobAt(sweep.world.nowMs, n));
@@ -137,7 +137,7 @@ test("a queue that does not take a job holds up no other, and the job stays", as
   ]);
 });
 
-test("what is taken back meanwhile is not sent, and no row that somebody else has set aside counts", async () => {
+test("does not send a job cancelled in the meantime, or count a row that another sweep has set aside", async () => {
   const rows: OutboxRow[] = [];
   const taken: OutboxRow[] = [];
   const sweep = sweepOf(rows, { taken });
@@ -165,7 +165,7 @@ test("what is taken back meanwhile is not sent, and no row that somebody else ha
   ]);
 });
 
-test("a sweep that is to end begins no further partition", async () => {
+test("starts no further partition when the sweep is aborted", async () => {
   const rows: OutboxRow[] = [];
   const sweep = sweepOf(rows);
   for (let n = 0; n < 50; n++) rows.push(jobAt(sweep.world.nowMs, n));
@@ -179,7 +179,7 @@ test("a sweep that is to end begins no further partition", async () => {
   expect(duePlace(rows[0]?.eventId)).toEqual({ shard: rows[0]?.shard, sort: rows[0]?.sort });
 });
 
-describe("a job that the queue will never take", () => {
+describe("a job that the queue will never accept", () => {
   const failure = "InvalidMessageContents: Invalid characters found.";
   /** As many as make a page and a half of one partition, the last of them another's. */
   const crowded = (nowMs: number, count = 150) => {
@@ -190,7 +190,7 @@ describe("a job that the queue will never take", () => {
   };
   const isLast = (text: string) => text === '{"n":149}';
 
-  test("is set aside with the reason, and a page of them holds up nothing", async () => {
+  test("is set aside with the reason, and a page of such jobs blocks nothing", async () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text), failure });
     rows.push(...crowded(sweep.world.nowMs));
@@ -212,7 +212,7 @@ describe("a job that the queue will never take", () => {
     ]);
   });
 
-  test("counts as a delivery where it is one", async () => {
+  test("counts as a delivery if it is one", async () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: () => true, failure });
     rows.push({ ...jobAt(sweep.world.nowMs), type: deliveryJob });
@@ -221,7 +221,7 @@ describe("a job that the queue will never take", () => {
     expect(sums()).toEqual({ "keelson.dead_letters delivery": 1 });
   });
 
-  test("stays, with a line, where it cannot be set aside, and a page of such holds up nothing either", async () => {
+  test("stays and is logged if it cannot be set aside, and a page of such jobs blocks nothing", async () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text), failure, keepsAll: true });
     rows.push(...crowded(sweep.world.nowMs));
@@ -240,7 +240,7 @@ describe("a job that the queue will never take", () => {
     expect(sweep.lines[0]).toEqual(["warn", "job.set_aside_failed", told]);
   });
 
-  test("is left after its commit: who sets it aside has claimed its partition", async () => {
+  test("stays after its commit, because only a sweep that has claimed the partition may set it aside", async () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: () => true, failure });
     rows.push(jobAt(sweep.world.nowMs));
@@ -255,7 +255,7 @@ describe("a job that the queue will never take", () => {
     ]);
   });
 
-  test("is not one of a queue that takes nothing: a sweep ends with the first page, and the next one looks behind it", async () => {
+  test("is not assumed when the queue fails for a whole page: the sweep stops, and the next one starts after it", async () => {
     const rows: OutboxRow[] = [];
     const sweep = sweepOf(rows, { fails: (text) => !isLast(text) });
     rows.push(...crowded(sweep.world.nowMs));

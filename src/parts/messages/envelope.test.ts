@@ -64,7 +64,7 @@ const whose = fc.oneof(
   ...[fc.record({ originator }), fc.record({ tenantId: names, originator })],
 );
 
-test("an event that is published is read as it was, as EventBridge wraps it and as it is", () => {
+test("reads a published event unchanged, with or without EventBridge's wrapper", () => {
   fc.assert(
     fc.property(
       types,
@@ -94,20 +94,20 @@ test("an event that is published is read as it was, as EventBridge wraps it and 
   );
 });
 
-test("the payload carries the ID of the first request on the wire, and not where it is read", () => {
+test("adds the first request's ID to the payload on the wire, and removes it when reading", () => {
   const text = published(event);
   expect(JSON.parse(text)).toEqual({ ...event, payload: { name: "a.txt", requestId: "r0" } });
   expect(readEnvelope(text)).toEqual(event);
 });
 
-test("an event of an older version, which does not say who created it, is read as nobody's of the system", () => {
+test("reads an event of an older version, which has no originator, as not created by the system", () => {
   const text =
     '{"kind":"shared","type":"file.created","eventId":"e1","payload":{"name":"a.txt","requestId":"r0"},"causedBy":"r1","origRequestId":"r0","tenantId":"acme","userId":"ann"}';
   expect(readEnvelope(text)).toEqual(event);
   expect(published(event)).toBe(text);
 });
 
-test("where an event was published comes with it, in so far as that can be read, and not to its consumers", () => {
+test("carries the trace of the publisher if it is valid, and hides it from consumers", () => {
   const trace = {
     traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     tracestate: "a=1",
@@ -142,7 +142,7 @@ test("where an event was published comes with it, in so far as that can be read,
   });
 });
 
-test("what proves an event comes with it, and who put it on the bus, where there was one", () => {
+test("carries the proof of an event, and its source if it came over the bus", () => {
   const proof = { key: "2026", mac: "m" };
   const text = envelopeText({ ...event, payload: { name: "a.txt" } }, { proof });
   expect(openEnvelope(JSON.parse(text))).toEqual({ event, proof, source: undefined });
@@ -154,7 +154,7 @@ test("what proves an event comes with it, and who put it on the bus, where there
   });
 });
 
-test("publishing leaves the payload as it was", () => {
+test("leaves the publisher's payload unchanged", () => {
   const payload = Object.freeze({ name: "a.txt" });
   published({ ...event, payload });
   expect(payload).toEqual({ name: "a.txt" });
@@ -167,7 +167,7 @@ test.each([
   ["a text", "a.txt"],
   ["a list", [{ name: "a.txt" }]],
   ["a function", () => 1],
-])("a payload that is %s cannot be published", (_what, payload) => {
+])("refuses to publish a payload that is %s", (_what, payload) => {
   const message = "ctx.publish: the payload of file.created is not an object";
   expect(() => published({ ...event, payload })).toThrow(new TypeError(message));
 });
@@ -177,14 +177,14 @@ test.each([
   ["a number", { toJSON: () => 7 }],
   ["nothing", { toJSON: () => undefined }],
 ])(
-  "a payload that JSON makes %s of cannot be published: no consumer could read it",
+  "refuses to publish a payload that JSON turns into %s, which no consumer could read",
   (_what, payload) => {
     const message = "ctx.publish: the payload of file.created is not an object";
     expect(() => published({ ...event, payload })).toThrow(new TypeError(message));
   },
 );
 
-test("a payload with a requestId of its own cannot be published", () => {
+test("refuses to publish a payload with a requestId of its own", () => {
   expect(() => published({ ...event, payload: { requestId: "r9" } })).toThrow(
     new TypeError(
       'ctx.publish: the payload of file.created has a "requestId", which is keelson\'s own; rename it',
@@ -192,7 +192,7 @@ test("a payload with a requestId of its own cannot be published", () => {
   );
 });
 
-test("a payload that JSON cannot hold cannot be published", () => {
+test("refuses to publish a payload that JSON cannot represent", () => {
   const circle: { itself?: unknown } = {};
   circle.itself = circle;
   expect(() => published({ ...event, payload: { size: 1n } })).toThrow(TypeError);
@@ -206,7 +206,7 @@ const unfitTexts = fc.string({
   unit: fc.constantFrom("\uFFFE", "\uFFFF", "\ud800", "\udfff", "\\", "u", "d800", '"', "\0", "a"),
 });
 
-test("whatever characters a payload has, a queue takes its event as the bus writes it, and it is read as it was", () => {
+test("a queue accepts an event with any characters as the bus writes it, and it is read back unchanged", () => {
   fc.assert(
     fc.property(fc.dictionary(unfitTexts, unfitTexts), (payload) => {
       const text = published({ ...event, payload });
@@ -222,7 +222,7 @@ test("whatever characters a payload has, a queue takes its event as the bus writ
   );
 });
 
-test("a payload that the bus could not deliver goes as a text, with the ID of the first request; any other does not", () => {
+test("sends a payload as text with the first request's ID only if the bus could not deliver it otherwise", () => {
   const { payloadText, ...rest } = JSON.parse(published({ ...event, payload: { name: "\uFFFE" } }));
   expect(rest).toEqual({ ...event, payload: undefined });
   expect(payloadText).toBe(String.raw`{"name":"\ufffe","requestId":"r0"}`);
@@ -241,13 +241,13 @@ test("a payload that the bus could not deliver goes as a text, with the ID of th
   expect(readEnvelope(JSON.stringify({ ...event, payloadText }))).toEqual(event);
 });
 
-test("escapes count, too, towards the size of an event", () => {
+test("counts escapes towards the size of an event", () => {
   expect(() => published({ ...event, payload: { text: "\uFFFE".repeat(40_000) } })).toThrow(
     RangeError,
   );
 });
 
-test("an event may be as large as EventBridge takes it, and one byte more is refused with both sizes", () => {
+test("accepts an event up to EventBridge's limit, and refuses one byte more with both sizes", () => {
   const room = 262_144 - 512 - Buffer.byteLength(published({ ...event, payload: { text: "" } }));
   const sized = (text: string) => published({ ...event, payload: { text } });
   expect(Buffer.byteLength(sized("x".repeat(room)))).toBe(262_144 - 512);
@@ -324,15 +324,15 @@ test.each<[string, unknown, string]>([
     "tenantId is not a text of 1 to 256 characters without control characters",
   ],
   ["a user without a tenant", { ...event, tenantId: undefined }, "userId comes without a tenantId"],
-])("a message that is forged with %s is refused for good, saying so", (_what, forged, message) => {
+])("refuses a forged message with %s permanently, with the reason", (_what, forged, message) => {
   expect(() => readEnvelope(JSON.stringify(forged))).toThrow(new PermanentError(message));
 });
 
-test("a message that is not JSON is refused for good", () => {
+test("permanently refuses a message that is not JSON", () => {
   expect(() => readEnvelope("{")).toThrow(new PermanentError("the message is not JSON"));
 });
 
-test("members called __proto__ are data, and stand in for no member that is missing", () => {
+test("treats members called __proto__ as data, and never uses them for a missing member", () => {
   const payload = JSON.parse('{"__proto__":{"isAdmin":true},"name":"a.txt"}') as {
     readonly isAdmin?: unknown;
   };
@@ -373,7 +373,7 @@ const bodies = fc.oneof(
   nearlyEvents.map((nearly) => wrapped(JSON.stringify(nearly))),
 );
 
-test("whatever text comes, it is read or refused for good", () => {
+test("reads any text or refuses it permanently", () => {
   let [reads, refusals] = [0, 0];
   fc.assert(
     fc.property(bodies, (text) => {
@@ -408,7 +408,7 @@ test.each([
   ["file.-created", false],
   ["file.created.twice", false],
   ["file created", false],
-])("whether %j is the type of an event: %s", (type, expected) => {
+])("%j as an event type: %s", (type, expected) => {
   expect(isEventType(type)).toBe(expected);
 });
 
@@ -422,7 +422,7 @@ test.each([
   ["names in any script", { tenantId: "Bäckerei 東京 🥐", userId: "-" }],
   ["the system", { originator: "system" }],
   ["a tenant, from the system", { tenantId: "acme", originator: "system" }],
-])("the cause of a message of %s is read", (_whose, whose) => {
+])("reads the cause of a message of %s", (_whose, whose) => {
   expect(causeOf({ ...chain, ...whose, more: 1 })).toEqual({ ...chain, ...whose });
 });
 
@@ -450,7 +450,7 @@ test.each<[string, Record<string, unknown>, string]>([
   ["another originator", { originator: "root" }, 'originator is not "system"'],
   ["an originator that is null", { originator: null }, 'originator is not "system"'],
   ["an originator that is a list", { originator: ["system"] }, 'originator is not "system"'],
-])("a message with %s is refused for good", (_what, members, message) => {
+])("permanently refuses a message with %s", (_what, members, message) => {
   expect(() => causeOf({ ...chain, ...members })).toThrow(new PermanentError(message));
 });
 
@@ -459,7 +459,7 @@ test.each([
   [false, "of the system for a tenant", { tenantId: "acme", originator: "system" }],
   [false, "that says nothing of its originator", {}],
 ] as const)(
-  "that it asks for a run of the system is %s of a message %s",
+  "returns %s for whether a system run is requested by a message %s",
   (isSystem, _what, message) => {
     expect(asksSystem(message)).toBe(isSystem);
   },
@@ -469,13 +469,13 @@ test.each([
   ["tenant", { tenantId: "acme\ud800" }],
   ["user", { tenantId: "acme", userId: "\udc00ann" }],
 ])(
-  "a %s with half a surrogate pair is refused, since two of them would be hashed as one",
+  "refuses a %s with half a surrogate pair, because two such names would have the same hash",
   (_whose, whose) => {
     expect(() => causeOf({ ...chain, ...whose })).toThrow(PermanentError);
   },
 );
 
-test.each(["r1", "a", "A-Z.a_z:0=9+/@-", "x".repeat(128)])("%s is an ID", (id) => {
+test.each(["r1", "a", "A-Z.a_z:0=9+/@-", "x".repeat(128)])("accepts %s as an ID", (id) => {
   expect(idOf({ jobId: id }, "jobId")).toBe(id);
 });
 
@@ -491,11 +491,11 @@ test.each([
   ["an escape of the terminal", "\u001b[31m"],
   ["letters beyond ASCII", "ä"],
   ["an object that becomes an ID", { toString: () => "r1" }],
-])("%s is no ID, and its member is named", (_what, id) => {
+])("refuses %s as an ID, and names the member", (_what, id) => {
   expect(() => idOf({ jobId: id }, "jobId")).toThrow(new PermanentError("jobId is not an ID"));
 });
 
-test("a text of an object is read as that object", () => {
+test("parses a JSON object", () => {
   expect(objectOf('{"a":{"b":[1]}}', "the message")).toEqual({ a: { b: [1] } });
 });
 
@@ -508,12 +508,12 @@ test.each([
   ['"text"', "the message is not an object"],
   ["[]", "the message is not an object"],
   ['[{"a":1}]', "the message is not an object"],
-])("the text %j is refused for good", (text, message) => {
+])("permanently refuses the text %j", (text, message) => {
   expect(() => objectOf(text, "the message")).toThrow(new PermanentError(message));
 });
 
 test.each([undefined, null, 7, "text", true, [], () => 1])(
-  "%s is no object, and the error says of what",
+  "refuses %s as an object, and names the value in the error",
   (value) => {
     let thrown: unknown;
     try {

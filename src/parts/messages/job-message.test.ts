@@ -35,7 +35,7 @@ const whose = fc.oneof(
   ...[fc.record({ originator }), fc.record({ tenantId: texts, originator })],
 );
 
-test("a job that is enqueued is read as it was", () => {
+test("reads an enqueued job unchanged", () => {
   fc.assert(
     fc.property(
       jobNames,
@@ -56,18 +56,18 @@ test("a job that is enqueued is read as it was", () => {
   );
 });
 
-test("a job of an older version, which does not say who created it, is read as nobody's of the system", () => {
+test("reads a job of an older version, which has no originator, as not created by the system", () => {
   const text =
     '{"jobId":"j1","name":"files.file.scan","payload":{"name":"a.txt"},"causedBy":"e1","origRequestId":"r0","tenantId":"acme","userId":"ann"}';
   expect(readJob(text)).toEqual(job);
   expect(jobText(job)).toBe(text);
 });
 
-test("a job has no members beside its own", () => {
+test("drops unknown members of a job", () => {
   expect(readJob(JSON.stringify({ ...job, isAdmin: true }))).toEqual(job);
 });
 
-test("a job may be as large as SQS takes it, and one byte more is refused with both sizes", () => {
+test("accepts a job up to SQS's limit, and refuses one byte more with both sizes", () => {
   const sized = (text: string) => jobText({ ...job, payload: { text } });
   const room = 262_144 - Buffer.byteLength(sized(""));
   expect(Buffer.byteLength(sized("x".repeat(room)))).toBe(262_144);
@@ -79,7 +79,7 @@ test("a job may be as large as SQS takes it, and one byte more is refused with b
   expect(() => sized("€".repeat(Math.ceil(room / 2)))).toThrow(RangeError); // its bytes count, not its characters
 });
 
-test("a queue takes a job whatever characters it has, and its escapes count towards its size", () => {
+test("escapes characters that SQS refuses, and counts the escapes towards the size of the job", () => {
   const given = {
     ...job,
     tenantId: "a\uFFFE",
@@ -93,7 +93,7 @@ test("a queue takes a job whatever characters it has, and its escapes count towa
   );
 });
 
-test("a payload is taken as it goes over the wire, and is no longer the caller's", () => {
+test("copies the payload as JSON, so that later changes by the caller do not affect it", () => {
   const given = { at: new Date(0), none: undefined, list: [Number.NaN] };
   const payload = jobPayload("files.file.scan", given);
   expect(payload).toStrictEqual({ at: "1970-01-01T00:00:00.000Z", list: [null] });
@@ -111,12 +111,12 @@ test.each([
   ["a text in JSON", new Date(0)],
   ["a list in JSON", { toJSON: () => [] }],
   ["nothing in JSON", { toJSON: () => undefined }],
-])("a payload that is %s cannot be enqueued", (_what, payload) => {
+])("refuses to enqueue a payload that is %s", (_what, payload) => {
   const message = "ctx.enqueue: the payload of files.file.scan is not an object";
   expect(() => jobPayload("files.file.scan", payload)).toThrow(new TypeError(message));
 });
 
-test("a payload that JSON cannot hold cannot be enqueued", () => {
+test("refuses to enqueue a payload that JSON cannot represent", () => {
   const circle: { itself?: unknown } = {};
   circle.itself = circle;
   expect(() => jobPayload("files.file.scan", { size: 1n })).toThrow(TypeError);
@@ -176,11 +176,11 @@ test.each<[string, unknown, string]>([
     "tenantId is not a text of 1 to 256 characters without control characters",
   ],
   ["a user without a tenant", { ...job, tenantId: undefined }, "userId comes without a tenantId"],
-])("a message that is forged with %s is refused for good, saying so", (_what, forged, message) => {
+])("refuses a forged message with %s permanently, with the reason", (_what, forged, message) => {
   expect(() => readJob(JSON.stringify(forged))).toThrow(new PermanentError(message));
 });
 
-test("members called __proto__ are data, and stand in for no member that is missing", () => {
+test("treats members called __proto__ as data, and never uses them for a missing member", () => {
   const { name: _name, ...rest } = job;
   const forged = `{"__proto__":{"name":"files.file.scan"},${JSON.stringify(rest).slice(1)}`;
   expect(() => readJob(forged)).toThrow(
@@ -191,7 +191,7 @@ test("members called __proto__ are data, and stand in for no member that is miss
   expect([Object.keys(read), read.isAdmin]).toEqual([["__proto__"], undefined]);
 });
 
-test("whatever text comes, it is read or refused for good", () => {
+test("reads any text or refuses it permanently", () => {
   const member = fc.oneof(ids, texts, jobNames, payloads, fc.jsonValue());
   const nearlyJobs = fc.record(
     {
@@ -229,17 +229,17 @@ test("whatever text comes, it is read or refused for good", () => {
 const identity: JobIdentity = { name: "files.file.scan", tenantId: "acme" };
 const payload = { a: 1, b: { c: "x", d: [1, 2] } };
 
-test("a hash is one that SQS takes for a deduplication ID and for a group", () => {
+test("a hash is valid as an SQS deduplication ID and group ID", () => {
   expect(jobHash(identity, payload)).toMatch(/^[\w-]{43}$/);
 });
 
-test("equal jobs have equal hashes, whatever the order of their members", () => {
+test("equal jobs have equal hashes, regardless of member order", () => {
   expect(jobHash(identity, { b: { d: [1, 2], c: "x" }, a: 1 })).toBe(
     jobHash({ ...identity, userId: undefined }, payload),
   );
 });
 
-test("jobs of other tenants, users, names or payloads have other hashes", () => {
+test("jobs with different tenants, users, names or payloads have different hashes", () => {
   const hashes = [
     jobHash(identity, payload),
     jobHash({ ...identity, tenantId: "acme2" }, payload),
@@ -260,7 +260,7 @@ test("jobs of other tenants, users, names or payloads have other hashes", () => 
 });
 
 test.each(["-", "=", "", "=-", "--", "undefined"])(
-  "a job without a tenant never meets one of a tenant called %j",
+  "the hash of a job without a tenant differs from that of a tenant called %j",
   (tenantId) => {
     const { name } = identity;
     expect(jobHash({ name, tenantId: undefined }, payload)).not.toBe(
@@ -272,7 +272,7 @@ test.each(["-", "=", "", "=-", "--", "undefined"])(
   },
 );
 
-test("the hashes of two tenants never meet, whatever they are called", () => {
+test("the hashes of different tenants and users differ, for any names", () => {
   const tenants = fc.oneof(
     fc.string({ unit: "grapheme" }),
     fc.constantFrom("-", "=", "=acme", "acme", "4:acme"),

@@ -41,7 +41,7 @@ function readerOf(times: readonly number[]) {
 
 const day = (n: number) => Date.UTC(2026, 0, n);
 
-test("rows come in their order, over pages of days and of rows", async () => {
+test("returns rows in order, across pages of days and of rows", async () => {
   const times = [day(1), day(1) + 1, day(1) + 2, day(3), day(9), day(20)];
   const { reader, calls } = readerOf(times);
   const found: number[] = [];
@@ -63,7 +63,7 @@ test("rows come in their order, over pages of days and of rows", async () => {
   ]);
 });
 
-test("nothing is read once the signal has aborted", async () => {
+test("reads nothing after the signal has aborted", async () => {
   const { reader, calls } = readerOf([day(1)]);
   const rows = keptRows(reader, stream, {
     from: timeText(0),

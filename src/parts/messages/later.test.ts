@@ -28,7 +28,7 @@ test.each([
   [{ delaySeconds: year + 1 }, RangeError, "more than a year"],
   [{ delaySeconds: Number.POSITIVE_INFINITY }, RangeError, "more than a year"],
   [{ at: new Date(nowMs + year * 1000 + 1) }, RangeError, "more than a year"],
-])("%j is refused", (later, type, message) => {
+])("refuses %j", (later, type, message) => {
   expect(() => dueMsOf(later, nowMs)).toThrow(
     expect.objectContaining({ name: type.name, message: expect.stringContaining(message) }),
   );
@@ -36,7 +36,7 @@ test.each([
 
 const times = fc.integer({ min: 0, max: 253_402_300_799_999 });
 
-test("an ID says where its job waits, in the order of time, and no two are the same", () => {
+test("an ID encodes where its job waits, sorts by time, and is unique", () => {
   fc.assert(
     fc.property(times, times, fc.string(), fc.nat(), (one, other, seed, ordinal) => {
       const [first, second] = [dueId(one, seed, ordinal), dueId(other, seed, ordinal)];
@@ -53,7 +53,7 @@ test("an ID says where its job waits, in the order of time, and no two are the s
   );
 });
 
-test("what is no ID of a job waits nowhere", () => {
+test("an invalid job ID has no place", () => {
   for (const id of [
     "",
     "j1",
@@ -68,7 +68,7 @@ test("what is no ID of a job waits nowhere", () => {
   }
 });
 
-test("a row gives the job back as it was, and how it is queued", () => {
+test("a row restores the job text and its queue settings", () => {
   fc.assert(
     fc.property(times, fc.json(), (dueMs, json) => {
       const jobId = dueId(dueMs, "seed");
@@ -92,7 +92,7 @@ test("a row gives the job back as it was, and how it is queued", () => {
   );
 });
 
-test("what is no row of a job is none", () => {
+test("refuses an invalid row of a job", () => {
   const row = { shard: "due#1", sort: "1#2", eventId: "2", type: "a.b.c" };
   for (const text of ["", "{}", "a {}", "a b ", " b {}", `${"a".repeat(129)} b {}`])
     expect(waitingJob({ ...row, text })).toBeUndefined();

@@ -76,7 +76,7 @@ async function refusal(work: Promise<void>): Promise<unknown> {
   );
 }
 
-test("what a server signs it takes, and what nobody has signed it refuses for good", async () => {
+test("accepts messages that a server signed, and permanently refuses unsigned ones", async () => {
   const { guard, seen } = guardOf({ proof: "require", ring: ringOf("k1") });
   const queue = queueOf("events");
   await admitJob(guard, await signedJob(guard));
@@ -128,7 +128,7 @@ test.each<[string, (text: string) => string, string]>([
     "its proof is not of this message",
   ],
 ])(
-  "a message with %s is refused for good, and no MAC is in the reason",
+  "permanently refuses a message with %s, and shows no MAC in the reason",
   async (_what, forge, reason) => {
     const { guard } = guardOf({
       proof: "require",
@@ -141,7 +141,7 @@ test.each<[string, (text: string) => string, string]>([
   },
 );
 
-test("what a run of the system has created is proven with that, and as nothing else", async () => {
+test("proves messages of a system run as such, and as nothing else", async () => {
   const { guard } = guardOf({ proof: "require", ring: ringOf("k1") });
   const { tenantId: _tenant, userId: _user, ...nobody } = cause;
   const system = {
@@ -168,7 +168,7 @@ test("what a run of the system has created is proven with that, and as nothing e
   );
 });
 
-test("the proof of a job is none of an event that has the same parts", async () => {
+test("refuses the proof of a job for an event with the same parts", async () => {
   const { guard } = guardOf({ proof: "require", ring: ringOf("k1") });
   const same = { ...event, type: job.name, eventId: job.jobId };
   const read = { event: same, proof: await guard.signJob(job), source: undefined };
@@ -177,7 +177,7 @@ test("the proof of a job is none of an event that has the same parts", async () 
   );
 });
 
-test("a job of another server that shares the ring is refused, and an event is taken as the bus says whose it is", async () => {
+test("refuses a job of another server with the same key ring, and checks an event against its source on the bus", async () => {
   const [own, other] = [{ prefix: "one" }, { prefix: "two" }].map(
     (whose) => guardOf({ proof: "require", ring: ringOf("k1"), ...whose }).guard,
   ) as [MessageGuard, MessageGuard]; // safe: two of two
@@ -197,7 +197,7 @@ test.each<[string, Setting, boolean]>([
   ["where it says nothing and has no ring", {}, false],
   ["with off", { ring: ringOf("k1"), proof: "off" }, false],
 ])(
-  "a server %s takes what has no proof, and what has a wrong one: %j",
+  "a server %s accepts missing and wrong proofs, and signs: %j",
   async (_what, setting, signs) => {
     const { guard, seen } = guardOf(setting);
     expect((await guard.signJob(job)) !== undefined).toBe(signs);
@@ -210,7 +210,7 @@ test.each<[string, Setting, boolean]>([
   },
 );
 
-test("a server that names no key ring and says nothing of proofs looks at none", async () => {
+test("a server without a key ring or a proof setting checks no proofs", async () => {
   const secrets = createSecrets({ clock: { now: () => startMs } });
   secrets.begin(undefined, startMs);
   const recent = vi.spyOn(secrets, "recent");
@@ -226,14 +226,14 @@ test("a server that names no key ring and says nothing of proofs looks at none",
   expect(recent).not.toHaveBeenCalled();
 });
 
-test("a server that requires proofs and has no ring takes nothing", async () => {
+test("a server that requires proofs but has no key ring accepts nothing", async () => {
   const { guard } = guardOf({ proof: "require" });
   const { guard: other } = guardOf({ ring: ringOf("k1") });
   expect(isPermanent(await refusal(admitJob(guard, await signedJob(other))))).toBe(true);
   expect(isPermanent(await refusal(admitJob(guard, jobText(job))))).toBe(true);
 });
 
-test("what would be refused is said once a minute for each kind of it, with how many there were", async () => {
+test("logs each kind of tolerated proof failure once per minute, with the number of messages", async () => {
   const { guard, seen } = guardOf({ proof: "sign", ring: ringOf("k1") });
   for (let n = 0; n < 5; n += 1) await admitJob(guard, jobText(job));
   await guard.admit(readMessage(envelopeText(event)), queueOf("events"), "m2");
@@ -263,7 +263,7 @@ test("what would be refused is said once a minute for each kind of it, with how 
   ]);
 });
 
-test("a key that was added since is looked for once, and a message of it taken", async () => {
+test("reads the key ring once to find a new key, and accepts the message", async () => {
   const { guard: signer } = guardOf({ ring: ringOf("k2") });
   const { guard, seen } = guardOf({
     proof: "require",
@@ -276,7 +276,7 @@ test("a key that was added since is looked for once, and a message of it taken",
   expect(seen.reads).toBe(1);
 });
 
-test("where the ring cannot be read, a message whose key is not known comes again, and those of known keys are taken", async () => {
+test("with an unreadable ring, retries messages with unknown keys, and accepts those with known keys", async () => {
   const { guard: signer } = guardOf({ ring: ringOf("k2") });
   const { guard, seen } = guardOf({ proof: "require", ring: ringOf("k1") });
   seen.nowMs += 10_000;
@@ -287,7 +287,7 @@ test("where the ring cannot be read, a message whose key is not known comes agai
   expect(seen.reads).toBe(1);
 });
 
-test("signing goes on with the known key where the ring cannot be read, and with the new one as soon as it can", async () => {
+test("signs with the known key while the ring is unreadable, and with the new key once it can be read", async () => {
   const down = guardOf({ ring: ringOf("k1") });
   const changed = guardOf({ ring: ringOf("k1"), stored: ringOf("k2", "k1") });
   for (const { guard, seen } of [down, changed]) {
@@ -299,7 +299,7 @@ test("signing goes on with the known key where the ring cannot be read, and with
   await admitJob(changed.guard, await signedJob(down.guard));
 });
 
-test("what a removed key has signed is taken for a year and fourteen days, and then refused", async () => {
+test("accepts messages of a removed key for a year and fourteen days, and then refuses them", async () => {
   const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
   const { guard: signer } = guardOf({ ring: ringOf("k1") });
   const text = await signedJob(signer);
@@ -333,14 +333,14 @@ test.each<[string, MessageQueue["holds"], string, string]>([
     envelopeText(event),
     "an event is not taken from the queue of jobs",
   ],
-])("%s is refused for good, whatever is done about proofs", async (_what, holds, text, reason) => {
+])("permanently refuses %s, whatever the proof setting", async (_what, holds, text, reason) => {
   const { guard } = guardOf({ proof: "off" });
   expect(await refusal(guard.admit(readMessage(text), queueOf(holds), "m1"))).toEqual(
     new PermanentError(reason),
   );
 });
 
-test("both are taken from a queue of which nobody knows what it holds, and that is said once", async () => {
+test("accepts events and jobs from a queue of unknown kind, and logs that once", async () => {
   const { guard, seen } = guardOf({});
   const queue = queueOf(undefined, "orders");
   guard.meet(queue);

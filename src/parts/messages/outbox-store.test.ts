@@ -78,13 +78,13 @@ const failing = (pages: string[][]) => async (page: readonly OutboxRow[]) => {
   return { swept: { dispatched: 0, left: page.length, setAside: 0 }, hasAnswers: false };
 };
 
-test("an empty shard costs one read and no claim", async () => {
+test("reads an empty shard once, without a claim", async () => {
   const { given, reads, claimed } = shardOf(0);
   expect(await sweepShard(given, "shard#0", end, undefined, taking([]))).toEqual(nothing);
   expect([reads, claimed]).toEqual([[[end, 1, undefined]], []]);
 });
 
-test("a shard that another sweep has claimed is left to it", async () => {
+test("leaves a shard that another sweep has claimed", async () => {
   const { given, rows, reads, claimed } = shardOf(3, { isTaken: false });
   expect(await sweepShard(given, "shard#0", end, undefined, taking(rows))).toEqual({
     dispatched: 0,
@@ -94,7 +94,7 @@ test("a shard that another sweep has claimed is left to it", async () => {
   expect([reads.length, claimed]).toEqual([1, ["true 0"]]);
 });
 
-test("a shard is swept page by page under its claim, which is released", async () => {
+test("sweeps a shard page by page under its claim, and releases the claim", async () => {
   const { given, rows, reads, claimed, stops } = shardOf(205);
   const pages: number[] = [];
   expect(await sweepShard(given, "shard#0", end, undefined, taking(rows, pages))).toEqual({
@@ -113,20 +113,20 @@ test("a shard is swept page by page under its claim, which is released", async (
   expect([claimed, stops.size]).toEqual([["true 0", "released"], 0]);
 });
 
-test("a page that is not full is not taken for the last one", async () => {
+test("continues after a page that is not full", async () => {
   const { given, rows } = shardOf(5, { most: 2 });
   const { dispatched } = await sweepShard(given, "shard#0", end, undefined, taking(rows));
   expect(dispatched).toBe(5);
 });
 
-test("rows at and after the end are not read", async () => {
+test("does not read rows at or after the end", async () => {
   const { given, rows } = shardOf(5);
   const pages: number[] = [];
   await sweepShard(given, "shard#0", timeText(3), undefined, taking(rows, pages));
   expect(pages).toEqual([3]);
 });
 
-test("a page without an answer ends the sweep, and the next one starts after it", async () => {
+test("stops after a page without an answer, and the next sweep starts after it", async () => {
   const { given, claimed, stops } = shardOf(5, { most: 2 });
   const pages: string[][] = [];
   const sweep = () => sweepShard(given, "shard#0", end, undefined, failing(pages));
@@ -138,7 +138,7 @@ test("a page without an answer ends the sweep, and the next one starts after it"
   expect(claimed.filter((text) => text === "released")).toHaveLength(3);
 });
 
-test("a sweep that starts in the middle wraps once, to the row at which it started", async () => {
+test("a sweep that starts in the middle wraps once, and stops at the row where it started", async () => {
   const { given, rows, reads, stops } = shardOf(4);
   stops.set("shard#0", timeText(1));
   const pages: string[][] = [];
@@ -158,7 +158,7 @@ test("a sweep that starts in the middle wraps once, to the row at which it start
   ]);
 });
 
-test("an aborted sweep and a lost claim end before the next page", async () => {
+test("an aborted sweep or a lost claim stops before the next page", async () => {
   const aborted = shardOf(5, { most: 2 });
   const end1 = new AbortController();
   const work = taking(aborted.rows);
@@ -178,7 +178,7 @@ test("an aborted sweep and a lost claim end before the next page", async () => {
   expect([dispatched, lost.claimed.at(-1)]).toEqual([2, "released"]);
 });
 
-test("the claim is released when the work fails", async () => {
+test("releases the claim when the work fails", async () => {
   const { given, claimed } = shardOf(1);
   const failed = sweepShard(given, "shard#0", end, undefined, async () => {
     throw new Error("no table");
@@ -187,7 +187,7 @@ test("the claim is released when the work fails", async () => {
   expect(claimed).toEqual(["true 0", "released"]);
 });
 
-test("sums add each number", () => {
+test("adds up each count", () => {
   const one = { dispatched: 1, left: 2, setAside: 3 };
   expect(sum(one, { dispatched: 10, left: 20, setAside: 30 })).toEqual({
     dispatched: 11,
@@ -197,7 +197,7 @@ test("sums add each number", () => {
   expect(sum(nothing, one)).toEqual(one);
 });
 
-test("times have 15 digits, so that they sort as texts", () => {
+test("pads times to 15 digits, so that they sort as text", () => {
   expect([timeText(7), timeText(1_700_000_000_000)]).toEqual([
     "000000000000007",
     "001700000000000",

@@ -164,7 +164,7 @@ const reject = async () => {
   throw new Error("connect ECONNREFUSED");
 };
 
-test("the rows of a shard are in the order of time, and an event is always in the same of eight shards", () => {
+test("rows of a shard sort by time, and an event always belongs to the same one of eight shards", () => {
   fc.assert(
     fc.property(fc.uuid(), fc.nat(4e12), fc.nat(4e12), (eventId, one, other) => {
       const rowAt = (ms: number) =>
@@ -180,12 +180,12 @@ test("the rows of a shard are in the order of time, and an event is always in th
   );
 });
 
-test("two events of one moment are two rows", () => {
+test("two events of the same moment have separate rows", () => {
   const shared = new Shared();
   expect(shared.add(1, 0, 0).sort).not.toBe(shared.add(1, 1, 0).sort);
 });
 
-test("what the bus took is removed, what it did not is left and logged", async () => {
+test("removes events that the bus accepted, and keeps and logs the others", async () => {
   const shared = new Shared();
   const [first, second, third] = [shared.add(0, 0, 0), shared.add(1, 1, 0), shared.add(2, 2, 0)];
   shared.reasonOf = (eventId) =>
@@ -202,13 +202,13 @@ test("what the bus took is removed, what it did not is left and logged", async (
   ]);
 });
 
-test("a dispatch that goes well logs nothing", async () => {
+test("logs nothing when a dispatch succeeds", async () => {
   const shared = new Shared();
   await outboxOf(shared).dispatch([shared.add(0, 0, 0), shared.add(0, 1, 0)]);
   expect([shared.rows, shared.lines]).toEqual([[], []]);
 });
 
-test("a dispatch of nothing does not even open the bus", async () => {
+test("does not open the bus for an empty dispatch", async () => {
   let opened = 0;
   await outboxOf(new Shared(), { opened: () => void opened++ }).dispatch([]);
   expect(opened).toBe(0);
@@ -226,7 +226,7 @@ test.each<[string, Fakes, number]>([
     1,
   ],
   ["the store removes nothing", { remove: reject }, 1],
-])("a dispatch never throws, and logs what was left, also where %s", async (_what, fakes, left) => {
+])("a dispatch never throws, and logs the remaining events, even if %s", async (_what, fakes, left) => {
   const shared = new Shared();
   const row = shared.add(3, 0, 0);
   await outboxOf(shared, fakes).dispatch([row]);
@@ -235,7 +235,7 @@ test.each<[string, Fakes, number]>([
   expect(shared.lines).toEqual([["warn", "event.dispatch_failed", data]]);
 });
 
-test("a sweep dispatches rows as old as the grace, and leaves those that are on their way", async () => {
+test("a sweep dispatches rows past the grace period, and leaves younger ones", async () => {
   const shared = new Shared();
   const old = [shared.add(5, 0, graceMs + 60_000), shared.add(5, 1, graceMs)];
   const young = [shared.add(5, 2, graceMs - 1), shared.add(5, 3, 0)];
@@ -255,7 +255,7 @@ test("a sweep dispatches rows as old as the grace, and leaves those that are on 
   expect(shared.rows).toEqual([]);
 });
 
-test("a sweep goes through all shards, each by itself and the oldest rows first", async () => {
+test("a sweep visits all shards one by one, oldest rows first", async () => {
   const shared = new Shared();
   for (let shard = 7; shard >= 0; shard -= 1) {
     for (const number of [0, 1, 2]) shared.add(shard, number, graceMs + 1_000 - number);
@@ -277,7 +277,7 @@ test("a sweep goes through all shards, each by itself and the oldest rows first"
   ]);
 });
 
-test("a sweep that finds nothing reads each shard once, claims none and logs nothing", async () => {
+test("a sweep of empty shards reads each once, claims none and logs nothing", async () => {
   const shared = new Shared();
   expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
     dispatched: 0,
@@ -288,7 +288,7 @@ test("a sweep that finds nothing reads each shard once, claims none and logs not
   expect([[...shared.world.seen], shared.lines]).toEqual([[], []]);
 });
 
-test("a sweep leaves a shard that another sweeps, until the lease of that one is over", async () => {
+test("a sweep leaves a shard claimed by another sweep until that lease ends", async () => {
   const shared = new Shared();
   const { world } = shared;
   shared.add(3, 0, graceMs);
@@ -307,7 +307,7 @@ test("a sweep leaves a shard that another sweeps, until the lease of that one is
   expect(shared.rows).toEqual([]);
 });
 
-test("a sweep lets go of its shards, so that the next sweep need not wait", async () => {
+test("a sweep releases its shards, so that the next sweep need not wait", async () => {
   const shared = new Shared();
   shared.add(3, 0, graceMs);
   await outboxOf(shared).sweep({ graceMs });
@@ -324,7 +324,7 @@ test.each([
   [99, [99]],
   [100, [100]],
   [250, [100, 100, 50]],
-])("a sweep of %i rows of one shard goes on page by page", async (count, sizes) => {
+])("a sweep of %i rows of one shard proceeds page by page", async (count, sizes) => {
   const shared = new Shared();
   for (let number = 0; number < count; number += 1) shared.add(2, number, graceMs + count - number);
   expect(await outboxOf(shared).sweep({ graceMs })).toEqual({
@@ -338,7 +338,7 @@ test.each([
   );
 });
 
-test("a page that ends before it is full is not the last", async () => {
+test("a sweep continues after a page that is not full", async () => {
   const shared = new Shared();
   for (let number = 0; number < 5; number += 1) shared.add(2, number, graceMs + 5 - number);
   expect(await outboxOf(shared, { most: 2 }).sweep({ graceMs })).toEqual({
@@ -349,7 +349,7 @@ test("a page that ends before it is full is not the last", async () => {
   expect(shared.puts.map(({ length }) => length)).toEqual([2, 2, 1]);
 });
 
-test("rows that the bus does not take do not hold up those behind them, nor other shards", async () => {
+test("rows that the bus refuses do not block later rows or other shards", async () => {
   const shared = new Shared();
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
   shared.add(6, 0, graceMs);
@@ -372,7 +372,7 @@ test("rows that the bus does not take do not hold up those behind them, nor othe
   expect(shared.world.records.size).toBe(0);
 });
 
-test("a sweep goes on where the last one stopped, and comes to each row however many the bus has never an answer for", async () => {
+test("a sweep resumes where the last one stopped, and reaches each row even if the bus keeps failing on others", async () => {
   const shared = new Shared();
   for (let number = 0; number < 450; number += 1) shared.add(2, number, graceMs + 450 - number);
   const isOff = (eventId: string) => eventId < eventIdOf(2, 250);
@@ -393,7 +393,7 @@ test("a sweep goes on where the last one stopped, and comes to each row however 
   expect(shared.rows).toEqual([]);
 });
 
-test("a page of events that cannot be set aside does not hold up those behind it", async () => {
+test("a page of events that cannot be set aside does not block later events", async () => {
   const shared = new Shared();
   for (let number = 0; number < 150; number += 1) shared.add(2, number, graceMs + 150 - number);
   const isBad = (eventId: string) => eventId < eventIdOf(2, 100);
@@ -406,7 +406,7 @@ test("a page of events that cannot be set aside does not hold up those behind it
   });
 });
 
-test("a bus that takes nothing of a page is asked again another time, and for the next shard", async () => {
+test("a sweep leaves a shard when the bus accepts nothing of a page, and continues with the next shard", async () => {
   const shared = new Shared();
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
   shared.add(6, 0, graceMs);
@@ -419,10 +419,10 @@ test("a bus that takes nothing of a page is asked again another time, and for th
   expect(shared.puts.map(({ length }) => length)).toEqual([100, 1]);
 });
 
-describe("an event that the bus will never take", () => {
+describe("an event that the bus will never accept", () => {
   const reason = "MalformedDetail Detail is malformed.";
 
-  test("is set aside by a sweep, and what is around it is dispatched exactly once", async () => {
+  test("is set aside by a sweep, and the events around it are dispatched exactly once", async () => {
     const shared = new Shared();
     const rows = [0, 1, 2, 3].map((number) => shared.add(2, number, graceMs + 4 - number));
     const [good, bad] = rows;
@@ -451,7 +451,7 @@ describe("an event that the bus will never take", () => {
     ]);
   });
 
-  test("does not hold up those behind it, also where a whole page is of its kind", async () => {
+  test("does not block later events, even if a whole page is refused", async () => {
     const shared = new Shared();
     for (let number = 0; number < 150; number += 1) shared.add(2, number, graceMs + 150 - number);
     const isBad = (eventId: string) => eventId < eventIdOf(2, 100);
@@ -464,7 +464,7 @@ describe("an event that the bus will never take", () => {
     });
   });
 
-  test("is left after its commit: who sets it aside has claimed its shard", async () => {
+  test("stays after its commit, because only a sweep that has claimed the shard may set it aside", async () => {
     const shared = new Shared();
     const row = shared.add(2, 0, graceMs);
     shared.reasonOf = () => reason;
@@ -479,7 +479,7 @@ describe("an event that the bus will never take", () => {
     expect(shared.asides).toHaveLength(1);
   });
 
-  test("stays, with a line, where it cannot be set aside, and holds up nothing either", async () => {
+  test("stays and is logged if it cannot be set aside, and does not block later events", async () => {
     const shared = new Shared();
     const rows = [0, 1, 2].map((number) => shared.add(2, number, graceMs + 3 - number));
     const bad = rows[1] as OutboxRow; // safe: there are three
@@ -500,7 +500,7 @@ describe("an event that the bus will never take", () => {
     expect(shared.lines).toContainEqual(["warn", "event.set_aside_failed", refused]);
   });
 
-  test("is nobody's news where it is gone meanwhile", async () => {
+  test("is not logged if it has disappeared in the meantime", async () => {
     const shared = new Shared();
     const row = shared.add(2, 0, graceMs);
     shared.reasonOf = () => reason;
@@ -513,7 +513,7 @@ describe("an event that the bus will never take", () => {
     expect(shared.lines).toEqual([]);
   });
 
-  test("is also a row that is none: the bus is not asked about it", async () => {
+  test("may be an unreadable row, which is set aside without asking the bus", async () => {
     const shared = new Shared();
     const row = {
       ...shared.add(2, 0, graceMs),
@@ -540,7 +540,7 @@ describe("an event that the bus will never take", () => {
   });
 });
 
-test("a sweep that is called off before it begins reads nothing, and measures nothing", async () => {
+test("a sweep aborted before it begins reads nothing and records no metrics", async () => {
   const shared = new Shared();
   shared.add(0, 0, graceMs);
   const { metrics, values } = recordedMetrics();
@@ -553,7 +553,7 @@ test("a sweep that is called off before it begins reads nothing, and measures no
   expect([shared.reads, shared.puts, values]).toEqual([[], [], []]);
 });
 
-test("a sweep that is called off on its way measures nothing: what it has not looked at may be long and old", async () => {
+test("a sweep aborted midway records no metrics, because unread shards may hold more and older rows", async () => {
   for (const at of ["shard#1", "shard#6", "due"]) {
     const shared = new Shared();
     for (const shard of [1, 6]) shared.add(shard, 0, graceMs + 50_000);
@@ -570,7 +570,7 @@ test("a sweep that is called off on its way measures nothing: what it has not lo
   }
 });
 
-test("the age is that of the oldest row that was seen, also in a shard that another sweep has claimed, and of jobs that are due", async () => {
+test("the reported age is that of the oldest row, including shards claimed by another sweep and due jobs", async () => {
   const shared = new Shared();
   const { world } = shared;
   shared.add(2, 0, graceMs + 90_000);
@@ -592,7 +592,7 @@ test("the age is that of the oldest row that was seen, also in a shard that anot
   ).toEqual([100, 300, 0]);
 });
 
-test("a sweep that is called off ends after the page that is under way, and lets go", async () => {
+test("an aborted sweep finishes the current page and releases its shards", async () => {
   const shared = new Shared();
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
   shared.add(6, 0, graceMs);
@@ -607,7 +607,7 @@ test("a sweep that is called off ends after the page that is under way, and lets
   expect([shared.rows.length, shared.world.records.size]).toEqual([151, 0]);
 });
 
-test("a sweep that has lost its shard to another ends there, and leaves it to that one", async () => {
+test("a sweep that loses its shard to another stops and leaves the shard to it", async () => {
   const shared = new Shared();
   const { world } = shared;
   for (let number = 0; number < 150; number += 1) shared.add(2, number, graceMs + 150 - number);
@@ -629,7 +629,7 @@ test("a sweep that has lost its shard to another ends there, and leaves it to th
   expect([world.records.get(key)?.owner, world.violations]).toEqual(["b1", []]);
 });
 
-test("a sweep leaves all rows where the bus cannot be reached, says why, and lets go of the shards", async () => {
+test("a sweep keeps all rows while the bus is unreachable, logs the reason, and releases the shards", async () => {
   const shared = new Shared();
   shared.add(2, 0, graceMs);
   shared.add(6, 1, graceMs);
@@ -662,7 +662,7 @@ test.each<[string, Fakes]>([
   });
 });
 
-test("several sweeps at once dispatch each row once, and leave none, however their calls interleave", async () => {
+test("concurrent sweeps dispatch each row once and leave none, in any interleaving", async () => {
   const shards = fc.array(fc.nat(2), { minLength: 1, maxLength: 6 });
   await fc.assert(
     fc.asyncProperty(

@@ -83,7 +83,7 @@ function rewritten(value: unknown, turn: () => number): string {
     .join(",")}${blank()}}`;
 }
 
-test("a message whose JSON somebody has written again in another way keeps its proof", () => {
+test("a message keeps its proof when its JSON is reformatted", () => {
   fc.assert(
     fc.property(messages, fc.integer({ min: 1 }), (given, seed) => {
       let state = seed;
@@ -103,7 +103,7 @@ test("a message whose JSON somebody has written again in another way keeps its p
   );
 });
 
-test("no two messages have a proof in common, whichever of their parts differ", () => {
+test("messages that differ in any part have different proofs", () => {
   fc.assert(
     fc.property(messages, messages, (one, other) => {
       // One part of the other is enough.
@@ -130,7 +130,7 @@ function sorted(value: unknown): unknown {
 
 const proof = proofOf(message, "2026", key);
 
-test("a proof names its key, and is right with this key alone", () => {
+test("a proof names its key, and is valid only with that key", () => {
   expect(proof).toEqual({ key: "2026", mac: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/) });
   expect(isProven(message, proof, key)).toBe(true);
   expect(isProven(message, proof, createSecretKey(randomBytes(32)))).toBe(false);
@@ -155,17 +155,17 @@ test.each<[string, Partial<ProvenMessage>]>([
   ["a number that becomes a text", { payload: { ...(message.payload as object), name: 7 } }],
   ["a member that is added", { payload: { ...(message.payload as object), admin: true } }],
   ["the order of a list", { payload: { ...(message.payload as object), sizes: [2.5, 1, -3e21] } }],
-])("a proof is wrong as soon as %s is another", (_what, change) => {
+])("a proof becomes invalid after a change: %s", (_what, change) => {
   expect(isProven({ ...message, ...change }, proof, key)).toBe(false);
 });
 
-test("a tenant without a user is not proven for a user without a tenant", () => {
+test("the proof of a tenant without a user is invalid for a user without a tenant", () => {
   const { tenantId: _tenant, userId: _user, ...nobody } = message;
   const ofTenant = proofOf({ ...nobody, tenantId: "acme" }, "k", key);
   expect(isProven({ ...nobody, userId: "acme" }, ofTenant, key)).toBe(false);
 });
 
-test("a proof of the system's message is of no other originator's, and of no tenant's", () => {
+test("the proof of a system message is invalid without the system originator or with a tenant", () => {
   const { tenantId: _tenant, userId: _user, ...nobody } = message;
   const ofSystem = proofOf({ ...nobody, originator: "system" }, "k", key);
   expect(isProven({ ...nobody, originator: "system" }, ofSystem, key)).toBe(true);
@@ -175,7 +175,7 @@ test("a proof of the system's message is of no other originator's, and of no ten
   );
 });
 
-test("a proof is the one that every version makes, in a rolling deployment too", () => {
+test("every version produces the same proof, as a rolling deployment needs", () => {
   const { mac } = proofOf(message, "2026", createSecretKey(Buffer.alloc(32)));
   // Computed by hand: HMAC-SHA-256 of "1:13:job7:keelson15:files.file.scan2:j1…".
   expect(mac).toBe("e5zJlqCxr91mpiqmq5kAVju8_fUANaMt_0z-PTncoAY");
@@ -190,7 +190,7 @@ test("a proof is the one that every version makes, in a rolling deployment too",
 test.each([
   ["a null that was signed", "null", "1e999"],
   ["a 0 that was signed", "0", "-0"],
-])("a number that JSON reads and never writes does not pass for %s", (_what, signed, forged) => {
+])("a number that JSON reads but never writes does not pass for %s", (_what, signed, forged) => {
   const of = (number: string): ProvenMessage => ({
     ...message,
     payload: JSON.parse(`{"n":${number}}`),
@@ -200,12 +200,12 @@ test.each([
   expect(isProven(of(forged), signedProof, key)).toBe(false);
 });
 
-test("a payload nested without end has no proof that is right, and breaks nothing", () => {
+test("a deeply nested payload has no valid proof, and does not overflow the stack", () => {
   const nested = JSON.parse(`${'{"n":'.repeat(40_000)}1${"}".repeat(40_000)}`) as unknown;
   expect(isProven({ ...message, payload: nested }, proof, key)).toBe(false);
 });
 
-test("a proof is read as it was written, and nothing beside its members is", () => {
+test("reads a proof as it was written, and drops unknown members", () => {
   expect(readProof({ ...proof, more: 1 })).toEqual(proof);
 });
 
@@ -224,11 +224,11 @@ test.each([
   ["a MAC that is not Base64url", { ...proof, mac: `+${proof.mac.slice(1)}` }],
   ["a MAC that is bytes", { ...proof, mac: [1, 2, 3] }],
   ["a MAC in a list", { ...proof, mac: [proof.mac] }],
-])("%s is no proof", (_what, value) => {
+])("refuses %s as a proof", (_what, value) => {
   expect(readProof(value)).toBeUndefined();
 });
 
-test("messages are signed where there is a key ring, unless something else is said", () => {
+test("signs messages if there is a key ring, unless configured otherwise", () => {
   expect([proofMode(undefined, true), proofMode(undefined, false)]).toEqual(["sign", "off"]);
   for (const said of ["off", "sign", "require"] as const) expect(proofMode(said, true)).toBe(said);
 });

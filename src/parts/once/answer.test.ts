@@ -22,7 +22,7 @@ test.each([
   ["a text", '{"a":"é"}'],
   ["bytes", new Uint8Array([0, 255, 128])],
   ["a long text", "x".repeat(100_000)],
-])("an answer with %s comes back as it was", async (_case, body) => {
+])("an answer with %s is restored unchanged", async (_case, body) => {
   const encoded = await encodeAnswer(answer(body));
   const decoded = await decodeAnswer(encoded);
   expect({
@@ -47,7 +47,7 @@ function parts() {
   return { stored, store };
 }
 
-test("what is too large for a record lies in parts, each of which fits into an item, and is whole again", async () => {
+test("splits an answer too large for a record into parts that fit into items, and restores it", async () => {
   const { stored, store } = parts();
   const body = randomBytes(2_000_000);
   const result = await storeAnswer(store, {
@@ -63,7 +63,7 @@ test("what is too large for a record lies in parts, each of which fits into an i
   expect(Buffer.compare(Buffer.from(loaded.body as Uint8Array), body)).toBe(0);
 });
 
-test("an answer of which a part is gone is not given", async () => {
+test("refuses to load an answer with a missing part", async () => {
   const { store } = parts();
   await expect(
     loadAnswer(store, key, completedClaim("ann", 0, { result: { parts: 2 } }), undefined),
@@ -73,7 +73,7 @@ test("an answer of which a part is gone is not given", async () => {
   );
 });
 
-test("a sealed answer is not readable where it is stored, and opens only at its claim and with its key", async () => {
+test("a sealed answer is unreadable in the store, and opens only for its claim and with its key", async () => {
   const { store } = parts();
   const secrets = createSecrets({ clock: { now: () => 1 } });
   secrets.begin(developmentKeyRing("secret"), 1);
@@ -94,7 +94,7 @@ test("a sealed answer is not readable where it is stored, and opens only at its 
   });
 });
 
-test("what this process remembers is bounded, leaves the last seconds to the store, and goes the oldest first", () => {
+test("the local cache is bounded, evicts the oldest first, and leaves the last seconds to the store", () => {
   let nowMs = 0;
   const recent = createRecentAnswers({ now: () => nowMs });
   const put = (name: string, body: WriteAnswer["body"], expiresAt = 300) =>
@@ -149,7 +149,7 @@ test.each([
   expect(() => assertCommittable(items as never, reserved, 0)).toThrow(message);
 });
 
-test("whatever an item holds is measured, about as DynamoDB does", () => {
+test("measures items with values of any type, approximately as DynamoDB does", () => {
   const Item = {
     text: "é",
     number: 12.5,

@@ -40,7 +40,7 @@ test.each<[WorkEnd, CommitEnd, ClaimEnd, string[]]>([
   ).toEqual(expected);
 });
 
-test("a run counts as unknown once, when nothing follows any more", () => {
+test("does not count a run as unknown before its last step", () => {
   const unknown = { work: "answered", commit: "unknown", claim: "ours" } as const;
 
   expect(counted((metrics) => countEnd(metrics, "write", { ...unknown, isLast: false }))).toEqual(
@@ -48,6 +48,6 @@ test("a run counts as unknown once, when nothing follows any more", () => {
   );
 });
 
-test("an answer without a claim is a write's", () => {
+test("counts an answer without a claim as a write", () => {
   expect(counted((metrics) => countReplayed(metrics, "waited"))).toEqual(["write waited"]);
 });

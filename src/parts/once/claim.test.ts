@@ -19,7 +19,7 @@ import {
 
 const nowMs = 1_700_000_000_000;
 
-test("a claim is free where there is none, mine where I have taken it, and running as long as its lease and 2 s last", () => {
+test("a claim is free if it is absent, mine for its owner, and running until 2 s after its lease", () => {
   const claim = takenClaim("ann", nowMs);
   expect(judge(undefined, "bob", nowMs)).toBe("free");
   expect(judge(claim, "ann", nowMs)).toBe("mine");
@@ -27,7 +27,7 @@ test("a claim is free where there is none, mine where I have taken it, and runni
   expect(judge(claim, "bob", nowMs + leaseMs + skewMs + 1)).toBe("free");
 });
 
-test("a completed claim is done for 300 s, whoever asks, and then free", () => {
+test("a completed claim is done for 300 s for every caller, and then free", () => {
   const claim = completedClaim("ann", nowMs);
   for (const who of ["ann", "bob"]) {
     expect(judge(claim, who, nowMs + defaultRetentionMs - 1)).toBe("done");
@@ -35,7 +35,7 @@ test("a completed claim is done for 300 s, whoever asks, and then free", () => {
   }
 });
 
-test("no lease goes beyond the end of its process, and the store forgets no claim while it is leased", () => {
+test("no lease outlasts its process, and the store keeps a claim while it is leased", () => {
   fc.assert(
     fc.property(
       fc.nat(100_000),
@@ -55,7 +55,7 @@ test("no lease goes beyond the end of its process, and the store forgets no clai
   );
 });
 
-test("a claim that is held for a time of its own is leased for that long, and the store keeps it as long after", () => {
+test("a claim with a hold time of its own is leased for that time, and stored for the usual retention after it", () => {
   const { leaseUntilMs, expiresAt } = takenClaim("ann", nowMs, {
     heldMs: 900_000,
     deadlineMs: nowMs + 1,
@@ -64,13 +64,13 @@ test("a claim that is held for a time of its own is leased for that long, and th
   expect(expiresAt).toBe((nowMs + 900_000 + defaultRetentionMs) / 1000);
 });
 
-test("a completed claim is retained for a time of its own where it has one", () => {
+test("a completed claim is retained for its own retention time if it has one", () => {
   const claim = completedClaim("ann", nowMs, { retentionMs: 5_000 });
   expect(judge(claim, "bob", nowMs + 4_999)).toBe("done");
   expect(judge(claim, "bob", nowMs + 5_000)).toBe("free");
 });
 
-test("a claim with a generation that is not completed is kept as long as SQS keeps a message, for the run that takes it over", () => {
+test("a claim in progress with a generation is kept as long as SQS keeps a message, for a run that takes it over", () => {
   const { leaseUntilMs, expiresAt, generation } = takenClaim("ann", nowMs, { generation: "g" });
   expect([generation, expiresAt]).toEqual(["g", (leaseUntilMs + 14 * 86_400_000) / 1000]);
   expect(longestMessageMs).toBe(14 * 86_400_000);
@@ -83,13 +83,13 @@ test.each([
   [20, 30],
   [14 * 24, 21 * 24],
 ])(
-  "the claim of a message that its queue may redeliver for %i hours is retained for %i",
+  "the claim of a message that may be redelivered for %i hours is retained for %i",
   (redeliveryHours, retainedHours) => {
     expect(messageRetentionMs(redeliveryHours * 3_600_000)).toBe(retainedHours * 3_600_000);
   },
 );
 
-test("a claim keeps its fingerprint, its execution and its result", () => {
+test("a claim keeps its fingerprint, execution and result", () => {
   const taken: ClaimRecord = takenClaim("ann", nowMs, { fingerprint: "f", execution: "x" });
   expect(taken).toMatchObject({ fingerprint: "f", execution: "x", status: "INPROGRESS" });
   const done: ClaimRecord = completedClaim("ann", nowMs, {
@@ -105,7 +105,7 @@ test("a claim keeps its fingerprint, its execution and its result", () => {
   });
 });
 
-test("no two namespaces and IDs have one key, however they are cut", () => {
+test("different namespaces and IDs have different keys, however they are split", () => {
   const text = fc.string({ unit: codePoint, maxLength: 8 });
   const parts = fc.array(text, { minLength: 1, maxLength: 4 });
   fc.assert(
@@ -119,14 +119,14 @@ test("no two namespaces and IDs have one key, however they are cut", () => {
   );
 });
 
-test("the sort key is the specification's, and bounded", () => {
+test("the sort key follows the specification, and is bounded", () => {
   expect(claimKey(["n"], "r1").sort).toBe("dedup:r1");
   expect(claimKey(["n"], "x".repeat(512)).sort).toBe(`dedup:${"x".repeat(512)}`);
   expect(claimKey(["n"], "x".repeat(10_000)).sort).toMatch(/^dedup:sha256:[\w-]{43}$/);
   expect(claimKey(["n"], "x".repeat(10_000))).not.toEqual(claimKey(["n"], "x".repeat(10_001)));
 });
 
-test("a key is the same in every process and version, and stands in maps as one text", () => {
+test("a key is the same in every process and version, and has one text form for maps", () => {
   const key = claimKey(["a", "bc"], "r1");
   expect(key).toEqual({
     partition: "UxClh4h4GrJdWtfD-FA1gktOt736OU4KwhhicUcrVJI",

@@ -45,7 +45,7 @@ const stall = (world: World) => {
   world.nowMs += leaseMs + skewMs + 1;
 };
 
-test("a free claim has a generation of its own, in its record and in every ID that is derived from it", async () => {
+test("a new claim has its own generation, in its record and in every ID derived from it", async () => {
   const { take, record, calls } = start();
   const claim = await take();
   expect(claim.generation).toBe("o1");
@@ -56,7 +56,7 @@ test("a free claim has a generation of its own, in its record and in every ID th
   expect(record()).toMatchObject({ status: "COMPLETED", generation: "o1" });
 });
 
-test("a key that is used again after its claim has expired is another generation", async () => {
+test("reusing a key after its claim has expired starts a new generation", async () => {
   const { world, take, record } = start();
   const first = await take();
   await first.complete(undefined);
@@ -66,7 +66,7 @@ test("a key that is used again after its claim has expired is another generation
   expect(record()).toMatchObject({ owner: "o2", generation: "o2" });
 });
 
-test("a run that takes over a claim in progress inherits its generation, and so does the one after it", async () => {
+test("a run that takes over a claim in progress inherits its generation, as does the next one", async () => {
   const { world, take, record, calls } = start();
   const first = await take();
   stall(world);
@@ -79,7 +79,7 @@ test("a run that takes over a claim in progress inherits its generation, and so 
   expect(calls.filter((call) => call === "take")).toHaveLength(5);
 });
 
-test("a release keeps the generation of a claim that an ID was derived from, and of one that was inherited", async () => {
+test("a release keeps the generation if it was inherited or an ID was derived from it", async () => {
   const { world, take, record } = start();
   const first = await take();
   const seed = first.seed();
@@ -97,13 +97,13 @@ test("a release keeps the generation of a claim that an ID was derived from, and
   expect(record()?.expiresAt).toBe(Math.ceil((world.nowMs + leaseMs + longestMessageMs) / 1000));
 });
 
-test("a release leaves nothing of a claim that no ID was derived from", async () => {
+test("a release deletes a claim that no ID was derived from", async () => {
   const { take, record } = start();
   await (await take()).release();
   expect(record()).toBeUndefined();
 });
 
-test("a claim without a generation derives IDs from its key alone, and leaves nothing", async () => {
+test("a claim without a generation derives IDs from its key alone, and is deleted on release", async () => {
   const { world, take, record, calls } = start();
   await take({ hasGeneration: false });
   expect(record()).toMatchObject({
@@ -118,7 +118,7 @@ test("a claim without a generation derives IDs from its key alone, and leaves no
   expect(calls).toEqual(["take", "take", "release"]);
 });
 
-test("a claim in progress of a version without generations is taken over without one", async () => {
+test("a claim of a version without generations is taken over without one", async () => {
   const { world, take } = start();
   world.records.set(text, takenClaim("old", world.nowMs));
   stall(world);
@@ -127,7 +127,7 @@ test("a claim in progress of a version without generations is taken over without
   expect(claim.seed()).toBe(text);
 });
 
-test("a claim that was released while it was being taken over is a new generation", async () => {
+test("a claim released during a takeover starts a new generation", async () => {
   const { world, take } = start((call, nth) => {
     if (call === "take" && nth === 3) world.records.delete(text);
     return "fine";
@@ -138,7 +138,7 @@ test("a claim that was released while it was being taken over is a new generatio
   expect((await take()).generation).toBe("o1");
 });
 
-test("a claim that somebody else takes over first is waited for", async () => {
+test("a run waits for a claim that another run takes over first", async () => {
   const { world, take, claims } = start((call, nth) => {
     if (call === "take" && nth === 3)
       world.records.set(text, { ...takenClaim("other", world.nowMs), generation: "o1" });
@@ -152,7 +152,7 @@ test("a claim that somebody else takes over first is waited for", async () => {
   });
 });
 
-test("a lease is renewed three times before it ends, for as long as a run may be repeated", async () => {
+test("a lease is renewed three times before it ends, for as long as a run may be retried", async () => {
   const { world, take, timers, record } = start();
   await take();
   for (let renewals = 1; renewals <= 3; renewals += 1) {
@@ -167,7 +167,7 @@ test("a lease is renewed three times before it ends, for as long as a run may be
   });
 });
 
-test("the timer of a lease renews it every ten seconds", async () => {
+test("the lease timer fires every ten seconds", async () => {
   const world = new World();
   const every: number[] = [];
   const process: Process = { isAlive: true, name: "p" };

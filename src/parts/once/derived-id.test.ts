@@ -10,7 +10,7 @@ const parts = fc.array(
   ),
 );
 
-test("an ID is a UUID of version 8, and equal parts give an equal one", () => {
+test("an ID is a version 8 UUID, and equal parts give equal IDs", () => {
   fc.assert(
     fc.property(parts, (given) => {
       const id = derivedId(...given);
@@ -20,13 +20,13 @@ test("an ID is a UUID of version 8, and equal parts give an equal one", () => {
   );
 });
 
-test("the ID of given parts stays the same from one release to the next", () => {
+test("the ID of given parts is stable across releases", () => {
   expect(derivedId("claim", "event", "file.created", 0)).toBe(
     "e86314c3-748a-84b7-b507-6a9a88f30771",
   );
 });
 
-test("other parts have another ID", () => {
+test("different parts give different IDs", () => {
   const texts = (given: readonly (string | number)[]) => JSON.stringify(given.map(String));
   fc.assert(
     fc.property(parts, parts, (one, other) => {
@@ -56,6 +56,6 @@ test.each([
   ],
   [[], [""]],
   [["ä"], ["a\u0308"]],
-])("%j and %j never meet, however they are joined", (one, other) => {
+])("%j and %j give different IDs", (one, other) => {
   expect(derivedId(...one)).not.toBe(derivedId(...other));
 });

@@ -5,7 +5,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 
 const of = (input: unknown) => fingerprintOf("files.file.create", input);
 
-test("the order of members does not count, that of a list does", () => {
+test("ignores the order of members, but not of list items", () => {
   expect(of({ a: 1, b: { c: 2, d: 3 } })).toBe(of({ b: { d: 3, c: 2 }, a: 1 }));
   expect(of([1, 2])).not.toBe(of([2, 1]));
   expect(of(new Set(["a", "b"]))).toBe(of(new Set(["b", "a"])));
@@ -29,7 +29,7 @@ test("the order of members does not count, that of a list does", () => {
 });
 
 test.each([1, 2, 3, 16, 17, 40])(
-  "the order of %i members does not count, nor does a locale",
+  "ignores the order of %i members and the locale",
   (count) => {
     const names = ["B", "a", "é", "Z", "10", "9", "\u{1f600}", "\uffff"];
     const entries = Array.from(
@@ -51,7 +51,7 @@ test.each([1, 2, 3, 16, 17, 40])(
   },
 );
 
-test("values of another kind, or of another handler, have another fingerprint", () => {
+test("values of different types and calls of different handlers have different fingerprints", () => {
   const values = [
     null,
     undefined,
@@ -82,7 +82,7 @@ test("values of another kind, or of another handler, have another fingerprint", 
   expect(all.every((fingerprint) => /^v1:[\w-]{43}$/.test(fingerprint))).toBe(true);
 });
 
-test("equal JSON has equal fingerprints, other JSON others", () => {
+test("equal JSON has equal fingerprints, and different JSON has different ones", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
       expect(of(structuredClone(one))).toBe(of(one));
@@ -101,7 +101,7 @@ test("equal JSON has equal fingerprints, other JSON others", () => {
   );
 });
 
-test("a circle is refused rather than followed for ever", () => {
+test("refuses a cycle instead of following it forever", () => {
   const circle: { itself?: unknown } = {};
   circle.itself = circle;
   expect(() => of(circle)).toThrow("nested too deeply");
@@ -149,7 +149,7 @@ test.each<[string, unknown, string]>([
     { z: { __proto__x: 1, é: [[], [{}]] } },
     "rRGpJaxotbvIcaaMJyJD9dMBR22KVFvREBAj0maNPD0",
   ],
-])("of plain values it stays as it is: %s", (_, value, expected) => {
+])("the fingerprint of plain values is stable: %s", (_, value, expected) => {
   expect(of(value)).toBe(`v1:${expected}`);
 });
 
@@ -194,7 +194,7 @@ const opaque: readonly [string, unknown][] = [
   ["a promise", Promise.resolve(1)],
 ];
 
-test.each(opaque)("%s is never compared: what its schema was given is", (_, value) => {
+test.each(opaque)("%s is never compared; the schema's input is compared instead", (_, value) => {
   const [one, other] = [{ at: "https://one.example" }, { at: "https://other.example" }];
   for (const input of [value, { value }, [value], new Map([["a", value]]), new Set([{ value }])]) {
     expect(fingerprintOf("a", input, () => one)).toBe(
@@ -209,7 +209,7 @@ test.each(opaque)("%s is never compared: what its schema was given is", (_, valu
   }
 });
 
-test("what members and items do not show is not taken for plain data", () => {
+test("does not treat values with hidden state as plain data", () => {
   const hidden = (value: string) =>
     Object.defineProperty({ a: 1 }, "b", { value, enumerable: false });
   for (const make of [
@@ -226,7 +226,7 @@ test("what members and items do not show is not taken for plain data", () => {
   }
 });
 
-test("plain data asks for nothing more, of whatever realm it is", async () => {
+test("plain data of any realm needs no schema input", async () => {
   const { runInNewContext } = await import("node:vm");
   const elsewhere: unknown = runInNewContext("({ a: 1, b: { c: 2 } })");
   const never = () => {
@@ -235,7 +235,7 @@ test("plain data asks for nothing more, of whatever realm it is", async () => {
   expect(fingerprintOf("a", elsewhere, never)).toBe(fingerprintOf("a", { a: 1, b: { c: 2 } }));
 });
 
-test("arbitrary values have one fingerprint only where they are equal", () => {
+test("arbitrary values have the same fingerprint only if they are equal", () => {
   const value = fc.anything({
     withBigInt: true,
     withBoxedValues: true,
@@ -282,7 +282,7 @@ function normal(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, normal(part)]));
 }
 
-test("a prototype that holds nothing makes no difference, one with members does", () => {
+test("ignores an empty prototype, and refuses one with members", () => {
   expect(of(Object.create(Object.create(null)))).toBe(of({}));
   expect(() => of(Object.create(Object.assign(Object.create(null), { a: 1 })))).toThrow(
     "cannot be compared",

@@ -47,7 +47,7 @@ function committing(said: readonly Said[], { isClaimed = true, hasLanded = false
 const reason = (code: string, message = "") => ({ code, message });
 const named = (name: string) => Object.assign(new Error(name), { name });
 
-test("what DynamoDB refuses as a whole is not tried again, and leaves no doubt", async () => {
+test("does not retry a transaction that DynamoDB refuses outright, and leaves no uncertainty", async () => {
   for (const name of ["ValidationException", "ResourceNotFoundException", "TypeError"]) {
     const { run, sent } = committing([named(name)]);
     await expect(run.commit([put], answer)).rejects.toThrow(name);
@@ -55,7 +55,7 @@ test("what DynamoDB refuses as a whole is not tried again, and leaves no doubt",
   }
 });
 
-test("without a claim an answer that gets lost is settled by sending the same transaction again", async () => {
+test("without a claim, settles a lost answer by sending the same transaction again", async () => {
   const { run, sent } = committing([named("TimeoutError"), "socket hang up", undefined], {
     isClaimed: false,
   });
@@ -64,13 +64,13 @@ test("without a claim an answer that gets lost is settled by sending the same tr
   expect([sent.length, sent[0]?.completed, run.isUncertain()]).toEqual([3, undefined, false]);
 });
 
-test("a commit of nothing, without a claim, sends nothing", async () => {
+test("sends nothing for an empty commit without a claim", async () => {
   const { run, sent } = committing([undefined], { isClaimed: false });
   await run.commit([], answer);
   expect([sent.length, run.committed()?.answer]).toEqual([0, answer]);
 });
 
-test("a claim whose condition fails because an earlier attempt has landed is committed", async () => {
+test("treats a failed claim condition as committed if an earlier attempt has landed", async () => {
   const { run, isLost } = committing([[reason("None"), reason("ConditionalCheckFailed")]], {
     hasLanded: true,
   });
@@ -78,13 +78,13 @@ test("a claim whose condition fails because an earlier attempt has landed is com
   expect([run.committed()?.answer, isLost()]).toEqual([answer, false]);
 });
 
-test("a claim that is another's by now is lost, and nothing was written", async () => {
+test("reports a claim lost to another run, with nothing written", async () => {
   const { run, isLost } = committing([[reason("None"), reason("ConditionalCheckFailed")]]);
   await expect(run.commit([put], answer)).rejects.toMatchObject({ code: "request_in_progress" });
   expect([isLost(), run.isUncertain(), run.committed()]).toEqual([true, false, undefined]);
 });
 
-test("a condition of an item that fails names the item, and something else may be committed then", async () => {
+test("a failed item condition names the item, and allows another commit", async () => {
   const failed = [
     reason("None"),
     reason("ConditionalCheckFailed", "The conditional request failed"),
@@ -113,7 +113,7 @@ test.each([
     "item 0: ItemCollectionSizeLimitExceeded",
   ],
   [[], "without a reason"],
-])("a transaction that is cancelled for %j says why", async (reasons, message) => {
+])("a transaction cancelled with %j gives the reason", async (reasons, message) => {
   const { run } = committing([reasons]);
   await expect(run.commit([put], answer)).rejects.toThrow(message);
 });

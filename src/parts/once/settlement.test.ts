@@ -19,7 +19,7 @@ const end = (...facts: Parameters<typeof settlementOf>) => {
 };
 
 describe("a run", () => {
-  test("that has committed answers with what it committed, whatever came later, and keeps its record", () => {
+  test("that has committed answers with its commit, whatever happens later, and keeps its record", () => {
     for (const kind of kinds)
       for (const work of works)
         for (const claim of ["unclaimed", ...held] as const) {
@@ -75,12 +75,12 @@ describe("a write", () => {
     expect(end("write", "threw", "none", "ours")).toEqual(["release", "own", ""]);
   });
 
-  test("that timed out keeps its claim until the lease ends: how far it got is unknown", () => {
+  test("that timed out keeps its claim until the lease ends, because its progress is unknown", () => {
     for (const claim of held)
       expect(end("write", "timed out", "none", claim)).toEqual(["keep", "own", ""]);
   });
 
-  test("that failed after another took over looks for the other's answer", () => {
+  test("that failed after another run took over looks for the other run's answer", () => {
     expect(end("write", "threw", "none", "lost")).toEqual(["retake", "", ""]);
   });
 
@@ -92,7 +92,7 @@ describe("a write", () => {
     }
   });
 
-  test("whose claim cannot be completed is answered all the same", () => {
+  test("whose claim cannot be completed is answered anyway", () => {
     expect(end("write", "answered", "none", "unrecorded")).toEqual([
       "keep",
       "own",
@@ -127,7 +127,7 @@ describe("a message", () => {
   });
 });
 
-test("every end of a run has a row, and one without an outcome completes or retakes the claim", () => {
+test("every end of a run has a row, and a row without an outcome completes or retakes the claim", () => {
   const claims: readonly ClaimEnd[] = [
     "unclaimed",
     ...held,

@@ -37,11 +37,11 @@ test.each([
   ["mine, not done", "refuse", "call"],
   ["theirs, not done", "refuse", "call"],
   ["theirs, not done", "retry", "call"],
-] as const)("of a step that is %s, with %s: %s", (record, ifUnknown, verdict) => {
+] as const)("a step that is %s, with %s: %s", (record, ifUnknown, verdict) => {
   expect(stepVerdict(records[record], "me", ifUnknown, nowMs)).toBe(verdict);
 });
 
-test("a step that has expired is none, to the second", () => {
+test("a step expires at the exact second", () => {
   for (const record of Object.values(records)) {
     expect(record.expiresAt * 1000).toBe(nowMs + keepMs);
     expect(stepVerdict(record, "else", "refuse", nowMs + keepMs)).toBe("call");
@@ -68,11 +68,11 @@ test.each([
   expect(stepStanding(undoneStep("me", nowMs, keepMs), claim, atMs)).toBe("not done");
 });
 
-test("a step has a partition of its own, and the tenant of its run", () => {
+test("a step has its own partition, and the tenant of its run", () => {
   expect(stepPlace("k1", "acme")).toEqual({ partition: "step:k1", sort: "step", tenantId: "acme" });
 });
 
-test("with refuse a step is called at most once whose calls all end unknown, and done is never called again", () => {
+test("refuse rejects a step after an unknown outcome, and a step that is done is never called again", () => {
   const ends = ["crashes", "does", "says not"] as const;
   const runs = fc.array(
     fc.record({

@@ -42,7 +42,7 @@ function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: Ab
   return { steps: opened, pauses };
 }
 
-test("beginning a step is tried again after a conflict, ten times", async () => {
+test("retries beginning a step after a conflict, up to ten attempts", async () => {
   const { steps, pauses } = stepsOf(["conflict", "conflict", "conflict"]);
   expect(await steps.step("a", {}, () => 1)).toBe(1);
   expect(pauses).toEqual([1, 2, 3]);
@@ -54,7 +54,7 @@ test("beginning a step is tried again after a conflict, ten times", async () => 
   expect(never.pauses).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
-test("a step that changes between beginning it and reading it is begun again", async () => {
+test("retries beginning a step that changes before it is read", async () => {
   const records = [undoneStep("them", nowMs, 1_000), undefined];
   const { steps } = stepsOf(["taken", "taken"], { read: async () => records.shift() });
   expect(await steps.step("a", {}, () => 1)).toBe(1);
@@ -67,7 +67,7 @@ test("a step that changes between beginning it and reading it is begun again", a
   });
 });
 
-test("nothing is begun once the caller is gone; what its signal throws leaves a step unknown", async () => {
+test("begins no step after the caller disconnects, and leaves a step aborted by its signal unknown", async () => {
   const gone = stepsOf([], {}, AbortSignal.abort(new Error("gone")));
   await expect(gone.steps.step("a", {}, () => 1)).rejects.toThrow("gone");
 

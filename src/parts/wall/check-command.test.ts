@@ -116,7 +116,7 @@ const cases = tables.flatMap((table) =>
 );
 
 test.each(cases)(
-  "$operation ($index, $form, $table): own rows pass, another tenant's do not",
+  "$operation ($index, $form, $table): accepts the tenant's own rows, and refuses other tenants'",
   ({ table, as, index }) => {
     const command = (of: string) => commandsOf(of, table, as)[index] as [string, object];
     expect(refusalOf(...command("acme"))).toBeUndefined();
@@ -134,7 +134,7 @@ test.each(cases)(
 );
 
 test.each(commandsOf("globex", "prod-orders", (text) => text))(
-  "%s on a table without tenants passes, %j",
+  "%s is allowed on a table without tenants: %j",
   (operation, input) => {
     expect(refusalOf(operation, input)).toBeUndefined();
     expect(check(operation, input, undefined)).toBeUndefined();
@@ -153,7 +153,7 @@ test.each([
   "SearchVectors",
   "toString",
   "",
-])("%s is refused, whatever its table", (operation) => {
+])("refuses %s on any table", (operation) => {
   for (const TableName of ["prod-files", "prod-orders", undefined]) {
     expect(refusalOf(operation, { TableName })).toEqual({
       table: undefined,
@@ -162,7 +162,7 @@ test.each([
   }
 });
 
-test("a scan reads tables without tenants alone", () => {
+test("allows a scan only on tables without tenants", () => {
   expect(refusalOf("Scan", { TableName: "prod-orders" })).toBeUndefined();
   expect(refusalOf("Scan", { TableName: "prod-files" })).toEqual({
     table: "files",
@@ -199,7 +199,7 @@ test.each([
   "REMOVE #o, #n ADD size :n",
   "SET owner2 = :other",
   "SET #n.owner = :other",
-])("the update %s passes", (expression) => {
+])("allows the update %s", (expression) => {
   expect(refusalOf("UpdateItem", update(expression))).toBeUndefined();
 });
 
@@ -220,7 +220,7 @@ test.each<[string, string]>([
   ["SET #unknown = :own", "its UpdateExpression names no attribute"],
   ["SET # = :own", "its UpdateExpression cannot be read"],
   ["owner = :own", "its UpdateExpression cannot be read"],
-])("the update %s plants no row in an index: %s", (expression, reason) => {
+])("refuses the update %s, which would affect an index: %s", (expression, reason) => {
   expect(refusalOf("UpdateItem", update(expression))).toEqual({ table: "files", reason });
   const item = { Update: update(expression) };
   expect(refusalOf("TransactWriteItems", { TransactItems: [item] })).toEqual({
@@ -334,7 +334,7 @@ test.each<[string, object, string]>([
     { RequestItems: { [TableName]: [{ PutRequest: 7 }] } },
     "the command cannot be read",
   ],
-])("%s with %j is refused: %s", (operation, input, reason) => {
+])("refuses %s with %j: %s", (operation, input, reason) => {
   expect(refusalOf(operation, input)).toEqual({ table: "files", reason });
 });
 
@@ -348,14 +348,14 @@ test.each<[string, unknown]>([
   ["TransactGetItems", {}],
   ["TransactWriteItems", { TransactItems: [{ Upsert: { TableName, Key } }] }],
   ["TransactWriteItems", { TransactItems: [null] }],
-])("%s with %j cannot be read, and is refused whatever the table", (operation, input) => {
+])("refuses unreadable %s with %j on any table", (operation, input) => {
   expect(refusalOf(operation, input)).toEqual({
     table: undefined,
     reason: expect.stringContaining("cannot be read"),
   });
 });
 
-test("a table is known by its name and by an ARN of any account", () => {
+test("recognises a table by its name or by an ARN of any account", () => {
   expect([
     tableOf("a.b_c-1"),
     tableOf(arn),
@@ -365,7 +365,7 @@ test("a table is known by its name and by an ARN of any account", () => {
   ]).toEqual(["a.b_c-1", "prod-files", undefined, undefined, undefined]);
 });
 
-test("expressions that are made anew each time are checked like the others", () => {
+test("checks generated expressions like any others", () => {
   for (let index = 0; index < 1_100; index++) {
     expect(refusalOf("UpdateItem", update(`SET a${index} = :own, owner = :other`))).toBeDefined();
   }

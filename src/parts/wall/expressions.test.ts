@@ -39,7 +39,7 @@ test.each<[string, unknown[]]>([
       set("c", ":c"),
     ],
   ],
-])("an update %j changes these attributes", (text, assignments) => {
+])("finds the attributes changed by the update %j", (text, assignments) => {
   expect(parseUpdate(text)).toEqual(assignments);
 });
 
@@ -64,7 +64,7 @@ test.each([
   "SET constructor",
   "constructor a = :a",
   `SET ${"a".repeat(4_100)} = :a`,
-])("the update %j is not read", (text) => {
+])("refuses to parse the update %j", (text) => {
   expect(parseUpdate(text)).toBeUndefined();
 });
 
@@ -75,7 +75,7 @@ test.each<[string, [string, string?][]]>([
   ["pk = :pk AND begins_with(sk, :sk)", [["pk", ":pk"], ["sk"]]],
   ["sk Between :a And :b AND (pk = :pk)", [["sk"], ["pk", ":pk"]]],
   [":a < sk AND pk = :pk", [["sk"], ["pk", ":pk"]]],
-])("the key condition %j compares these attributes", (text, conditions) => {
+])("finds the attributes compared by the key condition %j", (text, conditions) => {
   expect(parseKeyCondition(text)).toEqual(conditions.map(([name, value]) => ({ name, value })));
 });
 
@@ -103,6 +103,6 @@ test.each([
   "pk BETWEEN :a AND b",
   "size(pk) = :a",
   "pk = :pk; DROP",
-])("the key condition %j is not read", (text) => {
+])("refuses to parse the key condition %j", (text) => {
   expect(parseKeyCondition(text)).toBeUndefined();
 });

@@ -18,7 +18,7 @@ test.each<[string, object]>([
     "TransactWriteItems",
     { TransactItems: [{ ConditionCheck: { TableName: arn } }, { Put: other }] },
   ],
-])("%s of %j is the session's", async (operation, input) => {
+])("%s of %j uses the session's credentials", async (operation, input) => {
   expect(await open(operation, input)).toBe(opened);
   expect(isolation.open).toHaveBeenLastCalledWith(tag);
 });
@@ -31,12 +31,12 @@ test.each<[string, unknown]>([
   ["ExecuteStatement", { Statement: 'SELECT * FROM "files"' }],
   ["ListTables", {}],
   ["ListTables", undefined],
-])("%s of %j is the process's own", (operation, input) => {
+])("%s of %j uses the process's own credentials", (operation, input) => {
   expect(open(operation, input)).toBeUndefined();
 });
 
 test.each(["BatchGetItem", "BatchWriteItem"])(
-  "%s of both kinds of tables is refused: no credentials are for both",
+  "refuses %s of both kinds of tables, because no credentials cover both",
   async (operation) => {
     await expect(open(operation, { RequestItems: { files: [], counts: [] } })).rejects.toThrow(
       `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`,
@@ -44,6 +44,6 @@ test.each(["BatchGetItem", "BatchWriteItem"])(
   },
 );
 
-test("the tag for every tenant is none that a tenant can have", () => {
+test("the tag for all tenants differs from any tenant's tag", () => {
   expect(acrossTag.key).not.toBe(tag.key);
 });

@@ -51,7 +51,7 @@ function setup(most?: number) {
 /** Lets what has been answered arrive. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-test("credentials are taken once, however many ask, and held until five minutes before they expire", async () => {
+test("fetches credentials once for concurrent callers, and keeps them until five minutes before they expire", async () => {
   const { calls, given, pass } = setup();
   const all = Promise.all([given(), given(), given()]);
   expect(calls.map(({ tag }) => tag)).toEqual([acme]);
@@ -63,7 +63,7 @@ test("credentials are taken once, however many ask, and held until five minutes 
   expect(calls).toHaveLength(1);
 });
 
-test("they are renewed while they still serve, once, and the new ones serve from then on", async () => {
+test("renews credentials once while the old ones are still in use, and then switches to the new ones", async () => {
   const { calls, given, pass } = setup();
   const first = given();
   calls[0]?.succeed();
@@ -76,7 +76,7 @@ test("they are renewed while they still serve, once, and the new ones serve from
   expect(await given()).toBe("acme-1");
 });
 
-test("where they cannot be renewed they serve until a minute before they expire, and somebody hears of it", async () => {
+test("uses credentials that cannot be renewed until a minute before they expire, and reports the failure", async () => {
   const { calls, given, onStale, pass } = setup();
   const first = given();
   calls[0]?.succeed();
@@ -100,7 +100,7 @@ test("where they cannot be renewed they serve until a minute before they expire,
   expect(await late).toBe("acme-3");
 });
 
-test("a failure stands for a second, and then the next caller asks again", async () => {
+test("caches a failure for a second, after which the next caller retries", async () => {
   const { calls, given, pass } = setup();
   const error = new Error("denied");
   const both = Promise.allSettled([given(), given()]);
@@ -117,7 +117,7 @@ test("a failure stands for a second, and then the next caller asks again", async
   expect(await again).toBe("acme-1");
 });
 
-test("a clock that is set back makes them be taken anew, and no failure last", async () => {
+test("fetches credentials again after the clock is set back, and forgets an earlier failure", async () => {
   const { calls, given, pass } = setup();
   const first = given();
   calls[0]?.succeed();
@@ -132,7 +132,7 @@ test("a clock that is set back makes them be taken anew, and no failure last", a
   expect(await third).toBe("acme-2");
 });
 
-test("the sessions used last are kept, and no more than a thousand", async () => {
+test("keeps the thousand most recently used sessions", async () => {
   const { calls, given } = setup();
   for (let index = 0; index < maxSessions; index++) {
     const asked = given(tagOf(`t${index}`));
@@ -149,14 +149,14 @@ test("the sessions used last are kept, and no more than a thousand", async () =>
   expect(calls).toHaveLength(maxSessions + 2);
 });
 
-test("a tenant of the name of another tag has a session of its own", () => {
+test("a tenant with the same value as another tag has its own session", () => {
   const { calls, given } = setup();
   void given({ key: "across", value: "true" });
   void given({ key: "tenant", value: "true" });
   expect(calls.map(({ tag }) => tag.key)).toEqual(["across", "tenant"]);
 });
 
-test("whoever asks, in whatever order, gets credentials of his own session that still serve, and none is asked for twice at once", async () => {
+test("every caller gets valid credentials of its own session, without duplicate concurrent fetches, in any order", async () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant("ask" as const), tenant: fc.constantFrom("a", "b", "c", "d") }),
     fc.record({ do: fc.constant("answer" as const), at: fc.nat(5), fails: fc.boolean() }),

@@ -24,12 +24,12 @@ test.each([
   ["x".repeat(256), "x".repeat(256)],
   ["x".repeat(257), expect.stringMatching(/^=s[A-Za-z0-9_-]{43}$/)],
   ["/".repeat(86), expect.stringMatching(/^=s[A-Za-z0-9_-]{43}$/)],
-])("%j begins its rows as %j and a slash", (tenant, encoded) => {
+])("the rows of %j begin with %j and a slash", (tenant, encoded) => {
   expect(encodeTenant(tenant)).toEqual(encoded);
   expect(tenantPrefix(tenant)).toBe(`${encodeTenant(tenant)}/`);
 });
 
-test("each tenant is encoded differently, and none is the beginning of another", () => {
+test("each tenant has a different encoding, and none is a prefix of another", () => {
   fc.assert(
     fc.property(tenants, tenants, (one, other) => {
       expect(encodeTenant(one) === encodeTenant(other)).toBe(one === other);
@@ -38,7 +38,7 @@ test("each tenant is encoded differently, and none is the beginning of another",
   );
 });
 
-test("a session tag may hold every tenant", () => {
+test("every encoded tenant fits into a session tag", () => {
   fc.assert(
     fc.property(tenants, (tenant) => {
       expect(encodeTenant(tenant)).toMatch(/^[A-Za-z0-9_.=@-]{1,256}$/);
@@ -46,6 +46,6 @@ test("a session tag may hold every tenant", () => {
   );
 });
 
-test.each([undefined, null, "", 7])("%j is no tenant", (tenant) => {
+test.each([undefined, null, "", 7])("refuses %j as a tenant", (tenant) => {
   expect(() => tenantPrefix(tenant)).toThrow(TypeError);
 });

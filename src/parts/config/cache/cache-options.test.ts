@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { cacheChecks, cacheSettings } from "./cache-options.ts";
 
-describe("the settings of the cache", () => {
-  test("are 5 s, 30 s and 2,000 tenants unless they are given", () => {
+describe("the cache settings", () => {
+  test("default to 5 s, 30 s and 2,000 tenants", () => {
     expect(cacheSettings(undefined, false)).toEqual({
       ttlMs: 5_000,
       maxStaleMs: 30_000,
@@ -17,7 +17,7 @@ describe("the settings of the cache", () => {
     expect(cacheSettings(given, false)).toEqual(given);
   });
 
-  test("allow nothing to be stale in a process that is frozen between events", () => {
+  test("allow no stale rows in a process that is frozen between events", () => {
     expect(cacheSettings({ maxStaleMs: 60_000 }, true)).toMatchObject({
       ttlMs: 5_000,
       maxStaleMs: 5_000,
@@ -30,7 +30,7 @@ describe("the settings of the cache", () => {
     [{ ttlMs: 1.5, maxTenants: 0 }, ["ttlMs", "maxTenants"]],
     [{ ttlMs: "5s", maxStaleMs: 4_999 }, ["ttlMs", "maxStaleMs"]],
     [{ ttlMs: 6_000, maxStaleMs: 5_999 }, ["maxStaleMs"]],
-  ])("of %o are refused in %o", (options, refused) => {
+  ])("given as %o are refused for %o", (options, refused) => {
     const checks = cacheChecks(options as object);
     const wrong = Object.entries(options).filter(
       ([name, value]) => checks[name]?.(value) !== undefined,

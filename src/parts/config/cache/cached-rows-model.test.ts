@@ -109,7 +109,7 @@ interface History {
  *   the read waited and the store failed;
  * - an error only where the store failed.
  */
-test("every read gives a version that is allowed at its moment, whatever flies, fails and is written meanwhile", async () => {
+test("every read returns a version valid at that moment, despite in-flight reads, failures and writes", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), steps, async (scheduler, script) => {
       const stored = new Map<string, ConfigRow>();

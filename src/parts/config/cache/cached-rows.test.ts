@@ -117,7 +117,7 @@ function start(options: Partial<CachedRowsOptions> = {}) {
 /** Lets everything that is ready go on. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("a miss", () => {
+describe("a cache miss", () => {
   test("fetches every key of the feature at every scope in one call, absent rows included", async () => {
     const { calls, put, read } = start();
     put(tenantPartition("acme"), limit, 7);
@@ -139,7 +139,7 @@ describe("a miss", () => {
     ]);
   });
 
-  test("of another feature is another call; partitions without keys are left out", async () => {
+  test("for another feature makes another call, and leaves out partitions without keys", async () => {
     const { calls, read } = start();
     await read(limit);
     await read(plan);
@@ -150,7 +150,7 @@ describe("a miss", () => {
     ]);
   });
 
-  test("joins other misses of the same moment, and rows that are on their way", async () => {
+  test("joins concurrent misses and reads already in flight", async () => {
     const { calls, read, state } = start();
     state.isManual = true;
     const first = [
@@ -169,7 +169,7 @@ describe("a miss", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("goes in calls of at most a hundred rows, a larger feature in one of its own", async () => {
+  test("reads at most 100 rows per call, and a larger feature in a call of its own", async () => {
     const keys = Array.from({ length: 60 }, (_, index) => `big:config:k${index}`);
     const declared = keys.map((id) => ({
       id,
@@ -191,7 +191,7 @@ describe("a miss", () => {
     expect(twice.calls.map(({ addresses }) => addresses.length)).toEqual([120, 120, 120]);
   });
 
-  test("that the store does not answer is an error, of which nothing is remembered", async () => {
+  test("fails when the store fails, and caches nothing", async () => {
     const { calls, read, state } = start();
     state.failure = new Error("throttled");
     await expect(read(limit)).rejects.toThrow("throttled");
@@ -201,7 +201,7 @@ describe("a miss", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("that takes too long is abandoned, and its late answer dropped", async () => {
+  test("times out when the store is too slow, and drops its late answer", async () => {
     const { calls, put, read, state, timers } = start();
     put(tenantPartition("acme"), limit, 7);
     state.isManual = true;
@@ -219,7 +219,7 @@ describe("a miss", () => {
     expect(timers.size).toBe(0);
   });
 
-  test("knows its age", async () => {
+  test("records the age of its rows", async () => {
     const { cached, put, read, state } = start();
     put(tenantPartition("acme"), limit, 7);
     expect(cached.ageMs(tenantPartition("acme"), limit)).toBeUndefined();
@@ -231,7 +231,7 @@ describe("a miss", () => {
     expect(cached.ageMs(tenantPartition("acme"), limit)).toBe(0);
   });
 
-  test("does not join a flight that a frozen process left behind", async () => {
+  test("does not join a read left in flight by a frozen process", async () => {
     const { calls, put, read, state } = start();
     put(tenantPartition("acme"), limit, 7);
     state.isManual = true;
@@ -248,7 +248,7 @@ describe("a miss", () => {
     expect(await left).toBe(7);
   });
 
-  test("of a key that no feature declares, or with another scope, is read as it is stored", async () => {
+  test("for an undeclared key or another scope reads the stored row without caching it", async () => {
     const { cached, calls, view } = start();
     cached.noteWrite(systemPartition(), "other:config:key", { value: 1, version: 1 });
     expect(cached.ageMs(systemPartition(), "other:config:key")).toBeUndefined();
@@ -262,8 +262,8 @@ describe("a miss", () => {
   });
 });
 
-describe("rows that are known", () => {
-  test("are served at once while they are younger than ttlMs", async () => {
+describe("cached rows", () => {
+  test("are served immediately while they are younger than ttlMs", async () => {
     const { calls, read, state, view } = start();
     await read(limit);
     state.now += 4_999;
@@ -274,7 +274,7 @@ describe("rows that are known", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("are served at once up to maxStaleMs, while one call refreshes them", async () => {
+  test("are served immediately up to maxStaleMs, while a single call refreshes them", async () => {
     const { calls, put, read, state, storedValue, view } = start();
     put(tenantPartition("acme"), limit, 7);
     await read(limit);
@@ -288,7 +288,7 @@ describe("rows that are known", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("are waited for once they are older", async () => {
+  test("older than maxStaleMs make the read wait for the store", async () => {
     const { put, read, state, stale } = start();
     put(tenantPartition("acme"), limit, 7);
     await read(limit);
@@ -299,7 +299,7 @@ describe("rows that are known", () => {
     expect(stale).toEqual([]);
   });
 
-  test("come due earlier by up to a tenth of ttlMs after a refresh in the background", async () => {
+  test("are refreshed up to a tenth of ttlMs earlier after a background refresh", async () => {
     const { calls, read, state } = start();
     state.random = 1;
     await read(limit);
@@ -319,7 +319,7 @@ describe("rows that are known", () => {
     expect(calls).toHaveLength(3);
   });
 
-  test("are old when the clock went back", async () => {
+  test("expire when the clock is set back", async () => {
     const { calls, read, state } = start();
     await read(limit);
     state.now -= 60_000;
@@ -328,7 +328,7 @@ describe("rows that are known", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("are asked for at each read where ttlMs is 0", async () => {
+  test("are read from the store each time when ttlMs is 0", async () => {
     const { calls, put, read, stale } = start({ ttlMs: 0, maxStaleMs: 0 });
     await read(limit);
     put(tenantPartition("acme"), limit, 8);
@@ -337,7 +337,7 @@ describe("rows that are known", () => {
     expect([calls.length, stale.length]).toEqual([2, 0]);
   });
 
-  test("of a tenant that went are fetched again, also by a view that knew them", async () => {
+  test("of an evicted tenant are fetched again, even by a view that held them", async () => {
     const { calls, cached, read, view } = start({ maxTenants: 1 });
     const one = view();
     await one.rowsOf(limit, "tenant");
@@ -349,7 +349,7 @@ describe("rows that are known", () => {
   });
 });
 
-test("reads are counted: from the cache with the age of the rows, from the store, and stale where that fails", async () => {
+test("counts reads from the cache with the row age, reads from the store, and stale reads when the store fails", async () => {
   const { metrics, values } = recordedMetrics();
   const { read, state } = start({ metrics });
   await read(limit);
@@ -375,8 +375,8 @@ test("reads are counted: from the cache with the age of the rows, from the store
   ]);
 });
 
-describe("a store that fails", () => {
-  test("leaves the old value, with one warning a minute and page", async () => {
+describe("a failing store", () => {
+  test("keeps the old value in use, and logs one warning per minute and page", async () => {
     const { put, read, stale, state } = start();
     put(tenantPartition("acme"), limit, 7);
     await read(limit);
@@ -397,7 +397,7 @@ describe("a store that fails", () => {
     expect(stale).toHaveLength(3);
   });
 
-  test("in the background is nobody's business, and no unhandled rejection", async () => {
+  test("during a background refresh causes no warning and no unhandled rejection", async () => {
     const { calls, put, read, stale, state } = start();
     put(tenantPartition("acme"), limit, 7);
     await read(limit);
@@ -411,7 +411,7 @@ describe("a store that fails", () => {
     expect([calls.length, stale.length]).toEqual([3, 0]);
   });
 
-  test("slowly is left alone for as long as it took, and the old value served at once", async () => {
+  test("that failed slowly is not retried for as long as it took, and the old value is served immediately", async () => {
     const { calls, put, read, state, stale } = start();
     put(tenantPartition("acme"), limit, 7);
     await read(limit);
@@ -432,7 +432,7 @@ describe("a store that fails", () => {
     expect(calls).toHaveLength(3);
   });
 
-  test("while nothing is known is asked again at once, however slow it was; so is one that a frozen process left", async () => {
+  test("is retried immediately when nothing is cached or a frozen process abandoned the read", async () => {
     const { calls, put, read, state } = start();
     state.isManual = true;
     const slow = read(limit);
@@ -456,7 +456,7 @@ describe("a store that fails", () => {
     expect(await read(limit)).toBe(8);
   });
 
-  test("by throwing at once is a failure like any other", async () => {
+  test("may throw synchronously, which fails the read like any other error", async () => {
     const { read } = start({
       reader: {
         read: () => {
@@ -469,8 +469,8 @@ describe("a store that fails", () => {
   });
 });
 
-describe("a write of this process", () => {
-  test("is seen by its next read, without a call", async () => {
+describe("a write by this process", () => {
+  test("is visible to its next read without a call", async () => {
     const { cached, calls, read } = start();
     await read(limit);
     cached.noteWrite(tenantPartition("acme"), limit, { value: 9, version: 1 });
@@ -479,7 +479,7 @@ describe("a write of this process", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("is seen by views and rows that were there before", async () => {
+  test("is visible to existing views and rows", async () => {
     const { cached, storedValue, view } = start();
     const one = view();
     const held = await one.rowsOf(limit, "tenant");
@@ -489,7 +489,7 @@ describe("a write of this process", () => {
     expect(storedValue(await one.rowsOf(limit, "tenant"))).toBe(9);
   });
 
-  test("outlives a refresh that began before it, whatever that found", async () => {
+  test("survives a refresh that began before it", async () => {
     const { cached, calls, put, read, state } = start();
     put(tenantPartition("acme"), limit, 1);
     state.isManual = true;
@@ -502,14 +502,14 @@ describe("a write of this process", () => {
     expect(await read(limit)).toBe(2);
   });
 
-  test("is remembered before anything was read, when a replica does not have it yet", async () => {
+  test("is cached before any read, even if a replica does not have it yet", async () => {
     const { cached, read } = start();
     cached.noteWrite(tenantPartition("acme"), limit, { value: 9, version: 1 });
 
     expect(await read(limit)).toBe(9);
   });
 
-  test("of an older version is out of date, unless the newer one has expired", async () => {
+  test("of an older version is ignored, unless the newer one has expired", async () => {
     const { cached, read, state } = start();
     const note = (value: number, version: number, more = {}) =>
       cached.noteWrite(tenantPartition("acme"), limit, { value, version, ...more });
@@ -528,7 +528,7 @@ describe("a write of this process", () => {
     expect(await read(limit)).toBe(3);
   });
 
-  test("outlives a refresh that began before it where a test puts a row with a lower version, too", async () => {
+  test("survives a refresh that began before it, even if a test puts a lower version", async () => {
     const { cached, calls, put, read, state } = start();
     put(tenantPartition("acme"), limit, 5, 5);
     state.isManual = true;
@@ -540,7 +540,7 @@ describe("a write of this process", () => {
     expect(await first).toBe(1);
   });
 
-  test("whose outcome is not known makes the next read wait, and the one in the air ask again", async () => {
+  test("with an unknown outcome makes the next read wait, and an in-flight read ask again", async () => {
     const { cached, calls, put, read, state } = start();
     put(tenantPartition("acme"), limit, 1);
     state.isManual = true;
@@ -560,7 +560,7 @@ describe("a write of this process", () => {
   });
 });
 
-describe("an answer", () => {
+describe("an answer from the store", () => {
   const again = async (
     known: Partial<ConfigRow>,
     found: ConfigRow | undefined,
@@ -577,17 +577,17 @@ describe("an answer", () => {
     return read(limit);
   };
 
-  test("never takes a row back to a lower version, a tombstone among them", async () => {
+  test("never replaces a row or a tombstone with a lower version", async () => {
     expect(await again({}, { value: "older", version: 4 }, 30_000)).toBe("known");
     expect(await again({ deleted: true }, { value: "older", version: 4 }, 30_000)).toBe("known");
   });
 
-  test("of the same version or a higher one is taken", async () => {
+  test("with the same or a higher version replaces the row", async () => {
     expect(await again({}, { value: "same", version: 5 }, 30_000)).toBe("same");
     expect(await again({}, { value: "newer", version: 6 }, 30_000)).toBe("newer");
   });
 
-  test("without the row takes it away, unless the row is so new that a replica may lack it", async () => {
+  test("without the row removes it, unless the row is so new that a replica may lack it", async () => {
     expect(await again({}, undefined, 30_000)).toBeUndefined();
     const { cached, read, state } = start({ ttlMs: 100, maxStaleMs: 100 });
     cached.noteWrite(tenantPartition("acme"), limit, { value: 9, version: 1 });
@@ -597,12 +597,12 @@ describe("an answer", () => {
     expect(await read(limit)).toBeUndefined();
   });
 
-  test("with a lower version is taken where the known row has expired: the store deleted it in between", async () => {
+  test("with a lower version replaces an expired row, which the store has deleted since", async () => {
     expect(await again({ expiresAt: 1_010 }, { value: "first", version: 1 }, 30_000)).toBe("first");
   });
 });
 
-test("the process's own schedule waits for the turn of the event loop, and for time", async () => {
+test("the process schedule waits for the event loop turn and for timers", async () => {
   const ran: string[] = [];
   const cancel = processSchedule.later(() => void ran.push("cancelled"), 0);
   cancel();
@@ -613,7 +613,7 @@ test("the process's own schedule waits for the turn of the event loop, and for t
   expect(processSchedule.random()).toBeLessThan(1);
 });
 
-test("rows are read through a cache of the process's clock and schedule where none is given", async () => {
+test("createCachedRows defaults to the process clock and schedule", async () => {
   const cached = createCachedRows({
     ttlMs: 5_000,
     maxStaleMs: 5_000,

@@ -11,7 +11,7 @@ import {
 const use = (cache: PartitionCache<unknown>, partition: string) =>
   cache.use(pathFrom(partition))[0];
 
-test("the least recently used tenant goes first, and takes its users along", () => {
+test("evicts the least recently used tenant together with its users", () => {
   const cache = createPartitionCache(2);
   const acme = use(cache, tenantPartition("acme"));
   const ann = use(cache, userPartition("acme", "ann"));
@@ -31,7 +31,7 @@ test("the least recently used tenant goes first, and takes its users along", () 
   expect(use(cache, userPartition("other", "bob"))).not.toBe(bob);
 });
 
-test("one tenant's users are bounded too, the least recently used first", () => {
+test("bounds the users of one tenant, and evicts the least recently used first", () => {
   const cache = createPartitionCache(2);
   const users = Array.from({ length: 2 * usersPerTenant }, (_, index) =>
     use(cache, userPartition("acme", `u${index}`)),
@@ -44,7 +44,7 @@ test("one tenant's users are bounded too, the least recently used first", () => 
   expect(use(cache, tenantPartition("acme")).users.size).toBe(2 * usersPerTenant);
 });
 
-test("a user who uses up the last place may belong to a tenant that goes with it", () => {
+test("evicts a tenant with its users when a new user exceeds the limit", () => {
   const cache = createPartitionCache(1);
   for (let index = 0; index < usersPerTenant; index++)
     use(cache, userPartition("acme", `u${index}`));
@@ -53,7 +53,7 @@ test("a user who uses up the last place may belong to a tenant that goes with it
   expect(cache.size()).toEqual({ tenants: 1, users: 1 });
 });
 
-test("the rows that hold for all tenants always stay", () => {
+test("never evicts the system rows", () => {
   const cache = createPartitionCache(1);
   const system = use(cache, systemPartition());
   for (let index = 0; index < 10; index++) use(cache, tenantPartition(`t${index}`));
@@ -62,7 +62,7 @@ test("the rows that hold for all tenants always stay", () => {
   expect(use(cache, systemPartition())).toBe(system);
 });
 
-test("whoever holds rows of a tenant that went learns of it by the stamp", () => {
+test("changes a page's stamp when its tenant is evicted", () => {
   const cache = createPartitionCache(1);
   const page = pageOf(use(cache, tenantPartition("acme")), "files", ["files:config:limit"]);
   const { stamp } = page;
@@ -71,7 +71,7 @@ test("whoever holds rows of a tenant that went learns of it by the stamp", () =>
   expect(page.stamp).toBeGreaterThan(stamp);
 });
 
-test("a hundred thousand tenants that pass through leave as many as are kept", () => {
+test("stays within its limit after a hundred thousand tenants", () => {
   const cache = createPartitionCache(100);
   for (let index = 0; index < 100_000; index++) use(cache, userPartition(`t${index}`, "ann"));
 

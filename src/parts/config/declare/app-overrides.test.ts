@@ -36,7 +36,7 @@ describe("validateAppOverrides", () => {
     [{ "files:config:max-upload-size-mb": 100, "files:config:greeting": "" }],
     [{ "files:config:pin": 5 }],
     [Object.assign(Object.create(null), { "files:config:greeting": "hello" })],
-  ])("takes %o", (overrides) => {
+  ])("accepts %o", (overrides) => {
     expect(() => validateAppOverrides(registry, overrides)).not.toThrow();
   });
 
@@ -67,7 +67,7 @@ describe("validateAppOverrides", () => {
     [],
     new Map([["files:config:greeting", "x"]]),
     { __proto__: { a: 1 } },
-  ])("refuses %o, which is no plain object", (overrides) => {
+  ])("refuses %o, which is not a plain object", (overrides) => {
     const problems = appOverrideProblems(registry, overrides as unknown as AppOverrides);
     expect(problems.map(({ rule }) => rule)).toEqual(["override-object"]);
   });
@@ -104,7 +104,7 @@ describe("validateAppOverrides", () => {
     ]);
   });
 
-  test("the value of a secret is never shown", () => {
+  test("never shows the value of a secret", () => {
     const shown = ["hunter2", 1234].map(
       (pin) => appOverrideProblems(registry, { "files:config:pin": pin })[0]?.message,
     );
@@ -114,7 +114,7 @@ describe("validateAppOverrides", () => {
     ]);
   });
 
-  test("a key that is no identifier is quoted and cut", () => {
+  test("quotes and truncates a key that is not an identifier", () => {
     const keys = ["a\nforged: line", "x".repeat(100_000)].map(
       (id) => appOverrideProblems(registry, { [id]: 1 })[0]?.key ?? "",
     );
@@ -122,7 +122,7 @@ describe("validateAppOverrides", () => {
     expect(keys[1]?.length).toBeLessThan(100);
   });
 
-  test("what is no declaration is left to the validators", () => {
+  test("leaves invalid declarations to the validators", () => {
     const definition = undefined as unknown as ConfigKeyDefinition;
     const broken = {
       configKeys: new Map([

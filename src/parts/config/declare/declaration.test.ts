@@ -3,7 +3,7 @@ import { access } from "../../../base/identity/access.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
 
 describe("the factories", () => {
-  test("each fixes the scope and the default access of its keys", () => {
+  test("set the scope and the default access of their keys", () => {
     expect(createSystemConfig("boolean", { default: false }).definition).toMatchObject({
       scope: "system",
       type: "boolean",
@@ -25,13 +25,13 @@ describe("the factories", () => {
     });
   });
 
-  test("options that are not given are not there", () => {
+  test("add no members for options that are not given", () => {
     const { definition } = createTenantConfig("number", {});
     for (const name of ["default", "bounds", "options", "computed"])
       expect(definition).not.toHaveProperty(name);
   });
 
-  test("a declaration keeps what it says", () => {
+  test("keep the declared options", () => {
     const computed = async () => 5;
     const { definition } = createTenantConfig("number", {
       default: 3,
@@ -53,7 +53,7 @@ describe("the factories", () => {
     ]);
   });
 
-  test("access is stated directly or under `access`", () => {
+  test("take access rules directly or under `access`", () => {
     const rules = { read: access.admin, write: access.systemAdmin };
     expect(createTenantConfig("number", rules).definition).toMatchObject(rules);
     expect(createTenantConfig("number", { access: rules }).definition).toMatchObject(rules);
@@ -65,7 +65,7 @@ describe("the factories", () => {
     });
   });
 
-  test("a declaration is frozen, and changing the options later does not change it", () => {
+  test("freeze the declaration, so that later changes to the options do not affect it", () => {
     const options = { bounds: { min: 1, max: 2 }, default: 1 };
     const declaration = createTenantConfig("number", options);
     options.bounds.max = 1000;
@@ -89,13 +89,13 @@ describe("the factories", () => {
     [],
     () => 1,
     { bounds: null, options: 5, computed: 5, access: null },
-  ])("%o for options never throws", (options) => {
+  ])("accept %o as options without throwing", (options) => {
     const create = createTenantConfig as (type: unknown, options: unknown) => unknown;
     expect(() => create("number", options)).not.toThrow();
     expect(() => create(options, options)).not.toThrow();
   });
 
-  test("a switch that is no boolean is read in the safe direction", () => {
+  test("read a flag that is not a boolean as its safe value", () => {
     const create = createTenantConfig as unknown as (
       type: string,
       options: object,

@@ -32,7 +32,7 @@ const problems = (formerly: Readonly<Record<string, unknown>>, config = {}) => {
   }
 };
 
-test("a former name is one identifier or a list of them, of whatever feature", () => {
+test("`formerly` takes one identifier or a list of them, of any feature", () => {
   expect(
     problems({
       a: "files:config:max-mb",
@@ -54,7 +54,7 @@ test.each([
   "Files:config:a",
   [7],
   `files:config:${"a".repeat(256)}`,
-])("a former name that is no identifier is told: %j", (formerly) => {
+])("reports a former name that is not an identifier: %j", (formerly) => {
   const found = problems({ a: formerly });
   expect(found).toEqual(
     formerly === null
@@ -63,7 +63,7 @@ test.each([
   );
 });
 
-test("a former name that is still declared, be it by itself, or that two keys have had, is told; one that is said twice is one", () => {
+test("reports a former name that is still declared or belongs to two keys, and ignores duplicates", () => {
   expect(problems({ a: "bills:config:limit", b: "files:config:b" })).toEqual([
     'files:config:a formerly: formerly "bills:config:limit" is another key\'s',
     'files:config:b formerly: formerly "files:config:b" is another key\'s',
@@ -80,13 +80,13 @@ test("a former name that is still declared, be it by itself, or that two keys ha
   ]);
 });
 
-test("an override under a former name is told the key of now", () => {
+test("suggests the current key for an override under a former name", () => {
   expect(problems({ a: "files:config:max-mb" }, { "files:config:max-mb": 5 })).toEqual([
     "files:config:max-mb override-unknown: the override is for a key that no feature declares; did you mean files:config:a?",
   ]);
 });
 
-test("a former name leads to its key; what is no declaration has none", () => {
+test("finds the key of a former name, and none for an invalid declaration", () => {
   const registry = createRegistry(featuresOf({ a: "files:config:max-mb" }));
   const broken = {
     configKeys: new Map([

@@ -29,7 +29,7 @@ describe("configKeyId", () => {
       "isAConfigKeyWhoseNameIsSoLongThatNobodyWouldWriteItTwice",
       "files:config:is-a-config-key-whose-name-is-so-long-that-nobody-would-write-it-twice",
     ),
-  ])("%s of feature files is %s", (name, id) => {
+  ])("turns %s of feature files into %s", (name, id) => {
     expect(configKeyId("files", name)).toBe(id);
     expect(hasKebabCase(name)).toBe(true);
   });
@@ -50,7 +50,7 @@ describe("hasKebabCase", () => {
     "a#b",
     "a\n",
     "__proto__",
-  ])("%j has none", (name) => {
+  ])("returns false for %j", (name) => {
     expect(hasKebabCase(name)).toBe(false);
   });
 });

@@ -28,7 +28,7 @@ const read = (parameters: Record<string, string>, secure = false) =>
     Object.entries(parameters).map(([name, value]) => ({ name, value, secure })),
   );
 
-test("values are parsed to the types of their keys, whichever way a key is named", () => {
+test("parses values to the types of their keys, however the key is spelled", () => {
   const { overrides, problems } = read({
     "/app/files/max-upload-size-mb": "50",
     "/app/files/listOrder": "name\n",
@@ -64,13 +64,13 @@ test.each([
   ["/app/files/Max-Upload-Size-Mb", "5", "parameter-unknown"],
   ["/application/files/greeting", "5", "parameter-unknown"],
   ["/app/__proto__/constructor", "5", "parameter-unknown"],
-])("%s with the value %j is refused under its name: %s", (name, value, rule) => {
+])("refuses %s with the value %j under its name: %s", (name, value, rule) => {
   const { overrides, problems } = read({ [name]: value });
   expect(problems).toMatchObject([{ key: name, rule }]);
   expect({ ...overrides }).toEqual({});
 });
 
-test("all problems come at once, and what is near a key is suggested", () => {
+test("reports all problems at once, and suggests similar keys", () => {
   const { problems } = read({
     "/app/files/greting": "x",
     "/app/files/pin": "x",
@@ -87,7 +87,7 @@ test("all problems come at once, and what is near a key is suggested", () => {
   expect(problems[0]?.fix).toBe("did you mean /app/files/greeting?");
 });
 
-test("one key under two names is refused", () => {
+test("refuses one key under two names", () => {
   const { problems } = read({
     "/app/files/max-upload-size-mb": "5",
     "/app/files/maxUploadSizeMb": "6",
@@ -96,7 +96,7 @@ test("one key under two names is refused", () => {
   expect(problems[0]?.message).toContain("/app/files/max-upload-size-mb");
 });
 
-test("what is no declaration is no key", () => {
+test("treats an invalid declaration as an unknown key", () => {
   const id = "files:config:broken";
   const broken = {
     configKeys: new Map([[id, { id, feature: "files", name: "broken", definition: 7 as never }]]),
@@ -107,7 +107,7 @@ test("what is no declaration is no key", () => {
   expect(problems).toMatchObject([{ rule: "parameter-unknown" }]);
 });
 
-test("the value of an encrypted key, of a SecureString and of an unknown key is in no message", () => {
+test("never shows the value of an encrypted key, a SecureString or an unknown key", () => {
   const names = ["max-upload-size-mb", "list-order", "maintenance-mode", "quota", "pin", "unknown"];
   fc.assert(
     fc.property(
@@ -124,7 +124,7 @@ test("the value of an encrypted key, of a SecureString and of an unknown key is 
   );
 });
 
-test("the name of a former key counts where there is none of the current one; two former names are one too many", () => {
+test("reads a former name when the current one is absent, and refuses two former names", () => {
   const renamed = registryOf({
     limit: createTenantConfig("number", { formerly: ["files:config:max-mb", "old:config:max"] }),
   });

@@ -240,13 +240,13 @@ describe("configKeyProblems", () => {
         "access-rule",
       ],
     ],
-  ])("reports %s, saying what is wrong and what to do", (_, declaration, rules) => {
+  ])("reports %s with the problem and a fix", (_, declaration, rules) => {
     const problems = configKeyProblems(registered("maxSize", declaration));
     expect(problems.map(({ rule }) => rule)).toEqual(rules);
     expectAdvice(problems);
   });
 
-  test("reports a name without a kebab-case form, and one that is too long", () => {
+  test("reports a name without a kebab-case form and a name that is too long", () => {
     const of = (name: string) => configKeyProblems(registered(name, declare("number", {})));
     expect(of("max_size").map(({ rule }) => rule)).toEqual(["key-name"]);
     const longest = "a".repeat(256 - configKeyId("files", "").length);
@@ -255,7 +255,7 @@ describe("configKeyProblems", () => {
     expectAdvice([...of("max_size"), ...of(`${longest}a`)]);
   });
 
-  test("an unknown option is told those that there are", () => {
+  test("lists the valid options for an unknown one", () => {
     const [problem] = configKeyProblems(registered("maxSize", declare("number", { bound: 1 })));
     expect(problem).toMatchObject({
       message: 'unknown option "bound"',
@@ -264,7 +264,7 @@ describe("configKeyProblems", () => {
   });
 
   test.each([undefined, null, 5, "x", {}, { scope: "tenant", type: "number" }])(
-    "reports %o where a declaration belongs",
+    "reports %o in place of a declaration",
     (definition) => {
       const key = {
         ...registered("maxSize", declare("number", {})),
@@ -275,7 +275,7 @@ describe("configKeyProblems", () => {
     },
   );
 
-  test("a problem names feature, key, what is wrong and what to do", () => {
+  test("names feature, key, problem and fix", () => {
     const declaration = createTenantConfig("number", { default: 0, bounds: { min: 1, max: 5 } });
     expect(configKeyProblems(registered("maxUploadSizeMb", declaration))).toEqual([
       {
@@ -288,7 +288,7 @@ describe("configKeyProblems", () => {
     ]);
   });
 
-  test("a default outside of the bounds is told which way to go", () => {
+  test("suggests a fix for a default outside the bounds on either side", () => {
     const fixOf = (value: number) =>
       configKeyProblems(
         registered("size", declare("number", { default: value, bounds: { min: 1, max: 5 } })),
@@ -299,7 +299,7 @@ describe("configKeyProblems", () => {
     ]);
   });
 
-  test("the default of a secret is never shown", () => {
+  test("never shows the default of a secret", () => {
     const [problem] = configKeyProblems(
       registered("secret", declare("number", { encrypted: true, default: "hunter2" })),
     );
@@ -326,13 +326,13 @@ describe("the boot validators", () => {
       validateConfigKeyAllowPerRequest,
       ["text-from-request", "secret-from-request", "unbounded-from-request"],
     ],
-  ])("%o throws one BootError with its problems of all keys", (validate, names) => {
+  ])("%o throws one BootError with the problems of all keys", (validate, names) => {
     expect(problemsOf(() => validate(wrong)).map(({ key }) => key)).toEqual(
       names.map((name) => `files:config:${name}`),
     );
   });
 
-  test("sound keys pass", () => {
+  test("accept valid keys", () => {
     const sound = registryOf({
       fine: createTenantConfig("number", { default: 1, bounds: { min: 0, max: 2 } }),
     });

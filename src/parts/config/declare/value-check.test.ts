@@ -8,7 +8,7 @@ test.each<[ConfigType, unknown, string]>([
   ["text", "", "is not a text"],
   ["select", "a", 'is none of the options ["a", "b"]'],
 ])(
-  "a %s key takes its own values, such as %j, and says of others that each %s",
+  "a %s key accepts its own values, such as %j, and says that any other %s",
   (type, own, mismatch) => {
     const of = (value: unknown) => typeMismatch({ type, options: ["a", "b"] }, value);
     expect(of(own)).toBeUndefined();
@@ -30,11 +30,11 @@ test.each<[ConfigType, unknown, string]>([
   },
 );
 
-test("a select key without options takes nothing", () => {
+test("a select key without options accepts no value", () => {
   expect(typeMismatch({ type: "select" }, "a")).toBe("is none of the options []");
 });
 
-test("a bound is inside, and what is outside is told the bound that it breaks", () => {
+test("bounds are inclusive, and a value outside them names the bound it violates", () => {
   const bounds = { min: 1, max: 9 };
   expect([1, 5, 9].map((value) => outOfBounds(bounds, value))).toEqual([
     undefined,
@@ -46,14 +46,14 @@ test("a bound is inside, and what is outside is told the bound that it breaks", 
   expect([0.5, 5, 9.5].map((value) => clamp(value, bounds))).toEqual([1, 5, 9]);
 });
 
-test("only numbers, and only where there are bounds, can be outside", () => {
+test("only numbers of keys with bounds can be out of bounds", () => {
   expect(
     ["0", null, [0], false, 0n].map((value) => outOfBounds({ min: 1, max: 9 }, value)),
   ).toEqual(Array(5).fill(undefined));
   expect(outOfBounds(undefined, 0)).toBeUndefined();
 });
 
-test("of an encrypted key no value is shown in a message", () => {
+test("messages never show the value of an encrypted key", () => {
   expect(named({ encrypted: false }, "hunter2")).toBe('"hunter2"');
   expect(named({ encrypted: true }, "hunter2")).toBe("(not shown)");
 });

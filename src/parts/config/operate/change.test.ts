@@ -78,7 +78,7 @@ function context(user: User, store: ConfigStore, seams: Partial<RowCache> = {}):
   return { user, log, db: { [operatorSession]: open } as never };
 }
 
-test("whatever is set, reset and undone in whatever order: versions grow by one, and row, result and history agree with a model", async () => {
+test("versions grow by one, and rows, results and history match a model, for any sequence of set, reset and undo", async () => {
   const change = fc.oneof(
     fc.record({ kind: fc.constant("set" as const), value: fc.integer({ min: -5, max: 120 }) }),
     fc.record({ kind: fc.constant("reset" as const) }),
@@ -150,7 +150,7 @@ test("whatever is set, reset and undone in whatever order: versions grow by one,
   );
 });
 
-test("a write that another one overtakes goes on top of it, unless it expects a version", async () => {
+test("a write overtaken by another one is applied on top of it, unless it expects a version", async () => {
   const overtaken = (times: number) => {
     let left = times;
     const { rows, store } = memory({
@@ -178,7 +178,7 @@ test("a write that another one overtakes goes on top of it, unless it expects a 
   });
 });
 
-test("each write is told to the reader of requests, and its age is part of the explanation", async () => {
+test("each write is reported to the config reader, and explainConfig shows the age of the row", async () => {
   const { store } = memory();
   const noted: unknown[] = [];
   const ctx = context(admin, store, {
@@ -196,7 +196,7 @@ test("each write is told to the reader of requests, and its age is part of the e
   expect(await explainConfig(ctx, handle(limit))).toMatchObject({ cacheAgeMs: 1_200 });
 });
 
-test("a write whose outcome is not known makes the next read of requests ask the store", async () => {
+test("a write with an unknown outcome invalidates the cached row", async () => {
   const { store } = memory();
   const doubted: unknown[] = [];
   const lost = { ...store, write: () => Promise.reject(new Error("socket hang up")) };
@@ -208,7 +208,7 @@ test("a write whose outcome is not known makes the next read of requests ask the
   expect(doubted).toEqual([["config#tenant#acme", "files:config:limit"]]);
 });
 
-test("an expiry counts from its second on, and an undo brings it back only while it lies ahead", async () => {
+test("an expiry is rounded up to a full second, and undo restores it only if it is in the future", async () => {
   const { rows, store } = memory();
   const ctx = context(admin, store);
   await setConfig(ctx, handle(limit), 20, { expiresAt: new Date(nowMs + 1_500).toISOString() });
@@ -234,7 +234,7 @@ test.each([
   ["no value", undefined, "is not a finite number but absent; allowed is a number from 1 to 100"],
   ["a value below the bounds", 0, "is below bounds.min 1; allowed is a number from 1 to 100"],
 ])(
-  "what cannot be set says in its message which key, which field and what is allowed: %s",
+  "a refused value names the key, the field and the allowed values: %s",
   async (_case, value, error) => {
     const ctx = context(admin, memory().store);
     const set = setConfig(ctx, handle(limit), value as number, { reason: "x".repeat(1_001) });
@@ -247,7 +247,7 @@ test.each([
   },
 );
 
-test("what is no handle is refused by name", async () => {
+test("refuses an argument that is not a handle, and names the function", async () => {
   const ctx = context(admin, memory().store);
 
   await expect(setConfig(ctx, "files:config:limit" as never, 1 as never)).rejects.toThrow(
@@ -264,7 +264,7 @@ test("what is no handle is refused by name", async () => {
   );
 });
 
-test("an undo to a value that the bounds no longer allow, to no version, or of a secret is refused", async () => {
+test("refuses to undo to a value outside the bounds, to a missing version, or of a secret", async () => {
   const { store } = memory();
   store.history = async () => [{ value: 500, version: 1, action: "set" }];
   store.read = async (addresses) => addresses.map(() => ({ value: 30, version: 2 }));
@@ -300,7 +300,7 @@ test("an undo to a value that the bounds no longer allow, to no version, or of a
   });
 });
 
-test("a history shows no secret's value, and refuses a page that is none", async () => {
+test("the history hides the value of a secret, and refuses an invalid page", async () => {
   const { store } = memory();
   store.history = async () => [{ value: "sealed", version: 1, action: "set" }];
   const ctx = context(admin, store);
@@ -320,7 +320,7 @@ test("a history shows no secret's value, and refuses a page that is none", async
   });
 });
 
-test("a caller who is not signed in writes nothing, whatever the key's rules, and has no rows of its own", async () => {
+test("an anonymous caller can write nothing, whatever the key's rules, and has no user rows", async () => {
   const open = { read: access.everyone, write: access.everyone };
   const ctx = context(anonymous, memory().store);
 
@@ -338,7 +338,7 @@ test("a caller who is not signed in writes nothing, whatever the key's rules, an
   });
 });
 
-test("a ctx of another make is refused, saying which one to pass", async () => {
+test("refuses a foreign ctx, and says which one to pass", async () => {
   const ctx = { ...context(admin, memory().store), db: {} as never };
 
   await expect(explainConfig(ctx, handle(limit))).rejects.toThrow(
@@ -346,7 +346,7 @@ test("a ctx of another make is refused, saying which one to pass", async () => {
   );
 });
 
-test("a typed error of the store stays what it is", async () => {
+test("passes on a typed error of the store", async () => {
   const { store } = memory();
   store.read = () =>
     Promise.reject(
@@ -358,7 +358,7 @@ test("a typed error of the store stays what it is", async () => {
   });
 });
 
-test("a bare row, and a computed function that throws no error, are explained too", async () => {
+test("explains a row without metadata and a computed function that throws a non-error", async () => {
   const { rows, store } = memory();
   const failing = createTenantConfig("number", {
     computed: (): number => {

@@ -47,13 +47,13 @@ function refusal(work: () => unknown): unknown {
   return undefined;
 }
 
-describe("whose rows", () => {
+describe("authorizeTarget", () => {
   test.each<[ConfigTarget, unknown]>([
     [{}, ofAnn],
     [{ tenantId: "acme" }, ofAnn],
     [{ userId: "ann" }, ofAnn],
     [{ tenantId: "acme", userId: "ann" }, ofAnn],
-  ])("the target %j is the caller, whoever calls", (target, owner) => {
+  ])("resolves the target %j to the caller", (target, owner) => {
     expect(authorizeTarget(ann, target, "user")).toEqual({ owner, scope: "user", isOther: false });
   });
 
@@ -68,7 +68,7 @@ describe("whose rows", () => {
       { tenantId: "globex", userId: "ann" },
     ],
     [{ tenantId: "globex" }, { tenantId: "globex", userId: undefined }],
-  ])("the target %j is somebody else, and takes systemAdmin", (target, owner) => {
+  ])("resolves the target %j to another owner, and requires systemAdmin", (target, owner) => {
     expect(authorizeTarget(operator, target, "user")).toEqual({
       owner,
       scope: "user",
@@ -82,12 +82,12 @@ describe("whose rows", () => {
     }
   });
 
-  test("the level is the key's own where none is named", () => {
+  test("uses the key's own level by default", () => {
     expect(authorizeTarget(ann, {}, "tenant").scope).toBe("tenant");
     expect(authorizeTarget(ann, { scope: "system" }, "tenant").scope).toBe("system");
   });
 
-  test("what is no ID and what is no level are refused together, field by field", () => {
+  test("reports an invalid ID and an invalid level together, field by field", () => {
     const target = { scope: "toString", tenantId: "", userId: "a\nb" } as unknown as ConfigTarget;
     expect(refusal(() => authorizeTarget(operator, target, "user"))).toEqual([
       { field: "tenantId", error: "is not an ID that a token can have" },
@@ -100,8 +100,8 @@ describe("whose rows", () => {
   });
 });
 
-describe("reading", () => {
-  test("a key that the caller may not read does not exist for them", () => {
+describe("reading a key", () => {
+  test("hides a key that the caller may not read", () => {
     const closed = key(createTenantConfig("number", rules(access.admin, access.admin)));
     expect([mayRead(ann, closed), mayRead(admin, closed)]).toEqual([false, true]);
     for (const authorize of [authorizeRead, authorizeWrite]) {
@@ -115,7 +115,7 @@ describe("reading", () => {
     });
   });
 
-  test("a level that is narrower than the key's is refused, and a broader one is not", () => {
+  test("refuses a level narrower than the key's, and allows a broader one", () => {
     expect(refusal(() => authorizeRead(ann, ofTenant, { scope: "user" }))).toEqual([
       { field: "scope", error: "a tenant key has no user rows" },
     ]);
@@ -127,15 +127,15 @@ describe("reading", () => {
   });
 });
 
-describe("writing", () => {
-  test("takes somebody who is signed in, whatever the key's rule", () => {
+describe("writing a key", () => {
+  test("requires an authenticated caller, whatever the key's rule", () => {
     expect(refusal(() => authorizeWrite(anonymous, ofSystem, {}))).toEqual([
       "unauthenticated",
       "Authentication required",
     ]);
   });
 
-  test("takes what the key's rule asks for, and says so", () => {
+  test("requires the key's write rule, and names it in the error", () => {
     const guarded = key(
       createTenantConfig("number", rules(access.everyone, access.roles("owner"))),
     );
@@ -150,7 +150,7 @@ describe("writing", () => {
     });
   });
 
-  test("a row broader than the key takes systemAdmin besides", () => {
+  test("also requires systemAdmin for a row broader than the key", () => {
     expect(authorizeWrite(ann, ofUser, {}).scope).toBe("user");
     expect(authorizeWrite(ann, ofSystem, {}).scope).toBe("system");
     for (const user of [ann, admin]) {
@@ -183,7 +183,7 @@ describe("writing", () => {
       key(createTenantConfig("number", rules(access.everyone, access.roles("owner")))),
       false,
     ],
-  ])("the row that all tenants share: %s", (_whose, user, subject, expected) => {
+  ])("checks access to the system row: %s", (_whose, user, subject, expected) => {
     expect(mayWriteSystemRow(user, subject)).toBe(expected);
   });
 });
@@ -198,7 +198,7 @@ describe("the row of a target", () => {
     isOther: false,
   });
 
-  test("is the one of its level", () => {
+  test("belongs to its level", () => {
     expect(levelOf(at("user", ofAnn))).toEqual({
       source: "user-row",
       partition: "config#user#acme#ann",
@@ -213,7 +213,7 @@ describe("the row of a target", () => {
     });
   });
 
-  test("is refused where nobody is named whose it is", () => {
+  test("is refused when the target names no owner", () => {
     expect(refusal(() => levelOf(at("user", { ...ofAnn, userId: undefined })))).toEqual([
       { field: "userId", error: "a user row belongs to a user; name one" },
     ]);
@@ -222,7 +222,7 @@ describe("the row of a target", () => {
     ).toEqual([{ field: "tenantId", error: "a tenant row belongs to a tenant; name one" }]);
   });
 
-  test("a reader at a broader level is shown no narrower rows", () => {
+  test("excludes narrower rows from a reader at a broader level", () => {
     expect(ownerAt(at("user", ofAnn))).toEqual(ofAnn);
     expect(ownerAt(at("tenant", ofAnn))).toEqual({ tenantId: "acme", userId: undefined });
     expect(ownerAt(at("system", ofAnn))).toEqual({ tenantId: undefined, userId: undefined });

@@ -8,7 +8,7 @@ const writer = { userId: "ann", nowMs: 1_700_000_000_000 };
 const number = createTenantConfig("number", {}).definition;
 const text = createTenantConfig("text", {}).definition;
 
-describe("what is set is what is read", () => {
+describe("a value that is set", () => {
   const keys = [
     createTenantConfig("number", { bounds: { min: -10, max: 10 } }).definition,
     number,
@@ -17,7 +17,7 @@ describe("what is set is what is read", () => {
     text,
   ];
   test.each(keys.map((definition) => [definition.type, definition] as const))(
-    "for any value of a %s key, or it is refused",
+    "is read back unchanged for any %s key, or is refused",
     (_type, definition) => {
       const value = fc.oneof(
         fc.double(),
@@ -64,14 +64,14 @@ test.each([
   [true, "a boolean"],
   [7n, "a bigint"],
   [undefined, "absent"],
-])("a refused value is named by its kind: %s", (value, kind) => {
+])("a refused value is described by its kind: %s", (value, kind) => {
   const set = () => rowToSet(number, { value }, undefined, writer);
   const error = `is not a finite number but ${kind}`;
 
   expect(set).toThrow(expect.objectContaining({ fields: [{ field: "value", error }] }));
 });
 
-test("a number for a text is named by its kind too", () => {
+test("a number for a text key is described by its kind", () => {
   expect(() => rowToSet(text, { value: 7 }, undefined, writer)).toThrow(
     expect.objectContaining({ fields: [{ field: "value", error: "is not a text but a number" }] }),
   );
@@ -87,7 +87,7 @@ test.each([
   [text, "é".repeat(8_192), undefined],
   [text, "é".repeat(8_193), /has 16386 bytes, more than 16384/],
   [text, "\ud800", /not well-formed/],
-])("the store's limits are known before it is asked (case %#)", (definition, value, problem) => {
+])("enforces the store's limits before the write (case %#)", (definition, value, problem) => {
   const set = () => rowToSet(definition, { value }, undefined, writer);
 
   if (problem === undefined) expect(set()).toMatchObject({ value, version: 1 });
@@ -99,7 +99,7 @@ test.each([
     );
 });
 
-test("a row carries who, when, why and until when", () => {
+test("a row records who wrote it, when, why and until when", () => {
   const options = { value: 5, reason: "because", expiresAt: "2023-11-14T23:13:20.5+00:00" };
 
   expect(rowToSet(number, options, { value: 1, version: 41 }, writer)).toEqual({
@@ -120,13 +120,13 @@ test.each([
   [1_900_000_000],
   [new Date()],
   [""],
-])("%s is no expiry", (expiresAt) => {
+])("refuses %s as an expiry", (expiresAt) => {
   expect(() =>
     rowToSet(number, { value: 5, expiresAt: expiresAt as string }, undefined, writer),
   ).toThrow(expect.objectContaining({ fields: [expect.objectContaining({ field: "expiresAt" })] }));
 });
 
-test("a reason is a well-formed text of at most 1,000 characters", () => {
+test("a reason is well-formed text of at most 1,000 characters", () => {
   const set = (reason: unknown) => () =>
     rowToSet(number, { value: 5, reason: reason as string }, undefined, writer);
 
@@ -138,7 +138,7 @@ test("a reason is a well-formed text of at most 1,000 characters", () => {
   }
 });
 
-test("a tombstone goes on with the version, and only where there is something to take away", () => {
+test("a tombstone increments the version, and is written only when there is a row to delete", () => {
   expect(rowToReset({}, { value: 5, version: 3 }, { ...writer, userId: undefined })).toEqual({
     value: undefined,
     version: 4,
@@ -150,7 +150,7 @@ test("a tombstone goes on with the version, and only where there is something to
 });
 
 test.each([[undefined], ["3"], [1.5], [-1], [Number.NaN]])(
-  "a row whose version is %s counts as never written",
+  "a row with version %s counts as never written",
   (version) => {
     expect(versionOf({ value: 1, version: version as number })).toBe(0);
   },

@@ -31,7 +31,7 @@ function row(source: Levels["rows"][number]["source"], value: unknown): Levels["
 }
 
 describe("the order of levels", () => {
-  test("the first row wins over everything below", () => {
+  test("prefers the narrowest row to everything below", () => {
     const rows = [row("user-row", 1), row("tenant-row", 2), row("system-row", 3)];
     expect(run(limit, { rows, override: 4 }).outcome).toEqual({ value: 1, source: "user-row" });
     expect(run(limit, { rows: rows.slice(1), override: 4 }).outcome).toEqual({
@@ -45,7 +45,7 @@ describe("the order of levels", () => {
     expect(run(limit, { override: 4 }).outcome).toEqual({ value: 4, source: "app-override" });
   });
 
-  test("a row wins over computed, which wins over the default", () => {
+  test("prefers a row to computed, and computed to the default", () => {
     const { definition } = createTenantConfig("number", { default: 1, computed: () => 2 });
     expect(run(definition, { rows: [row("system-row", 3)] }).outcome).toEqual({
       value: 3,
@@ -63,7 +63,7 @@ describe("the order of levels", () => {
     });
   });
 
-  test("a computed that has nothing to say leaves it to the default, and is no misfit", () => {
+  test("falls back to the default without a misfit when computed returns undefined", () => {
     const misfits: Misfit[] = [];
     cascadeFromComputed(limit, undefined, { frameworkDefault: undefined }, (misfit) =>
       misfits.push(misfit),
@@ -71,7 +71,7 @@ describe("the order of levels", () => {
     expect(misfits).toEqual([]);
   });
 
-  test("the feature's default wins over the framework's, and without both the value is missing", () => {
+  test("prefers the feature's default to the framework's, and reports a missing value without both", () => {
     const bare = createTenantConfig("number", {}).definition;
     expect(run(limit, { frameworkDefault: 5 }).outcome).toEqual({ value: 10, source: "default" });
     expect(run(bare, { frameworkDefault: 5 }).outcome).toEqual({ value: 5, source: "default" });
@@ -84,7 +84,7 @@ describe("the order of levels", () => {
     [createTenantConfig("number", { default: 5 }), -0],
     [createTenantConfig("text", { default: "x" }), ""],
     [createTenantConfig("select", { options: ["", "a"], default: "a" }), ""],
-  ])("%o: %j is a value at every level", ({ definition }, value) => {
+  ])("%o: accepts %j at every level", ({ definition }, value) => {
     expect(run(definition, { rows: [row("system-row", value)] }).outcome).toEqual({
       value,
       source: "system-row",
@@ -103,14 +103,14 @@ describe("the order of levels", () => {
   });
 });
 
-describe("secrets that do not open", () => {
+describe("secrets that cannot be decrypted", () => {
   const secret = createTenantConfig("text", { encrypted: true, default: "x" }).definition;
   const locked = {
     source: "tenant-row",
     row: { locked: "it was sealed with another key", ringKey: "2026" },
   } as const;
 
-  test("are replaced by nothing broader: the read fails with 503, saying why and by which key to its operator alone", () => {
+  test("fail the read with 503 instead of falling back, and tell only the operator the reason and the key", () => {
     let thrown: unknown;
     try {
       run(secret, { rows: [locked, row("system-row", "y")], override: "z" });
@@ -130,7 +130,7 @@ describe("secrets that do not open", () => {
     });
   });
 
-  test("fail no read that a narrower row decides", () => {
+  test("do not fail a read that a narrower row decides", () => {
     const { outcome } = run(secret, { rows: [row("user-row", "y"), locked] });
     expect(outcome).toEqual({ value: "y", source: "user-row" });
   });
@@ -138,7 +138,7 @@ describe("secrets that do not open", () => {
 
 describe("values that do not fit", () => {
   test.each([undefined, null, "5", Number.NaN, Number.POSITIVE_INFINITY, 5n, {}, [5], true])(
-    "%o is no number: the next level decides, with one misfit",
+    "%o for a number key falls through to the next level with one misfit",
     (value) => {
       const { outcome, misfits } = run(limit, {
         rows: [row("user-row", value), row("tenant-row", 2)],
@@ -148,7 +148,7 @@ describe("values that do not fit", () => {
     },
   );
 
-  test("a number out of bounds is clamped for tenant and user, and used as it is for operators", () => {
+  test("a number out of bounds is clamped in user and tenant rows, and used unchanged in system rows", () => {
     const from = (source: "user-row" | "tenant-row" | "system-row", value: number) =>
       run(limit, { rows: [row(source, value)] });
     expect(from("user-row", 500)).toEqual({
@@ -168,7 +168,7 @@ describe("values that do not fit", () => {
     });
   });
 
-  test("a computed number is clamped unless the key is the operators'", () => {
+  test("a computed number is clamped, except for a system key", () => {
     const bounds = { min: 1, max: 100 };
     const computed = () => 500;
     const of = ({ definition }: { definition: ConfigKeyDefinition }) =>
@@ -178,7 +178,7 @@ describe("values that do not fit", () => {
     expect(of(createSystemConfig("number", { bounds, computed }))).toBe(500);
   });
 
-  test("an option that is gone, and a computed value of another type, leave it to the next level", () => {
+  test("a removed option and a computed value of the wrong type fall through to the next level", () => {
     const { definition } = createTenantConfig("select", { options: ["a", "b"], default: "a" });
     const gone = run(definition, { rows: [row("tenant-row", "c")] });
     expect(gone.outcome).toEqual({ value: "a", source: "default" });
@@ -196,14 +196,14 @@ describe("values that do not fit", () => {
     expect(misfits).toHaveLength(1);
   });
 
-  test("an override that never went through validateAppOverrides falls through as well", () => {
+  test("an override that skipped validateAppOverrides falls through as well", () => {
     expect(run(limit, { override: "5" })).toMatchObject({
       outcome: { value: 10, source: "default" },
       misfits: [{ source: "app-override" }],
     });
   });
 
-  test("the value of a secret is in no reason", () => {
+  test("a misfit reason never shows the value of a secret", () => {
     const { definition } = createTenantConfig("number", {
       encrypted: true,
       bounds: { min: 1, max: 9 },

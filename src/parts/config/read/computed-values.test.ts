@@ -42,7 +42,7 @@ function atOnce(...reads: string[]): Plan {
 }
 
 describe("computed values", () => {
-  test("a key is evaluated once, however often and however concurrently it is read", async () => {
+  test("evaluate a key once for repeated and concurrent reads", async () => {
     const { read, runs } = reader(
       { a: atOnce("c", "c", "b"), b: inTurn("c") },
       createComputedValues(),
@@ -52,7 +52,7 @@ describe("computed values", () => {
     expect(runs.sort()).toEqual(["a", "b", "c"]);
   });
 
-  test("a failure is shared too", async () => {
+  test("share a failure as well", async () => {
     const values = createComputedValues();
     let runs = 0;
     const fail = () => {
@@ -64,13 +64,13 @@ describe("computed values", () => {
     expect(runs).toBe(1);
   });
 
-  test("two requests share nothing", async () => {
+  test("are not shared between requests", async () => {
     const read = (value: number) => createComputedValues().read("a", undefined, () => value);
     expect(await Promise.all([read(1), read(2)])).toEqual([1, 2]);
   });
 });
 
-describe("circles", () => {
+describe("cycles of computed keys", () => {
   test.each([
     ["a key that reads itself", { a: inTurn("a") }, "a -> a"],
     ["two keys that read each other", { a: inTurn("b"), b: inTurn("a") }, "a -> b -> a"],
@@ -81,18 +81,18 @@ describe("circles", () => {
       "b -> c -> b",
     ],
     ["reads that are made at once", { a: atOnce("d", "b"), b: atOnce("d", "a") }, "a -> b -> a"],
-  ])("%s: named as %s %s", async (_, plans, circle) => {
+  ])("%s: reports %s %s", async (_, plans, circle) => {
     const { read } = reader(plans, createComputedValues());
     await expect(read("a")).rejects.toThrow(`computed config keys wait for each other: ${circle};`);
   });
 
-  test("two keys that read each other are found when both are read at once", async () => {
+  test("are detected when both keys are read concurrently", async () => {
     const { read } = reader({ a: inTurn("b"), b: inTurn("a") }, createComputedValues());
     const outcomes = await Promise.allSettled([read("a"), read("b")]);
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   });
 
-  test("a diamond is no circle", async () => {
+  test("do not include a diamond", async () => {
     const { read } = reader(
       { a: atOnce("b", "c"), b: inTurn("d"), c: inTurn("d") },
       createComputedValues(),
@@ -100,7 +100,7 @@ describe("circles", () => {
     expect(await read("a")).toBe(5);
   });
 
-  test("a function that went on reading after it had returned holds nobody up", async () => {
+  test("do not block on a function that keeps reading after it has returned", async () => {
     const values = createComputedValues();
     let go = () => {};
     const released = new Promise<void>((resolve) => {
@@ -120,7 +120,7 @@ describe("circles", () => {
     expect(await left).toBe(1);
   });
 
-  test("a read that a function makes after it has returned is never part of a circle", async () => {
+  test("do not include a read that a function makes after it has returned", async () => {
     const values = createComputedValues();
     let a: ComputedNode | undefined;
     await values.read("a", undefined, (node) => {
@@ -137,7 +137,7 @@ describe("circles", () => {
     expect(await late).toBe(5);
   });
 
-  test("for any graph, any order and any timing: a key fails if and only if a circle is reachable from it", async () => {
+  test("fail exactly the keys that can reach them, for any graph, order and timing", async () => {
     const keys = ["a", "b", "c", "d", "e", "f"];
     const plan = fc.record({
       reads: fc.array(fc.constantFrom(...keys), { maxLength: 3 }),

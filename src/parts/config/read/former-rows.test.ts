@@ -40,14 +40,14 @@ const old = { value: 5, version: 7 };
 const superseded = { ...old, renamedTo: is };
 const written = { value: 6, version: 8 };
 
-test("a batch that meets a row before it is written, and its former one after, is asked again, and sees what was written", async () => {
+test("a read that races with the rename of a row is repeated as a consistent read, and returns the new row", async () => {
   const { rows, calls } = reading({ [was]: superseded }, { [is]: written, [was]: superseded });
 
   expect(await rows.read([at(is)], { consistent: false })).toEqual([written]);
   expect(calls.map(({ consistent }) => consistent)).toEqual([false, true]);
 });
 
-test("only what is in doubt is asked for again, once", async () => {
+test("only rows in doubt are read again, once", async () => {
   const { rows, calls } = reading({ [was]: superseded, [other]: { value: 1, version: 1 } });
 
   expect(await rows.read([at(other), at(is), at(is, "umbrella"), at(other, "umbrella")])).toEqual([
@@ -95,7 +95,7 @@ test.each<[string, Readonly<Record<string, ConfigRow>>, unknown]>([
     { [is]: { ...written, renamedTo: other } },
     { ...written, renamedTo: other },
   ],
-])("one call is enough where %s", async (_what, state, expected) => {
+])("needs only one read: %s", async (_what, state, expected) => {
   const { rows, calls } = reading(state);
 
   expect(await rows.read([at(is)])).toEqual([expected]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createHeldDecisions, type Decision } from "./key-rows.ts";
 
-test("the decisions of a caller are held by key, the last of each", () => {
+test("holds the last decision for each key of a caller", () => {
   const held = createHeldDecisions();
   // Only what is put in has to come out.
   const [first, second, third] = ["a", "b", "c"].map(

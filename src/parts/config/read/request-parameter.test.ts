@@ -44,7 +44,7 @@ async function resolveNumber(param: unknown, level: unknown = 900) {
   return { value, clamps };
 }
 
-describe("a number", () => {
+describe("a number parameter", () => {
   test.each<[unknown, number]>([
     ["120", 120],
     [" 120 ", 120],
@@ -57,7 +57,7 @@ describe("a number", () => {
     [120, 120],
     ["60", 60],
     ["604800", 604_800],
-  ])("%j inside the bounds is taken as it is", async (param, expected) => {
+  ])("%j within the bounds is used unchanged", async (param, expected) => {
     expect(await resolveNumber(param)).toEqual({ value: expected, clamps: [] });
   });
 
@@ -73,7 +73,7 @@ describe("a number", () => {
     ["1e10", 1e10, 604_800],
     ["9".repeat(300), Number("9".repeat(300)), 604_800],
   ])(
-    "%j outside of the bounds is clamped, and onClamp is told",
+    "%j outside the bounds is clamped and reported to onClamp",
     async (param, original, clamped) => {
       expect(await resolveNumber(param)).toEqual({
         value: clamped,
@@ -103,20 +103,20 @@ describe("a number", () => {
     [[120]],
     [{}],
     [120n],
-  ])("%o leaves it to the configured value, without onClamp", async (param) => {
+  ])("%o falls back to the configured value without onClamp", async (param) => {
     expect(await resolveNumber(param)).toEqual({ value: 900, clamps: [] });
   });
 
-  test("outside of the bounds is clamped where nobody asked to be told, too", async () => {
+  test("outside the bounds is clamped without onClamp as well", async () => {
     expect(await resolveConfigOrParam(configured(900), expiry, "1")).toBe(60);
   });
 
-  test("the configured value is brought inside the bounds too, silently", async () => {
+  test("falls back to the configured value, which is silently clamped", async () => {
     expect(await resolveNumber(undefined, 5)).toEqual({ value: 60, clamps: [] });
     expect(await resolveNumber("abc", 1e9)).toEqual({ value: 604_800, clamps: [] });
   });
 
-  test("whatever comes, the number returned is inside the bounds", async () => {
+  test("always gives a number within the bounds", async () => {
     const anyNumber = fc.double({ noNaN: true });
     await fc.assert(
       fc.asyncProperty(
@@ -132,12 +132,12 @@ describe("a number", () => {
     );
   });
 
-  test("hostile text is refused in linear time", async () => {
+  test("rejects hostile text in linear time", async () => {
     expect((await resolveNumber(`${"1".repeat(1_000_000)}x`)).value).toBe(900);
   });
 });
 
-describe("a boolean", () => {
+describe("a boolean parameter", () => {
   test.each<[unknown, boolean]>([
     ["true", true],
     ["1", true],
@@ -151,31 +151,31 @@ describe("a boolean", () => {
     [1, false],
     [["true"], false],
     [false, false],
-  ])("%j is %s", async (param, expected) => {
+  ])("%j gives %s", async (param, expected) => {
     expect(await resolveConfigOrParam(configured(!expected), flag, param)).toBe(expected);
   });
 
-  test.each([undefined, null])("%o is the configured value", async (param) => {
+  test.each([undefined, null])("%o falls back to the configured value", async (param) => {
     expect(await resolveConfigOrParam(configured(true), flag, param)).toBe(true);
     expect(await resolveConfigOrParam(configured(false), flag, param)).toBe(false);
   });
 });
 
-describe("a select", () => {
-  test("an option is taken", async () => {
+describe("a select parameter", () => {
+  test("accepts a declared option", async () => {
     const ctx = configured("newest");
     expect(await resolveConfigOrParam(ctx, order, "name")).toBe("name");
     expect(ctx.reads).toBe(0);
   });
 
   test.each([undefined, null, "", " ", "oldest", "NAME", "toString", 1, ["name"]])(
-    "%o is the configured value",
+    "%o falls back to the configured value",
     async (param) => {
       expect(await resolveConfigOrParam(configured("newest"), order, param)).toBe("newest");
     },
   );
 
-  test("without options, as plain JavaScript may declare it, takes nothing from a request", async () => {
+  test("is ignored when the key declares no options, as is possible in plain JavaScript", async () => {
     const { options: _none, ...definition } = order.definition;
     expect(await resolveConfigOrParam(configured("newest"), { ...order, definition }, "name")).toBe(
       "newest",
@@ -183,7 +183,7 @@ describe("a select", () => {
   });
 });
 
-describe("keys that a request may not override", () => {
+describe("keys that requests may not override", () => {
   const bounds = { min: 1, max: 10 };
   const closed = handle(createTenantConfig("number", { default: 5, bounds }));
   const select = handle(createTenantConfig("select", { options: ["a", "b"], default: "a" }));
@@ -209,17 +209,17 @@ describe("keys that a request may not override", () => {
     ["a secret", secret, /can never override an encrypted key/],
     ["a secret with allowPerRequest", openSecret, /can never override an encrypted key/],
     ["a number without bounds", openUnbounded, /a number without bounds/],
-  ])("%s: a parameter throws, naming key and fix", async (_, key, message) => {
+  ])("%s: a parameter throws an error that names the key and the fix", async (_, key, message) => {
     await expect(resolveConfigOrParam(configured(5), key, "7")).rejects.toThrow(message);
   });
 
-  test("the parameter's value is not in the error", async () => {
+  test("never show the parameter's value in the error", async () => {
     await expect(resolveConfigOrParam(configured(5), secret, "hunter2")).rejects.not.toThrow(
       /hunter2/,
     );
   });
 
-  test("without a parameter they give the configured value", async () => {
+  test("give the configured value without a parameter", async () => {
     expect(await resolveConfigOrParam(configured(5), closed, undefined)).toBe(5);
     expect(await resolveConfigOrParam(configured(5), closed, "")).toBe(5);
     expect(await resolveConfigOrParam(configured(50), closed, null)).toBe(10);

@@ -91,7 +91,7 @@ function row(value: unknown, more: Partial<ConfigRow> = {}): ConfigRow {
 describe("resolve", () => {
   const { definition } = createUserConfig("number", { default: 10, bounds });
 
-  test("only the rows of the key's scope are read, in one call", async () => {
+  test("reads only the rows of the key's scope, in one call", async () => {
     const expected: Record<ConfigScope, string[]> = {
       user: ["config#user#acme#ann", "config#tenant#acme", "config#system"],
       tenant: ["config#tenant#acme", "config#system"],
@@ -113,7 +113,7 @@ describe("resolve", () => {
     }
   });
 
-  test("rows of other users and tenants are out of reach", async () => {
+  test("never reads rows of other users or tenants", async () => {
     const { reader } = store({
       [userPartition("acme", "bob")]: row(2),
       [tenantPartition("other")]: row(3),
@@ -126,7 +126,7 @@ describe("resolve", () => {
     expect(resolved).toEqual({ value: 10, source: "default" });
   });
 
-  test("rows of an encrypted key do not count while they are not sealed, and their values are not logged", async () => {
+  test("ignores unsealed rows of an encrypted key, and never logs their values", async () => {
     const { log, lines } = recorder();
     const { reader } = store({
       [tenantPartition("acme")]: row("hunter2"),
@@ -145,7 +145,7 @@ describe("resolve", () => {
     ]);
   });
 
-  test("an encrypted key takes an override of the deployment", async () => {
+  test("accepts an application override for an encrypted key", async () => {
     const secret = createTenantConfig("text", { encrypted: true }).definition;
     const resolver = createConfigResolver({ appOverrides: { [id]: "from-the-deployment" } });
     expect(await resolver.resolve(session(ann), id, secret)).toEqual({
@@ -154,7 +154,7 @@ describe("resolve", () => {
     });
   });
 
-  test("the framework's default is the last level, with source default", async () => {
+  test("falls back to the framework's default, with source default", async () => {
     const key = "files:config:max-upload-size-mb";
     const bare = createTenantConfig("number", { bounds: { min: 1, max: 5 } }).definition;
     expect(await createConfigResolver().resolve(session(ann), key, bare)).toEqual({
@@ -163,7 +163,7 @@ describe("resolve", () => {
     });
   });
 
-  test("names of Object's own members are no overrides", async () => {
+  test("does not mistake Object's own members for overrides", async () => {
     const bare = createTenantConfig("text", {}).definition;
     const { log, lines } = recorder();
     for (const name of ["__proto__", "constructor", "toString"]) {
@@ -177,7 +177,7 @@ describe("resolve", () => {
   });
 });
 
-describe("rows that are known", () => {
+describe("cached rows", () => {
   const { definition } = createTenantConfig("number", { default: 10, bounds });
   const known = (stored: ConfigRow | undefined): KeyRows => ({
     levels: [{ source: "tenant-row", partition: tenantPartition("acme"), row: stored }],
@@ -190,7 +190,7 @@ describe("rows that are known", () => {
     rows: { rowsOf: () => rows },
   });
 
-  test("are decided at once, and once for all sessions of a resolver", async () => {
+  test("are resolved synchronously, and only once for all sessions of a resolver", async () => {
     const resolver = createConfigResolver();
     const rows = known(row(7));
     const one = at(rows);
@@ -201,7 +201,7 @@ describe("rows that are known", () => {
     expect(await one.held.get(id)?.value).toBe(7);
   });
 
-  test("are decided anew by another resolver, and for another definition", () => {
+  test("are resolved again by another resolver and for another definition", () => {
     const rows = known(undefined);
     const overriding = createConfigResolver({ appOverrides: { [id]: 40 } });
     const plain = createConfigResolver();
@@ -215,7 +215,7 @@ describe("rows that are known", () => {
     expect(values).toMatchObject([{ value: 10 }, { value: 40 }, { value: 10 }, { value: 11 }]);
   });
 
-  test("are decided anew when the first of them expires", () => {
+  test("are resolved again when the first of them expires", () => {
     const clock = { time: nowMs, now: () => clock.time };
     const rows = known(row(7, { expiresAt: nowMs / 1000 + 2 }));
     const resolver = createConfigResolver();
@@ -226,7 +226,7 @@ describe("rows that are known", () => {
     expect(resolver.resolve(at(rows, clock), id, definition)).toMatchObject({ value: 10 });
   });
 
-  test("of a computed key leave the function to run once a session", async () => {
+  test("of a computed key run the function once per session", async () => {
     let runs = 0;
     const key = createTenantConfig("number", { computed: async () => ++runs }).definition;
     const resolver = createConfigResolver();
@@ -242,7 +242,7 @@ describe("rows that are known", () => {
 describe("misfits", () => {
   const { definition } = createTenantConfig("number", { default: 10, bounds });
 
-  test("a misfit row is logged once a version, by the resolver that met it", async () => {
+  test("of a row are logged once per version and resolver", async () => {
     const { log, lines } = recorder();
     const read = async (resolver: ConfigResolver, version: number, tenantId = "acme") => {
       const { reader } = store({ [tenantPartition(tenantId)]: row(500, { version }) });
@@ -264,7 +264,7 @@ describe("misfits", () => {
     });
   });
 
-  test("an override that does not fit is logged once for each tenant, and passed over", async () => {
+  test("of an override are logged once per tenant, and fall through", async () => {
     const { log, lines } = recorder();
     const resolver = createConfigResolver({ appOverrides: { [id]: "many" } });
     const read = async (tenantId: string) =>
@@ -274,7 +274,7 @@ describe("misfits", () => {
     expect(lines.map(({ data }) => data?.["source"])).toEqual(["app-override", "app-override"]);
   });
 
-  test("a computed misfit is logged once for each tenant and reason", async () => {
+  test("of a computed value are logged once per tenant and reason", async () => {
     const { log, lines } = recorder();
     const resolver = createConfigResolver();
     const read = async (tenantId: string, value: number) => {
@@ -295,7 +295,7 @@ describe("misfits", () => {
 });
 
 describe("computed keys", () => {
-  test("the function runs once a request, and not at all where a row wins", async () => {
+  test("run the function once per request, and never when a row wins", async () => {
     let runs = 0;
     const key = createTenantConfig("number", { computed: async () => ++runs }).definition;
     const resolver = createConfigResolver();
@@ -314,7 +314,7 @@ describe("computed keys", () => {
     expect((await resolver.resolve(session(ann), id, key)).value).toBe(2);
   });
 
-  test("a throw fails the read", async () => {
+  test("fail the read when the function throws", async () => {
     const error = new NotFoundError("plan", "acme");
     const computed = async (): Promise<number> => {
       throw error;
@@ -323,7 +323,7 @@ describe("computed keys", () => {
     await expect(createConfigResolver().resolve(session(ann), id, key)).rejects.toBe(error);
   });
 
-  test("keys that read each other are found and named; a row breaks the circle", async () => {
+  test("report a cycle of keys by name, and a row breaks it", async () => {
     const handle = (key: string) => ({ id: key, definition: keys[key] as ConfigKeyDefinition });
     const reads = (key: string) => async (ctx: ComputedContext) =>
       Number(await ctx.config(handle(key))) + 1;
@@ -348,11 +348,11 @@ describe("computed keys", () => {
   });
 });
 
-describe("rows that cannot be read", () => {
+describe("unreadable rows", () => {
   const { definition } = createTenantConfig("number", { default: 10 });
   const failing = (error: unknown) => session(ann, { rows: { read: () => Promise.reject(error) } });
 
-  test("fail the read with config_unavailable, never the default", async () => {
+  test("fail the read with config_unavailable, and never fall back to the default", async () => {
     const cause = new Error("connect ECONNREFUSED 10.0.0.1");
     const error = await Promise.resolve(
       createConfigResolver().resolve(failing(cause), id, definition),
@@ -362,14 +362,14 @@ describe("rows that cannot be read", () => {
     expect(String(error)).not.toContain("10.0.0.1");
   });
 
-  test("a typed error passes as it is", async () => {
+  test("pass on a typed error", async () => {
     const typed = new FrameworkError("timeout", "too late");
     await expect(createConfigResolver().resolve(failing(typed), id, definition)).rejects.toBe(
       typed,
     );
   });
 
-  test("a reader that throws at once, or answers with too little, is no crash", async () => {
+  test("tolerate a reader that throws synchronously or returns too few rows", async () => {
     const throwing: ConfigRowReader = {
       read: () => {
         throw new Error("no table");
@@ -390,7 +390,7 @@ describe("getWithSource", () => {
     [configSession]: (caller) => session(caller, { rows }),
   });
 
-  test("reads for the caller it is given, through the session of the database", async () => {
+  test("reads for the given caller, through the session of the database", async () => {
     const database = databaseOf(store({ [tenantPartition("other")]: row(7) }).reader);
     const resolver = createConfigResolver();
     expect(await resolver.getWithSource(id, definition, "other", "bob", database)).toEqual({
@@ -404,7 +404,7 @@ describe("getWithSource", () => {
   });
 
   test.each([{}, { [configSession]: 5 }, null, undefined, "db"])(
-    "refuses %o as a database, saying what to pass",
+    "refuses %o as a database, and says what to pass",
     async (db) => {
       const read = createConfigResolver().getWithSource(
         id,
@@ -420,7 +420,7 @@ describe("getWithSource", () => {
   );
 });
 
-describe("the resolver against a naive model", () => {
+describe("the resolver and a naive model", () => {
   type Stored = "absent" | "deleted" | "expired" | "fits" | "outside" | "misfit";
   const stored: readonly Stored[] = ["absent", "deleted", "expired", "fits", "outside", "misfit"];
   const callers: readonly RowOwner[] = [
@@ -482,7 +482,7 @@ describe("the resolver against a naive model", () => {
   }
 
   test.each(["system", "tenant", "user"] as const)(
-    "agrees on every combination of levels for a %s key",
+    "agree on every combination of levels for a %s key",
     async (scope) => {
       const plain = createConfigResolver({});
       const overridden = createConfigResolver({ appOverrides: { [id]: 40 } });

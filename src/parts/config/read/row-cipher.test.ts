@@ -28,7 +28,7 @@ const opened = (value: unknown, version: unknown, by = unbinding) =>
 const locked = { locked: expect.any(String), ringKey: "k1" };
 
 test.each(both)(
-  "%s, a value opens at the version that it was sealed for; one that is bound opens at no other",
+  "%s, a value opens at its sealed version, and a bound one at no other",
   async (_case, by) => {
     const unbound = await unbinding.seal("hunter2", address, 3);
     const bound = await binding.seal("hunter2", address, 3);
@@ -50,7 +50,7 @@ test.each(both)(
 );
 
 test.each(both)(
-  "%s, no form opens under the name of the other, and one that is not known does not open",
+  "%s, a bound value does not open as an unbound one or vice versa, and unknown forms do not open",
   async (_case, by) => {
     const unbound = await unbinding.seal("hunter2", address, 3);
     const { bound, ...rest } = await binding.seal("hunter2", address, 3);
@@ -73,7 +73,7 @@ test.each(both)(
   },
 );
 
-test("only who binds is told of what is not bound", async () => {
+test("only a binding cipher reports unbound values", async () => {
   const unbound = await unbinding.seal("hunter2", address, 3);
   expect(opened(unbound, 3)).toMatchObject({ isUnbound: false });
   expect(opened(unbound, 3, binding)).toMatchObject({ isUnbound: true });
@@ -82,7 +82,7 @@ test("only who binds is told of what is not bound", async () => {
   });
 });
 
-test("what does not open says why: the version that its row has", async () => {
+test("a value that does not open gives the version of its row as the reason", async () => {
   const value = await binding.seal("hunter2", address, 3);
   const reason =
     'it was not sealed for this row with the key "k1" (bound to the version of its row: ';
@@ -92,7 +92,7 @@ test("what does not open says why: the version that its row has", async () => {
   });
 });
 
-test("sealing anew takes the active key, binds where that is wanted, and never undoes it", async () => {
+test("resealing uses the active key, binds if configured, and never unbinds", async () => {
   const unbound = await unbinding.seal("hunter2", address, 3);
   const bound = await binding.seal("hunter2", address, 3);
   const table: readonly (readonly [
@@ -122,7 +122,7 @@ test("sealing anew takes the active key, binds where that is wanted, and never u
   expect(await binding.reseal({ address, version: 4, value: bound })).toBeUndefined();
 });
 
-test("a row that has no version, since it was put there by hand, is bound to that", async () => {
+test("a row written by hand without a version is bound to the missing version", async () => {
   const value = await binding.reseal({
     address,
     version: undefined,
@@ -133,7 +133,7 @@ test("a row that has no version, since it was put there by hand, is bound to tha
   for (const version of [0, 1, 3]) expect(opened(value, version)).toEqual(locked);
 });
 
-test("a row of an encrypted key in plain text has no value, and any other is as it is", () => {
+test("an unsealed row of an encrypted key is unreadable, and a row of any other key opens as it is", () => {
   for (const value of ["hunter2", { sealed: "1" }])
     expect(opened(value, 1)).toEqual({ unreadable: expect.stringContaining("is not sealed") });
   expect(unbinding.openRow({ value: 5, version: 1 }, { encrypted: false }, address)).toEqual({

@@ -26,7 +26,7 @@ const id = fc.oneof(
   ),
 );
 
-test("a partition tells whose rows it has, whatever the IDs are, and which are read with them", () => {
+test("a partition gives its owner and levels, for any IDs", () => {
   fc.assert(
     fc.property(id, id, (tenantId, userId) => {
       const of = { tenantId, userId };
@@ -49,7 +49,7 @@ test("a partition tells whose rows it has, whatever the IDs are, and which are r
   });
 });
 
-test("an ID that is too long for a key is given as what stands there", () => {
+test("gives the stored hash in place of an ID too long for a key", () => {
   expect(ownerOf(tenantPartition("ü".repeat(1_000)))?.tenantId).toMatch(/^%h[0-9a-f]{64}$/);
 });
 
@@ -59,6 +59,6 @@ test.each([
   "config#",
   "configuration",
   historyPartition(tenantPartition("a")),
-])("%s has no rows that count", (partition) => {
+])("gives no owner for %s", (partition) => {
   expect(ownerOf(partition)).toBeUndefined();
 });

@@ -54,7 +54,7 @@ const partition = fc.oneof(
 );
 
 describe("partitions", () => {
-  test("plain IDs stand as they are", () => {
+  test("contain plain IDs unchanged", () => {
     expect(systemPartition()).toBe("config#system");
     expect(tenantPartition("acme")).toBe("config#tenant#acme");
     expect(userPartition("acme", "ann@example.com")).toBe("config#user#acme#ann@example.com");
@@ -67,17 +67,17 @@ describe("partitions", () => {
     ["zoë/🙂", "config#tenant#zoë/🙂"],
     ["\ud800", "config#tenant#%uD800"],
     ["\udc00\ud800", "config#tenant#%uDC00%uD800"],
-  ])("the ID %j gives %s", (tenantId, name) => {
+  ])("encode the ID %j as %s", (tenantId, name) => {
     expect(tenantPartition(tenantId)).toBe(name);
   });
 
-  test("an over-long ID is replaced by its hash", () => {
+  test("replace an over-long ID with its hash", () => {
     expect(tenantPartition("x".repeat(1000))).toBe(`config#tenant#${"x".repeat(1000)}`);
     expect(tenantPartition("x".repeat(1001))).toMatch(/^config#tenant#%h[0-9a-f]{64}$/);
     expect(tenantPartition("é".repeat(501))).toMatch(/^config#tenant#%h[0-9a-f]{64}$/);
   });
 
-  test("two owners never share a partition, as DynamoDB compares them: in UTF-8", () => {
+  test("are unique to their owner in UTF-8, as DynamoDB compares them", () => {
     fc.assert(
       fc.property(partition, partition, (one, other) => {
         const sameOwner = JSON.stringify(one.parts) === JSON.stringify(other.parts);
@@ -87,7 +87,7 @@ describe("partitions", () => {
     );
   });
 
-  test("a partition always fits into a DynamoDB key", () => {
+  test("always fit into a DynamoDB key", () => {
     fc.assert(
       fc.property(partition, ({ name }) => {
         expect(Buffer.byteLength(name)).toBeLessThanOrEqual(2048);
@@ -105,23 +105,23 @@ describe("rowLevels", () => {
   const tenant = { source: "tenant-row", partition: "config#tenant#acme" };
   const system = { source: "system-row", partition: "config#system" };
 
-  test("only the levels of the key's scope count, the narrowest first", () => {
+  test("returns only the levels of the key's scope, narrowest first", () => {
     expect(rowLevels("user", ann)).toEqual([user, tenant, system]);
     expect(rowLevels("tenant", ann)).toEqual([tenant, system]);
     expect(rowLevels("system", ann)).toEqual([system]);
   });
 
-  test("a level without an ID is skipped, and without a tenant the user's too", () => {
+  test("skips a level without an ID, and the user level without a tenant", () => {
     expect(rowLevels("user", { tenantId: "acme", userId: undefined })).toEqual([tenant, system]);
     expect(rowLevels("user", { tenantId: undefined, userId: "ann" })).toEqual([system]);
     expect(rowLevels("user", { tenantId: null, userId: null } as never)).toEqual([system]);
   });
 });
 
-describe("the path that begins with a partition", () => {
+describe("pathFrom", () => {
   const system = { partition: systemPartition() };
 
-  test("goes from a user's to the tenant's to the one of all, whatever their IDs", () => {
+  test("leads from the user to the tenant to the system partition, for any IDs", () => {
     for (const tenantId of ["acme", "", "a#b", "config#user#", "x".repeat(1001)]) {
       const [user, tenant] = [
         { partition: userPartition(tenantId, "ann#1") },
@@ -144,7 +144,7 @@ describe("isCurrent", () => {
     [{ value: 1, version: 1, expiresAt: 1_699_999_999 }, false],
     [{ value: 1, version: 1, expiresAt: 1_700_000_001 }, true],
     [{ value: 1, version: 1, expiresAt: Number.NaN }, false],
-  ])("%o: %s", (row, expected) => {
+  ])("judges %o as %s", (row, expected) => {
     expect(isCurrent(row, now)).toBe(expected);
   });
 });
