@@ -595,7 +595,7 @@ test.each([
   ["the handle of a number", [secretHolder], secretHolder.size],
   ["a handle of a feature that the server does not have", [], secretHolder.secret],
 ])(
-  "%s as a webhook's secret is reported before any delivery fails",
+  "%s as a webhook's secret is reported before any delivery can fail",
   (_whose, features, secret) => {
     const problems = problemsOf({ features, delivery: { webhook: { secret } } });
     expect(problems).toMatchObject([{ feature: "", key: "delivery.webhook.secret" }]);
