@@ -405,7 +405,7 @@ describe("the status of an answer", () => {
   });
 });
 
-describe("failures without an answer that can be retried", () => {
+describe("retryable failures without an answer", () => {
   async function closedPort(): Promise<number> {
     const server = createTcpServer();
     const port = await listen(server);

@@ -27,7 +27,7 @@ afterEach(() => vi.restoreAllMocks());
 
 const sinkOf = () => emfSink(powertools, { namespace: "shop-dev", serviceName: "shop" });
 
-test("units are CloudWatch's, and what it has no unit for is counted", () => {
+test("uses CloudWatch's units, and Count for a unit it does not have", () => {
   const sink = sinkOf();
   for (const unit of ["s", "ms", "By", "%", "{order}", "toString"])
     sink.record(metric({ name: `a.${unit}`, unit }), 1, {});

@@ -382,7 +382,7 @@ test("an unreadable error still reaches the caller", async () => {
   expect(one("POST /one").status.code).toBe(SpanStatusCode.ERROR);
 });
 
-test("taking a job back, and commits after the handler, work as they do without a tracer", async () => {
+test("unscheduling a job, and the commit after the handler, behave as they do without a tracer", async () => {
   const { app } = await start();
   work = async (ctx) => {
     const { jobId } = await ctx.enqueue("observed.one.work", { n: 1 }, { delaySeconds: 60 });

@@ -507,7 +507,7 @@ describe("the errors of an operation", () => {
     expect(await errorsOf("query", { output }, { output: { mismatch: "send" } })).toEqual(always);
   });
 
-  test("have a schema of their own beside the framework's when a handler declares them", async () => {
+  test("have their own schema next to the framework's when a handler declares them", async () => {
     expect(
       await errorsOf("query", {
         errors: { out_of_stock: 409, cup_gone: 404, teapot: 418, pipeline_error: 504 },

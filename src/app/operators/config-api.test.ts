@@ -795,7 +795,7 @@ test("only callers who may write a shared row see its author and reason", async 
   expect(levels[0]).toMatchObject({ source: "tenant-row", updatedBy: "ann", reason: "ours" });
 });
 
-test("an anonymous caller does not see them either, as no write rule admits it", async () => {
+test("an anonymous caller sees neither author nor reason, as no write rule admits it", async () => {
   const key = createSystemConfig("number", {
     default: 1,
     access: { read: access.everyone, write: access.everyone },

@@ -125,7 +125,7 @@ test("a line is marked as sent by a client, whatever the record contains", async
   expect(lines().map(({ source }) => source)).toEqual(["client", "client", "client"]);
 });
 
-test("a line is marked too when an own Powertools Logger uses another field for its source", async () => {
+test("a line is still marked when an application's own Powertools Logger sets the field source", async () => {
   const powertools = new Logger({ persistentKeys: { source: "billing" } });
   const owned = await startTestApp(buildServer({ features: [], log: { powertools } }));
   try {

@@ -74,7 +74,7 @@ test("an input that the schema converted as a whole is used as the hook returned
   ).toEqual({ first: "b" });
 });
 
-test("class instances and deeply nested values are compared by identity", () => {
+test("unchanged class instances and deeply nested values keep the client's input", () => {
   class Amount {
     readonly cents = 1;
   }

@@ -100,7 +100,7 @@ const guarded = defineFeature("guarded", (r) => {
   });
 });
 
-test("checks the body after its sender: 404, 413 by its declared length, 401, 403, then the body", async () => {
+test("checks the sender before the body: 404, 413 by its declared length, 401, 403, then the body", async () => {
   const secret = "s".repeat(32);
   const app = await startTestApp(
     buildServer({ features: [guarded], auth: { secret }, limits: { bodyBytes: 100 } }),

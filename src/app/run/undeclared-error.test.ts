@@ -50,7 +50,7 @@ test.each<[string, unknown]>([
     "what the container's parser answers",
     new PipelineError("slow", 408, { code: "malformed_request" }),
   ],
-])("gives no warning of %s", async (_, error) => {
+])("does not warn about %s", async (_, error) => {
   expect(await warned(error)).toEqual([]);
 });
 
@@ -82,7 +82,7 @@ test.each<[string, unknown, string, number]>([
     "too_many_requests",
     429,
   ],
-])("gives one warning per process of %s", async (_, error, code, status) => {
+])("warns once per process about %s", async (_, error, code, status) => {
   const fix = `declare it: errors: { ${code}: ${status} }`;
   expect(await warned(error)).toEqual([
     { level: "warn", handler: "shop.item.show", error: code, status, fix },
@@ -90,7 +90,7 @@ test.each<[string, unknown, string, number]>([
   expect(await warned(error)).toEqual([]);
 });
 
-test("gives a warning for each handler, also when code calls it", async () => {
+test("warns for each handler separately, also when code calls it", async () => {
   expect(await warned(new ConflictError("dear"))).toHaveLength(1);
   expect(await warned(new ConflictError("dear"), "POST")).toMatchObject([
     { handler: "shop.item.buy" },
@@ -103,14 +103,14 @@ test("gives a warning for each handler, also when code calls it", async () => {
   );
 });
 
-test("gives no warning of errors that keelson declares", async () => {
+test("does not warn about errors that keelson declares", async () => {
   const before = app.logs.length;
   await app.fetch("/nowhere");
   await app.fetch("/config/effective/none");
   expect(app.logs.slice(before).filter(({ msg }) => msg === "error.undeclared")).toEqual([]);
 });
 
-test("gives no warnings in production", async () => {
+test("never warns in production", async () => {
   const live = await startTestApp(server("production"));
   try {
     expect(await warned(new ConflictError("sold"), "GET", live)).toEqual([]);
@@ -132,7 +132,7 @@ test("remembers a bounded number of codes, as they may contain data", async () =
   }
 });
 
-test("gives one warning per process of a success with an undeclared status", async () => {
+test("warns once per process about a success with an undeclared status", async () => {
   const mugs = defineFeature("mugs", (r) => {
     const input = z.object({ status: z.coerce.number() });
     const handler = async (_: unknown, { status }: { readonly status: number }) =>

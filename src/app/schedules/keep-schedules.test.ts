@@ -61,7 +61,7 @@ async function start(beforeMs: number): Promise<Workers> {
   return workers;
 }
 
-test("a container fires a due schedule, and none once it is stopped", async () => {
+test("a container fires a schedule when it is due, until it is stopped", async () => {
   const running = await start(2_000);
   await expect.poll(() => logs.map(({ msg }) => msg)).toEqual(["schedule.completed"]);
   expect(runs).toEqual(["00"]);
