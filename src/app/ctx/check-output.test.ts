@@ -98,13 +98,13 @@ const linesOf = (requestId: string, of = app) =>
       line["requestId"] === requestId && line["level"] !== "debug" && line["level"] !== "info",
   );
 
-describe("what is sent is what the schema gives", () => {
+describe("a result that fits its output schema", () => {
   test.each<[string, unknown]>([
     ["a value", row],
     ["a promise of one", Promise.resolve(row)],
     ["a reply", reply(row)],
     ["a Response", Response.json(row)],
-  ])("of %s, and without what it removes", async (_, returned) => {
+  ])("is sent as the schema returns it, without removed fields: %s", async (_, returned) => {
     handle = () => (returned instanceof Response ? returned.clone() : returned);
     for (const response of [await app.fetch("/account"), await post(), await app.fetch("/slow")]) {
       const text = await response.text();
@@ -115,7 +115,7 @@ describe("what is sent is what the schema gives", () => {
     expect(validations).toBe(3);
   });
 
-  test("with the status and headers that the handler chose, of a Response but those that vouch for its bytes", async () => {
+  test("keeps the handler's status and headers, except a Response's digests", async () => {
     const headers = { location: "/account/1", etag: '"1"' };
     handle = () => reply(row, { status: 201, headers });
     const replied = await post();
@@ -137,13 +137,13 @@ describe("what is sent is what the schema gives", () => {
     ]);
   });
 
-  test("to code that calls the handler too", async () => {
+  test("is also what code that calls the handler gets", async () => {
     expect(await app.call("accounts.account.show")).toEqual(sent);
     expect(await app.call("accounts.account.ask")).toEqual([sent, sent]);
     expect(await app.call("accounts.account.make")).toEqual(sent);
   });
 
-  test("is stored with a write and repeated, without another validation", async () => {
+  test("is stored with a write and replayed without a second validation", async () => {
     for (const returned of [row, Response.json(row)]) {
       [validations, tries] = [0, 0];
       handle = () => returned;
@@ -168,7 +168,7 @@ describe("what is sent is what the schema gives", () => {
       "followed by what does not fit",
       async (ctx) => void (await ctx.commit([put(ctx.requestId)], row)),
     ],
-  ])("is committed with the items, and validated once: %s", async (_, committing) => {
+  ])("is committed with the items and validated once: %s", async (_, committing) => {
     handle = committing;
     const requestId = `committed-${++keys}`;
     const headers = { ...newKey(), "x-request-id": requestId };
@@ -223,7 +223,7 @@ describe("what is sent is what the schema gives", () => {
       "application/json; charset=utf-8",
     ],
     ["not compressed", () => chunked(json, { "content-encoding": "Identity" }), "application/json"],
-  ])("of a Response %s, to whoever asks for it", async (_, returned, type) => {
+  ])("is sent and returned to callers: a Response %s", async (_, returned, type) => {
     handle = returned;
     for (const response of [await app.fetch("/account"), await post()]) {
       const text = await response.text();
@@ -240,7 +240,7 @@ describe("what is sent is what the schema gives", () => {
     answersOtherwise("a document knows JSON by one type");
   });
 
-  test("of a Response that is still being made: a query without a schema streams it, and is parsed for code", async () => {
+  test("may be a streaming Response: without a schema it is streamed to clients and parsed for code", async () => {
     handle = () => {
       const parts = [json.slice(0, 10), json.slice(10)];
       const stream = new ReadableStream<Uint8Array>({
@@ -272,7 +272,7 @@ describe("what is sent is what the schema gives", () => {
     expect(await (await post()).json()).toEqual({ id: "ann", visits: "8 visits" });
   });
 
-  test("is nothing where the schema gives nothing", async () => {
+  test("is empty when the schema returns undefined", async () => {
     const quiet = defineFeature("quiet", (r) => {
       const output = z.looseObject({}).transform(() => undefined);
       r.query("item.value", { route: "GET /value", ...everyone, output, handler: () => row });
@@ -294,7 +294,7 @@ describe("what is sent is what the schema gives", () => {
   });
 });
 
-test("hooks get what the schema gives, once for a write, whether it commits or returns", async () => {
+test("hooks get the schema's result, validated once per write, whether it commits or returns", async () => {
   const results: unknown[] = [];
   const take = (_ctx: unknown, _input: unknown, result: unknown) => {
     results.push(result);
@@ -326,7 +326,7 @@ test("hooks get what the schema gives, once for a write, whether it commits or r
   }
 });
 
-describe("the schema says nothing of", () => {
+describe("the output schema does not check", () => {
   const stream = () => new Response("text").body;
   test.each<[string, () => unknown, number, string]>([
     [
@@ -359,12 +359,12 @@ describe("the schema says nothing of", () => {
     expect([response.status, await response.text(), validations]).toEqual([status, text, 0]);
   });
 
-  test("bytes without a content type, which are an error of their own", async () => {
+  test("bytes without a content type, which fail with their own error", async () => {
     handle = () => Buffer.from("bytes");
     expect(await (await app.fetch("/account")).json()).toMatchObject({ error: "internal_error" });
   });
 
-  test("a write's Response that cannot be read, which is done all the same", async () => {
+  test("a write's unreadable Response, although the write is done", async () => {
     const response = Response.json(row);
     await response.text();
     handle = () => response;
@@ -377,19 +377,19 @@ describe("the schema says nothing of", () => {
     ]);
   });
 
-  test("a handler without one", async () => {
+  test("a handler without an output schema", async () => {
     expect(await (await app.fetch("/plain")).json()).toEqual(row);
   });
 });
 
-describe("a result that does not fit", () => {
+describe("a result that does not fit its output schema", () => {
   const jsonOf = (
     body: string | Buffer<ArrayBuffer>,
     more = "",
     headers: Record<string, string> = {},
   ) => new Response(body, { headers: { "content-type": `application/json${more}`, ...headers } });
 
-  test("is one whose JSON is compressed, and the line says so", async () => {
+  test("is reported for compressed JSON, with the reason in the log line", async () => {
     handle = () => jsonOf(gzipSync(JSON.stringify(row)), "", { "content-encoding": "gzip" });
     const requestId = `wrong-${++keys}`;
     const response = await app.fetch("/account", { headers: { "x-request-id": requestId } });
@@ -403,7 +403,7 @@ describe("a result that does not fit", () => {
     );
   });
 
-  test("is no JSON of a Response that is too large to be read: that is an error of its own, and its stream ends", async () => {
+  test("is not reported for a Response too large to read: it fails with its own error and its stream is cancelled", async () => {
     let isCancelled = false;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(Buffer.alloc(1_048_576, " ")),
@@ -441,7 +441,7 @@ describe("a result that does not fit", () => {
     ["a Response that has no text", () => jsonOf(""), ["result"]],
     ["nothing", () => undefined, ["result"]],
   ])(
-    "is a 500 and one line that names handler and paths, and no value: %s",
+    "is a 500 with one line that names handler and paths but no values: %s",
     async (_, returned, at) => {
       handle = returned;
       const requestId = `wrong-${++keys}`;
@@ -484,7 +484,7 @@ describe("a result that does not fit", () => {
         return wrong;
       },
     ],
-  ])("of a write that %s leaves nothing behind, and the retry runs again", async (_, does) => {
+  ])("leaves nothing behind when a write %s, and a retry runs again", async (_, does) => {
     handle = does;
     const requestId = `nothing-${++keys}`;
     const headers = { ...newKey(), "x-request-id": requestId };
@@ -502,7 +502,7 @@ describe("a result that does not fit", () => {
     expect([again.status, again.headers.get("idempotent-replayed"), tries]).toEqual([200, null, 2]);
   });
 
-  test("of a query that another handler asks names the query", async () => {
+  test("names the query when another handler calls it", async () => {
     handle = () => wrong;
     await expect(app.call("accounts.account.ask")).rejects.toMatchObject({
       code: "response_mismatch",
@@ -510,7 +510,7 @@ describe("a result that does not fit", () => {
     });
   });
 
-  test("names ten paths at most, each of bounded length", async () => {
+  test("names at most ten paths, each of bounded length", async () => {
     const deep = Array.from({ length: 30 }, (_, level) => `l${level}`);
     const output = {
       "~standard": {
@@ -554,7 +554,7 @@ describe("with mismatch: send, a result that does not fit", () => {
     ["a value", () => wrong],
     ["a reply", () => reply(wrong)],
     ["a Response", () => Response.json(wrong)],
-  ])("is sent as it is, with one warning that names handler and paths: %s", async (_, returned) => {
+  ])("is sent unchanged, with one warning of handler and paths: %s", async (_, returned) => {
     handle = returned;
     const requestId = `sent-${++keys}`;
     const response = await sends.fetch("/account", { headers: { "x-request-id": requestId } });
@@ -570,7 +570,7 @@ describe("with mismatch: send, a result that does not fit", () => {
     ]);
   });
 
-  test("is committed and repeated as it is", async () => {
+  test("is committed and replayed unchanged", async () => {
     handle = (ctx) => ctx.commit([put(ctx.requestId)], wrong);
     const requestId = `sent-${++keys}`;
     const headers = { ...newKey(), "x-request-id": requestId };
@@ -587,7 +587,7 @@ describe("with mismatch: send, a result that does not fit", () => {
     ]);
   });
 
-  test("is warned of once a request, however often it is asked for", async () => {
+  test("is warned about once per request, however often code calls the handler", async () => {
     handle = () => wrong;
     const requestId = `sent-${++keys}`;
 
@@ -597,12 +597,12 @@ describe("with mismatch: send, a result that does not fit", () => {
     ]);
   });
 
-  test("is what the schema gives where it does fit", async () => {
+  test("does not affect results that fit, which are sent as the schema returns them", async () => {
     expect(await (await sends.fetch("/account")).json()).toEqual(sent);
   });
 });
 
-test("with check: development, production sends what handlers return, and never asks the schema", async () => {
+test("with check: development, production sends what handlers return without validating it", async () => {
   const own = await startTestApp(
     buildServer({
       features: [accounts],

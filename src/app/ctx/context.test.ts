@@ -129,7 +129,7 @@ test.each([
   ["a user", ann, answers.ann],
   ["a user with the role", { ...ann, roles: ["editor"] }, answers.editor],
 ])(
-  "ctx.query of a request refuses %s where the rule of its target does",
+  "ctx.query in a request refuses %s whenever the rule of its target does",
   async (_, as, expected) => {
     const response = await app.fetch("/ask", as === undefined ? {} : { as });
 
@@ -137,7 +137,7 @@ test.each([
   },
 );
 
-test("ctx.query in a job refuses a user without roles, and a job without a user, where the rule of its target does", async () => {
+test("ctx.query in a job refuses a user without roles, and a job without a user, when the target's rule does", async () => {
   await app.fetch("/later", { method: "POST", as: { ...ann, roles: ["editor"] } });
   await app.settled();
   expect(heard).toEqual(answers.ann);
@@ -147,7 +147,7 @@ test("ctx.query in a job refuses a user without roles, and a job without a user,
   expect(heard).toEqual(answers.nobody);
 });
 
-test("a job that a schedule caused for a tenant may ask what requires a tenant, and nothing that requires a user", async () => {
+test("a job enqueued for a tenant by a schedule may call queries that require a tenant, but none that require a user", async () => {
   heard = undefined;
   let isAsking = true;
   const reports = defineFeature("reports", (r) => {
@@ -191,7 +191,7 @@ test("a job that a schedule caused for a tenant may ask what requires a tenant, 
   }
 });
 
-test("a query that refuses the caller of a handler answers the request, and says how to sign in", async () => {
+test("a query that refuses a handler's caller answers the request and says how to sign in", async () => {
   const response = await app.fetch("/config-key");
 
   expect([response.status, response.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);

@@ -26,7 +26,7 @@ function inPhase(phase: RunPhase): EffectLedger<string> {
 const ask = (ledger: EffectLedger<string>, caller: EffectCaller) =>
   ledger.start(caller, "ctx.publish", "publish");
 
-describe("an effect that is asked for", () => {
+describe("a requested effect", () => {
   test.each<[RunPhase, EffectCaller, string]>([
     ["before", "hook", "stays"],
     ["before", "handler", "stays"],
@@ -77,7 +77,7 @@ describe("ctx.commit", () => {
 });
 
 describe("an attempt", () => {
-  test("takes along what stays and what was asked for since the last one, in this order", () => {
+  test("takes the effects that stay and those requested since the last attempt, in this order", () => {
     const ledger = new EffectLedger<string>(true);
     expect(ledger.isEmpty).toBe(true);
     ledger.hold(ask(ledger, "hook"), "of before");
@@ -91,7 +91,7 @@ describe("an attempt", () => {
     expect(ledger.seal()).toEqual(["of before", "one", "of commit"]);
   });
 
-  test("that fails drops what joined it, and keeps what stays", () => {
+  test("drops what joined it when it fails, and keeps what stays", () => {
     const ledger = new EffectLedger<string>(true);
     ledger.hold(ask(ledger, "hook"), "of before");
     ledger.open();
@@ -106,7 +106,7 @@ describe("an attempt", () => {
     expect(ledger.seal()).toEqual(["of before", "two"]);
   });
 
-  test("does not take an effect that became ready after its own attempt was over", () => {
+  test("does not take an effect that became ready after its own attempt ended", () => {
     const ledger = new EffectLedger<string>(false);
     const late = ask(ledger, "handler");
     ledger.begin("handler");
@@ -116,7 +116,7 @@ describe("an attempt", () => {
     expect(ask(ledger, "handler")).not.toBe(late);
   });
 
-  test("that was written stays written once the run has ended", () => {
+  test("stays written after the run has ended", () => {
     const ledger = inPhase("committed");
     ledger.end();
     expect(ledger.phase).toBe("committed");
@@ -127,7 +127,7 @@ describe("an attempt", () => {
 });
 
 describe("an ordinal", () => {
-  test("counts what is asked for of one kind and name", () => {
+  test("counts requests of one kind and name", () => {
     const ledger = new EffectLedger<string>(false);
     expect([
       ledger.ordinal("event", "a"),
@@ -137,7 +137,7 @@ describe("an ordinal", () => {
     expect([ledger.ordinal("later", "a"), ledger.ordinal("event", "a")]).toEqual([0, 2]);
   });
 
-  test("is given back by an attempt that fails, but not that of a `before` hook", () => {
+  test("is given back when an attempt fails, except that of a `before` hook", () => {
     const ledger = new EffectLedger<string>(true);
     ledger.ordinal("event", "a");
     ledger.open();
@@ -150,7 +150,7 @@ describe("an ordinal", () => {
     expect(first).toEqual([1, 0]);
   });
 
-  test("of what happens at once is never given back", () => {
+  test("of an immediate effect is never given back", () => {
     const ledger = new EffectLedger<string>(false);
     expect(ledger.ordinalAtOnce("job", "a")).toBe(0);
     ledger.begin("handler");
@@ -159,7 +159,7 @@ describe("an ordinal", () => {
   });
 });
 
-test("whatever a handler does, an effect is written exactly as often as its attempt, and never with another", () => {
+test("writes each effect exactly as often as its attempt and never with another, whatever a handler does", () => {
   type Deed = "ask" | "commit fails" | "commit is written" | "commit is lost";
   const deeds = fc.array(
     fc.constantFrom<Deed>("ask", "ask", "commit fails", "commit is written", "commit is lost"),

@@ -105,7 +105,7 @@ const lastError = () =>
 const seen = () => ({ events: app.events.length, jobs: app.jobs.length });
 
 describe("an event", () => {
-  test("is stored with what is committed, and reaches its consumer with the cause it has", async () => {
+  test("is stored with the commit and reaches its consumer with its cause", async () => {
     work = (ctx) => ctx.publish("note.written", { text: "one" });
     const answer = await post("/commit", ann, { "x-request-id": "cause-1" });
     expect(answer.status).toBe(200);
@@ -133,7 +133,7 @@ describe("an event", () => {
     ]);
   });
 
-  test("goes with the result where nothing is committed, from a write that nothing claims too", async () => {
+  test("is published with the result when nothing is committed, also by a write without a claim", async () => {
     work = (ctx) => ctx.publish("note.written", { text: "two" });
     expect((await post("/do")).status).toBe(204);
     expect((await app.fetch("/do", { body: {} })).status).toBe(204);
@@ -143,7 +143,7 @@ describe("an event", () => {
     );
   });
 
-  test("goes also with an answer that sets a cookie, which is never stored", async () => {
+  test("is published with an answer that sets a cookie, although that is never stored", async () => {
     work = async (ctx) => {
       await ctx.publish("note.written", { text: "cookie" });
       return reply({}, { cookies: { seen: { value: "1" } } });
@@ -156,7 +156,7 @@ describe("an event", () => {
   test.each([
     ["throws", () => Promise.reject(new Error("no"))],
     ["answers that nothing was done", async () => reply({}, { status: 409 })],
-  ])("is dropped where the handler %s", async (_, end) => {
+  ])("is dropped when the handler %s", async (_, end) => {
     const before = seen();
     work = async (ctx) => {
       await ctx.publish("note.written", { text: "dropped" });
@@ -168,7 +168,7 @@ describe("an event", () => {
     expect(heard).toEqual([]);
   });
 
-  test("is one and the same where a write is sent again", async () => {
+  test("is published once when a write is sent again", async () => {
     const before = seen();
     work = (ctx) => ctx.publish("note.written", { text: "again" });
     for (let repeat = 0; repeat < 3; repeat += 1)
@@ -178,7 +178,7 @@ describe("an event", () => {
     expect(heard).toHaveLength(1);
   });
 
-  test("nobody consumes is published all the same", async () => {
+  test("is published even when it has no consumer", async () => {
     work = (ctx) => ctx.publish("note.unheard", { text: undefined });
     await post("/do");
     await app.settled();
@@ -229,7 +229,7 @@ describe("an event", () => {
     expect(lastError()).toContain("ctx.publish: a query reads");
   });
 
-  test("that the bus does not take is left to the sweep, and the write has its answer", async () => {
+  test("that the bus rejects is left to the sweep, and the write is answered", async () => {
     work = (ctx) => ctx.publish("note.written", { text: "swept" });
     app.faults.before("PutEvents", 1).fail("InternalException");
     const before = seen();
@@ -245,7 +245,7 @@ describe("an event", () => {
     );
   });
 
-  test("whose dispatch takes long does not hold up the answer", async () => {
+  test("does not delay the answer when its dispatch is slow", async () => {
     work = (ctx) => ctx.publish("note.written", { text: "slow" });
     app.faults.before("PutEvents", 1).delay(60_000);
     expect((await post("/commit")).status).toBe(200);
@@ -254,7 +254,7 @@ describe("an event", () => {
   });
 });
 
-test("what a write has committed is its answer, whatever it throws or returns later, also where nothing claims it", async () => {
+test("a write answers with its committed result, whatever it throws or returns later, also without a claim", async () => {
   work = async (ctx) => {
     await ctx.commit([], { committed: true });
     throw new Error("later");
@@ -276,7 +276,7 @@ test("what a write has committed is its answer, whatever it throws or returns la
 });
 
 describe("a job", () => {
-  test("is enqueued at once, and equal ones of five minutes are one; another tenant's is another", async () => {
+  test("is enqueued at once and deduplicated for five minutes within its tenant", async () => {
     work = (ctx) => ctx.enqueue("notes.note.print", { text: "print" });
     for (const as of [ann, bob, eve, eve]) await post("/do", as);
     expect(app.jobs.slice(-2)).toMatchObject([
@@ -291,7 +291,7 @@ describe("a job", () => {
     expect(heard).toEqual(["print", "print", "print"]);
   });
 
-  test("is known by its own key, or by its user, where it says so", async () => {
+  test("is deduplicated by its own key or by its user when declared so", async () => {
     work = async (ctx) => {
       await ctx.enqueue("notes.note.sort", { text: "a", shelf: "left" });
       await ctx.enqueue("notes.note.sort", { text: "a", shelf: "right" });
@@ -307,7 +307,7 @@ describe("a job", () => {
     ["an object", { id: 1 }, "object"],
     ["null", null, "null"],
     ["nothing", undefined, "undefined"],
-  ])("whose key is %s is refused: all of them would be one", async (_, key, shown) => {
+  ])("with %s as its key is refused: all such jobs would count as one", async (_, key, shown) => {
     let thrown: unknown;
     work = async (ctx) => {
       thrown = await ctx.enqueue("notes.note.keyed", { key }).catch((error: unknown) => error);
@@ -320,7 +320,7 @@ describe("a job", () => {
     expect((await app.fetch("/do", { method: "POST", as: ann })).ok).toBe(true);
   });
 
-  test("of one order runs after those before it", async () => {
+  test("with an order runs after earlier jobs of the same order", async () => {
     work = async (ctx) => {
       for (const name of ["1", "2", "3", "4"])
         await ctx.enqueue("notes.note.sort", { text: `order ${name}`, shelf: "one" });
@@ -330,7 +330,7 @@ describe("a job", () => {
     expect(heard).toEqual(["order 1", "order 2", "order 3", "order 4"]);
   });
 
-  test("is enqueued although the handler throws later", async () => {
+  test("is enqueued even when the handler throws later", async () => {
     work = async (ctx) => {
       await ctx.enqueue("notes.note.print", { text: "early" });
       throw new Error("later");
@@ -368,7 +368,7 @@ describe("a job", () => {
     [5, "ctx.enqueue: the options are 5; pass an object with delaySeconds, at, tenantId"],
     [null, "the options are null"],
     [[5], "the options are [5]"],
-  ])("is not enqueued at once where its options are misspelled: %j", async (options, why) => {
+  ])("with invalid options is not enqueued: %j", async (options, why) => {
     const before = app.jobs.length;
     work = (ctx) => ctx.enqueue("notes.note.print", { text: "late" }, options as never);
     expect((await post("/do")).status).toBe(500);
@@ -383,7 +383,7 @@ describe("a job", () => {
 });
 
 describe("a delivery", () => {
-  test("is sent through its channel, once for each call, or once for each key", async () => {
+  test("is sent through its channel, once per call or once per key", async () => {
     const before = app.deliveries.length;
     work = async (ctx) => {
       const { send } = ctx.delivery;
@@ -408,7 +408,7 @@ describe("a delivery", () => {
     expect(heard).toHaveLength(6);
   });
 
-  test("of somebody who is not signed in goes too", async () => {
+  test("from an anonymous caller is sent too", async () => {
     work = (ctx) => ctx.delivery.send("log", { text: "anonymous" }, { key: "anonymous" });
     await app.fetch("/do", { body: {} });
     await app.settled();
@@ -436,7 +436,7 @@ describe("a delivery", () => {
     expect(lastError()).toContain(why);
   });
 
-  test("cannot be sent by a query, nor by a server without a queue", async () => {
+  test("cannot be sent by a query or by a server without a queue", async () => {
     work = (ctx) => ctx.delivery.send("log", {});
     expect((await app.fetch("/look")).status).toBe(500);
     expect(lastError()).toContain("ctx.delivery.send: a query reads");

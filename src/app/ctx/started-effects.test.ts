@@ -33,7 +33,7 @@ const fails = (message: string) => async () => {
 };
 
 describe("before an attempt to commit", () => {
-  test("what was started is waited for, and what is started meanwhile is not", async () => {
+  test("waits for effects already started, but not for those started during the wait", async () => {
     const effects = started();
     const first = pending<string>();
     const call = effects.start(first.work);
@@ -44,7 +44,7 @@ describe("before an attempt to commit", () => {
     expect(await call).toBe("done");
   });
 
-  test("a failure of a call that is under way is thrown, even if its caller looks at it", async () => {
+  test("throws the failure of a pending call even if its caller handles it", async () => {
     const effects = started();
     const first = pending();
     const looked = expect(effects.start(first.work)).rejects.toThrow("bad");
@@ -55,7 +55,7 @@ describe("before an attempt to commit", () => {
     await effects.beforeAttempt(undefined); // it belongs to the attempt before
   });
 
-  test("a failure that nobody has looked at is thrown, once", async () => {
+  test("throws an unhandled failure once", async () => {
     const effects = started();
     effects.start(fails("forgotten"));
     await turn();
@@ -72,14 +72,14 @@ describe("before an attempt to commit", () => {
     ["Promise.all", (call) => Promise.all([call])],
     ["Promise.allSettled", (call) => Promise.allSettled([call])],
     ["an async function that returns it", async (call) => call],
-  ])("a failure that its caller has seen by %s is the caller's", async (_, look) => {
+  ])("leaves a failure handled by %s to the caller", async (_, look) => {
     const effects = started();
     await Promise.resolve(look(effects.start(fails("seen")))).catch(() => undefined);
     await effects.beforeAttempt(undefined);
     await effects.atEnd(undefined);
   });
 
-  test("a failure of a call that was started during the wait is left to the end", async () => {
+  test("leaves the failure of a call started during the wait to the end of the run", async () => {
     const effects = started();
     const first = pending();
     effects.start(first.work);
@@ -101,7 +101,7 @@ describe("before an attempt to commit", () => {
     ).toBe("committed");
   });
 
-  test("nothing is waited for once the signal has aborted", async () => {
+  test("does not wait once the signal has aborted", async () => {
     const effects = started();
     effects.start(() => new Promise(() => undefined));
     await effects.beforeAttempt(AbortSignal.abort());
@@ -115,7 +115,7 @@ describe("before an attempt to commit", () => {
 });
 
 describe("at the end of the run", () => {
-  test("effects, attempts and the next call of a chain that nobody awaits are waited for", async () => {
+  test("waits for effects, attempts and chained calls that are not awaited", async () => {
     const effects = started();
     const [first, second, attempt] = [pending(), pending(), pending()];
     const chain = async () => {
@@ -132,7 +132,7 @@ describe("at the end of the run", () => {
     await end;
   });
 
-  test("an attempt that failed unseen is thrown, and one that was seen is not", async () => {
+  test("throws the unhandled failure of an attempt, and no handled one", async () => {
     const unseen = started();
     unseen.attempt(fails("not committed"));
     await expect(unseen.atEnd(undefined)).rejects.toThrow("not committed");
@@ -143,7 +143,7 @@ describe("at the end of the run", () => {
 });
 
 describe("after the end of the run", () => {
-  test("a failure that nobody looks at is reported, and ends no process", async () => {
+  test("reports an unhandled failure without ending the process", async () => {
     const effects = started();
     effects.end();
     effects.start(fails("too late"));
@@ -152,7 +152,7 @@ describe("after the end of the run", () => {
     expect(lost.map(String)).toEqual(["Error: too late"]);
   });
 
-  test("a failure that its caller looks at is the caller's", async () => {
+  test("leaves a handled failure to the caller", async () => {
     const effects = started();
     effects.end();
     await expect(effects.start(fails("too late"))).rejects.toThrow("too late");

@@ -93,7 +93,7 @@ const numbers = (events: readonly KeptEvent[]) =>
   events.map((event) => (event.payload as { n: number }).n);
 
 describe("a kept event", () => {
-  test("is there once its commit is, for its tenant alone, as its consumers get it", async () => {
+  test("can be read by its tenant alone once committed, in the form its consumers get", async () => {
     expect((await write(1, { "x-request-id": "r-1" })).status).toBe(200);
     const [event, ...more] = await read();
     expect(more).toEqual([]);
@@ -113,7 +113,7 @@ describe("a kept event", () => {
     expect(await read({}, "page.read")).toEqual([]);
   });
 
-  test("is in a partition of its tenant, type and day, with a time to live where it has one", async () => {
+  test("is stored in a partition of its tenant, type and day, with an optional time to live", async () => {
     await write(1);
     await app.settled();
     const { Items = [] } = await database.send(new ScanCommand({ TableName }));
@@ -141,7 +141,7 @@ describe("a kept event", () => {
     ).toBeLessThan(60);
   });
 
-  test("that a handler throws away is not kept", async () => {
+  test("is not kept when its handler drops it", async () => {
     work = async (ctx) => {
       await ctx.publish("page.written", { n: 1 });
       throw new Error("no");
@@ -150,13 +150,13 @@ describe("a kept event", () => {
     expect(await read()).toEqual([]);
   });
 
-  test("goes with the result of a write that commits nothing, and with an answer that is never stored", async () => {
+  test("is kept with the result of a write that commits nothing, and with an answer that is never stored", async () => {
     work = (ctx) => ctx.publish("page.written", { n: 3 });
     expect((await app.fetch("/do", { body: {}, as: as() })).status).toBe(204);
     expect(numbers(await read())).toEqual([3]);
   });
 
-  test("of nobody's tenant is kept where no tenant reads it", async () => {
+  test("without a tenant is stored outside every tenant's partitions", async () => {
     work = (ctx) => ctx.publish("page.written", { n: 4 });
     expect((await app.fetch("/do", { body: {} })).status).toBe(204);
     const { Items = [] } = await database.send(new ScanCommand({ TableName }));
@@ -164,7 +164,7 @@ describe("a kept event", () => {
     expect(Items.filter(({ pk }) => String(pk) === `/event/page.written/${day}`)).toHaveLength(1);
   });
 
-  test("takes two items of its commit, which the refusal of one that is too large counts", async () => {
+  test("takes two items of its commit, which count when a too large commit is refused", async () => {
     const commit = (items: number) =>
       app.fetch("/commit", {
         body: { n: 1, items },
@@ -178,7 +178,7 @@ describe("a kept event", () => {
     expect(numbers(await read())).toEqual([1]);
   });
 
-  test("has an ID of its own where a client uses its key again after the claim has expired", async () => {
+  test("gets a new ID when a client reuses its key after the claim has expired", async () => {
     await write(1, { "idempotency-key": "same" });
     app.clock.advance(400_000);
     await write(1, { "idempotency-key": "same" });
@@ -186,7 +186,7 @@ describe("a kept event", () => {
     expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(2);
   });
 
-  test("of a consumer that runs again has the ID that it had", async () => {
+  test("keeps its ID when its consumer runs again", async () => {
     await write(1);
     await app.settled();
     const [first] = await read();
@@ -200,7 +200,7 @@ describe("a kept event", () => {
 });
 
 describe("ctx.events", () => {
-  test("reads in the order of time, over days with events and days without", async () => {
+  test("reads in chronological order, across days with and without events", async () => {
     for (const [n, afterMs] of [
       [1, 0],
       [2, 5],
@@ -216,7 +216,7 @@ describe("ctx.events", () => {
     expect((app.calls["Query"] ?? 0) - (before["Query"] ?? 0)).toBe(4);
   });
 
-  test("reads from a time on, up to another, and no more than it was asked for", async () => {
+  test("reads from one time to another, up to the requested limit", async () => {
     for (const n of [1, 2, 3, 4]) {
       await write(n);
       app.clock.advance(dayMs / 2);
@@ -232,7 +232,7 @@ describe("ctx.events", () => {
     expect(numbers(await read({ since: new Date(Number(since) + 1), until: since }))).toEqual([]);
   });
 
-  test("leaves out what has expired, though it is still there", async () => {
+  test("leaves out expired events that are not deleted yet", async () => {
     work = (ctx) => ctx.publish("page.read", { n: 1 });
     await app.fetch("/do", { body: {}, as: as() });
     app.clock.advance(2 * dayMs - 1_000);
@@ -241,7 +241,7 @@ describe("ctx.events", () => {
     expect(await read({}, "page.read")).toEqual([]);
   });
 
-  test("reads pages: neither a day of many events nor years of many days are read at once", async () => {
+  test("reads in pages: neither a day of many events nor years of days at once", async () => {
     const day = new Date(app.clock.now()).toISOString().slice(0, 10);
     const at = app.clock.now();
     const put = (pk: string, sk: string, more = {}) =>
@@ -273,7 +273,7 @@ describe("ctx.events", () => {
     expect((app.calls["Query"] ?? 0) - before).toBe(5);
   });
 
-  test("stops at the signal: before the next event, and before the next page", async () => {
+  test("stops at the signal, before the next event and before the next page", async () => {
     for (const n of [1, 2]) await write(n);
     const stop = new AbortController();
     const seen: number[] = [];
@@ -314,13 +314,13 @@ describe("ctx.events", () => {
     ["page.written", { since: "yesterday" }, ann, /`since` is "yesterday"; pass a valid Date/],
     ["page.written", { until: new Date("x") }, ann, /`until` is an object; pass a valid Date/],
   ])(
-    "of %s with %j as %j is refused with the first event",
+    "refuses to read %s with %j as %j when the first event is requested",
     async (type, range, reader, message) => {
       await expect(read(range as object, type, reader)).rejects.toThrow(message);
     },
   );
 
-  test("refuses an event that does not fit its schema any more, and names it", async () => {
+  test("refuses and names an event that no longer fits its schema", async () => {
     await write(1);
     const [event] = await read();
     const { Items = [] } = await database.send(new ScanCommand({ TableName }));
@@ -337,13 +337,13 @@ describe("ctx.events", () => {
   });
 });
 
-describe("a day", () => {
+describe("a day with events", () => {
   const first = () =>
     database.send(
       new GetCommand({ TableName, Key: { pk: `${tenant}/days/page.written`, sk: "first" } }),
     );
 
-  test("is noted once in ten minutes, whatever is published", async () => {
+  test("is recorded once in ten minutes, however many events are published", async () => {
     const puts = () => (app.calls["PutItem"] ?? 0) + (app.calls["BatchGetItem"] ?? 0);
     const writeAndConsume = async (n: number) => {
       await write(n);

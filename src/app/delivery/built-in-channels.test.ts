@@ -186,7 +186,7 @@ describe("a webhook", () => {
     seen = app.logs.length;
   });
 
-  test("is posted as it is, signed with the secret of the tenant that sent it", async () => {
+  test("is posted unchanged, signed with the secret of the sending tenant", async () => {
     sends({ alarm: "fire", é: "ü\u2028" });
     const requestIds: string[] = [];
     for (const as of [ann, bob]) {
@@ -221,7 +221,7 @@ describe("a webhook", () => {
     ["a 429", 429, "answered with status 429"],
     ["no answer in its time", 0, "no answer within 2000 ms"],
   ])(
-    "is tried again after %s, under the same webhook-id, and sent once",
+    "is retried after %s with the same webhook-id, and is delivered only once",
     async (_, status, why) => {
       const before = app.deliveries.length;
       statuses = [status, 200];
@@ -242,7 +242,7 @@ describe("a webhook", () => {
     ["410", 410, "answered with status 410"],
     ["a redirect", 302, "answered with status 302, and redirects are not followed"],
   ])(
-    "that is answered with %s is given up at once, with one line that names no secret of the URL",
+    "answered with %s is given up at once, with one line that shows no secret of the URL",
     async (_, status, why) => {
       statuses = [status];
       sends({ alarm: `refused with ${status}` });
@@ -275,7 +275,7 @@ describe("a webhook", () => {
     expect(lines("queue.dead_lettered")).toEqual([expect.objectContaining({ reason })]);
   });
 
-  test("whose secret has no byte is refused, as anybody could sign with it", async () => {
+  test("with an empty secret is refused, since anybody could sign with it", async () => {
     const mallory: Caller = { id: "mallory", tenantId: "empty", roles: ["admin"] };
     const change = { method: "PUT", as: mallory, body: { value: "whsec_" } };
     expect((await app.fetch(`/config/${encodeURIComponent(secretKey.id)}`, change)).status).toBe(
@@ -294,7 +294,7 @@ describe("a webhook", () => {
     ]);
   });
 
-  test("whose secret cannot be read is tried again, and is never sent unsigned", async () => {
+  test("with an unreadable secret is retried and never sent unsigned", async () => {
     sends({ alarm: "late secret" });
     app.faults.before("TransactWriteItems", 1).crash();
     await expect(raise(ann)).rejects.toThrow(); // the next process has read nothing yet
@@ -345,7 +345,7 @@ describe("a webhook", () => {
     expect(received).toEqual([]);
   });
 
-  test("keeps its secret to itself: it is in no log line, no message, no answer, and in no item of a table", async () => {
+  test("keeps its secret out of log lines, messages, answers and table items", async () => {
     sends({ alarm: "quiet" });
     statuses = [500];
     answers.push(await (await raise(ann)).text());
@@ -385,11 +385,11 @@ describe("a webhook", () => {
   });
 });
 
-describe("a webhook of a server that names no secret", () => {
+describe("a webhook of a server without a webhook secret", () => {
   beforeAll(() => start({ webhook: { allowHttp: true, allowPrivate: true } }), 60_000);
   afterAll(() => app.close());
 
-  test("is not signed, and has an ID and a time all the same", async () => {
+  test("is sent unsigned, but with an ID and a timestamp", async () => {
     sends({ alarm: "plain" });
     await raise();
     await app.settled();
@@ -402,7 +402,7 @@ describe("a webhook of a server that names no secret", () => {
   });
 });
 
-describe("a webhook of a server that says nothing of webhooks", () => {
+describe("a webhook of a server without webhook options", () => {
   beforeAll(() => start(), 60_000);
   afterAll(() => app.close());
   beforeEach(() => {
@@ -456,7 +456,7 @@ describe("the channel log", () => {
     seen = app.logs.length;
   });
 
-  test("writes one line with the message, redacted like any line", async () => {
+  test("writes one line with the message, redacted like any other line", async () => {
     work = (ctx) =>
       ctx.delivery.send("log", {
         text: "hello",
@@ -478,7 +478,7 @@ describe("the channel log", () => {
     expect(JSON.stringify(app.logs.slice(seen))).not.toMatch(/hunter2|Bearer x/);
   });
 
-  test("bounds its line like any line", async () => {
+  test("bounds its line like any other", async () => {
     work = (ctx) => ctx.delivery.send("log", { text: "x".repeat(200_000) });
     await raise(ann);
     await app.settled();
@@ -490,15 +490,15 @@ describe("the channel log", () => {
     ["nothing", undefined],
     ["a text", "hello"],
     ["a list", ["hello"]],
-  ])("takes %s for no message, and says where that came from", async (_, message) => {
+  ])("refuses %s as a message, naming ctx.delivery.send", async (_, message) => {
     work = (ctx) => ctx.delivery.send("log", message as never); // as plain JavaScript may
     expect((await raise(ann)).status).toBe(500);
     expect(lines("request.failed")[0]?.["message"]).toContain("ctx.delivery.send: ");
   });
 });
 
-describe("webhooks to a dead zone", () => {
-  test("of one tenant do not hold up another's: it is delivered while all of them are still waiting", async () => {
+describe("webhooks to an unresponsive DNS zone", () => {
+  test("do not delay another tenant's webhook, which is delivered while they all wait", async () => {
     const end = Promise.withResolvers<DnsAnswer>();
     const dns = await startDnsServer(({ name }) =>
       name.endsWith("dead.example") ? end.promise : { addresses: ["127.0.0.1"] },

@@ -4,7 +4,7 @@ import { createKeyedLimiter } from "./keyed-limiter.ts";
 
 const never = new AbortController().signal;
 
-test("of each key as many run at once as may, the others in their order", async () => {
+test("runs at most the limit of calls per key, and the others in order", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -35,7 +35,7 @@ test("of each key as many run at once as may, the others in their order", async 
   );
 });
 
-test("what runs gives its result or its failure, and makes room either way", async () => {
+test("returns a call's result or failure and frees its slot either way", async () => {
   const limited = createKeyedLimiter(1);
   const given = [1, 2, 3].map((number) =>
     limited("a", never, async () => {
@@ -50,7 +50,7 @@ test("what runs gives its result or its failure, and makes room either way", asy
   ]);
 });
 
-test("who waits leaves when aborted, and those behind take the place", async () => {
+test("a waiting call leaves when aborted, and the calls behind it move up", async () => {
   const limited = createKeyedLimiter(1);
   const end = Promise.withResolvers<void>();
   const first = limited("a", never, () => end.promise);
@@ -64,7 +64,7 @@ test("who waits leaves when aborted, and those behind take the place", async () 
   expect(await third).toBe("third");
 });
 
-test("who is aborted before does not run, and takes no place", async () => {
+test("a call aborted before its start does not run and takes no slot", async () => {
   const limited = createKeyedLimiter(1);
   const ran: string[] = [];
   await expect(

@@ -36,7 +36,7 @@ async function codeOf(looking: Promise<unknown>): Promise<unknown> {
   );
 }
 
-describe("what a name server says", () => {
+describe("the answer of a name server", () => {
   test.each<[string, Record<"A" | "AAAA", DnsAnswer>, unknown]>([
     [
       "addresses of both families are given by turns, IPv4 first",
@@ -71,18 +71,18 @@ describe("what a name server says", () => {
       { code: "serverFailure" },
       "ESERVFAIL",
     ],
-  ])("where %s the code says so", async (_what, A, AAAA, code) => {
+  ])("fails with a code when %s", async (_what, A, AAAA, code) => {
     const { lookups } = await lookupsOf(({ type }) => (type === "A" ? A : AAAA));
     expect(await codeOf(lookups("acme")("hooks.example", never))).toBe(code);
   });
 
-  test("a name that cannot be one is no question", async () => {
+  test("is not asked for an invalid name", async () => {
     const { server, lookups } = await lookupsOf(() => ({}));
     expect(await codeOf(lookups("acme")(`${"a".repeat(64)}.example`, never))).toBe("EBADNAME");
     expect(server.asked).toEqual([]);
   });
 
-  test("an answer that does not fit a datagram is asked for over TCP, and hundreds of addresses are thirty-two", async () => {
+  test("is requested over TCP when it exceeds a datagram, and cut to 32 addresses", async () => {
     const addresses = Array.from({ length: 200 }, (_, n) => [
       `192.0.2.${n + 1}`,
       `2001:db8::${(n + 1).toString(16)}`,
@@ -98,7 +98,7 @@ describe("what a name server says", () => {
   });
 
   test.each(["A", "AAAA"])(
-    "a family that is never answered, here %s, does not hold up the other",
+    "for one family does not wait for the other when %s hangs",
     async (dead) => {
       const { lookups } = await lookupsOf(({ type }) =>
         type === dead ? undefined : { addresses: ["192.0.2.1", "2001:db8::1"] },
@@ -108,7 +108,7 @@ describe("what a name server says", () => {
     },
   );
 
-  test("a name is asked for as it is: without its last dot, in ASCII, and below no other domain", async () => {
+  test("is requested for the exact name: without its trailing dot, in ASCII, without search domains", async () => {
     const { server, lookups } = await lookupsOf(() => ({ addresses: ["192.0.2.1"] }));
     for (const url of ["https://hooks.example./", "https://Bücher.Example/", "https://hooks/"]) {
       await lookups("acme")(new URL(url).hostname, never);
@@ -118,7 +118,7 @@ describe("what a name server says", () => {
     );
   });
 
-  test("IPv6 comes first where the process has it so", async () => {
+  test("puts IPv6 first when the process prefers it", async () => {
     const order = dns.getDefaultResultOrder();
     onTestFinished(() => dns.setDefaultResultOrder(order));
     dns.setDefaultResultOrder("ipv6first");
@@ -130,9 +130,9 @@ describe("what a name server says", () => {
   });
 });
 
-describe("the names of this machine", () => {
+describe("names of this machine", () => {
   test.each(["localhost", "localhost.", "app.localhost", "a.b.localhost."])(
-    "%s is this machine, and nobody is asked",
+    "%s resolves locally, without a query",
     async (name) => {
       const { server, lookups } = await lookupsOf(() => ({ addresses: ["192.0.2.1"] }));
       expect(await lookups("acme")(name, never)).toEqual([four("127.0.0.1"), six("::1")]);
@@ -140,7 +140,7 @@ describe("the names of this machine", () => {
     },
   );
 
-  test("the hosts file comes first, and is read as it is now", async () => {
+  test("the hosts file comes first and is read again for each look-up", async () => {
     const directory = await mkdtemp(join(tmpdir(), "hosts-"));
     onTestFinished(() => rm(directory, { recursive: true }));
     const hostsFile = join(directory, "hosts");
@@ -157,7 +157,7 @@ describe("the names of this machine", () => {
     expect(await codeOf(look("ours"))).toBe("ENOTFOUND");
   });
 
-  test("the machine's own file and servers are used where nobody names others", async () => {
+  test("the machine's own hosts file and name servers are the default", async () => {
     const name = new URL("https://localhost/").hostname;
     expect(await createNameLookups()(undefined)(name, never)).toEqual([
       four("127.0.0.1"),
@@ -170,11 +170,11 @@ describe("the names of this machine", () => {
   });
 });
 
-describe("a dead zone", () => {
+describe("an unresponsive zone", () => {
   /** Names below `dead.example` are never answered, or when a test lets them. */
   const isDead = (name: string) => name.endsWith("dead.example");
 
-  test("is left when the signal says so, with its reason", async () => {
+  test("is given up when the signal aborts, with its reason", async () => {
     const { server, lookups } = await lookupsOf(() => undefined);
     const ending = new AbortController();
     const looking = lookups("acme")("dead.example", ending.signal);
@@ -183,7 +183,7 @@ describe("a dead zone", () => {
     await expect(looking).rejects.toThrow("time is over");
   });
 
-  test("of one tenant disturbs no other, nor whatever else the process looks up", async () => {
+  test("affects one tenant only, and no other look-up of the process", async () => {
     const { server, lookups } = await lookupsOf(({ name }) =>
       isDead(name) ? undefined : { addresses: ["192.0.2.1"] },
     );
@@ -214,7 +214,7 @@ describe("a dead zone", () => {
     expect(await lookups("acme")("hooks.example", never)).toEqual([four("192.0.2.1")]);
   });
 
-  test("that comes back late is found, and the tenant's names behind it are asked for then", async () => {
+  test("that recovers is found, and the tenant's waiting names are looked up then", async () => {
     const back = Promise.withResolvers<DnsAnswer>();
     const { server, lookups } = await lookupsOf(({ name }) =>
       isDead(name) ? back.promise : { addresses: ["192.0.2.1"] },
@@ -230,7 +230,7 @@ describe("a dead zone", () => {
     expect(await behind).toEqual([four("192.0.2.1")]);
   });
 
-  test("of one look-up that is cancelled does not take the tenant's others with it", async () => {
+  test("keeps the tenant's other look-ups when one is cancelled", async () => {
     const back = Promise.withResolvers<DnsAnswer>();
     const { server, lookups } = await lookupsOf(() => back.promise);
     const ending = new AbortController();

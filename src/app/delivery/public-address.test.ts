@@ -14,7 +14,7 @@ test.each([
   ["IPv4-mapped", "::ffff:93.184.216.34"],
   ["IPv6", "2606:2800:220:1:248:1893:25c8:1946"],
   ["IPv6 of another registry", "2a00:1450:4001::1"],
-])("a public address is public: %s, %s", (_, address) => {
+])("accepts a public address: %s, %s", (_, address) => {
   expect(isPublicAddress(ipaddr, address)).toBe(true);
 });
 
@@ -84,6 +84,6 @@ test.each([
   ["no address", ""],
   ["no address", "undefined"],
   ["octal loopback", "0177.0.0.1"],
-])("an address that is not public is refused: %s, %s", (_, address) => {
+])("refuses an address that is not public: %s, %s", (_, address) => {
   expect(isPublicAddress(ipaddr, address)).toBe(false);
 });

@@ -8,20 +8,20 @@ const message = {
   body: '{"test": 2432232314}',
 };
 
-test("a message is signed as the libraries of Standard Webhooks sign it", () => {
+test("signs a message as the Standard Webhooks libraries do", () => {
   // The vector of https://github.com/standard-webhooks/standard-webhooks/tree/main/libraries
   expect(signWebhook({ ...message, secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" })).toBe(
     "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
   );
 });
 
-test("a secret without the prefix is the key as it is, in UTF-8", () => {
+test("uses a secret without the prefix as the key, in UTF-8", () => {
   const signed = `${message.id}.${message.timestampSeconds}.${message.body}`;
   expect(signWebhook({ ...message, secret: "schlüssel" })).toBe(
     `v1,${createHmac("sha256", Buffer.from("schlüssel")).update(signed).digest("base64")}`,
   );
 });
 
-test.each(["", "whsec_", "whsec_!!"])("a secret without a byte is refused: %j", (secret) => {
+test.each(["", "whsec_", "whsec_!!"])("refuses an empty secret: %j", (secret) => {
   expect(() => signWebhook({ ...message, secret })).toThrow("the secret is empty");
 });

@@ -84,7 +84,7 @@ function answeringLookup(...addresses: LookupAddress[]) {
   return vi.fn<NameLookup>(async () => addresses);
 }
 
-describe("what is sent", () => {
+describe("sending", () => {
   async function received(options: Partial<WebhookRequest> = {}) {
     let request: IncomingMessage | undefined;
     let body = "";
@@ -97,7 +97,7 @@ describe("what is sent", () => {
     return { method: request?.method, url: request?.url, headers: request?.headers, body };
   }
 
-  test("a message is posted to path and query, signed at the time of the attempt", async () => {
+  test("posts a message to path and query, signed at the time of the attempt", async () => {
     const { method, url, headers, body } = await received();
     expect({ method, url, body }).toEqual({ method: "POST", url: "/hook?a=b", body: message.body });
     expect(headers).toMatchObject({
@@ -110,13 +110,13 @@ describe("what is sent", () => {
     });
   });
 
-  test("without a secret nothing is signed", async () => {
+  test("signs nothing without a secret", async () => {
     const { headers } = await received({ secret: undefined });
     expect(headers).toMatchObject({ "webhook-id": "msg_1" });
     expect(headers).not.toHaveProperty("webhook-signature");
   });
 
-  test("headers are sent along and may name another type of content", async () => {
+  test("sends the given headers, which may set another content type", async () => {
     const { headers } = await received({
       headers: { "Content-Type": "application/cloudevents+json", "X-Tenant": "acme" },
     });
@@ -134,7 +134,7 @@ describe("what is sent", () => {
     "expect",
     "Webhook-Signature",
     "webhook-id",
-  ])("the header %s cannot be set", async (name) => {
+  ])("refuses the header %s", async (name) => {
     const failure = await failureOf(
       post("http://127.0.0.1:9/", { headers: { [name]: "secret-value" } }),
     );
@@ -144,7 +144,7 @@ describe("what is sent", () => {
     });
   });
 
-  test("a header that would carry another along is refused, without its value", async () => {
+  test("refuses a header value that would inject another header, without showing it", async () => {
     const failure = await failureOf(
       post("http://127.0.0.1:9/", { headers: { authorization: "key\r\nhost: inside" } }),
     );
@@ -154,7 +154,7 @@ describe("what is sent", () => {
     );
   });
 
-  test("an empty secret is refused", async () => {
+  test("refuses an empty secret", async () => {
     const failure = await failureOf(post("http://127.0.0.1:9/", { secret: "" }));
     expect(failure).toMatchObject({
       isRetryable: false,
@@ -162,7 +162,7 @@ describe("what is sent", () => {
     });
   });
 
-  test("each request has a connection of its own", async () => {
+  test("opens a new connection for each request", async () => {
     const ports = new Set<number | undefined>();
     const url = await serve((request, response) => {
       ports.add(request.socket.remotePort);
@@ -173,7 +173,7 @@ describe("what is sent", () => {
     expect(ports.size).toBe(2);
   });
 
-  test("a proxy in the environment is not asked", async () => {
+  test("ignores a proxy in the environment", async () => {
     const asked: (string | undefined)[] = [];
     const proxyUrl = await serve((request, response) => {
       asked.push(request.url);
@@ -202,7 +202,7 @@ describe("what is sent", () => {
   });
 });
 
-describe("which URLs are refused", () => {
+describe("refused URLs", () => {
   test.each([
     ["relative", "/hook", "the URL cannot be parsed"],
     ["http", "http://example.com/", "the URL's scheme is http:, not https:"],
@@ -223,17 +223,17 @@ describe("which URLs are refused", () => {
     expect(lookup).not.toHaveBeenCalled();
   });
 
-  test("where http is allowed, other schemes are not", async () => {
+  test("other schemes when http is allowed", async () => {
     expect(await failureOf(post("ftp://example.com/"))).toMatchObject({ isRetryable: false });
   });
 
-  test("a URL of 2,048 characters is asked", async () => {
+  test("a URL of 2,048 characters is accepted", async () => {
     const url = await serve(answering(200));
     expect(await post(`${url}?${"a".repeat(2_047 - url.length)}`)).toEqual({ status: 200 });
   });
 });
 
-describe("which addresses are refused", () => {
+describe("refused addresses", () => {
   test.each([
     "127.0.0.1",
     "127.1",
@@ -279,7 +279,7 @@ describe("which addresses are refused", () => {
     ["the last of two", [publicAddress, { address: "::1", family: 6 }]],
     ["the metadata of the cloud", [publicAddress, { address: "169.254.169.254", family: 4 }]],
     ["what is no address", [{ address: "elsewhere", family: 4 }]],
-  ])("a name, for %s; the message does not tell which address", async (_, addresses) => {
+  ])("a name, for %s; the message does not show which address", async (_, addresses) => {
     const connect = vi.spyOn(Socket.prototype, "connect");
     const failure = await failureOf(
       post("https://hooks.example/in?key=k", {
@@ -295,7 +295,7 @@ describe("which addresses are refused", () => {
     expect(connect).not.toHaveBeenCalled();
   });
 
-  test("a name that is rebound after the check is not looked up again", async () => {
+  test("a name rebound after the check is not looked up again", async () => {
     const url = new URL(await serve(answering(200)));
     const answers = [[loopback], [publicAddress]];
     const lookup = vi.fn<NameLookup>(async () => answers.shift() ?? []);
@@ -328,7 +328,7 @@ describe("which addresses are refused", () => {
     },
   );
 
-  test("a connection that ends at a public address is used", async () => {
+  test("a connection that ends at a public address is accepted", async () => {
     const url = new URL(await serve(answering(200)));
     connectEverythingTo(Number(url.port), publicAddress.address);
     const lookup = answeringLookup(publicAddress);
@@ -352,26 +352,26 @@ describe("which addresses are refused", () => {
   }
 });
 
-describe("what an answer means", () => {
-  test.each([200, 201, 202, 204, 299])("%i is a delivery", async (status) => {
+describe("the status of an answer", () => {
+  test.each([200, 201, 202, 204, 299])("%i counts as delivered", async (status) => {
     expect(await post(await serve(answering(status)))).toEqual({ status });
   });
 
-  test.each([429, 500, 502, 503, 599])("%i may be tried again", async (status) => {
+  test.each([429, 500, 502, 503, 599])("%i can be retried", async (status) => {
     expect(await failureOf(post(await serve(answering(status))))).toMatchObject({
       isRetryable: true,
       status,
     });
   });
 
-  test.each([304, 400, 401, 404, 408, 410, 413, 600, 999])("%i will not change", async (status) => {
+  test.each([304, 400, 401, 404, 408, 410, 413, 600, 999])("%i is permanent", async (status) => {
     expect(await failureOf(post(await serve(answering(status))))).toMatchObject({
       isRetryable: false,
       status,
     });
   });
 
-  test("an answer that switches protocols is none", async () => {
+  test("101 is a permanent failure", async () => {
     const url = await serveRaw((socket) =>
       socket.write(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -380,7 +380,7 @@ describe("what an answer means", () => {
     expect(await failureOf(post(url))).toMatchObject({ isRetryable: false, status: 101 });
   });
 
-  test.each([301, 302, 303, 307, 308])("a redirect with %i is not followed", async (status) => {
+  test.each([301, 302, 303, 307, 308])("%i is permanent and not followed", async (status) => {
     let asked = 0;
     const elsewhere = await serve((_, response) => {
       asked += 1;
@@ -396,7 +396,7 @@ describe("what an answer means", () => {
     expect(asked).toBe(0);
   });
 
-  test("a message has host and path only, at most 200 characters of them", async () => {
+  test("appears in a message with host and path only, at most 200 characters of them", async () => {
     const url = await serve(answering(404));
     const failure = await failureOf(post(`${url}/${"p".repeat(500)}?token=t0ken#fragment`));
     const place = `${url.slice("http://".length)}/${"p".repeat(500)}`.slice(0, 200);
@@ -405,7 +405,7 @@ describe("what an answer means", () => {
   });
 });
 
-describe("what may be tried again for want of an answer", () => {
+describe("retryable failures without an answer", () => {
   async function closedPort(): Promise<number> {
     const server = createTcpServer();
     const port = await listen(server);
@@ -413,7 +413,7 @@ describe("what may be tried again for want of an answer", () => {
     return port;
   }
 
-  test("a connection that is refused", async () => {
+  test("a refused connection", async () => {
     const port = await closedPort();
     const failure = await failureOf(post(`http://127.0.0.1:${port}/hook?key=k`));
     expect(failure).toMatchObject({ isRetryable: true, status: undefined });
@@ -422,7 +422,7 @@ describe("what may be tried again for want of an answer", () => {
     );
   });
 
-  test("a connection that is refused at each address of the name", async () => {
+  test("a connection refused at each address of the name", async () => {
     const port = await closedPort();
     const failure = await failureOf(
       post(`http://hooks.example:${port}/`, { lookup: answeringLookup(loopback, loopback) }),
@@ -433,7 +433,7 @@ describe("what may be tried again for want of an answer", () => {
     });
   });
 
-  test("a connection that is reset", async () => {
+  test("a reset connection", async () => {
     const url = await serveRaw((socket) => socket.resetAndDestroy());
     expect(await failureOf(post(url))).toMatchObject({
       isRetryable: true,
@@ -449,7 +449,7 @@ describe("what may be tried again for want of an answer", () => {
     });
   });
 
-  test.each(["EAI_AGAIN", "ENOTFOUND"])("a name that is not found: %s", async (code) => {
+  test.each(["EAI_AGAIN", "ENOTFOUND"])("a name that cannot be found: %s", async (code) => {
     const lookup = () => Promise.reject(Object.assign(new Error("inside"), { code }));
     const failure = await failureOf(post("http://hooks.example/", { lookup }));
     expect(failure).toMatchObject({
@@ -470,14 +470,14 @@ describe("what may be tried again for want of an answer", () => {
   });
 });
 
-describe("when time runs out", () => {
+describe("on a timeout", () => {
   const timeout = {
     isRetryable: true,
     status: undefined,
     message: expect.stringContaining("no answer within 100 ms"),
   };
 
-  test("a look-up that never ends has half of it, and is told to end", async () => {
+  test("a look-up that never ends gets half of the time and is aborted", async () => {
     const lookup = vi.fn<NameLookup>(() => new Promise(() => {}));
     const failure = await failureOf(post("http://hooks.example/", { timeoutMs: 100, lookup }));
     const late = "webhook to hooks.example/: its name was not found within 50 ms";
@@ -489,7 +489,7 @@ describe("when time runs out", () => {
     [60_000, 5_000],
     [3_000, 1_500],
   ])(
-    "a look-up of a webhook with %i ms has %i ms, and no timer is left of it",
+    "of %i ms, a look-up gets %i ms and its timer is cleared afterwards",
     async (timeoutMs, lookupMs) => {
       const set = vi.spyOn(globalThis, "setTimeout");
       const cleared = vi.spyOn(globalThis, "clearTimeout");
@@ -504,11 +504,11 @@ describe("when time runs out", () => {
     },
   );
 
-  test("a server that never answers", async () => {
+  test("a server that never answers fails", async () => {
     expect(await failureOf(post(await serve(() => {}), { timeoutMs: 100 }))).toMatchObject(timeout);
   });
 
-  test("a head that never ends", async () => {
+  test("a response head that never ends fails", async () => {
     const url = await serveRaw((socket) => {
       socket.write("HTTP/1.1 200 OK\r\n");
       const timer = setInterval(() => socket.write("x-more: 1\r\n"), 20);
@@ -517,7 +517,7 @@ describe("when time runs out", () => {
     expect(await failureOf(post(url, { timeoutMs: 100 }))).toMatchObject(timeout);
   });
 
-  test("a body that never ends: the status counts, and the connection ends", async () => {
+  test("a body that never ends is cut: the status counts, and the connection is closed", async () => {
     let closed: Promise<unknown> | undefined;
     const url = await serve((request, response) => {
       closed = closing(request.socket);
@@ -536,8 +536,8 @@ describe("when time runs out", () => {
   });
 });
 
-describe("what is read of a body", () => {
-  test("one without end is cut, long before the time is up", async () => {
+describe("a response body", () => {
+  test("without an end is cut long before the timeout", async () => {
     let closed: Promise<unknown> | undefined;
     const url = await serve((request, response) => {
       closed = closing(request.socket);
@@ -551,7 +551,7 @@ describe("what is read of a body", () => {
     await closed;
   });
 
-  test("one of 64 KiB is read to its end", async () => {
+  test("of 64 KiB is read to its end", async () => {
     let finished: Promise<unknown> | undefined;
     const url = await serve((_, response) => {
       finished = once(response, "finish");
@@ -561,7 +561,7 @@ describe("what is read of a body", () => {
     await finished;
   });
 
-  test("one that is cut does not undo the status", async () => {
+  test("that breaks off does not change the status", async () => {
     const url = await serve((request, response) => {
       response.writeHead(200, { "content-length": "100" });
       response.write("half", () => request.socket.resetAndDestroy());
@@ -581,7 +581,7 @@ describe("over TLS", () => {
     onTestFinished(() => setDefaultCACertificates(known));
   }
 
-  test("a message is sent to a server whose certificate names the host", async () => {
+  test("sends a message to a server whose certificate matches the host", async () => {
     trust();
     const port = await serveTls((request, response) =>
       response.writeHead(request.method === "POST" ? 204 : 400).end(),
@@ -595,7 +595,7 @@ describe("over TLS", () => {
   test.each([
     ["that nobody vouches for", false, "hooks.example", "DEPTH_ZERO_SELF_SIGNED_CERT"],
     ["of another host", true, "other.example", "ERR_TLS_CERT_ALTNAME_INVALID"],
-  ])("nothing is sent to a server with a certificate %s", async (_, isTrusted, host, code) => {
+  ])("sends nothing to a server with a certificate %s", async (_, isTrusted, host, code) => {
     if (isTrusted) trust();
     let asked = 0;
     const port = await serveTls(() => (asked += 1));

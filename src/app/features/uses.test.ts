@@ -18,7 +18,7 @@ function problemsOf(...features: readonly Feature[]): string[] {
   return [];
 }
 
-test("a feature says whose tables it reaches, and the registry knows", () => {
+test("a feature declares the tables it reaches, and the registry lists them", () => {
   const feature = defineFeature("billing", () => undefined, { uses: { orders: "read" } });
   const { registry } = buildServer({ features: [feature, orders] });
   expect(registry.features.map(({ uses }) => [...uses])).toEqual([[["orders", "read"]], []]);
@@ -53,7 +53,7 @@ test.each<[unknown, string]>([
   expect(problemsOf(billing(options), orders)).toEqual([expect.stringContaining(problem)]);
 });
 
-test("what is no use of a feature does not compile", () => {
+test("an invalid use does not compile", () => {
   // @ts-expect-error tables are read or written
   defineFeature("billing", () => undefined, { uses: { orders: "scan" } });
   // @ts-expect-error there is no such option

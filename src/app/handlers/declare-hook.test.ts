@@ -101,7 +101,7 @@ test.each<[what: string, given: readonly unknown[], ...problems: Partial<BootPro
   expect(found).toEqual(problems.map((problem) => expect.objectContaining(problem)));
 });
 
-test("hooks stand in the registry by their write, in the order of the features", () => {
+test("the registry lists hooks by write, in the order of the features", () => {
   const one = hooking("one", (hook) => {
     hook("papers.file.create", { before: run });
     hook("papers.file.create", { after: run });

@@ -285,13 +285,13 @@ describe.each<[string, readonly Case[]]>([
   ["a job", jobs],
   ["a channel", channels],
 ])("%s", (_what, cases) => {
-  test.each(cases)("%s is reported with what to do", (_name, declare, ...problems) => {
+  test.each(cases)("%s is reported with a fix", (_name, declare, ...problems) => {
     const expected = problems.map((problem) => ({ feature: "wrong", ...problem }));
     expect(problemsOf({ features: [sound, plainFeature("wrong", declare)] })).toEqual(expected);
   });
 });
 
-test("all that is declared wrongly is reported at once, in one error that names each", () => {
+test("reports all wrong declarations at once, in one error that names each", () => {
   const all = [...events, ...consumers, ...jobs, ...channels];
   const wrong = plainFeature("wrong", (r) => {
     for (const [, declare] of all) declare(r);
@@ -319,7 +319,7 @@ test.each([
   ["a symbol", Symbol("item.made")],
   ["an object without a prototype", Object.create(null)],
   ["an object that holds itself", circle],
-])("%s in place of a name or an option is reported, never thrown", (_what, value) => {
+])("%s as a name or an option is reported, never thrown", (_what, value) => {
   const declarations: readonly ((r: PlainBuilder) => void)[] = [
     (r) => r.event(value, schema),
     (r) => r.on(value, "listen", run),
@@ -390,7 +390,7 @@ test.each<[string, (r: PlainBuilder) => void, ...Problem[]]>([
     { key: "one.item.pack", ...taken },
     { key: "one.item.pack", ...taken },
   ],
-])("the same name for %s twice is reported", (_what, declare, ...problems) => {
+])("declaring %s twice under the same name is reported", (_what, declare, ...problems) => {
   const expected = problems.map((problem) => ({ feature: "one", ...problem }));
   expect(problemsOf({ features: [sound, plainFeature("one", declare)] })).toEqual(expected);
 });
@@ -400,7 +400,7 @@ function repeat(declare: () => void): void {
   declare();
 }
 
-test("an event and a channel belong to the whole server: two features cannot both declare one", () => {
+test("events and channels belong to the whole server: two features cannot declare the same one", () => {
   const declare = (r: PlainBuilder) => {
     r.event("item.sold", schema);
     r.channel("mail", { input: schema, send: run });
@@ -415,7 +415,7 @@ test("an event and a channel belong to the whole server: two features cannot bot
   ]);
 });
 
-test("what is declared well is in the registry under its name, with what it says", () => {
+test("the registry has each valid declaration under its name, with its options", () => {
   const [handler, dedupKey, order, send] = [
     async () => 1,
     () => "key",
@@ -463,16 +463,16 @@ test.each<[string, (r: PlainBuilder) => void, boolean]>([
   ["a consumer", (r) => r.on("item.sold", "count", run), true],
   ["a job", (r) => r.job("item.pack", { input: schema, handler: run }), true],
   ["a channel", (r) => r.channel("mail", { input: schema, send: run }), true],
-])("whether a feature with %s needs the bus or a queue is known", (_what, declare, expected) => {
+])("knows whether a feature with %s needs the bus or a queue", (_what, declare, expected) => {
   expect(usesMessages(createRegistry([plainFeature("shop", declare)]))).toBe(expected);
 });
 
-test("a server that sets up webhooks needs a queue, whatever its features declare", () => {
+test("a server with webhook options needs a queue, whatever its features declare", () => {
   expect(usesMessages(createRegistry([], { webhook: {} }))).toBe(true);
   expect(usesMessages(createRegistry([], {}))).toBe(false);
 });
 
-test("features that are none are reported by their place", () => {
+test("invalid features are reported by their position", () => {
   expect(problemsOf({ features: "shop" })).toEqual([
     {
       feature: "",
@@ -502,7 +502,7 @@ const secretHolder = defineFeature("hooks", (r) =>
   }),
 );
 
-test("sound options of deliveries are no problem", () => {
+test("valid delivery options are accepted", () => {
   const features = [secretHolder];
   for (const delivery of [
     undefined,
@@ -579,13 +579,13 @@ test.each<[string, unknown, ...Problem[]]>([
     },
     { key: "delivery.webhook.timeoutMs", ...wanted("a value of type number", milliseconds) },
   ],
-])("the option delivery that is %s is reported with what to do", (_what, delivery, ...problems) => {
+])("%s as the option delivery is reported with a fix", (_what, delivery, ...problems) => {
   expect(problemsOf({ features: [sound], delivery })).toEqual(
     problems.map((problem) => ({ feature: "", ...problem })),
   );
 });
 
-test("a webhook's secret that is written into the options does not show in the error", () => {
+test("a webhook secret written into the options does not appear in the error", () => {
   const error = bootError({ features: [], delivery: { webhook: { secret: "whsec_c2VjcmV0" } } });
   expect(error?.problems).toHaveLength(1);
   expect(JSON.stringify(error?.problems) + String(error)).not.toContain("c2VjcmV0");
@@ -595,7 +595,7 @@ test.each([
   ["the handle of a number", [secretHolder], secretHolder.size],
   ["a handle of a feature that the server does not have", [], secretHolder.secret],
 ])(
-  "a webhook's secret that is %s is reported, before any delivery fails",
+  "%s as a webhook's secret is reported before any delivery can fail",
   (_whose, features, secret) => {
     const problems = problemsOf({ features, delivery: { webhook: { secret } } });
     expect(problems).toMatchObject([{ feature: "", key: "delivery.webhook.secret" }]);

@@ -30,7 +30,7 @@ const many = (count: number, options: Options = {}) =>
     named(count, "by").map((name) => [`${name}.x`, { partitionKey: name, ...options }]),
   );
 
-test("indexes are declared with a table, and a registry lists them", () => {
+test("indexes are declared with their table, and the registry lists them", () => {
   const feature = defineFeature("shelf", (r) => {
     r.table("plain", { partitionKey: "pk" });
     r.table("files", {
@@ -53,7 +53,7 @@ test("indexes are declared with a table, and a registry lists them", () => {
   ]);
 });
 
-test("a table's handle knows the names of its indexes, and of no others", () => {
+test("a table's handle knows exactly the names of its indexes", () => {
   defineFeature("shelf", (r) => {
     const files = r.table("files", {
       partitionKey: "pk",
@@ -72,7 +72,7 @@ test("a table's handle knows the names of its indexes, and of no others", () => 
 });
 
 test.each([[null], ["byOwner"], [[{ partitionKey: "owner" }]]])(
-  "indexes that are %j are no indexes",
+  "%j is refused as the indexes of a table",
   (indexes) => {
     expect(withIndexes(indexes)).toEqual([
       "table files: table-indexes: `indexes` is not an object of indexes by name",
@@ -80,7 +80,7 @@ test.each([[null], ["byOwner"], [[{ partitionKey: "owner" }]]])(
   },
 );
 
-test.each(["by", "by owner", "", "x".repeat(256)])("%j is no name of an index", (name) => {
+test.each(["by", "by owner", "", "x".repeat(256)])("%j is refused as an index name", (name) => {
   expect(withIndexes({ [name]: { partitionKey: "owner" } })).toEqual([
     expect.stringContaining(": index-name: DynamoDB takes no index name"),
   ]);
@@ -94,13 +94,13 @@ test.each<[string, unknown]>([
   ["an empty sort key", { partitionKey: "owner", sortKey: "" }],
   ["a number", { partitionKey: "owner", sortKey: 7 }],
   ["one attribute twice", { partitionKey: "owner", sortKey: "owner" }],
-])("keys of an index that are %s are refused", (_, options) => {
+])("index keys are refused: %s", (_, options) => {
   expect(withIndex(options)).toEqual([
     "table files index byOwner: index-keys: `partitionKey` and `sortKey` are not two attribute names",
   ]);
 });
 
-test("an index may not have the table's own keys, but each of them and both the other way round", () => {
+test("an index may have either key of the table, or both swapped, but not the same keys", () => {
   expect(withIndex({ partitionKey: "pk", sortKey: "sk" })).toEqual([
     "table files index byOwner: index-keys: its keys are the table's own",
   ]);
@@ -112,7 +112,7 @@ test("an index may not have the table's own keys, but each of them and both the 
 });
 
 test.each([[{}], ["size"], [["size", ""]], [[7]]])(
-  "%j is nothing that an index can project",
+  "%j is refused as an index projection",
   (project) => {
     expect(withIndex({ partitionKey: "owner", project })).toEqual([
       "table files index byOwner: index-project: `project` is not a list of attribute names",
@@ -120,7 +120,7 @@ test.each([[{}], ["size"], [["size", ""]], [[7]]])(
   },
 );
 
-test("DynamoDB's limits hold: 20 indexes, 20 projected attributes of each and 100 of all", () => {
+test("DynamoDB's limits are enforced: 20 indexes, 20 projected attributes per index and 100 in total", () => {
   expect(withIndexes(many(20))).toEqual([]);
   expect(withIndexes(many(21))).toEqual([
     "table files: table-indexes: it has 21 indexes, and DynamoDB allows a table 20",
@@ -146,7 +146,7 @@ test("unknown options of an index are reported with its name", () => {
   ]);
 });
 
-test("a table whose keys are one attribute is refused", () => {
+test("a table with the same attribute for both keys is refused", () => {
   expect(problemsOf({ partitionKey: "pk", sortKey: "pk" })).toEqual([
     "table files: table-keys: `partitionKey` and `sortKey` are not two attribute names",
   ]);

@@ -17,7 +17,7 @@ const { files, notes, turned } = defineFeature("shelf", (r) => ({
   }),
 }));
 
-test("a table with tenants makes the keys of the caller's rows", async () => {
+test("a table with tenants builds the keys of the caller's rows", async () => {
   expect(await files.key(ctx, "files", "7")).toEqual({ pk: "a=2fb/files", sk: "7" });
   expect(await files.key(ctx, "files")).toEqual({ pk: "a=2fb/files" });
   expect(await notes.key(ctx, "")).toEqual({ id: "a=2fb/" });
@@ -25,7 +25,7 @@ test("a table with tenants makes the keys of the caller's rows", async () => {
   expect(files.index("byOwner")).toBe("byOwner");
 });
 
-test("a sort key that leads an index begins with the tenant as well", async () => {
+test("a sort key that is an index's partition key starts with the tenant too", async () => {
   expect(await turned.key(ctx, "files", "7")).toEqual({ pk: "a=2fb/files", sk: "a=2fb/7" });
 });
 
@@ -54,11 +54,11 @@ test.each<[string, () => Promise<unknown>]>([
   await expect(make()).rejects.toThrow(message);
 });
 
-test("the longest keys are DynamoDB's", async () => {
+test("accepts keys up to DynamoDB's maximum length", async () => {
   expect(await files.key(ctx, "a".repeat(2_042), "b".repeat(1_024))).toBeDefined();
 });
 
-test("a table without tenants makes no keys, and `tenant: false` is none", () => {
+test("a table with `tenant: false` has no tenants and builds no keys", () => {
   const feature = defineFeature("plain", (r) => ({
     plain: r.table("plain", { partitionKey: "pk", tenant: false }),
   }));
@@ -66,7 +66,7 @@ test("a table without tenants makes no keys, and `tenant: false` is none", () =>
   expect(createRegistry([feature]).tables.get("plain")).not.toHaveProperty("tenant");
 });
 
-test("`tenant` is true or false", () => {
+test("`tenant` must be true or false", () => {
   const feature = defineFeature(
     "odd",
     (r) => void r.table("odd", { partitionKey: "pk", tenant: "yes" as never }),
@@ -74,7 +74,7 @@ test("`tenant` is true or false", () => {
   expect(() => buildServer({ features: [feature] })).toThrow('`tenant` is "yes"');
 });
 
-test("outside of a request a table has no physical name", () => {
+test("a table has no physical name outside a request", () => {
   expect(() => files.name).toThrow(
     'table "files": its physical name is known only while a handler runs',
   );

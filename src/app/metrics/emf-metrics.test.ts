@@ -27,7 +27,7 @@ afterEach(() => vi.restoreAllMocks());
 
 const sinkOf = () => emfSink(powertools, { namespace: "shop-dev", serviceName: "shop" });
 
-test("units are CloudWatch's, and what it has no unit for is counted", () => {
+test("uses CloudWatch's units, and Count for a unit it does not have", () => {
   const sink = sinkOf();
   for (const unit of ["s", "ms", "By", "%", "{order}", "toString"])
     sink.record(metric({ name: `a.${unit}`, unit }), 1, {});
@@ -39,7 +39,7 @@ test("units are CloudWatch's, and what it has no unit for is counted", () => {
   expect(units).toEqual(["Seconds", "Milliseconds", "Bytes", "Percent", "Count", "Count"]);
 });
 
-test("values of one set of labels are one line, and nothing is written twice", () => {
+test("writes the values of one set of labels as one line, and each value once", () => {
   const sink = sinkOf();
   for (const value of [1, 2, 3])
     sink.record(metric({ dimensions: ["plan"] }), value, { plan: "pro", color: "red" });
@@ -49,7 +49,7 @@ test("values of one set of labels are one line, and nothing is written twice", (
   expect(lines).toMatchObject([{ service: "shop", plan: "pro", color: "red", "a.b": [1, 2, 3] }]);
 });
 
-test("more values than a line may have are in several, each with all of its labels", () => {
+test("splits values beyond the limit of a line into several lines with all labels", () => {
   const sink = sinkOf();
   for (let value = 0; value < 250; value += 1) sink.record(metric(), value, { color: "red" });
   sink.flush();
@@ -61,7 +61,7 @@ test("more values than a line may have are in several, each with all of its labe
   ]);
 });
 
-test("as many values as a line may have are in one, and the end of the invocation adds none", () => {
+test("writes values up to the limit as one line, and no empty line at the end of the invocation", () => {
   const sink = sinkOf();
   for (let value = 0; value < 100; value += 1) sink.record(metric(), value, { color: "red" });
   sink.flush();
@@ -69,7 +69,7 @@ test("as many values as a line may have are in one, and the end of the invocatio
   expect(lines.map((line) => (line["a.b"] as number[]).length)).toEqual([100]);
 });
 
-test("an application's own Metrics beside it keep their namespace, dimensions and values", async () => {
+test("keeps the namespace, dimensions and values of an application's own Metrics", async () => {
   const theirs = new powertools.Metrics({
     namespace: "theirs",
     serviceName: "till",
@@ -97,7 +97,7 @@ test("an application's own Metrics beside it keep their namespace, dimensions an
   ]);
 });
 
-test("a line that cannot be written disturbs neither the invocation nor the other lines", () => {
+test("a line that cannot be written affects neither the invocation nor the other lines", () => {
   const sink = sinkOf();
   sink.record(metric({ dimensions: ["a.b"] }), 1, { "a.b": "is a metric as well" });
   sink.record(metric({ name: "a.c" }), 1, {});
@@ -108,7 +108,7 @@ test("a line that cannot be written disturbs neither the invocation nor the othe
   expect(lines).toHaveLength(1);
 });
 
-test("what labels are kept for is bounded from one invocation to the next", () => {
+test("bounds the label sets kept from one invocation to the next", () => {
   const sink = sinkOf();
   for (let index = 0; index < 300; index += 1) sink.record(metric(), 1, { n: `n${index}` });
   sink.flush();
@@ -118,7 +118,7 @@ test("what labels are kept for is bounded from one invocation to the next", () =
   expect(lines).toHaveLength(301);
 });
 
-test("the end of an invocation looks at nothing but the labels that it has measured", () => {
+test("checks only the labels measured in this invocation when it ends", () => {
   let looks = 0;
   class Counting extends powertools.Metrics {
     override hasStoredMetrics(): boolean {
@@ -138,7 +138,7 @@ test("the end of an invocation looks at nothing but the labels that it has measu
   expect(looks).toBeLessThan(5);
 });
 
-test("without Powertools' package the function runs, and says what to install", async () => {
+test("the function runs without Powertools' package and says what to install", async () => {
   const server = buildServer({ features: [], metrics: {} });
   const measuring = await openLambdaMetrics(serverInternals(server), {}, async () => undefined);
   const logs: Record<string, unknown>[] = [];
@@ -159,7 +159,7 @@ test("without Powertools' package the function runs, and says what to install", 
   ]);
 });
 
-test("the namespace is that of the stack, or else the prefix of tables; the service is an option", async () => {
+test("the namespace is the stack's or the table prefix; the service is an option", async () => {
   const written = async (variables: Record<string, string>, service?: string) => {
     const metrics = service === undefined ? {} : { service };
     const { metrics: opened } = await openLambdaMetrics(

@@ -5,7 +5,7 @@ import { measureLoopDelay } from "./loop-delay.ts";
 import { openContainerMetrics } from "./metrics.ts";
 import { registeredMeter } from "./otel-metrics.ts";
 
-test("without an SDK there is no meter, and nothing is measured", async () => {
+test("without an SDK there is no meter and nothing is measured", async () => {
   expect(registeredMeter()).toBeUndefined();
   expect(await openContainerMetrics(serverInternals(buildServer({ features: [] })))).toEqual({
     metrics: undefined,
@@ -14,7 +14,7 @@ test("without an SDK there is no meter, and nothing is measured", async () => {
   });
 });
 
-test("how late the event loop runs is taken again and again, until it is ended", async () => {
+test("measures the event loop delay repeatedly until it is stopped", async () => {
   const taken: Record<string, number> = {};
   const end = measureLoopDelay(
     { record: (name, value, ..._labels) => void Object.assign(taken, { [name]: value }) },

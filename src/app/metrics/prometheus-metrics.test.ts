@@ -16,7 +16,7 @@ const own = (name: string, more: Partial<MetricDeclaration> = {}): MetricDeclara
   ...more,
 });
 
-test("two names that are one in Prometheus are kept apart, and a metric without a sentence has its name for one", async () => {
+test("separates names that are equal in Prometheus, and uses a metric's name as its missing help text", async () => {
   const one = own("a.b-c");
   const other = own("a-b.c");
   const sink = prometheusSink(client, [one, other]);
@@ -30,7 +30,7 @@ test("two names that are one in Prometheus are kept apart, and a metric without 
   );
 });
 
-test("a histogram without buckets of its own has those of the client", async () => {
+test("a histogram without its own buckets uses those of the client", async () => {
   const metric = own("a.size", { kind: "histogram", unit: "By" });
   const sink = prometheusSink(client, [metric]);
   sink.record(metric, 0.3, {});
@@ -38,7 +38,7 @@ test("a histogram without buckets of its own has those of the client", async () 
   expect((await sink.page()).text).toContain('a_size_bytes_bucket{le="0.5"} 1');
 });
 
-test("a counter begins at 0 with each of its labels' values, so that the first of something is an increase", async () => {
+test("a counter starts at 0 for each combination of label values, so that its first event is an increase", async () => {
   const given = own("a.given", {
     labels: { plan: ["free", "pro"], "keelson.outcome": ["sent", "lost"] },
   });
@@ -60,7 +60,7 @@ test("a counter begins at 0 with each of its labels' values, so that the first o
   ]);
 });
 
-test("what an application registers itself is not on the page", async () => {
+test("the page leaves out metrics that an application registers itself", async () => {
   new client.Counter({ name: "applications_own", help: "x" });
   const sink = prometheusSink(client, [own("a.b")]);
 
@@ -68,7 +68,7 @@ test("what an application registers itself is not on the page", async () => {
   client.register.clear();
 });
 
-test("without prom-client the container starts, says what to install, and has no page", async () => {
+test("without prom-client the container starts, says what to install, and has no metrics page", async () => {
   const server = buildServer({ features: [], metrics: { access: access.everyone } });
   const logs: Record<string, unknown>[] = [];
   const measuring = await openContainerMetrics(serverInternals(server), async () => undefined);

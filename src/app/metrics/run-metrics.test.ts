@@ -35,7 +35,7 @@ const request = {
 } as const;
 const task = { kind: "job", outcome: "processed" } as const;
 
-test("a request counts in seconds, polls of health routes and scrapes do not count", () => {
+test("measures requests in seconds, without health polls and scrapes", () => {
   expect(measured(request, { route: "GET /orders/:id" })).toEqual([
     ["http.server.request.duration GET https /orders/:id 200", 2],
   ]);
@@ -46,7 +46,7 @@ test("a request counts in seconds, polls of health routes and scrapes do not cou
     expect(measured(request, { handler })).toEqual([]);
 });
 
-test("a request tells its scheme, and as the type of its error its status from 500 up", () => {
+test("labels a request with its scheme, and from status 500 with the status as error type", () => {
   const failed = { ...request, status: 503 };
   const series = (more: Partial<ObservedRun>) => measured(failed, more)[0]?.[0];
   expect(series({ asked: { isEncrypted: false } })).toBe(
@@ -57,14 +57,14 @@ test("a request tells its scheme, and as the type of its error its status from 5
   ).toMatch(/ GET https 503 503$/);
 });
 
-test("a run of the system is no metric, nor is a message or a schedule that was done before", () => {
+test("does not measure system runs or replayed messages and schedules", () => {
   expect(measured({ kind: "run", outcome: "processed" })).toEqual([]);
   expect(measured(task, { isReplayed: true })).toEqual([]);
   expect(measured({ ...task, kind: "schedule" }, { isReplayed: true })).toEqual([]);
   expect(measured({ ...task, kind: "schedule", outcome: "handed-back" })).toEqual([]);
 });
 
-test("a message tells how long it took, how old it was and which attempt it was, a clock that went back none below 0", () => {
+test("measures a message's duration, age and attempt, never below 0 when the clock goes back", () => {
   expect(measured({ ...task, attempt: 2, sinceMs: 500 })).toEqual([
     ["messaging.process.duration aws.sqs process job shop.order.pack processed", 2],
     ["keelson.message.age job", 0.5],
@@ -76,20 +76,20 @@ test("a message tells how long it took, how old it was and which attempt it was,
   ]);
 });
 
-test("a message that failed says so as the conventions have it, too", () => {
+test("labels a failed message with the conventional error type", () => {
   expect(measured({ ...task, outcome: "failed", error: new Error("it broke") })[0]).toEqual([
     "messaging.process.duration aws.sqs process _OTHER job shop.order.pack failed",
     2,
   ]);
 });
 
-test("a message that another process runs is no attempt", () => {
+test("does not count an attempt for a message that another process runs", () => {
   expect(measured({ ...task, outcome: "handed-back", attempt: 1, sinceMs: 1 })).toEqual([
     ["messaging.process.duration aws.sqs process job shop.order.pack handed-back", 2],
   ]);
 });
 
-test("a delivery tells its channel, and whether it is tried again", () => {
+test("counts a delivery by channel and by whether it was sent, can be retried or was refused", () => {
   const outcomes = (end: Partial<RunEnd>) =>
     measured({ ...task, kind: "delivery", channel: "webhook", ...end } as RunEnd)
       .map(([series]) => series)
@@ -104,20 +104,20 @@ test("a delivery tells its channel, and whether it is tried again", () => {
   ]);
 });
 
-test("a schedule that fired has its own duration", () => {
+test("measures the duration of a schedule that fired", () => {
   expect(
     measured({ kind: "schedule", outcome: "failed" }, { handler: "shop.order.nightly" }),
   ).toEqual([["keelson.schedule.duration shop.order.nightly failed", 2]]);
 });
 
-test("a route is shown as clients see it", () => {
+test("labels a route as clients see it", () => {
   expect([routeLabel("GET /files/:id"), routeLabel("POST /files", "/api")]).toEqual([
     "/files/:id",
     "/api/files",
   ]);
 });
 
-test("two observers are told both; one alone is itself", () => {
+test("notifies both of two observers, and returns a single observer itself", () => {
   const told: string[] = [];
   const named = (name: string): RunObserver => ({
     began: () => void told.push(`${name} began`),

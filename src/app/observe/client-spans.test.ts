@@ -50,7 +50,7 @@ const post = (send: (traceparent: string | undefined) => Promise<number>, to = u
   createTracing().posting(to, send);
 
 describe("A POST", () => {
-  test("has a client's span, which its traceparent names; query and credentials are in none of its attributes", async () => {
+  test("has a client span, named by its traceparent, without the URL's query and credentials", async () => {
     let sent: string | undefined;
     await post(async (traceparent) => {
       sent = traceparent;
@@ -78,7 +78,7 @@ describe("A POST", () => {
     ["http://hooks.example/", "hooks.example", 80],
     ["https://hooks.example:8443/", "hooks.example", 8_443],
     ["http://[::1]:3000/", "::1", 3_000],
-  ])("to %s names %s and %i", async (to, address, port) => {
+  ])("to %s has the host %s and the port %i", async (to, address, port) => {
     await post(async () => 200, new URL(to));
     expect(only().attributes).toMatchObject({
       "server.address": address,
@@ -91,7 +91,7 @@ describe("A POST", () => {
     [302, SpanStatusCode.UNSET, undefined],
     [404, SpanStatusCode.ERROR, "404"],
     [503, SpanStatusCode.ERROR, "503"],
-  ])("that is answered with %i has the status %i", async (status, code, type) => {
+  ])("answered with %i has the span status %i", async (status, code, type) => {
     expect(await post(async () => status)).toBe(status);
     expect([only().status, only().attributes["error.type"]]).toEqual([code, type]);
   });
@@ -101,7 +101,7 @@ describe("A POST", () => {
     [new DOMException("it was late", "AbortError"), "timeout"],
     ["nothing", "_OTHER"],
   ])(
-    "that fails with %s says so, and leaves the error to be recorded by who wanted it",
+    "that fails with %s has an error type, and leaves recording the error to its caller",
     async (error, type) => {
       await expect(post(() => Promise.reject(error))).rejects.toBe(error);
       expect(only()).toMatchObject({
@@ -112,7 +112,7 @@ describe("A POST", () => {
     },
   );
 
-  test("has no second span by an instrumentation, and nothing of the application's is sent with it", async () => {
+  test("gets no second span from an instrumentation", async () => {
     await post(async () => {
       provider.getTracer("instrumentation-http").startSpan("POST").end();
       return 200;
@@ -120,7 +120,7 @@ describe("A POST", () => {
     expect(only().name).toBe("POST");
   });
 
-  test("has no traceparent of its own where there is no span", async () => {
+  test("has no traceparent without a span", async () => {
     unregister();
     register(new ProxyTracerProvider());
     const sent: unknown[] = [];
@@ -140,8 +140,8 @@ const busOf = (put: EventBus["put"], more: Partial<EventBus> = {}): EventBus => 
   ...more,
 });
 
-describe("Events that are put on the bus", () => {
-  test("have one span for all, which links to those that have created them", async () => {
+describe("Events put on the bus", () => {
+  test("share one span, which links to the spans that created them", async () => {
     const events = [
       created,
       { type: "a.made", text: "{}" },
@@ -169,7 +169,7 @@ describe("Events that are put on the bus", () => {
     ]);
   });
 
-  test("have failed where one was refused, and where the call has failed", async () => {
+  test("have a failed span when one is refused or when the call fails", async () => {
     const refusal = { reason: "no", isFinal: false };
     await createTracing()
       .bus(busOf(async () => [undefined, refusal]))
@@ -187,17 +187,17 @@ describe("Events that are put on the bus", () => {
     ]);
   });
 
-  test("have no span of keelson's where the client is instrumented", () => {
+  test("have no keelson span when the client is instrumented", () => {
     const bus = busOf(async () => [], { isTraced: true });
     expect(createTracing().bus(bus)).toBe(bus);
   });
 });
 
-describe("A job that is due", () => {
+describe("A due job", () => {
   const queueOf = (more: Partial<MessageQueue> = {}) =>
     ({ name: "jobs.fifo", send: async () => "m1", ...more }) as unknown as MessageQueue; // safe: nothing else is asked for
 
-  test("has a span when it is sent, which links to the one that has enqueued it", async () => {
+  test("has a span when it is sent, linked to the span that enqueued it", async () => {
     const isFinal = () => true;
     const queue = createTracing().queue(queueOf({ isFinal }));
     expect(queue.isFinal).toBe(isFinal);
@@ -211,7 +211,7 @@ describe("A job that is due", () => {
     expect(only().attributes).not.toHaveProperty("messaging.batch.message_count");
   });
 
-  test("has none of keelson's where the client is instrumented", () => {
+  test("has no keelson span when the client is instrumented", () => {
     const queue = queueOf({ isTraced: true });
     expect(createTracing().queue(queue)).toBe(queue);
   });

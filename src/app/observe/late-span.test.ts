@@ -20,7 +20,7 @@ function spanOfRun() {
   return { span, run: new WeakRef(run) };
 }
 
-test("a context that outlives its run, such as that of an open connection, keeps nothing of it but its span", async () => {
+test("a context that outlives its run, such as that of an open connection, retains only the run's span", async () => {
   const { span, run } = spanOfRun();
   const { spanId } = span.spanContext();
 

@@ -47,7 +47,7 @@ const request: RequestEnd = {
 };
 const job: TaskEnd = { kind: "job", outcome: "processed" };
 
-test("a request says how it was answered; what is not known, or not so, is left out", () => {
+test("a request's line says how it was answered and leaves out unknown fields", () => {
   const data = {
     method: "GET",
     status: 200,
@@ -74,7 +74,7 @@ test("a request says how it was answered; what is not known, or not so, is left 
   ]); // a clock that was set
 });
 
-test("polls that went as they should have no line: of health, ready or not, and scrapes", () => {
+test("health polls, ready or not, and scrapes that succeed have no line", () => {
   for (const handler of ["keelson.health.live", "keelson.health.ready", "keelson.metrics.show"]) {
     for (const status of [200, 503])
       expect(linesOf({ ...request, status }, { handler })).toEqual([]);
@@ -84,7 +84,7 @@ test("polls that went as they should have no line: of health, ready or not, and 
   expect(linesOf(request, { handler: "metrics.order.show" })).toHaveLength(1);
 });
 
-test("a run without an answer says what became of it, which attempt it was, and for how long it waited", () => {
+test("a run without an answer logs its outcome, attempt and delay", () => {
   expect(linesOf({ ...job, attempt: 2, sinceMs: 400 })).toEqual([
     [
       "info",
@@ -100,7 +100,7 @@ test("a run without an answer says what became of it, which attempt it was, and 
   ]);
 });
 
-test("where nothing was run, since it was done before or runs elsewhere, the level is debug", () => {
+test("the level is debug when nothing ran because the work is done or runs elsewhere", () => {
   expect(linesOf(job, { isReplayed: true })).toMatchObject([
     ["debug", "job.completed", { replayed: true }],
   ]);
@@ -122,7 +122,7 @@ test.each<
   ['"failed"', "failed", 0, 0, 1],
   ["slowerThanMs", { slowerThanMs: 5 }, 0, 1, 1],
 ])(
-  "with %s of log.requests quick, slow and failed ones have a line or not",
+  "with log.requests set to %s, quick, slow and failed requests have lines accordingly",
   (_name, requests, quick, slow, broken) => {
     expect(linesOf(request, { requests, tookMs: 5 })).toHaveLength(quick);
     expect(linesOf(request, { requests, tookMs: 6 })).toHaveLength(slow);
@@ -138,7 +138,7 @@ test.each([
   ["of a container", undefined, [true, false]],
   ["of a function that was asked to start", "on-demand", [true, false]],
   ["of a function that was started before it was asked", "provisioned-concurrency", [false, false]],
-])("the first request of a process is its cold start, %s", (_name, type, expected) => {
+])("the first request of a process is its cold start: %s", (_name, type, expected) => {
   const variables = { AWS_LAMBDA_INITIALIZATION_TYPE: type };
   const observer = createRunLines({ requests: true, clock: { now: () => 0 }, variables });
   const begun = (headers: ObservedRun["headers"]) => {
@@ -159,7 +159,7 @@ test.each([
   [{ slowerThanMs: -1 }],
   [{ slowerThanMs: "5" }],
   [{ slowerThanMs: 1, more: 1 }],
-])("%j is no value of log.requests, and the boot says what is", (requests) => {
+])("the boot refuses %j as log.requests and lists the valid values", (requests) => {
   const log = { requests } as unknown as LogOptions;
   expect(() => buildServer({ features: [], log })).toThrow(BootError);
   expect(() => buildServer({ features: [], log })).toThrow(
@@ -194,7 +194,7 @@ afterAll(() => app?.close());
 
 const said = (msg: string) => app.logs.filter((line) => line["msg"] === msg);
 
-test("a write, its replay, and all that follows from it have one line each, of the same request", async () => {
+test("a write, its replay and everything it causes have one line each, with the same request ID", async () => {
   work = (attempt) => {
     if (attempt === 1) throw new Error("not yet");
   };
@@ -250,7 +250,7 @@ test("a write, its replay, and all that follows from it have one line each, of t
   ]);
 });
 
-test("a message that comes again is a replay; a delivery whose payload is none has no channel", async () => {
+test("a redelivered message is a replay, and a delivery with an invalid payload has no channel", async () => {
   const [event] = app.events;
   if (event === undefined) throw new Error("no event was published");
   expect(await app.deliver(event)).toBe("skipped");
@@ -271,7 +271,7 @@ test("a message that comes again is a replay; a delivery whose payload is none h
   expect(said("delivery.completed").at(-1)).not.toHaveProperty("channel");
 });
 
-test("a schedule that fires says how late it was, and which attempt", async () => {
+test("a fired schedule logs its delay and its attempt", async () => {
   app.clock.advance(3_600_000);
   await app.settled();
 
@@ -286,7 +286,7 @@ test("a schedule that fires says how late it was, and which attempt", async () =
   ]);
 });
 
-test("without them nothing of it is written, and what fails has its own line", async () => {
+test("without request lines nothing of a run is logged except its failure", async () => {
   const quiet = buildServer({
     features: [
       defineFeature("quiet", (r) => {

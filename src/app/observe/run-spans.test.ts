@@ -143,13 +143,13 @@ async function inProcess(
   );
 }
 
-describe("Inside a span of the process", () => {
+describe("inside a span of the process", () => {
   const inside = (tracer: Tracer) => {
     const outer = tracer.startSpan("invocation", { kind: SpanKind.SERVER });
     return { outer, active: trace.setSpan(context.active(), outer) };
   };
 
-  test("such as that of an invocation, a request is a part of it, and no second server", async () => {
+  test("such as an invocation's, a request has an inner span and no second server span", async () => {
     const { tracer } = await start();
     const { outer, active } = inside(tracer);
     await inProcess(({ traceId }) => expect(traceId).toBe(outer.spanContext().traceId), active);
@@ -160,7 +160,7 @@ describe("Inside a span of the process", () => {
     ]);
   });
 
-  test("of an instrumentation of Node's HTTP, that one is the server's: it learns the route, and is left to end", async () => {
+  test("of Node's HTTP instrumentation, the request uses that server span, which gets the route and is not ended", async () => {
     const { tracer } = await start();
     const { outer, active } = inside(tracer);
     const metadata: { type: string; route?: string } = { type: "http" };
@@ -174,7 +174,7 @@ describe("Inside a span of the process", () => {
     expect(outer.isRecording()).toBe(true);
   });
 
-  test("a message's work is a child of what has asked for it, and linked to that and to what has received it", async () => {
+  test("a message's span is a child of its originator's, linked to that and to the receiving span", async () => {
     const { app, tracer } = await start();
     const ctx = await app.ctx(ann, { handler: "observed.one.do" });
     await ctx.enqueue("observed.one.work", { n: 1 });
@@ -189,7 +189,7 @@ describe("Inside a span of the process", () => {
   });
 });
 
-test("the active span of a handler is the request's: it takes what the application says, and only keelson ends it", async () => {
+test("a handler's active span is the request's: applications add to it, and only keelson ends it", async () => {
   const { app, tracer } = await start();
   const other = tracer.startSpan("other").spanContext();
   work = () => {
@@ -215,7 +215,7 @@ test("the active span of a handler is the request's: it takes what the applicati
   expect(span.links).toHaveLength(2);
 });
 
-test("without a context manager spans know their parents all the same, and outgoing calls name the request's", async () => {
+test("spans have their parents without a context manager, and outgoing calls carry the request's span", async () => {
   const sampler: Sampler = {
     shouldSample: (given) => {
       // Contexts are what an SDK takes them for.
@@ -241,7 +241,7 @@ test("without a context manager spans know their parents all the same, and outgo
   ).toEqual([spanId, server.spanContext().spanId, server.spanContext().spanId]);
 });
 
-test("what a sampler leaves out has a trace all the same, which says so", async () => {
+test("an unsampled request still has a trace, marked as not sampled", async () => {
   const { app } = await start({ sampler: new AlwaysOffSampler() });
   work = (ctx) => {
     ctx.log.info("observed.here");
@@ -256,7 +256,7 @@ test("what a sampler leaves out has a trace all the same, which says so", async 
   expect(spans()).toEqual([]);
 });
 
-test("a sampler finds what callers have noted in tracestate, and may change it", async () => {
+test("a sampler reads the caller's tracestate and may change it", async () => {
   const seen: unknown[] = [];
   const sampler: Sampler = {
     shouldSample: (given) => {
@@ -275,7 +275,7 @@ test("a sampler finds what callers have noted in tracestate, and may change it",
   expect(seen).toEqual(["1", undefined]);
 });
 
-test("a provider that makes no spans leaves requests their own traces", async () => {
+test("requests keep their own traces when a provider makes no spans", async () => {
   trace.setGlobalTracerProvider({
     getTracer: () =>
       ({
@@ -290,7 +290,7 @@ test("a provider that makes no spans leaves requests their own traces", async ()
   });
 });
 
-test("an SDK that has registered itself with the first API is used as well: none is imported that would be too new for it", async () => {
+test("uses an SDK registered with an older copy of the API, and does not import a newer one", async () => {
   exporter = new InMemorySpanExporter();
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
   first.trace.setGlobalTracerProvider(provider as never);
@@ -301,7 +301,7 @@ test("an SDK that has registered itself with the first API is used as well: none
   expect(await answer.json()).toEqual({ active: one("GET /one/:id").spanContext().spanId });
 });
 
-test("an error of a part is recorded there alone, and a refusal is no failure of the server", async () => {
+test("an inner span's error is recorded there alone, and a refusal is no server failure", async () => {
   const { app } = await start();
   work = async (ctx) => {
     await ctx.step("call", { ifUnknown: "retry" }, () => {
@@ -320,7 +320,7 @@ test("an error of a part is recorded there alone, and a refusal is no failure of
   expect(spans().flatMap(({ events }) => events)).toHaveLength(1);
 });
 
-test("what a job could not do in a step has failed both, and is recorded on the step", async () => {
+test("an error in a job's step marks both as failed and is recorded on the step", async () => {
   const { app } = await start();
   work = (ctx) =>
     ctx.step("call", { ifUnknown: "retry" }, () => {
@@ -342,7 +342,7 @@ test.each([
     "_OTHER",
   ],
   ["a permanent one", new PermanentError("never"), "PermanentError"],
-])("%s that a job throws is its failure", async (_, thrown, type) => {
+])("records as a job's failure: %s", async (_, thrown, type) => {
   const { app } = await start();
   const ctx = await app.ctx(ann, { handler: "observed.one.do" });
   await ctx.enqueue("observed.one.work", { n: 1 });
@@ -358,7 +358,7 @@ test.each([
   expect(failed?.events).toHaveLength(1);
 });
 
-test("an error that cannot be read is the caller's all the same", async () => {
+test("an unreadable error still reaches the caller", async () => {
   const { app } = await start();
   const hostile = new Error("hostile");
   for (const name of ["code", "name", "message", "stack"]) {
@@ -382,7 +382,7 @@ test("an error that cannot be read is the caller's all the same", async () => {
   expect(one("POST /one").status.code).toBe(SpanStatusCode.ERROR);
 });
 
-test("what is taken back, and what follows a handler without a commit, is as it is without a tracer", async () => {
+test("unscheduling a job, and the commit after the handler, behave as they do without a tracer", async () => {
   const { app } = await start();
   work = async (ctx) => {
     const { jobId } = await ctx.enqueue("observed.one.work", { n: 1 }, { delaySeconds: 60 });
@@ -398,7 +398,7 @@ test("what is taken back, and what follows a handler without a commit, is as it 
   expect(one("commit").parentSpanContext?.spanId).toBe(one("POST /one").spanContext().spanId);
 });
 
-test("what fires has a span by its name, which begins a trace", async () => {
+test("a fired schedule has a span with its name, which starts a trace", async () => {
   const { app } = await start();
   work = () => ({ done: true });
   app.clock.advance(366 * 86_400_000);
@@ -407,7 +407,7 @@ test("what fires has a span by its name, which begins a trace", async () => {
   expect([tick.kind, tick.parentSpanContext]).toEqual([SpanKind.INTERNAL, undefined]);
 });
 
-test("configuration that cannot be read fails its span, and the request's", async () => {
+test("unreadable configuration marks its span and the request's as failed", async () => {
   const { app } = await start();
   work = (ctx) => ctx.config(observed.config.limit);
   for (const n of [1, 2, 3, 4]) app.faults.before("BatchGetItem", n).fail("InternalServerError");
@@ -420,7 +420,7 @@ test("configuration that cannot be read fails its span, and the request's", asyn
   ).toContain(SpanStatusCode.ERROR);
 });
 
-test("what came of a claim is on its span: a repeat, and one that is refused", async () => {
+test("a claim's span has its outcome: taken, replayed or failed", async () => {
   const { app } = await start();
   work = () => ({ done: true });
   const given = { method: "POST", as: ann, headers: { "idempotency-key": "c" } };
@@ -433,7 +433,7 @@ test("what came of a claim is on its span: a repeat, and one that is refused", a
   expect(outcomes).toEqual(["taken", "replayed", "failed"]);
 });
 
-test("what is called for a claim is below its span, what its work calls is not, nor what follows from then on", async () => {
+test("calls that make a claim are below its span, but its work and everything after are not", async () => {
   const { tracer } = await start();
   const server = buildServer({ features: [observed] });
   const other = await startTestApp(server);
@@ -462,7 +462,7 @@ test("what is called for a claim is below its span, what its work calls is not, 
   expect(["take", "of the work", "complete"].map(parentOf)).toEqual([claim, request, request]);
 });
 
-test("a job that is due later is created by the span that enqueues it, and the one that sends it links to that", async () => {
+test("a delayed job is created by the span that enqueues it, and the sending span links to that", async () => {
   const { app } = await start();
   const ctx = await app.ctx(ann, { handler: "observed.one.do" });
   await ctx.enqueue("observed.one.work", { n: 1 }, { delaySeconds: 0 });
@@ -481,7 +481,7 @@ test("a job that is due later is created by the span that enqueues it, and the o
   );
 });
 
-test("a root of X-Ray alone has no span to be a child of: the request begins a trace, and says where it was noted", async () => {
+test("with an X-Ray root but no parent span, a request starts a trace and records the header", async () => {
   const { app } = await start({}, { trace: { incoming: "trust" } });
   const root = "Root=1-5759e988-bd862e3fe1be46a994272793";
   await app.fetch("/one/1", { as: ann, headers: { "x-amzn-trace-id": root } });
@@ -491,7 +491,7 @@ test("a root of X-Ray alone has no span to be a child of: the request begins a t
   expect(span.attributes["http.request.header.x-amzn-trace-id"]).toEqual([root]);
 });
 
-test("a span is named to others as headers are", () => {
+test("a remote span is written to headers as it was read", () => {
   const remote = remoteSpan({ traceId, spanId, sampled: true, state: "a=1,b=2" });
   expect(headersOf(remote?.spanContext() as never)).toEqual({
     traceparent: headers.traceparent,

@@ -28,7 +28,7 @@ test.each([
   ["GET", undefined, "GET", "GET"],
   ["PURGE", "GET /a/:id", "HTTP /a/:id", "_OTHER"],
   [undefined, undefined, "HTTP", "_OTHER"],
-])("%s of %s is named as the conventions have it", (method, route, name, known) => {
+])("%s of %s is named by the conventions", (method, route, name, known) => {
   const scope = scopeOf({
     route,
     asked: method === undefined ? undefined : { method, path: "/a/1", ip: undefined },
@@ -48,7 +48,7 @@ test.each([
   ).toBe(address);
 });
 
-test("texts of callers are bounded, and the query is left out", () => {
+test("bounds texts of callers and leaves out the query", () => {
   const asked = { method: "M".repeat(100), path: `/${"p".repeat(5_000)}`, ip: "10.0.0.1" };
   const attributes = requestAttributes(
     scopeOf({ asked, headers: { "user-agent": "u".repeat(5_000) } }),
@@ -87,7 +87,7 @@ test.each([
   ["a b", "http", undefined, undefined],
   ["h".repeat(300), "http", undefined, undefined],
   [undefined, "http", undefined, undefined],
-])("of the host %s by %s they say %s and %s", (host, scheme, address, port) => {
+])("the host %s over %s has the address %s and the port %s", (host, scheme, address, port) => {
   const headers = { "x-forwarded-proto": scheme, ...(host !== undefined && { host }) };
   const attributes = requestAttributes(
     scopeOf({ headers, asked: { method: "GET", path: "/", ip: undefined } }),
@@ -100,7 +100,7 @@ test.each([
   ["a root of the invocation", undefined, undefined, undefined],
   ["a span", "00f067aa0ba902b7", "Root=1-a", undefined],
 ])(
-  "of a trace that began with %s its header is kept where a tracer cannot join it",
+  "keeps the header of a trace that began with %s if a tracer cannot join it",
   (_, spanId, header, kept) => {
     const origin = {
       traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -117,7 +117,7 @@ test.each([
   },
 );
 
-test("a message that is stored first is created, one that goes at once is sent", () => {
+test("a message stored first is created, and one sent at once is sent", () => {
   expect(
     producerAttributes(scopeOf({}), "enqueue", "a.b.c", true)["messaging.operation.type"],
   ).toBe("create");
@@ -126,7 +126,7 @@ test("a message that is stored first is created, one that goes at once is sent",
   ).toBe("send");
 });
 
-test("in Lambda they say what has called the function, and a route has the base path", () => {
+test("in Lambda they name the trigger, and the route includes the base path", () => {
   const variables = { AWS_LAMBDA_FUNCTION_NAME: "api" };
   const scope = scopeOf({ route: "GET /a", handler: "a.b.c" }, variables, "/api");
   expect(requestAttributes(scope)).toMatchObject({

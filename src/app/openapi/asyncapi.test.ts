@@ -40,7 +40,7 @@ const handler = async () => {};
 const id = z.object({ id: z.string() });
 
 describe("asyncApiDocument", () => {
-  test("has events on the bus, jobs and deliveries in the queue, and who sends and receives them", async () => {
+  test("lists events on the bus, jobs and deliveries in the queue, and their senders and receivers", async () => {
     const document = await documentOf((r) => {
       r.event("mug.made", id as never);
       r.on("mug.made" as never, "count", handler);
@@ -81,7 +81,7 @@ describe("asyncApiDocument", () => {
     ]);
   });
 
-  test("names each message and what it carries, for generators of code; a schema with an ID keeps its own", async () => {
+  test("names each message and payload for code generators, and keeps a schema's own ID", async () => {
     const { components } = await documentOf((r) => {
       r.event("mug.made", id as never);
       r.job("mug.wash", { input: id.meta({ title: "Washing" }), handler });
@@ -99,7 +99,7 @@ describe("asyncApiDocument", () => {
     ]);
   });
 
-  test("is empty where there are no messages", async () => {
+  test("is empty without messages", async () => {
     expect(await documentOf(() => {})).toMatchObject({
       channels: {},
       operations: {},
@@ -122,7 +122,7 @@ describe("asyncApiDocument", () => {
     expect(await infoOf(false)).toMatchObject({ title: "API", version: "0.0.0" });
   });
 
-  test("takes events and jobs as they are on the wire, and nothing else", async () => {
+  test("accepts events and jobs in their wire format, and nothing else", async () => {
     const { components } = await documentOf((r) => {
       r.event("mug.made", z.strictObject({ id: z.string() }) as never);
       r.job("mug.wash", { input: z.strictObject({ id: z.string() }), handler });
@@ -166,7 +166,7 @@ describe("asyncApiDocument", () => {
     expect(isRefused("mugs.mug.wash", { ...job, trace: {} })).toBe(true);
   });
 
-  test("says the request's ID in each branch of a payload", async () => {
+  test("adds the request's ID to each branch of a payload", async () => {
     const { components } = await documentOf((r) => {
       const [made, lost] = [
         z.strictObject({ by: z.literal("a") }),
@@ -195,7 +195,7 @@ describe("asyncApiDocument", () => {
     }
   });
 
-  test("says lists and references as draft-07 has them", async () => {
+  test("writes lists and references as draft-07 does", async () => {
     const node = z.object({
       get kids() {
         return z.array(node).meta({ description: "Below it." });

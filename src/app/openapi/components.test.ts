@@ -4,15 +4,15 @@ import { createComponents } from "./components.ts";
 const place = "#/components/schemas/";
 const text = { type: "string" };
 
-describe("a schema's own definitions become components", () => {
-  test("under their names, as far as a component can have them", () => {
+describe("components from a schema's own definitions", () => {
+  test("keep their names as far as components allow them", () => {
     const components = createComponents({});
     const schema = { $ref: "#/$defs/a~1b%20c", $defs: { "a/b c": text } };
     expect(components.embed(schema, "mugs.mug.show.output")).toEqual({ $ref: `${place}a_b_c` });
     expect(components.reachedFrom({ $ref: `${place}a_b_c` })).toEqual({ a_b_c: text });
   });
 
-  test("the same one once, and another of the same name under another", () => {
+  test("are shared when equal, and renamed when another has the same name", () => {
     const components = createComponents({ Mug: { type: "object" } });
     const embed = (definition: object) =>
       components.embed({ $ref: "#/$defs/Mug", $defs: { Mug: definition } }, "x");
@@ -21,7 +21,7 @@ describe("a schema's own definitions become components", () => {
     expect(embed({ type: "number" })).toEqual({ $ref: `${place}Mug.3` });
   });
 
-  test("those that a library numbers under the name of the whole", () => {
+  test("include definitions that a library numbers, under the name of the whole", () => {
     const components = createComponents({});
     const embedded = components.embed(
       { items: { $ref: "#/$defs/__schema0" }, $defs: { __schema0: text } },
@@ -30,7 +30,7 @@ describe("a schema's own definitions become components", () => {
     expect(embedded).toEqual({ items: { $ref: `${place}mugs.list.part` } });
   });
 
-  test("and so does a schema that has itself inside", () => {
+  test("include a recursive schema", () => {
     const components = createComponents({});
     const tree = {
       type: "object",
@@ -47,7 +47,7 @@ describe("a schema's own definitions become components", () => {
     });
   });
 
-  test("with what they refer to, in circles too", () => {
+  test("include the definitions they refer to, also in cycles", () => {
     const components = createComponents({});
     const $defs = { A: { items: { $ref: "#/$defs/B" } }, B: { items: { $ref: "#/$defs/A" } } };
     const embedded = components.embed({ $ref: "#/$defs/A", $defs }, "x");
@@ -58,7 +58,7 @@ describe("a schema's own definitions become components", () => {
   });
 });
 
-test("a definition that is not there says so", () => {
+test("report a missing definition", () => {
   const components = createComponents({});
   const embedded = components.embed({ $ref: "#/$defs/Gone" }, "x");
   expect(components.resolve(embedded)).toMatchObject({
@@ -66,7 +66,7 @@ test("a definition that is not there says so", () => {
   });
 });
 
-test("references to elsewhere stay as they are", () => {
+test("leave external references unchanged", () => {
   const components = createComponents({});
   expect(components.embed({ $ref: "https://example.com/mug.json" }, "x")).toEqual({
     $ref: "https://example.com/mug.json",

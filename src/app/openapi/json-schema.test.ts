@@ -25,7 +25,7 @@ const object = (properties: JsonSchema, more: JsonSchema = {}) => ({
   ...more,
 });
 
-describe("each library's schemas say themselves, without $schema", () => {
+describe("reads the schemas of each library, without $schema", () => {
   const closed = { additionalProperties: false };
   test.each([
     ["zod", z.object({ a: z.string() }), object({ a: text }), object({ a: text }, closed)],
@@ -42,7 +42,7 @@ describe("each library's schemas say themselves, without $schema", () => {
     expect(await read(schema, "output")).toEqual({ said: output, unsaid: [] });
   });
 
-  test("any other by Standard JSON Schema", async () => {
+  test("any other library, through Standard JSON Schema", async () => {
     const converter = {
       input: () => ({ $schema: "https://json-schema.org/draft/2020-12/schema", type: "integer" }),
       output: () => text,
@@ -60,7 +60,7 @@ describe("each library's schemas say themselves, without $schema", () => {
   });
 });
 
-describe("a Date is sent as a text, and cannot arrive", () => {
+describe("describes a Date as a text in outputs and reports it in inputs", () => {
   test.each([
     ["zod", z.object({ at: z.date() }), "files.file.show output: at"],
     ["zod/mini", mini.object({ at: mini.date() }), "files.file.show output: at"],
@@ -83,12 +83,12 @@ describe("a Date is sent as a text, and cannot arrive", () => {
     ]);
   });
 
-  test("but for what converts it", async () => {
+  test("unless the schema converts it", async () => {
     expect((await read(z.coerce.date(), "input")).said).toEqual(date);
   });
 });
 
-describe("what no JSON Schema says is named, and never an empty schema", () => {
+describe("reports types without a JSON Schema, never as an empty schema", () => {
   class Upload {}
   const length = (value: string) => value.length;
   test.each([
@@ -127,7 +127,7 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
     ]);
   });
 
-  test("but what is unknown by declaration is anything", async () => {
+  test("but describes an unknown type as any value", async () => {
     for (const schema of [z.unknown(), mini.any(), v.unknown(), type("unknown")]) {
       expect(await read(schema)).toEqual({ said: {}, unsaid: [] });
     }
@@ -136,7 +136,7 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
     });
   });
 
-  test("what a schema says of itself is taken", async () => {
+  test("but uses the metadata of the schema", async () => {
     const schema = z.object({
       a: z.instanceof(Upload).meta({ type: "string", description: "a name" }),
     });
@@ -145,7 +145,7 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
     expect(unsaid).toEqual([]);
   });
 
-  test("the input of what is converted is said", async () => {
+  test("but describes the input of a conversion", async () => {
     for (const schema of [
       z.string().transform(length),
       v.pipe(v.string(), v.transform(length)),
@@ -155,7 +155,7 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
     }
   });
 
-  test("nothing at all is what nothing fits", async () => {
+  test("and describes undefined as a schema that nothing fits", async () => {
     for (const schema of [z.void(), z.undefined(), v.void(), v.undefined(), type("undefined")]) {
       expect(await read(schema)).toEqual({ said: { not: {} }, unsaid: [] });
     }
@@ -163,7 +163,7 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
     expect((await read(z.nan(), "input")).said).toEqual({ not: {} });
   });
 
-  test("a library without JSON Schema says what to do", async () => {
+  test("says what to do for a library without JSON Schema", async () => {
     const validate = (value: unknown) => ({ value });
     const schemas = ["own", "zod"].map((vendor) => ({
       "~standard": { version: 1 as const, vendor, validate },
@@ -175,7 +175,7 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
     expect(zod3?.unsaid[0]?.why).toBe("zod 3 makes no JSON Schema; use zod 4");
   });
 
-  test("a library that throws is named with its words", async () => {
+  test("names a library that throws, with its message", async () => {
     const fail = () => {
       throw "no target";
     };
@@ -192,8 +192,8 @@ describe("what no JSON Schema says is named, and never an empty schema", () => {
   });
 });
 
-describe("a schema never forbids what its library takes", () => {
-  test("a pattern with flags is left out", async () => {
+describe("never forbids values that the library accepts", () => {
+  test("leaves out a pattern with flags", async () => {
     expect((await read(z.string().regex(/^a/i))).said).toEqual(text);
     expect((await read(z.string().regex(/^a/i).regex(/b$/).regex(/c/i))).said).toEqual({
       ...text,
@@ -207,7 +207,7 @@ describe("a schema never forbids what its library takes", () => {
     });
   });
 
-  describe("an intersection takes the members of each side", () => {
+  describe("an intersection has the fields of both sides", () => {
     const a = z.object({ a: z.string() });
     const b = z.object({ b: z.string() });
     const named = a.meta({ id: "A" });
@@ -243,7 +243,7 @@ describe("a schema never forbids what its library takes", () => {
       }
     });
 
-    test("of a schema that has itself inside", async () => {
+    test("of a recursive schema", async () => {
       interface Tree {
         readonly a: string;
         readonly child?: (Tree & { readonly b: string }) | undefined;
@@ -267,7 +267,7 @@ describe("a schema never forbids what its library takes", () => {
       );
     });
 
-    test("of a schema with itself, which ends", async () => {
+    test("of a schema with itself, and terminates", async () => {
       interface Nested {
         readonly a?: string | undefined;
       }
@@ -278,7 +278,7 @@ describe("a schema never forbids what its library takes", () => {
       expect((await read(nested)).unsaid).toEqual([]);
     });
 
-    test("and nothing else where each is closed", async () => {
+    test("and no others when both are closed", async () => {
       const { said } = await read(named.and(b.describe("second")));
       expect(new Ajv2020({ strictTypes: false }).validate(said, { ...both, more: true })).toBe(
         false,
@@ -292,7 +292,7 @@ describe("a schema never forbids what its library takes", () => {
     });
   });
 
-  test("a format is said where its RFC takes what the library takes", async () => {
+  test("states a format only when its RFC accepts what the library accepts", async () => {
     expect((await read(z.iso.duration())).said).toEqual({ ...text, pattern: expect.any(String) });
     expect((await read(v.pipe(v.string(), v.isoTime()))).said).toEqual({
       ...text,
@@ -305,7 +305,7 @@ describe("a schema never forbids what its library takes", () => {
     expect((await read(v.pipe(v.string(), v.isoTimestamp()))).said).toEqual(date);
   });
 
-  test("a member that is undefined is not sent, so that it may be missing", async () => {
+  test("a field that may be undefined is optional, since undefined is not sent", async () => {
     const optional = async (
       schema: Parameters<typeof read>[0],
       side: "input" | "output" = "output",
@@ -335,7 +335,7 @@ describe("a schema never forbids what its library takes", () => {
     ]);
   });
 
-  test("what nobody changes in the code is sent all the same: it is not readOnly", async () => {
+  test("a field that is readonly in the code is not readOnly, since it is sent", async () => {
     expect((await read(z.object({ a: z.array(z.string()).readonly() }), "input")).said).toEqual(
       object({ a: { type: "array", items: text } }),
     );
@@ -353,7 +353,7 @@ describe("a schema never forbids what its library takes", () => {
     }
   });
 
-  test("an IPv6 address may end as one of IPv4", async () => {
+  test("accepts an IPv6 address that ends in IPv4 notation", async () => {
     expect((await read(z.ipv6())).said).toEqual({ ...text, format: "ipv6" });
     expect((await read(z.string().check(z.ipv6()))).said).toEqual({ ...text, format: "ipv6" });
     expect((await read(z.cidrv6())).said).toEqual({ ...text, format: "cidrv6" });
@@ -363,11 +363,11 @@ describe("a schema never forbids what its library takes", () => {
     });
   });
 
-  test("what flags leave nothing of is no empty list", async () => {
+  test("writes no empty list when all patterns have flags", async () => {
     expect((await read(z.string().regex(/^a/i).regex(/b/i))).said).toEqual(text);
   });
 
-  test("a pattern of sets is left out: it means something else without its flag", async () => {
+  test("leaves out a pattern with the v flag, which means something else without it", async () => {
     expect((await read(z.string().regex(/^[\w&&\d]$/v))).said).toEqual(text);
     expect((await read(type(/^[\w&&\d]$/v))).said).toEqual(text);
   });
@@ -384,7 +384,7 @@ describe("a schema never forbids what its library takes", () => {
     ["one that is of Unicode mode", String.raw`^[\d-]\p{L}$`, "u", String.raw`^[\d-]\p{L}$`],
     ["one that cannot be said", String.raw`^a{1\,2}\-$`, "", undefined],
   ])(
-    "a pattern is of Unicode mode, which validators compile it in: %s",
+    "rewrites a pattern for Unicode mode, which validators use: %s",
     async (_, source, flags, said) => {
       const pattern = new RegExp(source, flags);
       const expected = said === undefined ? text : { ...text, pattern: said };
@@ -400,7 +400,7 @@ describe("a schema never forbids what its library takes", () => {
     },
   );
 
-  test("a check in code is left out", async () => {
+  test("leaves out a check in code", async () => {
     expect((await read(z.string().refine(() => true))).said).toEqual(text);
     expect(
       (
@@ -417,8 +417,8 @@ describe("a schema never forbids what its library takes", () => {
   });
 });
 
-describe("the same declarations say the same", () => {
-  test("a default that is made anew is left out", async () => {
+describe("gives the same result for the same declarations", () => {
+  test("leaves out a generated default", async () => {
     let count = 0;
     const next = () => String(++count);
     expect((await read(z.string().default(next), "input")).said).toEqual(text);
@@ -438,7 +438,7 @@ describe("the same declarations say the same", () => {
   });
 });
 
-test("a package that the application lacks, or that is too old, is named with how to install it", async () => {
+test("a missing or outdated package is named with the command that installs it", async () => {
   await expect(importFrom("no-such-package", "a", "/")).rejects.toThrow(
     "no-such-package is not installed beside the application; npm install no-such-package",
   );
@@ -451,7 +451,7 @@ test("a package that the application lacks, or that is too old, is named with ho
   );
 });
 
-test("what ArkType has no JSON Schema for keeps what is true of the rest", async () => {
+test("keeps the rest of an ArkType schema when a part has no JSON Schema", async () => {
   expect((await read(type("/^a/ & /b$/"))).said).toMatchObject({ type: "string" });
   expect((await read(type("string[]").narrow(() => true))).said).toEqual({
     type: "array",
@@ -472,7 +472,7 @@ test("what ArkType has no JSON Schema for keeps what is true of the rest", async
   expect(unsaid).toMatchObject([{ where: "files.file.show output: list.items" }]);
 });
 
-test("what is unsaid several times is named once", async () => {
+test("reports the same missing type once", async () => {
   const reader = createSchemaReader();
   await reader.read(z.bigint(), "input", "a");
   await reader.read(z.bigint(), "input", "a");

@@ -84,8 +84,8 @@ const object = (properties: object, required = Object.keys(properties)) => ({
   ...(required.length > 0 && { required }),
 });
 
-describe("where the fields of an input come from", () => {
-  test("those of the path are in the path, and a segment is never empty", async () => {
+describe("the fields of an input", () => {
+  test("come from the path if it names them, and a segment is never empty", async () => {
     const input = z.object({
       id: z.string().max(5),
       size: z.coerce.number(),
@@ -99,7 +99,7 @@ describe("where the fields of an input come from", () => {
     expect((await requestOf("GET /mugs/:id", undefined)).parameters).toEqual([inPath("id")]);
   });
 
-  test("a GET has the rest in its query", async () => {
+  test("come from the query of a GET", async () => {
     const input = z.object({
       id: z.string(),
       order: z.string(),
@@ -115,7 +115,7 @@ describe("where the fields of an input come from", () => {
     });
   });
 
-  test("a list of a query has two elements or more, since one alone arrives as a text", async () => {
+  test("have two elements or more as a list in a query, since a single one arrives as a text", async () => {
     const list = (minItems: number) => ({ type: "array", items: text, minItems });
     const input = z.object({
       few: z.array(z.string()),
@@ -129,7 +129,7 @@ describe("where the fields of an input come from", () => {
     ]);
   });
 
-  test("a write has the rest in its body", async () => {
+  test("come from the body of a write", async () => {
     const input = z.object({ id: z.string(), name: z.string(), note: z.string().optional() });
     expect(await requestOf("PUT /mugs/:id", input)).toMatchObject({
       parameters: [inPath("id")],
@@ -144,7 +144,7 @@ describe("where the fields of an input come from", () => {
     );
   });
 
-  test("a DELETE has texts in its query, and a body for what is none", async () => {
+  test("come from the query of a DELETE when they are texts, and otherwise from its body", async () => {
     const texts = z.object({
       id: z.string(),
       reason: z.string(),
@@ -179,7 +179,7 @@ describe("where the fields of an input come from", () => {
     );
   });
 
-  test("text and bytes are the whole body, and the other fields are in the query", async () => {
+  test("come from the query when the whole body is text or bytes", async () => {
     const put = "PUT /mugs/:id";
     const note = z.object({ id: z.string(), body: z.string().max(9), by: z.string().optional() });
     expect(await requestOf(put, note, { body: "text" })).toMatchObject({
@@ -198,7 +198,7 @@ describe("where the fields of an input come from", () => {
     );
   });
 
-  test("a list of JSON is the whole body, and the other fields are in the query", async () => {
+  test("come from the query when the whole body is a JSON list", async () => {
     const input = z.object({ body: z.array(z.string()), dry: z.string().optional() });
     expect(await requestOf("POST /mugs", input)).toMatchObject({
       parameters: [inQuery("dry", text)],
@@ -209,7 +209,7 @@ describe("where the fields of an input come from", () => {
     );
   });
 
-  test("a form is one of texts, whose lists have two elements or more", async () => {
+  test("are texts in a form, whose lists have two elements or more", async () => {
     const form = "application/x-www-form-urlencoded";
     const input = z.object({ name: z.string(), tags: z.array(z.string()) });
     expect((await requestOf("POST /mugs", input, { body: "form" })).body).toMatchObject(
@@ -220,7 +220,7 @@ describe("where the fields of an input come from", () => {
     ).toMatchObject(body(form, { type: "object" }, false));
   });
 
-  test("a form says of each list, and of what may be one, that its name is repeated: clients would join it with commas", async () => {
+  test("repeat their name in a form for each element of a list, since clients would join it with commas", async () => {
     const fields = {
       name: z.string(),
       all: z.array(z.string()),
@@ -245,7 +245,7 @@ describe("where the fields of an input come from", () => {
     ["text", "text/plain", text],
     ["bytes", "application/octet-stream", { ...text, format: "binary" }],
   ] as const)(
-    "without a schema a body of %s may be anything of its kind",
+    "may be anything of their kind in a body of %s without a schema",
     async (kind, mediaType, schema) => {
       const description = "The operation declares no input, so that nothing is said of its body.";
       expect((await requestOf("POST /mugs", undefined, { body: kind })).body).toEqual({
@@ -255,7 +255,7 @@ describe("where the fields of an input come from", () => {
     },
   );
 
-  test("alternatives and parts are asked for in what they have together", async () => {
+  test("are parameters if all alternatives and parts of an intersection have them", async () => {
     const either = z.union([
       z.object({ id: z.string(), a: z.string() }),
       z.object({ id: z.string(), b: z.string() }),
@@ -289,7 +289,7 @@ describe("where the fields of an input come from", () => {
     });
   });
 
-  test("what is no object is said as it is", async () => {
+  test("are replaced by the whole input if that is no object", async () => {
     expect((await requestOf("POST /mugs", z.string())).body).toEqual(json(text));
     expect((await requestOf("POST /mugs", z.unknown())).body).toEqual(json({}, false));
     expect((await requestOf("GET /mugs", z.unknown())).parameters).toEqual([]);
@@ -329,8 +329,8 @@ async function answersOf(options: object, kind: "query" | "write" = "query") {
 
 const id = ["X-Request-ID"];
 
-describe("what an operation answers", () => {
-  test("its output with 200, and 204 where that may be nothing", async () => {
+describe("an operation's answer", () => {
+  test("is its output with 200, and 204 if that may be undefined", async () => {
     const mug = z.object({ id: z.string() });
     const content = {
       "application/json": { schema: { ...object({ id: text }), additionalProperties: false } },
@@ -349,7 +349,7 @@ describe("what an operation answers", () => {
     expect(Object.keys(await answersOf({ output: failing }))).toEqual(["200"]);
   });
 
-  test("with the statuses that it declares", async () => {
+  test("has the declared statuses", async () => {
     const mug = z.object({ id: z.string() });
     expect(Object.keys(await answersOf({ output: mug, status: 201 }))).toEqual(["201"]);
     expect((await answersOf({ output: mug, status: 201 }))["201"]?.headers).toEqual([
@@ -367,7 +367,7 @@ describe("what an operation answers", () => {
     ]);
   });
 
-  test("of any type where it is a text, or where nothing is declared", async () => {
+  test("has any media type when it is a text or undeclared", async () => {
     expect((await answersOf({ output: z.string() }))["200"]?.content).toEqual({
       "*/*": { schema: text },
     });
@@ -413,7 +413,7 @@ describe("what an operation answers", () => {
     });
   });
 
-  test("a write's says where it is that of a repeat, unless nothing deduplicates it", async () => {
+  test("says for a write whether it is a replay, unless the write is not deduplicated", async () => {
     const output = z.undefined();
     expect((await answersOf({ output }, "write"))["204"]?.headers).toEqual([
       ...id,
@@ -473,11 +473,11 @@ describe("the errors of an operation", () => {
     default: ["malformed_request", own],
   };
 
-  test("a query has those of every request, and what handlers throw", async () => {
+  test("of a query are those of every request and those its handler throws", async () => {
     expect(await errorsOf("query", {})).toEqual(always);
   });
 
-  test("a write has those of repeats, as far as it is deduplicated", async () => {
+  test("of a write include those of replays, as far as it is deduplicated", async () => {
     const unknown = { 409: ["unknown_outcome", own] };
     const repeats = {
       409: ["request_in_progress", "unknown_outcome", own],
@@ -497,7 +497,7 @@ describe("the errors of an operation", () => {
     });
   });
 
-  test("one with an output may answer with what does not fit it, unless the server sends that", async () => {
+  test("include a result that does not fit the output, unless the server sends it", async () => {
     const output = z.string();
     const mismatch = {
       ...always,
@@ -507,7 +507,7 @@ describe("the errors of an operation", () => {
     expect(await errorsOf("query", { output }, { output: { mismatch: "send" } })).toEqual(always);
   });
 
-  test("a handler's own are beside those of the framework, in an answer of its own", async () => {
+  test("have their own schema next to the framework's when a handler declares them", async () => {
     expect(
       await errorsOf("query", {
         errors: { out_of_stock: 409, cup_gone: 404, teapot: 418, pipeline_error: 504 },
@@ -521,7 +521,7 @@ describe("the errors of an operation", () => {
     });
   });
 
-  test("a server whose tables have tenants may not reach them", async () => {
+  test("include an unreachable table on a server whose tables have tenants", async () => {
     const table = (r: FeatureBuilder) => void r.table("mugs", { partitionKey: "pk", tenant: true });
     expect(await errorsOf("query", {}, {}, table)).toEqual({
       ...always,
@@ -529,7 +529,7 @@ describe("the errors of an operation", () => {
     });
   });
 
-  test("each says the statuses of its codes by name, with both media types and the headers that go with it", async () => {
+  test("list by status the names of their codes, both media types and the headers", async () => {
     const { document } = await documentOf((r) =>
       r.write("mug.add", { route: "POST /mugs", access: access.tenant, handler }),
     );
@@ -551,13 +551,13 @@ describe("the errors of an operation", () => {
   });
 });
 
-describe("who may call, and with which headers", () => {
+describe("callers and headers", () => {
   const operationOf = async (
     declare: (r: FeatureBuilder) => void,
     options: Partial<ServerOptions> = {},
   ) => (await documentOf(declare, options)).operation;
 
-  test("a token is asked for, or taken where the route is open", async () => {
+  test("a token is required, or optional on an open route", async () => {
     const open = await operationOf((r) =>
       r.query("mug.list", { route: "GET /mugs", access: everyone, handler }),
     );
@@ -573,7 +573,7 @@ describe("who may call, and with which headers", () => {
     });
   });
 
-  test("the key of a write is taken, asked for or ignored", async () => {
+  test("the key of a write is optional, required or ignored", async () => {
     const headersOf = async (once: unknown, options: Partial<ServerOptions> = {}) =>
       (
         await operationOf(
@@ -592,7 +592,7 @@ describe("who may call, and with which headers", () => {
     expect(await headersOf(undefined, { once: { key: false } })).toEqual([ref("X-Request-ID")]);
   });
 
-  test("an operation has its full name, the tag of its feature and a summary", async () => {
+  test("an operation has its full name, its feature's tag and a summary", async () => {
     const given = await operationOf((r) =>
       r.query("mug-shelf.show-all", { route: "GET /mugs", access: everyone, handler }),
     );
@@ -605,7 +605,7 @@ describe("who may call, and with which headers", () => {
 });
 
 describe("the document", () => {
-  test("has the paths below the base path, and the title and version of its options", async () => {
+  test("has paths below the base path, and the title and version of its options", async () => {
     const list = (r: FeatureBuilder) =>
       r.query("mug.list", { route: "GET /", access: everyone, handler });
     const named = await documentOf(list, {
@@ -628,7 +628,7 @@ describe("the document", () => {
     }
   });
 
-  test("has a path once, by the names of its first route, where another's parameters have other names", async () => {
+  test("lists a path once, with its first route's parameter names", async () => {
     const { paths } = await documentOf((r) => {
       const mug = { access: everyone, handler };
       r.query("mug.show", { route: "GET /mugs/:id/parts/:part", ...mug });
@@ -657,7 +657,7 @@ describe("the document", () => {
     expect(paths).toEqual({});
   });
 
-  test("names what cannot be said, with its handler and field", async () => {
+  test("reports what it cannot describe, with handler and field", async () => {
     const { unsaid, operation } = await documentOf((r) =>
       r.query("mug.count", {
         route: "GET /mugs",

@@ -19,7 +19,7 @@ async function refusing(
   );
 }
 
-test("a number or a boolean that takes no text is marked where requests send texts", async () => {
+test("a number or a boolean that accepts no text is marked where requests send texts", async () => {
   const input = z.object({
     id: z.int(),
     size: z.number().min(5).optional(),
@@ -39,7 +39,7 @@ test("a number or a boolean that takes no text is marked where requests send tex
   expect(await refusing(type({ size: "number > 3", name: "string" }))).toEqual(["size"]);
 });
 
-test("what converts a text, or takes one as well, is not", async () => {
+test("a field that converts or accepts texts is not marked", async () => {
   const input = z.object({
     id: z.coerce.number().int().min(3),
     isNew: z.coerce.boolean(),
@@ -61,7 +61,7 @@ test("what converts a text, or takes one as well, is not", async () => {
   expect(await refusing(z.union([input, z.object({ size: z.number() })]))).toEqual([]);
 });
 
-test("a schema that fails while it is asked says nothing of its fields", async () => {
+test("a schema that fails when probed marks none of its fields", async () => {
   const failing = () => {
     throw new Error("not now");
   };

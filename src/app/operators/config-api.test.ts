@@ -90,7 +90,7 @@ const tenant = (tenantId: string) => ({
   operator: { id: "ann", tenantId, roles: ["systemAdmin"] },
 });
 
-describe("every route, for every role, at the own and at another tenant", () => {
+describe("every route, for every role, for the caller's own and another tenant", () => {
   const keys = {
     size: {
       value: 20,
@@ -160,7 +160,7 @@ describe("every route, for every role, at the own and at another tenant", () => 
   });
 
   test.each(Object.keys(callers) as Role[])(
-    "the list of %s has the keys they may read, and no others",
+    "the list of %s has exactly the keys they may read",
     async (role) => {
       const own = await send(callers[role], "GET", "/config");
       const other = await send(callers[role], "GET", "/config?tenantId=umbrella");
@@ -184,7 +184,7 @@ describe("every route, for every role, at the own and at another tenant", () => 
   }
 });
 
-test("a key that is not declared, and one the caller may not read, look the same", async () => {
+test("an undeclared key and one the caller may not read look the same", async () => {
   const { user } = tenant("same");
   const [absent, hidden] = await Promise.all([
     send(user, "GET", path("nothing")),
@@ -201,7 +201,7 @@ test("a key that is not declared, and one the caller may not read, look the same
   });
 });
 
-test("a value is set, explained, changed, taken back and reset, and its history tells it all", async () => {
+test("a value is set, explained, changed, undone and reset, and its history shows each change", async () => {
   const { admin } = tenant("whole");
   expect(
     await send(admin, "PUT", path("size"), { value: 20, reason: "more room", expectedVersion: 0 }),
@@ -387,7 +387,7 @@ test.each([
   expect((await send(admin, "GET", path("size", "/history"))).body).toEqual({ items: [] });
 });
 
-test("a user row of a tenant's unknown user cannot be written: the user has to be named", async () => {
+test("writing a user row of another tenant requires a target user", async () => {
   const { operator } = tenant("nobody");
 
   expect(
@@ -396,7 +396,7 @@ test("a user row of a tenant's unknown user cannot be written: the user has to b
   ).toEqual([{ field: "userId", error: "a user row belongs to a user; name one" }]);
 });
 
-test("of two writers that saw the same version one wins, and the other is told", async () => {
+test("lets exactly one of two writers that saw the same version win", async () => {
   const { admin } = tenant("race");
   const statuses = await Promise.all(
     [20, 30].map(
@@ -416,7 +416,7 @@ test("of two writers that saw the same version one wins, and the other is told",
   });
 });
 
-test("a broader level takes the systemAdmin, and bounds hold there too", async () => {
+test("a broader level requires the systemAdmin role, and bounds apply there too", async () => {
   const { admin, operator, user } = tenant("broad");
 
   expect((await send(admin, "PUT", path("size"), { value: 20, scope: "system" })).status).toBe(403);
@@ -441,7 +441,7 @@ test("a broader level takes the systemAdmin, and bounds hold there too", async (
   );
 });
 
-test("what an operator does for another tenant is logged with whom it was for", async () => {
+test("logs an operator's actions for another tenant, with the target", async () => {
   const { operator } = tenant("headquarters");
   const began = app.logs.length;
   await send(operator, "PUT", path("order"), {
@@ -477,7 +477,7 @@ test("what an operator does for another tenant is logged with whom it was for", 
   ]);
 });
 
-test("an explanation has what is computed for the target, and says what does not fit", async () => {
+test("an explanation has the value computed for the target, and reports values that do not fit", async () => {
   const { admin, operator } = tenant("explained");
   const key = "ops:config:size";
   const levelsOf = async (name: string) => (await send(admin, "GET", path(name))).body.levels;
@@ -540,7 +540,7 @@ test("an explanation has what is computed for the target, and says what does not
   });
 });
 
-test("a computed key that fails is shown with its other levels, and listed beside the other keys", async () => {
+test("a computed key that fails is shown with its other levels and listed with the other keys", async () => {
   const { admin } = tenant("failing");
   const began = app.logs.length;
 
@@ -569,7 +569,7 @@ test("a computed key that fails is shown with its other levels, and listed besid
   );
 });
 
-test("a secret is sealed and never shown, and a row that is not sealed does not count", async () => {
+test("a secret is sealed and never shown, and an unsealed row is ignored", async () => {
   const { admin } = tenant("secretive");
   const secret = "hunter2-hunter2";
   const began = app.logs.length;
@@ -604,7 +604,7 @@ test("a secret is sealed and never shown, and a row that is not sealed does not 
   expect(JSON.stringify([answers, app.logs.slice(began)])).not.toContain(secret);
 });
 
-test("a secret of the deployment is shown as set, and nowhere as what it is", async () => {
+test("a secret of the deployment is shown as set, and its value nowhere", async () => {
   const { admin } = tenant("deployed");
   const shown = await send(admin, "GET", path("deployed"));
   const answers = [
@@ -618,7 +618,7 @@ test("a secret of the deployment is shown as set, and nowhere as what it is", as
   expect(JSON.stringify(answers)).not.toContain("hunter3");
 });
 
-test("a colleague's own rows are a systemAdmin's to see and to write, and that is logged", async () => {
+test("only a systemAdmin can read and write a colleague's own rows, and that is logged", async () => {
   const { admin, operator } = tenant("colleagues");
   const theirs = path("order", "?userId=bob");
   expect((await send(admin, "GET", theirs)).status).toBe(403);
@@ -642,7 +642,7 @@ test("a colleague's own rows are a systemAdmin's to see and to write, and that i
   );
 });
 
-test("an explanation at a broader level leaves the narrower ones out", async () => {
+test("an explanation at a broader level leaves out narrower ones", async () => {
   const { user } = tenant("levels");
   const sources = async (query: string) =>
     (await send(user, "GET", path("order", query))).body.levels
@@ -654,7 +654,7 @@ test("an explanation at a broader level leaves the narrower ones out", async () 
   expect(await sources("?scope=system")).toEqual(["system-row"]);
 });
 
-test("when the store fails the answer is 503, for reading and for writing", async () => {
+test("answers 503 to reads and writes when the store fails", async () => {
   const { admin } = tenant("down");
   app.faults.before("BatchGetItem", 1).fail("InternalServerError");
   expect(await send(admin, "GET", path("size"))).toMatchObject({
@@ -670,7 +670,7 @@ test("when the store fails the answer is 503, for reading and for writing", asyn
   expect((await send(admin, "GET", path("size"))).body).toMatchObject({ source: "default" });
 });
 
-test("writers that expect nothing all get through, one on top of the other, and the history has each", async () => {
+test("writers without an expected version all succeed in turn, and the history has each write", async () => {
   const { admin } = tenant("crowd");
   const values = [11, 12, 13];
   const answers = await Promise.all(
@@ -683,7 +683,7 @@ test("writers that expect nothing all get through, one on top of the other, and 
   expect(items.map((item) => (item as unknown as { version: number }).version)).toEqual([3, 2, 1]);
 });
 
-test("a write whose answer is lost on the way has happened once", async () => {
+test("a write whose answer is lost has happened once", async () => {
   const { admin } = tenant("lost");
   app.faults.after("TransactWriteItems", 1).loseAnswer();
   const { status } = await send(admin, "PUT", path("size"), { value: 20, expectedVersion: 0 });
@@ -696,7 +696,7 @@ test("a write whose answer is lost on the way has happened once", async () => {
 });
 
 test.each(["acme#ann", "acme%23ann", "a/b", "..", "ünï✓", "x".repeat(256), "acme ", "__proto__"])(
-  "a tenant called %s has rows of its own",
+  "a tenant called %s has its own rows",
   async (tenantId) => {
     const { admin } = tenant(tenantId);
     const { operator } = tenant("counting");
@@ -717,7 +717,7 @@ test.each(["acme#ann", "acme%23ann", "a/b", "..", "ünï✓", "x".repeat(256), "
   },
 );
 
-test("in Lambda the routes answer as they do in the container", async () => {
+test("the routes answer in Lambda as they do in the container", async () => {
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const handler = lambdaHttp(server);
@@ -767,7 +767,7 @@ test("in Lambda the routes answer as they do in the container", async () => {
   vi.restoreAllMocks();
 });
 
-test("who wrote a row that all tenants share, and why, is shown to those alone who may write it", async () => {
+test("only callers who may write a shared row see its author and reason", async () => {
   const { user, admin, operator } = tenant("blind");
   for (const key of ["quota", "open"]) {
     const value = key === "quota" ? 30 : true;
@@ -795,7 +795,7 @@ test("who wrote a row that all tenants share, and why, is shown to those alone w
   expect(levels[0]).toMatchObject({ source: "tenant-row", updatedBy: "ann", reason: "ours" });
 });
 
-test("nor is it shown to a caller that is not signed in, whom no rule of writing lets write", async () => {
+test("an anonymous caller sees neither author nor reason, as no write rule admits it", async () => {
   const key = createSystemConfig("number", {
     default: 1,
     access: { read: access.everyone, write: access.everyone },

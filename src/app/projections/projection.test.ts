@@ -116,7 +116,7 @@ describe("r.projection", () => {
     );
   });
 
-  test("makes no key of what is no text", async () => {
+  test("refuses a key part that is not a text", async () => {
     const made: { usage?: Projection } = {};
     const feature = defineFeature("shelf", (r) => {
       r.event("item.kept", schema, { keep: true });

@@ -35,13 +35,13 @@ test.each<
   );
 });
 
-test("asked for in production, and named by nothing, it is an error that says what to set", () => {
+test("isolation required in production without a role is an error that says what to set", () => {
   expect(() => isolationRole({ isolation: {} }, {}, true)).toThrow(
     "isolation: there is no role; set KEELSON_ISOLATION_ROLE to its ARN, or isolation.role of buildServer",
   );
 });
 
-test("the role is an ARN, of any partition and path", () => {
+test("the role is an ARN of any partition and path", () => {
   for (const good of [role, "arn:aws-cn:iam::123456789012:role/teams/a+b=c,d.e@f_g"]) {
     expect(optionProblems({ features: [], isolation: { role: good } })).toEqual([]);
   }

@@ -44,7 +44,7 @@ describe("zod", () => {
     ["mini", mini.object({ b: mini.optional(mini.looseObject({})) }), "b"],
     ["zod 3 that passes through", z3.object({}).passthrough(), "result"],
     ["zod 3 with a catchall", z3.object({}).catchall(z3.string()), "result"],
-  ])("sees %s", (_, schema, at) => {
+  ])("reports %s", (_, schema, at) => {
     expect(looseAt(schema)).toBe(at);
   });
 
@@ -62,15 +62,15 @@ describe("zod", () => {
     ["zod 3", z3.object({ a: z3.string() })],
     ["a text of zod 3", z3.string()],
     ["what lies too deep", deep],
-  ])("says nothing of %s", (_, schema) => {
+  ])("does not report %s", (_, schema) => {
     expect(looseAt(schema)).toBeUndefined();
   });
 
-  test("calls no getter of the application", () => {
+  test("calls no getters of the application", () => {
     expect(looseAt(tree)).toBeUndefined();
   });
 
-  test("looks at a schema that holds itself once", () => {
+  test("checks a recursive schema once", () => {
     const list = z.object({ more: z.string() });
     Object.defineProperty(list._zod.def.shape, "more", { value: list });
     expect(looseAt(list)).toBeUndefined();
@@ -118,7 +118,7 @@ describe("valibot", () => {
     ],
     ["a lazy schema", v.lazy(() => loose), undefined],
     ["any", v.any(), undefined],
-  ])("of %s", (_, schema, at) => {
+  ])("checks %s", (_, schema, at) => {
     expect(looseAt(schema)).toBe(at);
   });
 });
@@ -150,12 +150,12 @@ describe("ArkType", () => {
     ["one that is piped into an open one", type("string").pipe((a) => ({ a }), open), "result"],
     ["any object", type("object"), undefined],
     ["a text", type("string"), undefined],
-  ])("of %s", (_, schema, at) => {
+  ])("checks %s", (_, schema, at) => {
     expect(looseAt(schema)).toBe(at);
   });
 });
 
-test("a schema of another vendor, or unlike those of its own, is none that is seen to be loose", () => {
+test("a schema of another vendor, or of an unknown form, is not reported as loose", () => {
   const validate = () => ({ value: 1 });
   const standard = (vendor: string) => ({ "~standard": { version: 1, vendor, validate } }) as const;
   const hostile = (vendor: string) =>

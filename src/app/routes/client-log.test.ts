@@ -24,7 +24,7 @@ const lines = () =>
     .slice(began)
     .filter(({ handler, msg }) => handler === "keelson.log.write" && msg !== "request.completed");
 
-test("a record becomes a line with the caller's tenant and user, its own fields, and the request ID of its sending", async () => {
+test("a record becomes a line with the caller's tenant and user, its own fields and its request ID", async () => {
   const user = newUser();
   const answer = await send(
     { level: "warn", msg: "button.broken", page: "/cart", requestId: "page-7" },
@@ -48,7 +48,7 @@ test("a record becomes a line with the caller's tenant and user, its own fields,
   ]);
 });
 
-test("a list is a batch, and the same batch again is logged again", async () => {
+test("a list is a batch, and the same batch sent again is logged again", async () => {
   const user = newUser();
   const batch = [
     { level: "info", msg: "one" },
@@ -64,7 +64,7 @@ test("a list is a batch, and the same batch again is logged again", async () => 
   expect(await send([], user)).toMatchObject({ status: 202, body: { accepted: 0 } });
 });
 
-test("what the server says of a line cannot be said by a client, and secrets are redacted", async () => {
+test("a client cannot set the server's fields of a line, and secrets are redacted", async () => {
   await send({
     level: "info",
     msg: "forged",
@@ -91,7 +91,7 @@ test("what the server says of a line cannot be said by a client, and secrets are
   expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
 });
 
-test("a record makes no metrics, and its fields stay at the top of the line", async () => {
+test("a record creates no metrics, and its fields stay at the top level of the line", async () => {
   const metrics = {
     Timestamp: 1,
     CloudWatchMetrics: [{ Namespace: "files", Dimensions: [[]], Metrics: [{ Name: "hits" }] }],
@@ -111,7 +111,7 @@ test("a record makes no metrics, and its fields stay at the top of the line", as
     for (const name of ["_aws", "CloudWatchMetrics"]) expect(line).not.toHaveProperty(name);
 });
 
-test("a line says that a client has sent it, however much the record says besides", async () => {
+test("a line is marked as sent by a client, whatever the record contains", async () => {
   const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`field${n}`, n]));
   const long = Object.fromEntries(
     Array.from({ length: 20 }, (_, n) => [`text${n}`, "x".repeat(8_000)]),
@@ -125,7 +125,7 @@ test("a line says that a client has sent it, however much the record says beside
   expect(lines().map(({ source }) => source)).toEqual(["client", "client", "client"]);
 });
 
-test("a line says so, too, where an own Powertools Logger calls its source something else", async () => {
+test("a line is still marked when an application's own Powertools Logger sets the field source", async () => {
   const powertools = new Logger({ persistentKeys: { source: "billing" } });
   const owned = await startTestApp(buildServer({ features: [], log: { powertools } }));
   try {
@@ -140,7 +140,7 @@ test("a line says so, too, where an own Powertools Logger calls its source somet
   }
 });
 
-test("nothing that a record says is lost to what the server adds", async () => {
+test("no field of a record is lost to the fields that the server adds", async () => {
   const user = newUser();
   await send(
     { level: "info", msg: "all", source: 1, data_source: 2, requestId: 3, clientRequestId: 4 },
@@ -170,7 +170,7 @@ test.each([
   ],
   [{ body: "text", level: "info" }, ["msg"]],
   [Array.from({ length: 101 }, () => ({ level: "info", msg: "x" })), ["body"]],
-])("%j is refused whole, naming the fields", async (body, fields) => {
+])("%j is refused as a whole, naming the fields", async (body, fields) => {
   const answer = await send(body);
   expect(answer.status).toBe(422);
   expect((answer.body as { fields: { field: string }[] }).fields.map(({ field }) => field)).toEqual(
@@ -179,7 +179,7 @@ test.each([
   expect(lines().filter(({ msg }) => msg === "fine")).toEqual([]);
 });
 
-test("who sends too many waits as long as it is told, and nobody else does", async () => {
+test("a client that sends too many records has to wait the stated time, and no other client does", async () => {
   const user = newUser();
   const batch = Array.from({ length: 100 }, (_, n) => ({ level: "debug", msg: `m${n}` }));
   for (let n = 0; n < 5; n++) expect((await send(batch, user)).status).toBe(202);
@@ -190,7 +190,7 @@ test("who sends too many waits as long as it is told, and nobody else does", asy
   expect((await send(batch, user)).status).toBe(202);
 });
 
-test("who sends too many bytes waits for them, however few the records", async () => {
+test("a client that sends too many bytes has to wait, however few the records", async () => {
   const user = newUser();
   const large = { level: "debug", msg: "large", data: "x".repeat(1_000_000) };
   expect((await send(large, user)).status).toBe(202);
@@ -201,7 +201,7 @@ test("who sends too many bytes waits for them, however few the records", async (
   expect((await send(large, user)).status).toBe(202);
 });
 
-test("a caller that is not signed in logs nothing", async () => {
+test("an anonymous caller logs nothing", async () => {
   const response = await app.fetch("/log", { method: "POST", body: { level: "info", msg: "x" } });
   expect(response.status).toBe(401);
   expect(lines().filter(({ msg }) => msg === "x")).toEqual([]);

@@ -31,7 +31,7 @@ function health(checks: Record<string, ReadyCheck>) {
   return { logs, ask, live: () => ask(live), runtime, at: (ms: number) => (now = ms) };
 }
 
-test("a service without checks is ready, and 503 once it drains", async () => {
+test("a service without checks is ready, and answers 503 once it drains", async () => {
   const { ask, runtime, live } = health({});
 
   expect(await ask()).toMatchObject({
@@ -46,7 +46,7 @@ test("a service without checks is ready, and 503 once it drains", async () => {
   expect(await live()).toEqual({ status: "live" });
 });
 
-test("a check that says false, throws or rejects fails, and is named", async () => {
+test("a check that returns false, throws or rejects fails and is named", async () => {
   const { ask } = health({
     fine: () => undefined,
     sure: async () => true,
@@ -65,7 +65,7 @@ test("a check that says false, throws or rejects fails, and is named", async () 
   });
 });
 
-test("a check that hangs fails after its time", async () => {
+test("a check that hangs fails after its timeout", async () => {
   vi.useFakeTimers();
   try {
     const asked = health({ hangs: () => new Promise(() => {}) }).ask();
@@ -76,7 +76,7 @@ test("a check that hangs fails after its time", async () => {
   }
 });
 
-test("results are kept for a second, so that checks are not asked by every poll", async () => {
+test("results are kept for a second, so that not every poll runs the checks", async () => {
   const check = vi.fn(() => true);
   const { ask, at } = health({ check });
   at(10_000);
@@ -92,7 +92,7 @@ test("results are kept for a second, so that checks are not asked by every poll"
   expect(check).toHaveBeenCalledTimes(3);
 });
 
-test("a check that fails is logged once a change: when it fails, when the failure is another one, and when it is over", async () => {
+test("a failing check is logged once per change: when it fails, fails differently, and recovers", async () => {
   let check: ReadyCheck = () => true;
   const { ask, at, logs } = health({ db: () => check() });
   let now = 0;
@@ -136,7 +136,7 @@ test("a check that fails is logged once a change: when it fails, when the failur
   expect(await poll(() => false)).toHaveLength(1);
 });
 
-test("once it drains it is 503 at once: no check runs, and one that hangs is waited for no more, nor logged", async () => {
+test("draining answers 503 at once, runs no check, and neither awaits nor logs one that hangs", async () => {
   vi.useFakeTimers(); // which nobody moves on
   try {
     const check = vi.fn(() => new Promise(() => {}));
@@ -158,7 +158,7 @@ test("once it drains it is 503 at once: no check runs, and one that hangs is wai
   }
 });
 
-test("while it starts it is 503, and no check runs", async () => {
+test("answers 503 while starting, and runs no check", async () => {
   const check = vi.fn(() => true);
   const { ask, runtime } = health({ check });
   runtime.lifecycle.enter("starting");

@@ -34,7 +34,7 @@ describe("GET /openapi.json", () => {
     app = await start(undefined, "development");
   });
 
-  test("is there in development, for everyone, and names once what it cannot say", async () => {
+  test("is public in development, and logs once what it cannot describe", async () => {
     const response = await app.fetch("/openapi.json");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -50,7 +50,7 @@ describe("GET /openapi.json", () => {
     ]);
   });
 
-  test("is not sent again to who has it", async () => {
+  test("is not sent again to a client that has it", async () => {
     const first = await app.fetch("/openapi.json");
     const etag = first.headers.get("etag") ?? "";
     const again = await app.fetch("/openapi.json", {
@@ -68,12 +68,12 @@ test.each([
   [undefined, "test"],
   [{ title: "Mugs" }, "production"],
   [false, "development"],
-] as const)("is not there with %j in %s", async (openapi, environment) => {
+] as const)("is absent with %j in %s", async (openapi, environment) => {
   const app = await start(openapi, environment);
   expect((await app.fetch("/openapi.json")).status).toBe(404);
 });
 
-test("is there elsewhere for whom the server lets through, and describes itself", async () => {
+test("is available elsewhere to callers the server admits, and describes itself", async () => {
   const app = await start({ access: access.admin }, "production");
   expect((await app.fetch("/openapi.json")).status).toBe(401);
   const response = await app.fetch("/openapi.json", {

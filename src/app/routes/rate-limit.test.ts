@@ -7,7 +7,7 @@ function limited() {
   return { take: limit.take, advance: (ms: number) => (nowMs += ms) };
 }
 
-test("a burst is taken at once, and what is over it waits until as much has come back", () => {
+test("takes a burst at once, and delays the excess until enough tokens are back", () => {
   const { take, advance } = limited();
   expect([take("ann", 4), take("ann", 6), take("ann", 3)]).toEqual([0, 0, 2]);
   advance(1_000);
@@ -16,14 +16,14 @@ test("a burst is taken at once, and what is over it waits until as much has come
   expect([take("ann", 10), take("ann", 1)]).toEqual([0, 1]);
 });
 
-test("one does not use up another's, and a clock that goes back gives nothing", () => {
+test("keys do not use each other's tokens, and a clock that goes back adds none", () => {
   const { take, advance } = limited();
   expect([take("ann", 10), take("bob", 10)]).toEqual([0, 0]);
   advance(-60_000);
   expect(take("ann", 1)).toBe(1);
 });
 
-test("memory is bounded: who was idle longest begins anew", () => {
+test("bounds its memory: the key idle longest starts over", () => {
   const { take } = limited();
   take("first", 10);
   for (let n = 0; n < 10_000; n++) take(`other-${n}`, 1);

@@ -60,13 +60,13 @@ test.each<[string, (input: Input) => unknown, unknown]>([
   ],
   ["a list into a text", (input) => ({ ...input, tags: "b" }), { ...raw, tags: "b" }],
 ])(
-  "a schema takes what the client sent, but what the hook has changed: %s",
+  "the schema reads the client's input, except for changes of the hook: %s",
   (_, change, expected) => {
     expect(merged(raw, accepted(), change)).toEqual(expected);
   },
 );
 
-test("what the schema has made of something else is taken as the hook returned it", () => {
+test("an input that the schema converted as a whole is used as the hook returned it", () => {
   expect(merged("1,2", [1, 2], () => [1, 2, 3])).toEqual([1, 2, 3]);
   expect(merged([1], [1, 2], (input: number[]) => [...input, 3])).toEqual([1, 2, 3]);
   expect(
@@ -74,7 +74,7 @@ test("what the schema has made of something else is taken as the hook returned i
   ).toEqual({ first: "b" });
 });
 
-test("objects of classes, and what is deeply nested, are compared as they are", () => {
+test("unchanged class instances and deeply nested values keep the client's input", () => {
   class Amount {
     readonly cents = 1;
   }

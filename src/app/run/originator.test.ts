@@ -149,7 +149,7 @@ async function settled(): Promise<void> {
   await app.settled();
 }
 
-test("nothing that an anonymous request leads to crosses tenants, or enqueues for one", async () => {
+test("an anonymous request's runs and messages never cross tenants or enqueue for one", async () => {
   expect((await app.fetch("/chains", { body: { by: "anonymous" } })).status).toBe(204);
   await settled();
   const refused = ["hook", ...allParts].map((part) => `anonymous: ${part} AccessDeniedError`);
@@ -159,7 +159,7 @@ test("nothing that an anonymous request leads to crosses tenants, or enqueues fo
   for (const message of messages) expect(message.originator).toBeUndefined();
 });
 
-test("all that a schedule leads to is the system's, but for what it gives to a tenant", async () => {
+test("everything a schedule causes belongs to the system, except jobs it enqueues for a tenant", async () => {
   app.clock.advance(86_400_000);
   await settled();
   const handed = ["schedule: for a tenant allowed", "schedule: job of acme AccessDeniedError"];
@@ -172,7 +172,7 @@ test("all that a schedule leads to is the system's, but for what it gives to a t
   });
 });
 
-test("a run without a request is the system's where it has no tenant", async () => {
+test("a run without a request belongs to the system when it has no tenant", async () => {
   await server.run({ reason: "a test" }, (ctx) => begin(ctx, "script"));
   await server.run({ reason: "a test", tenantId: "acme", roles: ["systemAdmin"] }, (ctx) =>
     begin(ctx, "script of acme"),
@@ -187,7 +187,7 @@ test("a run without a request is the system's where it has no tenant", async () 
   );
 });
 
-test("a message that says nothing of its originator, as an older version's, is not the system's", async () => {
+test("a message without an originator, as of an older version, does not belong to the system", async () => {
   const event = {
     kind: "shared",
     type: "chain.continued",
@@ -216,7 +216,7 @@ test("a message that says nothing of its originator, as an older version's, is n
   ]);
 });
 
-test("an anonymous request's job does not replace an equal one of the system", async () => {
+test("an anonymous request's job does not replace an equal job of the system", async () => {
   await app.fetch("/equals", { body: { by: "anonymous" } });
   await server.run({ reason: "a test" }, (ctx) =>
     ctx.enqueue("chains.chain.equal", { by: "script" }),
@@ -231,7 +231,7 @@ test("an anonymous request's job does not replace an equal one of the system", a
   ]);
 });
 
-test("a kept event is replayed for whom it was published", async () => {
+test("a kept event is replayed with the originator that published it", async () => {
   const runtime = await serverInternals(server).bound?.();
   const projection = runtime?.server.registry.projections.get("chain.count");
   if (runtime === undefined || projection === undefined)

@@ -44,7 +44,7 @@ const notes = defineFeature("notes", (r) => {
   });
 });
 
-test("a schema that validates later is waited for", async () => {
+test("waits for a schema that validates asynchronously", async () => {
   const app = await startTestApp(buildServer({ features: [notes] }));
   try {
     expect(await (await app.fetch("/later/7")).json()).toEqual({ id: "7", isChecked: true });
@@ -53,7 +53,7 @@ test("a schema that validates later is waited for", async () => {
   }
 });
 
-test("a ctx can be spread and taken apart: all members but the request are its own, its functions need no this", async () => {
+test("a ctx can be spread and destructured: members except the request are own, and functions need no this", async () => {
   const app = await startTestApp(buildServer({ features: [notes] }));
   try {
     const response = await app.fetch("/ctx", { as: { id: "ann", tenantId: "acme" } });
@@ -68,7 +68,7 @@ test("a ctx can be spread and taken apart: all members but the request are its o
   }
 });
 
-test("the ambient context is made once, with the caller and the trace", async () => {
+test("creates the ambient context once, with the caller and the trace", async () => {
   const app = await startTestApp(buildServer({ features: [notes] }));
   const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
   try {
@@ -100,7 +100,7 @@ const guarded = defineFeature("guarded", (r) => {
   });
 });
 
-test("a body is looked at only once its sender may send it: 404, 413 by its declared length, 401, 403, then the body", async () => {
+test("checks the sender before the body: 404, 413 by its declared length, 401, 403, then the body", async () => {
   const secret = "s".repeat(32);
   const app = await startTestApp(
     buildServer({ features: [guarded], auth: { secret }, limits: { bodyBytes: 100 } }),
@@ -133,7 +133,7 @@ test("a body is looked at only once its sender may send it: 404, 413 by its decl
   }
 });
 
-test("in Lambda the token is looked at before the body, too", async () => {
+test("checks the token before the body in Lambda too", async () => {
   const http = lambdaHttp(
     buildServer({
       features: [guarded],
@@ -180,7 +180,7 @@ const links = defineFeature("links", (r) => {
   });
 });
 
-test("two writes under one key whose schema makes objects of them are not taken for one another", async () => {
+test("tells two writes with one key apart when their schema converts the input to objects", async () => {
   const app = await startTestApp(buildServer({ features: [links] }));
   try {
     const create = async (list: string, at: string) => {
@@ -213,7 +213,7 @@ test("two writes under one key whose schema makes objects of them are not taken 
   }
 });
 
-test("what a route's query returns is held against its output schema, but in production where that is asked for", async () => {
+test("checks a route's query against its output schema, in production only if configured", async () => {
   const counted = defineFeature("counted", (r) => {
     const output = z.object({ n: z.number() });
     r.query("count.show", {

@@ -37,7 +37,7 @@ describe("a projection", () => {
     expect(lines.filter(({ msg }) => msg === "projection.counted_before")).toHaveLength(2);
   });
 
-  test("writes the active version as well while another is declared, each with its own key", async () => {
+  test("also writes the active version while another is declared, each with its own key", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     await shelf.change(one.runtime, "acme", 1);
     const [first] = await shelf.eventsOf(one.runtime, "acme");
@@ -63,7 +63,7 @@ describe("a projection", () => {
     });
   });
 
-  test("fails its event where it throws, gives no list, or has a condition that does not hold; then nothing is counted", async () => {
+  test("fails its event and counts nothing when it throws, returns no list or a condition fails", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     for (const n of [666, 667, 668, 669]) await shelf.change(runtime, "acme", n);
     const messages: unknown[] = [];
@@ -82,7 +82,7 @@ describe("a projection", () => {
 });
 
 describe("rebuilding", () => {
-  test("makes a projection of the events of before, of all tenants and of none, and switches", async () => {
+  test("counts past events of all tenants and of none, then switches the version", async () => {
     const [one, two] = [
       shelf.start(shelfServer(world, 1, { onlyAdded: true })),
       shelf.start(shelfServer(world, 2)),
@@ -117,7 +117,7 @@ describe("rebuilding", () => {
     expect(await shelf.total(two.runtime, "a")).toMatchObject({ total: -2, events: 2 });
   });
 
-  test("of one tenant switches that tenant, until all are switched", async () => {
+  test("one tenant switches that tenant, until all are switched", async () => {
     const [one, two, three] = [1, 2, 3].map(
       (version) => shelf.start(shelfServer(world, version)).runtime,
     ) as [Runtime, Runtime, Runtime];
@@ -137,7 +137,7 @@ describe("rebuilding", () => {
     expect([await keyOf(three, "a"), await keyOf(three, "b")]).toEqual(["3", "3"]);
   });
 
-  test("of one tenant of a projection that nobody has read sets the version of all", async () => {
+  test("one tenant of a projection never read before sets the version of all", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "a", 1);
     expect(await shelf.rebuildAt(runtime, { tenantId: "a" })).toEqual({
@@ -147,7 +147,7 @@ describe("rebuilding", () => {
     expect(await shelf.total(runtime, "a")).toMatchObject({ total: 1 });
   });
 
-  test("is refused where the oldest events have expired, unless it is partial", async () => {
+  test("is refused when the oldest events have expired, unless it is partial", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1, { keepDays: 2 }));
     await shelf.change(runtime, "a", 1);
     shelf.app.clock.advance(86_400_000);
@@ -160,7 +160,7 @@ describe("rebuilding", () => {
     expect(await shelf.total(runtime, "a")).toMatchObject({ total: 2, events: 1 });
   });
 
-  test("names no more than three whose events are gone", async () => {
+  test("names at most three tenants whose events have expired", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1, { keepDays: 1 }));
     for (const tenant of ["a", "b", "c", "d", "e"]) await shelf.change(runtime, tenant, 1);
     await shelf.change(runtime, undefined, 1);
@@ -170,7 +170,7 @@ describe("rebuilding", () => {
     );
   });
 
-  test("stops at the signal before the next event, and the next call goes on from there", async () => {
+  test("stops at the signal before the next event, and the next call resumes there", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     for (const n of [1, 2, 3]) await shelf.change(runtime, "a", n);
     const { runtime: another, seen } = shelf.start(shelfServer(world, 2));
@@ -206,7 +206,7 @@ describe("rebuilding", () => {
     }
   });
 
-  test("of 98 items an event goes into both versions, from the deployment of the new one on", async () => {
+  test("with 98 items per event still writes both versions once the new one is deployed", async () => {
     const rowsMore = 97;
     const one = shelf.start(shelfServer(world, 1, { rowsMore }));
     await shelf.change(one.runtime, "a", 1);
@@ -222,7 +222,7 @@ describe("rebuilding", () => {
     expect(await shelf.total(two.runtime, "a")).toMatchObject({ total: 11, events: 2 });
   });
 
-  test("misses nothing that is counted once it has passed its place: live events go into both versions", async () => {
+  test("misses no event counted behind its position: live events go into both versions", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     await shelf.change(one.runtime, "a", 1);
     const { runtime } = shelf.start(shelfServer(world, 2));
@@ -246,7 +246,7 @@ describe("rebuilding", () => {
     });
   });
 
-  test("is told where another one has switched meanwhile", async () => {
+  test("fails when another process has switched the version since its start", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     await shelf.change(one.runtime, "a", 1);
     await shelf.rebuildAt(one.runtime);
@@ -282,7 +282,7 @@ describe("rebuilding", () => {
     return { version: Number(key.replace(/.*@(\d).*/, "$1")), total, events };
   };
 
-  test("is not stopped by an event of one tenant: it is named, that tenant keeps its version, and all others switch", async () => {
+  test("skips a tenant with a failing event and names it; that tenant keeps its version, and all others switch", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     for (const [tenant, n] of [
       ["a", 1],
@@ -330,7 +330,7 @@ describe("rebuilding", () => {
     expect(await readBy(two.runtime, "evil")).toMatchObject({ version: 1 });
   });
 
-  test("has a tenant that was left follow once all of its events are counted, alone or with all others", async () => {
+  test("switches a skipped tenant once all its events are counted, alone or with all others", async () => {
     for (const tenantId of [undefined, "evil"]) {
       world = shelf.newWorld();
       const [one, two] = [
@@ -355,7 +355,7 @@ describe("rebuilding", () => {
     }
   });
 
-  test("leaves a tenant the version that it has of its own", async () => {
+  test("keeps a tenant's own version when it skips the tenant", async () => {
     const [one, two, three] = [1, 2, 3].map(
       (version) => shelf.start(shelfServer(world, version)).runtime,
     ) as [Runtime, Runtime, Runtime];
@@ -376,7 +376,7 @@ describe("rebuilding", () => {
     ]);
   });
 
-  test("switches nobody where no tenant is whole, and all where nobody has read another version", async () => {
+  test("switches no tenant when all have failing events, and all when no other version was read", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     for (const tenant of ["a", "b"]) {
       await shelf.change(one.runtime, tenant, 1);
@@ -408,7 +408,7 @@ describe("rebuilding", () => {
     expect(await readBy(runtime, "evil")).toEqual({ version: 3, total: 2, events: 1 });
   });
 
-  test("names what it cannot read of events without tenant, and switches all the same", async () => {
+  test("names unreadable events without a tenant, and switches anyway", async () => {
     const [one, two] = [
       shelf.start(shelfServer(world, 1)),
       shelf.start(shelfServer(world, 2, { isStrict: true })),
@@ -422,7 +422,7 @@ describe("rebuilding", () => {
     expect(told).toMatchObject([{ tenantId: undefined }]);
   });
 
-  test("remembers who was left when it is cut, and ends where the store fails, not the event", async () => {
+  test("remembers skipped tenants when interrupted, and stops when the store fails rather than an event", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     for (const [tenant, n] of [
       ["a", 1],
@@ -466,7 +466,7 @@ describe("rebuilding", () => {
     });
   });
 
-  test("gives up where so many tenants are left that it cannot be their events", async () => {
+  test("gives up when too many tenants are skipped for their events to be the cause", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "a", 666);
     await shelf.change(runtime, "b", 667);
@@ -481,7 +481,7 @@ describe("rebuilding", () => {
     );
   });
 
-  test("tells where another one has switched while tenants are left or follow", async () => {
+  test("fails when another process switches while tenants are skipped or follow", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     for (const [tenant, n] of [
       ["a", 1],
@@ -510,7 +510,7 @@ describe("rebuilding", () => {
     );
   });
 
-  test("of one tenant is refused where no event of it is kept: its ID may be mistyped", async () => {
+  test("one tenant is refused when none of its events is kept, as its ID may be mistyped", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "acme", 1);
     await expect(shelf.rebuildAt(runtime, { tenantId: "acne" })).rejects.toThrow(
@@ -518,7 +518,7 @@ describe("rebuilding", () => {
     );
   });
 
-  test("notes its place every hundred events", async () => {
+  test("saves its position every hundred events", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "a", 1);
     await shelf.copyEvents(runtime, "a", 99);
@@ -536,14 +536,14 @@ describe("rebuilding", () => {
   });
 });
 
-describe("the oldest event that waits to be counted", () => {
+describe("the oldest uncounted event", () => {
   const oldest = async (runtime: Runtime) => {
     const [projection] = runtime.server.registry.projections.values();
     if (projection === undefined) throw new Error("there is one");
     return oldestUncounted(await runtime.adapters(), projection, shelf.app.clock.now());
   };
 
-  test("is that of any tenant and type, in the version that is read, however long ago it was", async () => {
+  test("may be of any tenant, type and age, in the version that is read", async () => {
     const [one, two] = [
       shelf.start(shelfServer(world, 1)).runtime,
       shelf.start(shelfServer(world, 2)).runtime,
@@ -573,7 +573,7 @@ describe("the oldest event that waits to be counted", () => {
     expect(await oldest(two)).toBeUndefined();
   });
 
-  test("is none that lies behind ten that are counted: it is a dead letter", async () => {
+  test("excludes an event behind ten counted ones, which is a dead letter", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await shelf.change(runtime, "a", 666);
     for (let n = 0; n < 10; n += 1) {
@@ -589,7 +589,7 @@ describe("the oldest event that waits to be counted", () => {
 });
 
 describe("the version that is read", () => {
-  test("is the declared one where no event was ever counted, and is asked for once in five seconds", async () => {
+  test("is the declared one before any event is counted, and is looked up once in five seconds", async () => {
     const { runtime, seen } = shelf.start(shelfServer(world, 3));
     expect((await shelf.total(runtime, "a")).key).toContain("@3/");
     const before = seen.calls;
@@ -600,7 +600,7 @@ describe("the version that is read", () => {
     expect(seen.calls - before).toBe(4);
   });
 
-  test("is asked for again after a failure", async () => {
+  test("is looked up again after a failure", async () => {
     const { runtime, seen } = shelf.start(shelfServer(world, 3));
     await runtime.adapters();
     let fails = true;
@@ -612,7 +612,7 @@ describe("the version that is read", () => {
     expect((await shelf.total(runtime, "a")).key).toContain("@3/");
   });
 
-  test("is set by the first that counts an event, whoever else is about to", async () => {
+  test("is set by the first process that counts an event, despite concurrent ones", async () => {
     const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
     await shelf.change(one.runtime, "a", 1);
     await shelf.change(one.runtime, "a", 2);
@@ -637,7 +637,7 @@ describe("the version that is read", () => {
     });
   });
 
-  test("of many tenants is not remembered for ever", async () => {
+  test("is cached for a bounded number of tenants", async () => {
     const { runtime, seen } = shelf.start(shelfServer(world, 1));
     const projections = await runtime.projections.open();
     await projections.version(`page.usage-${world}`, "first");
@@ -649,7 +649,7 @@ describe("the version that is read", () => {
     expect(seen.calls).toBe(before);
   });
 
-  test("of a projection that nobody declares is refused", async () => {
+  test("is refused for an undeclared projection", async () => {
     const { runtime } = shelf.start(shelfServer(world, 1));
     await expect((await runtime.projections.open()).version("page.other", "a")).rejects.toThrow(
       "the projection page.other is declared by no feature of this server",

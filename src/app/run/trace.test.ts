@@ -105,8 +105,8 @@ const expectOwn = ({ seen, lines }: Awaited<ReturnType<typeof ask>>) => {
   expect(lines).toEqual([seen.traceId]);
 };
 
-describe("Where nothing is said,", () => {
-  test("the trace of a caller who had to sign in is joined, recorded where they record it", async () => {
+describe("By default,", () => {
+  test("the trace of a caller who had to sign in is joined, and recorded if the caller records it", async () => {
     const app = await start();
     expect(await ask(app, "/known", { as: ann })).toEqual({
       status: 200,
@@ -123,13 +123,13 @@ describe("Where nothing is said,", () => {
     expect(seen.sent).not.toHaveProperty("tracestate");
   });
 
-  test("a stranger chooses neither the trace nor whether it is recorded, and neither does who need not have signed in", async () => {
+  test("callers who need not sign in choose neither the trace nor whether it is recorded, signed in or not", async () => {
     const app = await start();
     expectOwn(await ask(app, "/open"));
     expectOwn(await ask(app, "/open", { as: ann }));
   });
 
-  test("a refusal's line is in the trace of who is known, and in one of its own for anybody else", async () => {
+  test("a refusal's line is in the trace of a known caller, and in a new trace for any other", async () => {
     const app = await start();
     expect(await ask(app, "/admin", { as: ann })).toMatchObject({ status: 403, lines: [traceId] });
     for (const path of ["/known", "/nowhere"]) {
@@ -139,7 +139,7 @@ describe("Where nothing is said,", () => {
     }
   });
 
-  test("requests without a trace have one each", async () => {
+  test("requests without a trace get one each", async () => {
     const app = await start();
     const answers = [
       await ask(app, "/known", { as: ann, headers: {} }),
@@ -163,19 +163,19 @@ describe("trace.incoming", () => {
     });
   });
 
-  test.each<IncomingTrace>(["link", "ignore"])("%s begins one, whoever calls", async (incoming) => {
+  test.each<IncomingTrace>(["link", "ignore"])("%s starts a new trace", async (incoming) => {
     expectOwn(await ask(await start({ trace: { incoming } }), "/known", { as: ann }));
   });
 });
 
-test("a line that is written before the caller is known decides: the request has a trace of its own throughout", async () => {
+test("a line written before the caller is known gives the whole request a trace of its own", async () => {
   const app = await start();
   expectOwn(
     await ask(app, "/known", { as: ann, headers: { ...headers, "x-request-id": "not one" } }),
   );
 });
 
-test("two tracestate headers are one, and two traceparents none", async () => {
+test("two tracestate headers are joined, and two traceparent headers are ignored", async () => {
   const app = await start();
   const list = (name: string, values: readonly string[]) =>
     values.map((value): [string, string] => [name, value]);
@@ -195,7 +195,7 @@ test("two tracestate headers are one, and two traceparents none", async () => {
   expect((await asked(twice, states)).traceId).not.toBe(traceId);
 });
 
-test("lines of an own Powertools Logger say the trace", async () => {
+test("lines of an application's own Powertools Logger include the trace", async () => {
   const printed: Record<string, unknown>[] = [];
   const powertools = new Powertools({ serviceName: "followed" });
   vi.spyOn(powertools, "info").mockImplementation(
@@ -216,7 +216,7 @@ test("lines of an own Powertools Logger say the trace", async () => {
   });
 });
 
-test("a message that fails, comes again and is given up says its trace in every line", async () => {
+test("a message has its trace in every line: when it fails, is redelivered and is given up", async () => {
   const app = await start();
   failing = Number.POSITIVE_INFINITY;
   await app.fetch("/end", { method: "POST", as: ann, headers });
@@ -241,7 +241,7 @@ test("a message that fails, comes again and is given up says its trace in every 
   for (const retried of ofWhat("queue.retry")) expect(retried).toEqual(letter);
 });
 
-test("what no request begins has a trace of its own, and hands it on", async () => {
+test("work without a request gets a trace of its own and passes it on", async () => {
   const server = buildServer({ features: [followed], log: { level: "debug" } });
   const app = await startTestApp(server);
   onTestFinished(() => app.close());

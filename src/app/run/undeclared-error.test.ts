@@ -50,7 +50,7 @@ test.each<[string, unknown]>([
     "what the container's parser answers",
     new PipelineError("slow", 408, { code: "malformed_request" }),
   ],
-])("%s is no surprise", async (_, error) => {
+])("does not warn about %s", async (_, error) => {
   expect(await warned(error)).toEqual([]);
 });
 
@@ -82,7 +82,7 @@ test.each<[string, unknown, string, number]>([
     "too_many_requests",
     429,
   ],
-])("%s is warned of, once a process", async (_, error, code, status) => {
+])("warns once per process about %s", async (_, error, code, status) => {
   const fix = `declare it: errors: { ${code}: ${status} }`;
   expect(await warned(error)).toEqual([
     { level: "warn", handler: "shop.item.show", error: code, status, fix },
@@ -90,7 +90,7 @@ test.each<[string, unknown, string, number]>([
   expect(await warned(error)).toEqual([]);
 });
 
-test("each handler is warned of by itself, also where code calls it", async () => {
+test("warns for each handler separately, also when code calls it", async () => {
   expect(await warned(new ConflictError("dear"))).toHaveLength(1);
   expect(await warned(new ConflictError("dear"), "POST")).toMatchObject([
     { handler: "shop.item.buy" },
@@ -103,14 +103,14 @@ test("each handler is warned of by itself, also where code calls it", async () =
   );
 });
 
-test("what keelson declares itself is not warned of", async () => {
+test("does not warn about errors that keelson declares", async () => {
   const before = app.logs.length;
   await app.fetch("/nowhere");
   await app.fetch("/config/effective/none");
   expect(app.logs.slice(before).filter(({ msg }) => msg === "error.undeclared")).toEqual([]);
 });
 
-test("in production nobody is", async () => {
+test("never warns in production", async () => {
   const live = await startTestApp(server("production"));
   try {
     expect(await warned(new ConflictError("sold"), "GET", live)).toEqual([]);
@@ -119,7 +119,7 @@ test("in production nobody is", async () => {
   }
 });
 
-test("codes that are made of data are remembered up to a bound", async () => {
+test("remembers a bounded number of codes, as they may contain data", async () => {
   const own = await startTestApp(server());
   try {
     for (let index = 0; index < 1_000; index++) {
@@ -132,7 +132,7 @@ test("codes that are made of data are remembered up to a bound", async () => {
   }
 });
 
-test("a success whose status its handler does not declare is warned of, once a process", async () => {
+test("warns once per process about a success with an undeclared status", async () => {
   const mugs = defineFeature("mugs", (r) => {
     const input = z.object({ status: z.coerce.number() });
     const handler = async (_: unknown, { status }: { readonly status: number }) =>

@@ -82,7 +82,7 @@ function setup(options: { signal?: AbortSignal; tenantId?: string } = {}) {
   return { client, sent, ...walled(client, options) };
 }
 
-test("a command on the caller's own rows is sent as it is", async () => {
+test("sends a command on the caller's own rows unchanged", async () => {
   const { db, sent, log } = setup();
   await db.send(own);
   expect(sent).toEqual([
@@ -94,7 +94,7 @@ test("a command on the caller's own rows is sent as it is", async () => {
   expect(log.error).not.toHaveBeenCalled();
 });
 
-test("a command on another tenant's rows is an AccessDeniedError, logged and never sent", async () => {
+test("rejects a command on another tenant's rows with AccessDeniedError, logs it and never sends it", async () => {
   const { db, sent, log } = setup();
   const error = await db.send(foreign()).catch((error: unknown) => error);
   expect(error).toBeInstanceOf(AccessDeniedError);
@@ -248,7 +248,7 @@ test.each<[string, (db: Database) => unknown]>([
     "a command class under another name, as a minifier gives it",
     (db) => db.send(new (class a extends GetCommand {})(foreign().input)),
   ],
-])("no way around: %s", async (_, send) => {
+])("cannot be bypassed: %s", async (_, send) => {
   const signal = new AbortController().signal;
   for (const options of [{}, { signal }]) {
     const { db, sent, log } = setup(options);
@@ -258,7 +258,7 @@ test.each<[string, (db: Database) => unknown]>([
   }
 });
 
-test("an object that is changed after it was handed over reaches no other tenant's row", async () => {
+test("changing an object after passing it reaches no other tenant's row", async () => {
   const { db, sent } = setup();
   const input = { TableName: "t-files", Key: { pk: "acme/files" } };
   const plain = { TableName: "t-files", Key: { pk: { S: "acme/files" } } };
@@ -272,7 +272,7 @@ test("an object that is changed after it was handed over reaches no other tenant
   expect(JSON.stringify(sent)).not.toContain("globex");
 });
 
-test("a client that is deferred has the wall from its first command", async () => {
+test("a deferred client has the wall from its first command", async () => {
   for (const isMade of [false, true]) {
     const { client, sent } = recordedClient();
     const { database, load } = deferDatabase({
@@ -294,7 +294,7 @@ test("a client that is deferred has the wall from its first command", async () =
   }
 });
 
-test("a run without tenant reaches no row of a table with tenants, and those of others", async () => {
+test("a run without a tenant reaches no rows of tables with tenants, but those of other tables", async () => {
   const { db, sent } = setup({ tenantId: "" });
   await expect(db.send(own)).rejects.toMatchObject({
     cause: { message: "GetItem on the table files: the run has no tenant" },
@@ -307,7 +307,7 @@ test("a run without tenant reaches no row of a table with tenants, and those of 
   ]);
 });
 
-test("requests at once are each behind their own tenant's wall, and middlewares of the client count for all", async () => {
+test("concurrent requests each have their own tenant's wall, and client middlewares apply to all", async () => {
   const { client, sent } = recordedClient();
   const [acme, globex] = [walled(client).db, walled(client, { tenantId: "globex" }).db];
   const seen: string[] = [];
@@ -335,7 +335,7 @@ test("requests at once are each behind their own tenant's wall, and middlewares 
   expect(seen).toHaveLength(4);
 });
 
-test("the middlewares of a request's database are those of the client to whoever looks at them", () => {
+test("a request's database shows the middlewares of its client", () => {
   const { db, client } = setup();
   const middleware = ((next: unknown) => next) as never; // it changes nothing
   const { middlewareStack } = db;
@@ -360,7 +360,7 @@ test("the middlewares of a request's database are those of the client to whoever
   expect(() => Object.assign(db, { middlewareStack: client.middlewareStack })).toThrow(TypeError);
 });
 
-test("items of a commit are checked, and copied, so that nothing is planted after the check", () => {
+test("a commit's items are checked and copied, so that later changes have no effect", () => {
   const log = { error: vi.fn() };
   const caller = { tenantId: "acme", log };
   const item = {
@@ -386,7 +386,7 @@ test("items of a commit are checked, and copied, so that nothing is planted afte
   expect(wall.checkItems("none" as never, caller)).toBe("none");
 });
 
-test("an update that sets an index's attribute is checked as it is sent", async () => {
+test("an update that sets an index attribute is checked in the form it is sent", async () => {
   const { db, sent } = setup();
   const update = (owner: unknown) =>
     new UpdateCommand({

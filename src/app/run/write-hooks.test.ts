@@ -142,7 +142,7 @@ describe.each([
     handle = does;
   });
 
-  test("run around it in the order of the features, their items are in its transaction, and a replay runs none", async () => {
+  test("run in the order of the features, add items to its transaction and are skipped on a replay", async () => {
     [one, two] = [sees("one"), sees("two")];
     const text = `all ${by}`;
     const headers = { "idempotency-key": `all-${by}` };
@@ -179,7 +179,7 @@ describe.each([
     expect(seen).toEqual([]);
   });
 
-  test("refuse it by a typed error, and leave nothing behind", async () => {
+  test("can refuse it with a typed error, and leave nothing behind", async () => {
     [one, two] = [
       sees("one"),
       { ...sees("two"), before: () => Promise.reject(new ConflictError("quota")) },
@@ -198,7 +198,7 @@ describe.each([
     expect(seen.at(-1)).toEqual(["handler", "refused late"]);
   });
 
-  test("are repeated with it where a condition of their items fails, and it is a 409", async () => {
+  test("run again with a retry, and a failed condition of their items is a 409", async () => {
     const own = { Item: { pk: `once ${by}` }, ConditionExpression: "attribute_not_exists(pk)" };
     two = {
       commit: () => [{ Put: { TableName: hooked.tables.notes.name, ...own } }],
@@ -214,7 +214,7 @@ describe.each([
     expect(seen).toEqual([["handler", "1"], "after", ["handler", "2"]]);
   });
 
-  test("publish with it and enqueue, and nothing is published after it", async () => {
+  test("publish and enqueue with it, and publish nothing after it", async () => {
     two = {
       before: (ctx) => ctx.publish("hook.ran", { note: "before" }),
       commit: async (ctx) => {
@@ -243,7 +243,7 @@ describe.each([
     ]);
   });
 
-  test("run once and join once where duplicates come together", async () => {
+  test("run once and add their items once for concurrent duplicates", async () => {
     holdsBack = new Promise((resolve) => setImmediate(resolve));
     one = sees("one");
     handle = async (ctx, input) => {
@@ -258,7 +258,7 @@ describe.each([
     expect(seen.map((what) => (what as string[])[1])).toEqual(["before", text, "commit", "after"]);
   });
 
-  test("run for one that nothing claims, too", async () => {
+  test("run for a write without a claim too", async () => {
     two = sees("two");
     expect((await post({ text: `free ${by}` }, {})).status).toBe(201);
     expect(seen).toHaveLength(4);
@@ -267,14 +267,14 @@ describe.each([
 });
 
 describe("before", () => {
-  test("changes the input, which its schema checks again, for the hooks behind it and the handler", async () => {
+  test("changes the input for later hooks and the handler, and the schema validates it again", async () => {
     one = { before: (_ctx, { size }) => ({ text: `size ${typeof size}`, size: "7" }) };
     two = { before: (_ctx, input) => void seen.push(input) };
     expect((await post({ text: "x", size: "3" })).status).toBe(201);
     expect(seen).toEqual([{ text: "size number", size: 7 }, ["handler", "size number"]]);
   });
 
-  test("changes a field, and no transform of the schema is applied to its own result, whatever hooks there are", async () => {
+  test("changes a field without any transform being applied to its own result, whatever the number of hooks", async () => {
     one = { before: (_ctx, input) => ({ ...input, text: `${input.text}!` }) };
     two = { before: (_ctx, input) => ({ ...input, text: `${input.text}?` }) };
     handle = (_ctx, input) => {
@@ -285,7 +285,7 @@ describe("before", () => {
     expect(seen).toEqual([{ text: "x!?", size: 3 }]);
   });
 
-  test("whose input does not fit fails the write, and names the hook", async () => {
+  test("fails the write when the input it returns does not fit, and is named", async () => {
     one = { before: () => ({ text: "far longer than a note may be" }) };
     expect((await post({ text: "x" })).status).toBe(500);
     const { message } = lineOf("request.failed") ?? {};
@@ -295,7 +295,7 @@ describe("before", () => {
     expect(seen).toEqual([]);
   });
 
-  test("changes the input of a write without a schema as it likes", async () => {
+  test("changes the input of a write without a schema freely", async () => {
     raw = {
       before: () => ({ changed: true }),
       after: (_ctx, input, result) => void seen.push(input, result),
@@ -306,13 +306,13 @@ describe("before", () => {
   });
 });
 
-test("a hook is what it has alone, and runs where a write is called without HTTP too", async () => {
+test("a hook on a single moment also runs when code calls the write without HTTP", async () => {
   expect(await app.call("hooked.note.plain", {}, { as: ann })).toEqual({ plain: true });
   expect(seen).toEqual(["ann"]);
 });
 
 describe("commit", () => {
-  test("is asked with each attempt for the result that this one stores", async () => {
+  test("is called for each attempt with the result that this attempt stores", async () => {
     two = sees("two");
     const condition = { ConditionExpression: "attribute_exists(pk)" };
     handle = async (ctx) => {
@@ -333,7 +333,7 @@ describe("commit", () => {
     ]);
   });
 
-  test("is not asked again for a commit that the handler has not waited for; its result is what follows", async () => {
+  test("is called once for a commit that is not awaited, whose result is the final one", async () => {
     two = sees("two");
     handle = (ctx) => {
       void ctx.commit([put("floating")], { text: "committed", by: "a" });
@@ -349,7 +349,7 @@ describe("commit", () => {
   test.each([
     ["that nothing was done", 409, false],
     ["a cookie, which is never stored", 200, true],
-  ])("of an answer that says %s", async (_, status, isDone) => {
+  ])("stores items only if the write is done: the answer says %s", async (_, status, isDone) => {
     two = sees("two");
     const cookies = status === 200 ? { cookies: { seen: { value: "1" } } } : {};
     handle = () => reply({ text: `${status}`, by: "a" }, { status, ...cookies });
@@ -368,7 +368,7 @@ describe("commit", () => {
     expect(await has("walled")).toBe(false);
   });
 
-  test("has to return a list, and commits nothing by itself", async () => {
+  test("must return a list and cannot commit on its own", async () => {
     two = { commit: () => put("no list") as never };
     expect((await post({ text: "list" })).status).toBe(500);
     expect(lineOf("request.failed")?.["message"]).toContain(
@@ -394,7 +394,7 @@ describe("commit", () => {
 });
 
 describe("after", () => {
-  test("that fails is one line, names its feature, and changes neither the answer nor what follows", async () => {
+  test("that fails logs one line with its feature, and changes neither the answer nor later hooks", async () => {
     one = { after: () => Promise.reject(new ConflictError("broken")) };
     two = { after: () => void seen.push("two") };
     const answer = await post({ text: "fails" }, { "idempotency-key": "fails" });
@@ -410,7 +410,7 @@ describe("after", () => {
     expect(seen).toHaveLength(2);
   });
 
-  test("that takes long does not hold up the answer for more than a moment, and says so", async () => {
+  test("that is slow delays the answer only briefly and is logged", async () => {
     const ending = Promise.withResolvers<void>();
     one = { after: () => ending.promise };
     two = { after: () => void seen.push("two") };
@@ -427,7 +427,7 @@ describe("after", () => {
     await waitFor(() => expect(seen).toEqual([["handler", "long"], "two"]));
   });
 
-  test("does not run where the write could not be noted, since a repeat does it again", async () => {
+  test("does not run when the write's completion could not be stored, since a retry runs it again", async () => {
     two = { after: () => void seen.push("after") };
     handle = returns;
     for (const attempt of [2, 3]) app.faults.before("PutItem", attempt).fail("InternalServerError");
@@ -440,7 +440,7 @@ describe("after", () => {
     ["commits", commits],
     ["returns", returns],
   ])(
-    "publishes nothing where all else of a write that %s is done: it would never be sent",
+    "cannot publish after a write that %s, since the event would never be sent",
     async (_, does) => {
       handle = does;
       two = {
@@ -454,7 +454,7 @@ describe("after", () => {
     },
   );
 
-  test("runs where the handler throws after its commit: the write is done", async () => {
+  test("runs when the handler throws after its commit, since the write is done", async () => {
     two = sees("two");
     handle = async (ctx) => {
       await ctx.commit([put("thrown")], { text: "thrown", by: "a" });

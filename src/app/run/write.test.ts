@@ -7,7 +7,7 @@ const idOf = (
   { once = "either" as OnceBy | RequiredKey, isSignedIn = true, requestId = "r1" } = {},
 ) => writeIdOf(headers, { requestId, once, isSignedIn });
 
-test("Idempotency-Key counts before X-Request-ID, and each only where it may", () => {
+test("Idempotency-Key takes precedence over X-Request-ID, each only where allowed", () => {
   const both = { "idempotency-key": "k1", "x-request-id": "r1" };
   expect(idOf(both)).toEqual({ by: "idempotency-key", id: "k1" });
   expect(idOf({ "x-request-id": "r1" })).toEqual({ by: "x-request-id", id: "r1" });
@@ -18,7 +18,7 @@ test("Idempotency-Key counts before X-Request-ID, and each only where it may", (
   expect(idOf(both, { isSignedIn: false })).toEqual({ by: "idempotency-key", id: "k1" });
 });
 
-test("a write that asks for a key takes no request ID in its place", () => {
+test("a write that requires a key accepts no request ID instead", () => {
   const once = { required: true } as const;
   const missing = expect.objectContaining({ status: 400, code: "idempotency_key_required" });
 
@@ -45,11 +45,11 @@ test.each([
   [null, false],
   ["either", true],
   ["required", false],
-])("whether `once` of a write may be %j: %s", (once, isSound) => {
+])("accepts or refuses %j as `once` of a write: %s", (once, isSound) => {
   expect(isWriteOnce(once)).toBe(isSound);
 });
 
-test("a request ID that was replaced counts by its hash", () => {
+test("a replaced request ID is used by its hash", () => {
   const replaced = idOf({ "x-request-id": "has blanks" }, { requestId: "generated" });
   expect(replaced).toEqual({ by: "x-request-id", id: expect.stringMatching(/^sha256:[\w-]{43}$/) });
   expect(idOf({ "x-request-id": "has blanks" }, { requestId: "another" })).toEqual(replaced);
@@ -88,7 +88,7 @@ test.each([
   );
 });
 
-test("only three things say what a write is claimed by", () => {
+test("only three values of `once` choose how a write is claimed", () => {
   expect(["either", "idempotency-key", false, true, "x", undefined].map(isOnceBy)).toEqual([
     true,
     true,

@@ -5,7 +5,7 @@ import { createExplainedReads } from "./explained-reads.ts";
 const operator = { id: "ann", tenantId: "acme", roles: ["systemAdmin"] };
 const own = { tenantId: "acme", userId: "ann" };
 
-test("a header is bounded, and says how many reads it leaves out", () => {
+test("a header is bounded and states the number of omitted reads", () => {
   for (const count of [90, 1_500]) {
     const reads = createExplainedReads();
     for (let index = 0; index < count; index += 1)
@@ -21,7 +21,7 @@ test("a header is bounded, and says how many reads it leaves out", () => {
   }
 });
 
-test("a read for another tenant or user says so", () => {
+test("a read for another tenant or user is marked as such", () => {
   const reads = createExplainedReads();
   reads.note(own, "ops:config:size", "tenant-row", 2);
   reads.note({ tenantId: "globex", userId: undefined }, "ops:config:size", "tenant-row", 7);
@@ -36,7 +36,7 @@ test("a read for another tenant or user says so", () => {
   });
 });
 
-test("of several reads of a key the last counts, however many were before", () => {
+test("the last of several reads of a key counts", () => {
   const reads = createExplainedReads();
   for (let index = 0; index < 1_000; index += 1)
     reads.note(own, `k:config:${index}`, "default", undefined);

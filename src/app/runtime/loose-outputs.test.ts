@@ -16,7 +16,7 @@ async function warnedOf(declare: (r: FeatureBuilder) => void): Promise<unknown[]
   }
 }
 
-test("a server that starts names the handlers whose output removes nothing, and where", async () => {
+test("a starting server names the handlers whose output schema removes no fields, and where", async () => {
   const handler = () => ({ a: {} });
   const named = await warnedOf((r) => {
     r.query("item.loose", { output: z.looseObject({}), handler });
@@ -36,7 +36,7 @@ test("a server that starts names the handlers whose output removes nothing, and 
   ]);
 });
 
-test("many are named in several lines, and none in no line", async () => {
+test("many handlers are named in several lines, and none in no line", async () => {
   const many = await warnedOf((r) => {
     for (let index = 0; index < 250; index++)
       r.query(`item.show-${index}`, { output: z.looseObject({}), handler: () => ({}) });

@@ -20,7 +20,7 @@ const requestWith = (signal: AbortSignal | undefined): DatabaseRequest => ({
   log: { error: vi.fn() },
 });
 
-test("a request's database is a document client; without a signal its calls are the client's own", async () => {
+test("a request's database is a document client, and without a signal its calls go to the client unchanged", async () => {
   const { client, send } = fakeClient();
   const db = requestDatabases(client)(requestWith(undefined));
   await db.send(command);
@@ -29,7 +29,7 @@ test("a request's database is a document client; without a signal its calls are 
   expect(send).toHaveBeenCalledExactlyOnceWith(command);
 });
 
-test("making one asks nothing of the client, which may be a proxy that is slow to ask", () => {
+test("creating one reads nothing of the client, which may be a slow proxy", () => {
   const asked: unknown[] = [];
   const client = new Proxy(fakeClient().client, {
     set: (target, name, value, receiver) => {
@@ -42,7 +42,7 @@ test("making one asks nothing of the client, which may be a proxy that is slow t
   expect(asked).toEqual([]);
 });
 
-test("each call carries the request's signal, together with one of its own", async () => {
+test("each call has the request's signal, combined with its own", async () => {
   const { client, send } = fakeClient();
   const request = new AbortController();
   const own = new AbortController();
@@ -72,7 +72,7 @@ test("a call with a callback passes it on", () => {
   expect(send.mock.calls.map((call) => (call as unknown[])[2])).toEqual([callback, callback]);
 });
 
-test("once the signal is aborted no call starts: the promise or the callback gets the reason", async () => {
+test("no call starts after the signal has aborted, and the promise or the callback gets the reason", async () => {
   const { client, send } = fakeClient();
   const db: Database = requestDatabases(client)(requestWith(AbortSignal.abort("gone")));
 

@@ -7,13 +7,13 @@ const generate = () => "generated";
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:=+/@-";
 
 describe("adoptRequestId", () => {
-  test("takes the header as it is", () => {
+  test("keeps a valid header unchanged", () => {
     expect(adoptRequestId("Root=1-67891233-abcdef012345678912345678", generate)).toEqual({
       requestId: "Root=1-67891233-abcdef012345678912345678",
     });
   });
 
-  test("generates an ID where there is no header, and reports nothing", () => {
+  test("generates an ID when there is no header, and reports nothing", () => {
     expect(adoptRequestId(undefined, generate)).toEqual({ requestId: "generated" });
   });
 
@@ -36,7 +36,7 @@ describe("adoptRequestId", () => {
     },
   );
 
-  test("accepts exactly what a check of each character accepts", () => {
+  test("accepts exactly the IDs that a check of each character accepts", () => {
     const character = fc.oneof(
       { weight: 200, arbitrary: fc.constantFrom(...alphabet) },
       fc.string({ unit: codePoint, maxLength: 2 }),
@@ -57,7 +57,7 @@ describe("adoptRequestId", () => {
     );
   });
 
-  test("adopts every ID that it generates", () => {
+  test("accepts every ID it generates", () => {
     const next = createRequestIds({ now: () => Date.now() });
     for (let round = 0; round < 1000; round++) {
       const id = next();
@@ -69,12 +69,12 @@ describe("adoptRequestId", () => {
 describe("uuidv7", () => {
   const pattern = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 
-  test("gives the example of RFC 9562", () => {
+  test("generates the example of RFC 9562", () => {
     const random = Uint8Array.of(0xcc, 0xc3, 0x18, 0xc4, 0xdc, 0x0c, 0x0c, 0x07, 0x39, 0x8f);
     expect(uuidv7(0x017f22e279b0, () => random)).toBe("017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
   });
 
-  test("has version 7, the variant, the time, and the random bits it was given", () => {
+  test("has version 7, the variant, the time and the given random bits", () => {
     fc.assert(
       fc.property(
         fc.nat({ max: 2 ** 48 - 1 }),
@@ -91,17 +91,17 @@ describe("uuidv7", () => {
     );
   });
 
-  test.each([-1, 0.5, 2 ** 48, 1e20])("keeps its shape at the odd time %d", (now) => {
+  test.each([-1, 0.5, 2 ** 48, 1e20])("keeps its format at the unusual time %d", (now) => {
     expect(uuidv7(now, (count) => new Uint8Array(count))).toMatch(pattern);
   });
 
-  test("fails where it is given too few random bytes, rather than making a weak ID", () => {
+  test("throws on too few random bytes instead of making a weak ID", () => {
     expect(() => uuidv7(0, () => new Uint8Array(9))).toThrow(RangeError);
   });
 });
 
 describe("createRequestIds", () => {
-  test("makes an ID of the time that is given, and asks its clock only where none is", () => {
+  test("uses the given time, and reads its clock only without one", () => {
     const next = createRequestIds({ now: () => 0 });
     const timeOf = (id: string) => Number.parseInt(id.replace("-", "").slice(0, 12), 16);
 
@@ -115,14 +115,14 @@ describe("createRequestIds", () => {
     expect(ids).toEqual(ids.toSorted());
   });
 
-  test("keeps IDs of later milliseconds behind earlier ones", () => {
+  test("sorts IDs of later milliseconds after earlier ones", () => {
     let now = 1_700_000_000_000;
     const next = createRequestIds({ now: () => now++ });
     const ids = Array.from({ length: 2000 }, next);
     expect(ids).toEqual(ids.toSorted());
   });
 
-  test("draws random bytes once for some 400 IDs, and uses none of them twice", () => {
+  test("draws random bytes once for about 400 IDs, and uses none of them twice", () => {
     let draws = 0;
     const next = createRequestIds({ now: () => 0 }, (pool) => {
       draws += 1;
@@ -135,14 +135,14 @@ describe("createRequestIds", () => {
     expect(draws).toBe(2);
   });
 
-  test("goes on within the shape where more IDs fall into one millisecond than the counter holds", () => {
+  test("keeps the format when one millisecond needs more IDs than the counter holds", () => {
     const next = createRequestIds({ now: () => 0 });
     const ids = Array.from({ length: 10_000 }, next);
     expect(new Set(ids).size).toBe(10_000);
     expect(ids.every((id) => id[14] === "7")).toBe(true);
   });
 
-  test("gives two processes that start in the same millisecond different IDs", () => {
+  test("gives different IDs to two processes that start in the same millisecond", () => {
     const clock = { now: () => 0 };
     expect(createRequestIds(clock)()).not.toBe(createRequestIds(clock)());
   });

@@ -86,7 +86,7 @@ const writeLine = line(
   'defineFeature("billing", …, { uses: { "two-words": "read", orders: "write" } })',
 );
 
-describe("a handler that reaches another feature's table without saying so fails, with the line to write", () => {
+describe("fails a handler that reaches another feature's table without declaring it, and shows the line to write", () => {
   const Key = { pk: "1" };
   test.each<[string, (ctx: PipelineContext) => unknown]>([
     ["a read", (ctx) => orders.read(ctx)],
@@ -132,7 +132,7 @@ describe("a handler that reaches another feature's table without saying so fails
         return ctx.db.send(new GetCommand({ TableName, Key }));
       },
     ],
-  ])("that reads: %s", async (_, reach) => {
+  ])("when it reads: %s", async (_, reach) => {
     work = reach;
     for (const name of ["billing.bill.show", "billing.bill.make"]) {
       await expect(app.call(name)).rejects.toThrow(
@@ -160,7 +160,7 @@ describe("a handler that reaches another feature's table without saying so fails
       (ctx) => ctx.db.send(new TransactWriteCommand({ TransactItems: [put(orders.table.name)] })),
     ],
     ["a commit", (ctx) => ctx.commit([put(billing.table.name), put(orders.table.name)], undefined)],
-  ])("that writes: %s", async (_, reach) => {
+  ])("when it writes: %s", async (_, reach) => {
     work = reach;
     await expect(app.call("billing.bill.make")).rejects.toThrow(
       `billing.bill.make writes to the table orders of the feature orders, ${writeLine}`,
@@ -168,27 +168,27 @@ describe("a handler that reaches another feature's table without saying so fails
     expect(await app.call("orders.order.show")).not.toHaveProperty("Item");
   });
 
-  test("that asks a query of it, which reads with the role of who asks", async () => {
+  test("when a query it calls reads the table, which has the caller's role", async () => {
     await expect(app.call("billing.bill.ask")).rejects.toThrow(
       `billing.bill.ask reads the table orders`,
     );
   });
 
-  test("that commits a condition", async () => {
+  test("when it commits a condition", async () => {
     work = (ctx) => ctx.commit([check(orders.table.name)], undefined);
     await expect(app.call("billing.bill.make")).rejects.toThrow(
       `billing.bill.make reads the table orders of the feature`,
     );
   });
 
-  test("that says it only reads, and writes", async () => {
+  test("when it declares to read only, and writes", async () => {
     work = (ctx) => ctx.commit([put(reports.table.name)], undefined);
     await expect(app.call("billing.bill.make")).rejects.toThrow(
       line('defineFeature("billing", …, { uses: { "two-words": "write" } })'),
     );
   });
 
-  test("that crosses tenants, or reaches a table of tenants", async () => {
+  test("when it crosses tenants or reaches a table with tenants", async () => {
     work = async (ctx) =>
       ctx.db.send(new GetCommand({ TableName: files.table.name, Key: { pk: "acme/1" } }));
     const as = { id: "root", tenantId: "acme", roles: ["systemAdmin"] };
@@ -197,7 +197,7 @@ describe("a handler that reaches another feature's table without saying so fails
     await expect(app.call("billing.bill.show", {}, { as })).rejects.toThrow(readLine);
   });
 
-  test("as a 500 whose line has it, and of a job, a consumer and a delivery", async () => {
+  test("with a 500 and its line in the log, also for a job, a consumer and a delivery", async () => {
     work = (ctx) => orders.read(ctx);
     expect((await app.fetch("/bill")).status).toBe(500);
     const failures = () =>
@@ -217,7 +217,7 @@ describe("a handler that reaches another feature's table without saying so fails
     );
   });
 
-  test("before it is sent: app.calls counts what was", async () => {
+  test("before the command is sent, so that app.calls does not count it", async () => {
     work = (ctx) => orders.read(ctx);
     const before = { ...app.calls };
     await app.call("billing.bill.show").catch(() => undefined);
@@ -226,14 +226,14 @@ describe("a handler that reaches another feature's table without saying so fails
     expect(app.calls["GetItem"]).toBe((before["GetItem"] ?? 0) + 1);
   });
 
-  test("of a hook, whose items join the commit", async () => {
+  test("when its hook adds items to the commit", async () => {
     hooked = () => [put(reports.table.name)];
     await expect(app.call("using.thing.make")).rejects.toThrow(
       "using.thing.make writes to the table reports",
     );
   });
 
-  test("and a query that writes it is told that it cannot, whatever it declares", async () => {
+  test("and a query that writes, whatever its feature declares", async () => {
     work = (ctx) =>
       ctx.db.send(new PutCommand({ TableName: orders.table.name, Item: { pk: "1" } }));
     await expect(app.call("using.thing.show")).rejects.toThrow(
@@ -242,8 +242,8 @@ describe("a handler that reaches another feature's table without saying so fails
   });
 });
 
-describe("goes through what reaches", () => {
-  test("what is declared, of hooks their own, and what no feature declares", async () => {
+describe("allows access to tables", () => {
+  test("that are declared, that a hook's own feature declares, or that no feature declares", async () => {
     work = async (ctx) => {
       await orders.read(ctx);
       await ctx.db.send(new PutCommand({ TableName: orders.table.name, Item: { pk: "2" } }));
@@ -257,7 +257,7 @@ describe("goes through what reaches", () => {
     await expect(app.call("billing.bill.show")).rejects.not.toThrow("generated role");
   });
 
-  test("scripts and tests, which have no such role", async () => {
+  test("from scripts and tests, which have no generated role", async () => {
     const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
     expect(
       await db.send(new GetCommand({ TableName: "keelson-orders", Key: { pk: "1" } })),
@@ -265,7 +265,7 @@ describe("goes through what reaches", () => {
   });
 });
 
-test("a server without tables of tenants checks the same, and no operation that is not about rows", async () => {
+test("a server without tables of tenants checks the same, except operations that are not about rows", async () => {
   const plain = await startTestApp(
     buildServer({ features: [orders, reports, billing], environment: "development" }),
   );
@@ -283,7 +283,7 @@ test("a server without tables of tenants checks the same, and no operation that 
   }
 });
 
-test("in production nothing is checked, and nothing of the check is loaded", async () => {
+test("in production nothing is checked, and the check is not loaded", async () => {
   const production = await startTestApp(buildServer({ features, environment: "production" }));
   try {
     work = (ctx) => orders.read(ctx);

@@ -21,7 +21,7 @@ test.each([
   "0 0 * * 0-7",
   "0 0 * * fri-sun",
   "05 03 01 01 *",
-])("%j is an expression, for croner too", (expression) => {
+])("accepts %j, as croner does", (expression) => {
   expect(cronProblem(expression)).toBeUndefined();
   expect(isCronersToo(expression)).toBe(true);
 });
@@ -56,11 +56,11 @@ test.each<[unknown, string]>([
   ["5-1 3 * * *", '"5-1" is no minute'],
   ["1,,2 3 * * *", '"" is no minute'],
   ["-1 3 * * *", '"-1" is no minute'],
-])("%j is none: %s", (expression, problem) => {
+])("refuses %j: %s", (expression, problem) => {
   expect(cronProblem(expression)).toContain(problem);
 });
 
-test("whatever is taken, croner takes", () => {
+test("accepts only expressions that croner accepts", () => {
   const atom = fc.constantFrom(
     "*",
     "0",

@@ -145,7 +145,7 @@ describe.each(zones)("in %s", (timeZone) => {
     expect(changes).toHaveLength(4);
   });
 
-  test("every expression fires as its minutes say, at each change of the clocks, forwards and backwards", () => {
+  test("every expression fires at its times, at each clock change, forwards and backwards", () => {
     fc.assert(
       fc.property(expression, fc.constantFrom(...changes), (cron, changeMs) => {
         expect(cronProblem(cron)).toBeUndefined();
@@ -187,14 +187,14 @@ test.each([
   );
 });
 
-test("a time is the last one from its first millisecond on", () => {
+test("a time is the last one from its own millisecond on", () => {
   const { last, next } = fireTimes("0 3 * * *", "UTC");
   const at = utc("2026-11-22T03:00:00Z");
   expect([last(at - 1), last(at), last(at + 999)]).toEqual([at - day, at, at]);
   expect([next(at - 1), next(at)]).toEqual([at, at + day]);
 });
 
-test("what never comes has no times, and a leap day some years between them", () => {
+test("an impossible date has no times, and leap days are found years apart", () => {
   const never = fireTimes("0 3 31 2 *", "Europe/Paris");
   expect([never.last(0), never.next(0)]).toEqual([undefined, undefined]);
   const { last, next } = fireTimes("0 3 29 2 *", "UTC");
@@ -202,7 +202,7 @@ test("what never comes has no times, and a leap day some years between them", ()
   expect(next(utc("2026-11-22T03:00:00Z"))).toBe(utc("2028-02-29T03:00:00Z"));
 });
 
-test("of a day of the month and one of the week either will do, as cron has it", () => {
+test("fires on either the day of the month or the day of the week, as cron does", () => {
   const { next } = fireTimes("0 3 1 * MON", "UTC");
   expect(next(utc("2026-11-24T00:00:00Z"))).toBe(utc("2026-11-30T03:00:00Z"));
   expect(next(utc("2026-11-30T04:00:00Z"))).toBe(utc("2026-12-01T03:00:00Z"));
@@ -212,6 +212,6 @@ test.each([
   ["*/20 2-4/2,3 * * MON", "0,20,40 2,3,4 * * MON"],
   ["5 0-23 1 * *", "5 * 1 * *"],
   ["*/5 */2,3 * * *", "*/5 */2,3 * * *"],
-])("%s is %s to croner", (cron, written) => {
+])("writes %s as %s for croner", (cron, written) => {
   expect(forCroner(cron)).toBe(written);
 });

@@ -61,7 +61,7 @@ async function start(beforeMs: number): Promise<Workers> {
   return workers;
 }
 
-test("a container lets a schedule fire when it is due, and once it is stopped no more", async () => {
+test("a container fires a schedule when it is due, until it is stopped", async () => {
   const running = await start(2_000);
   await expect.poll(() => logs.map(({ msg }) => msg)).toEqual(["schedule.completed"]);
   expect(runs).toEqual(["00"]);
@@ -70,7 +70,7 @@ test("a container lets a schedule fire when it is due, and once it is stopped no
   await running.finished();
 });
 
-test("a container that is stopped names what still runs of its schedules, where that takes too long", async () => {
+test("a stopping container names schedules that still run after its timeout", async () => {
   held = Promise.withResolvers();
   const running = await start(1_000); // an hour was missed meanwhile
   await expect.poll(() => runs.length).toBeGreaterThan(0);

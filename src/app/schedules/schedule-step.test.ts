@@ -55,7 +55,7 @@ test.each<[string, ScheduleRecord, "once" | "skip", number | undefined, Schedule
   expect(scheduleStep(record, { nowMs: 2 * hour, missed, lastFire: () => last })).toEqual(step);
 });
 
-test("a fire that fails is begun again later each time, five times in all", () => {
+test("retries a failed fire later each time, with five attempts in total", () => {
   const attempts = [1, 2, 3, 4, 5, 6].map((attempt) => retryOf(attempt, 10));
   expect(attempts).toEqual([1_010, 5_010, 20_010, 60_010, undefined, undefined]);
   expect(maxAttempts).toBe(5);

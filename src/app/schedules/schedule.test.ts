@@ -25,7 +25,7 @@ function problemsOf(...features: readonly Feature[]): string[] {
 const declared = (name: unknown, options: unknown) =>
   problemsOf(defineFeature("reports", (r) => void r.schedule(name as string, options as never)));
 
-test("schedules are declared, and a registry lists them", () => {
+test("schedules are declared, and the registry lists them", () => {
   const handler = async () => undefined;
   const { registry } = buildServer({
     features: [
@@ -94,14 +94,14 @@ test.each<[unknown, unknown, string]>([
   ).toBe(true);
 });
 
-test("a schedule without options has all that is missing told", () => {
+test("a schedule without options reports all that is missing", () => {
   expect(declared("a.b", undefined).map((problem) => problem.split(": ")[1])).toEqual([
     "schedule-cron",
     "handler",
   ]);
 });
 
-test("a name that another declaration has is refused", () => {
+test("refuses a name that another declaration has", () => {
   const twice = (declare: (r: FeatureBuilder<"reports">) => void) =>
     problemsOf(
       defineFeature("reports", (r) => {
@@ -120,7 +120,7 @@ test("a name that another declaration has is refused", () => {
   ).toContain(taken);
 });
 
-test("a function does not pay for the time zones at its start: the rest of the problems are told there too", () => {
+test("a function does not load time zones at its start, but still reports the other problems", () => {
   vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "f");
   const format = vi.spyOn(Intl, "DateTimeFormat");
   expect(declared("a.b", { ...fine, timeZone: "Europe/Berlim" })).toEqual([]);

@@ -105,7 +105,7 @@ const count: ScheduleOptions["handler"] = (ctx, { at }) =>
     undefined,
   );
 
-test("a schedule fires when it is due, once, and not before", async () => {
+test("a schedule fires once when it is due, and not before", async () => {
   await start();
   await app.settled();
   expect(runs).toEqual([]);
@@ -117,7 +117,7 @@ test("a schedule fires when it is due, once, and not before", async () => {
   expect(runs).toEqual(["03:00"]);
 });
 
-test("it runs as the system: without a tenant, across all of them, each attempt under the same request ID", async () => {
+test("runs as the system: without a tenant, across all tenants, with one request ID for all attempts", async () => {
   await start();
   const ids: string[] = [];
   handler = (ctx) => {
@@ -146,7 +146,7 @@ test("it runs as the system: without a tenant, across all of them, each attempt 
   ]);
 });
 
-test("a step of it is done once for its time, whatever fails later; an unknown one is given up at once", async () => {
+test("runs a step once per fire, whatever fails later, and gives up at once when its outcome is unknown", async () => {
   await start();
   const keys: string[] = [];
   handler = async (ctx, { at }) => {
@@ -171,14 +171,14 @@ test("a step of it is done once for its time, whatever fails later; an unknown o
   expect(told).toEqual(["step.unknown", "schedule.gave_up"]);
 });
 
-test("what was missed fires once, at the last of its times", async () => {
+test("fires once for missed times, at the last of them", async () => {
   await start(serverOf({ cron: "0 * * * *" }));
   app.clock.advance(3 * hour + 600_000);
   await app.settled();
   expect(runs).toEqual(["06:00"]);
 });
 
-test("what was missed is let pass where the schedule says so, and what comes next fires", async () => {
+test("skips missed times when the schedule says so, and fires the next one", async () => {
   await start(serverOf({ cron: "0 * * * *", missed: "skip" }));
   app.clock.advance(3 * hour + 600_000);
   await app.settled();
@@ -196,7 +196,7 @@ test("what was missed is let pass where the schedule says so, and what comes nex
   expect(runs).toEqual(["07:00"]);
 });
 
-test("a schedule that is new fires from then on, for the first time after the app was started", async () => {
+test("a new schedule first fires at its first time after the app was started", async () => {
   app = await startTestApp(serverOf());
   runs = [];
   app.clock.advance(day);
@@ -204,7 +204,7 @@ test("a schedule that is new fires from then on, for the first time after the ap
   expect(runs).toEqual(["03:00"]);
 });
 
-test("with other times it is a new schedule: what these were before is not missed", async () => {
+test("a schedule with changed times counts as new, and does not make up for earlier times", async () => {
   await start(serverOf({ cron: "0 * * * *" }));
   app.clock.advance(2 * hour);
   await app.settled();
@@ -219,7 +219,7 @@ test("with other times it is a new schedule: what these were before is not misse
   }
 });
 
-test("one that fails is tried again, five times, then not until its next time; settling says so", async () => {
+test("retries a failing schedule up to five attempts, then waits for its next time; settling reports it", async () => {
   await start();
   let attempts = 0;
   handler = () => {
@@ -248,7 +248,7 @@ test("one that fails is tried again, five times, then not until its next time; s
   expect(runs).toEqual(["03:00"]);
 });
 
-test("a permanent error is not tried again", async () => {
+test("does not retry a permanent error", async () => {
   await start();
   handler = () => {
     throw new PermanentError("no such report");
@@ -259,7 +259,7 @@ test("a permanent error is not tried again", async () => {
   expect(await countedGivenUp()).toBe("1");
 });
 
-test("while it is tried again nothing else of it fires; what was due meanwhile fires then, once", async () => {
+test("fires no other time during retries, and then once for the times that became due", async () => {
   await start(serverOf({ cron: "* * * * *" }));
   let failures = 0;
   handler = (ctx, fire) => {
@@ -274,7 +274,7 @@ test("while it is tried again nothing else of it fires; what was due meanwhile f
   expect(runs).toHaveLength(new Set(runs).size);
 });
 
-test("events, jobs and commits go out with it", async () => {
+test("events, jobs and commits go out with the run", async () => {
   await start();
   handler = async (ctx, fire) => {
     await ctx.publish("report.made", { at: "three" });
@@ -289,7 +289,7 @@ test("events, jobs and commits go out with it", async () => {
   expect(await amounts()).toEqual({ "03:00": 1 });
 });
 
-test("events without a commit go out with its end", async () => {
+test("events without a commit go out at the end of the run", async () => {
   await start();
   handler = async (ctx) => ctx.publish("report.made", { at: "three" });
   app.clock.advance(60_000);
@@ -297,7 +297,7 @@ test("events without a commit go out with its end", async () => {
   expect(app.events).toHaveLength(1);
 });
 
-test("one whose process dies once it is done does not fire again, also where its claim is forgotten before anybody looks", async () => {
+test("does not fire again when the process dies after the commit, even once its claim has expired", async () => {
   await start();
   app.clock.advance(60_000);
   app.faults.after("TransactWriteItems", 1).crash();
@@ -307,7 +307,7 @@ test("one whose process dies once it is done does not fire again, also where its
   expect(runs).toEqual(["03:00"]);
 });
 
-test("one whose process dies each time is given up after five attempts", async () => {
+test("gives up after five attempts when the process dies each time", async () => {
   await start();
   let attempts = 0;
   handler = () => {
@@ -347,7 +347,7 @@ async function lookWith(
   return { kind, logs };
 }
 
-test("one that another process has begun or done since it was read neither runs nor counts as done", async () => {
+test("neither runs nor counts a fire that another process began or finished after the read", async () => {
   await start();
   app.clock.advance(60_000);
   expect(await lookWith({ begin: async () => undefined })).toEqual({
@@ -359,7 +359,7 @@ test("one that another process has begun or done since it was read neither runs 
   expect(runs).toEqual(["03:00"]);
 });
 
-test("what another process has given up or let pass meanwhile is told of there", async () => {
+test("leaves the report to another process that has given up or skipped the fire first", async () => {
   await start(serverOf({ missed: "skip" }));
   app.clock.advance(60_000);
   handler = () => {
@@ -375,7 +375,7 @@ test("what another process has given up or let pass meanwhile is told of there",
   expect(await lookWith({ pass: async () => false })).toEqual({ kind: "idle", logs: [] });
 });
 
-test("a time of two expressions, as in a rolling deployment, fires once", async () => {
+test("fires once for a time that two expressions share, as in a rolling deployment", async () => {
   const [one, other] = [serverOf(), serverOf({ cron: "0 3,4 * * *" })];
   await start(one);
   const next = createRuntime(other, {
@@ -396,7 +396,7 @@ test("a time of two expressions, as in a rolling deployment, fires once", async 
 
 // With an emulator of AWS, settling waits for a minute and more before it says so: there is no such test there.
 if (!process.env["KEELSON_TEST_ENDPOINT"]) {
-  test("settling that comes to no end names the schedule", async () => {
+  test("names the schedule when settling does not finish", async () => {
     await start();
     app.clock.advance(60_000);
     for (let call = 1; call <= 200; call += 1)
@@ -407,7 +407,7 @@ if (!process.env["KEELSON_TEST_ENDPOINT"]) {
   });
 }
 
-test("a store that fails is told of, and looked at again", async () => {
+test("logs a failing store and looks again", async () => {
   await start();
   app.clock.advance(60_000);
   app.faults.before("GetItem", 1).fail("AccessDeniedException");
@@ -416,7 +416,7 @@ test("a store that fails is told of, and looked at again", async () => {
   expect(newLines()[0]).toBe("schedule.look_failed");
 });
 
-test("its record stays, and says when it fired last", async () => {
+test("keeps its record with the time it last fired", async () => {
   await start();
   app.clock.advance(60_000);
   await app.settled();

@@ -66,7 +66,7 @@ const limitOf = (value: string): ConfigParameter => ({
   secure: false,
 });
 
-test("a parameter wins over the override of buildServer, which holds where there is none", async () => {
+test("a parameter overrides the value of buildServer, which applies without one", async () => {
   const over = runtimeOver([limitOf("7")]);
   expect(await over.limit()).toEqual({ value: 2, source: "app-override" });
   await over.server.ready();
@@ -78,7 +78,7 @@ test("a parameter wins over the override of buildServer, which holds where there
   expect(await without.limit()).toEqual({ value: 2, source: "app-override" });
 });
 
-test("parameters are read once, and what becomes of SSM later changes nothing", async () => {
+test("parameters are read once, and later changes in SSM have no effect", async () => {
   const { server, runtime, seen, limit } = runtimeOver([limitOf("7")], new Error("down"));
   await Promise.all([server.ready(), runtime.adapters(), server.ready()]);
   await runtime.adapters();
@@ -86,7 +86,7 @@ test("parameters are read once, and what becomes of SSM later changes nothing", 
   expect(seen).toMatchObject({ opened: 1, closed: 0, reads: ["/app"] });
 });
 
-test("an SSM that fails is 503, is left alone for five seconds, and is asked again then", async () => {
+test("a failing SSM is a 503, and is read again after five seconds", async () => {
   const { runtime, server, seen, limit, advance } = runtimeOver(
     new Error("down"),
     new Error("down"),
@@ -113,7 +113,7 @@ test("an SSM that fails is 503, is left alone for five seconds, and is asked aga
   expect(seen).toMatchObject({ opened: 3, closed: 2 });
 });
 
-test("a clock that was set back does not keep the pause", async () => {
+test("setting the clock back does not extend the pause", async () => {
   const { server, seen, advance } = runtimeOver(new Error("down"), []);
   await expect(server.ready()).rejects.toThrow();
   advance(-60_000);
@@ -121,7 +121,7 @@ test("a clock that was set back does not keep the pause", async () => {
   expect(seen.opened).toBe(2);
 });
 
-test("parameters that are not valid are 503 with every problem as cause, until they are mended", async () => {
+test("invalid parameters are a 503 with every problem as cause, until they are fixed", async () => {
   const { server, limit, advance } = runtimeOver(
     [limitOf("99"), { name: "/app/x/y", value: "s3cret", secure: true }],
     [limitOf("9")],
@@ -139,7 +139,7 @@ test("parameters that are not valid are 503 with every problem as cause, until t
   expect(await limit()).toMatchObject({ value: 9 });
 });
 
-test("without a path of SSM nothing is read", async () => {
+test("nothing is read without an SSM path", async () => {
   const server = buildServer({ features: [hello] });
   const read = async () => Promise.reject(new Error("asked"));
   const runtime = createRuntime(server, {
@@ -205,7 +205,7 @@ const ringOf = (value: string, secure = true): ConfigParameter => ({
 });
 const sound = ringOf(JSON.stringify({ active: "k1", keys: { k1: key } }));
 
-test("the key ring is read at the start, and where it is missing development makes one", async () => {
+test("the key ring is read at the start, and development creates a missing one", async () => {
   const read = ringOver({ production: true }, sound);
   await read.server.ready();
   expect(await read.runtime.cipher.active()).toBe("k1");
@@ -219,7 +219,7 @@ test.each([
   ["readable", ringOf(sound.value, false), "key-ring-readable"],
   ["not valid", ringOf(`{"active":"k1","keys":{"k1":"${key}x"}}`), "key-ring-invalid"],
 ])(
-  "in production a key ring that is %s is 503 with its problem as cause, and the keys are in no message",
+  "a key ring that is %s is a 503 in production, with its problem as cause and no keys in messages",
   async (_case, answer, rule) => {
     const { server } = ringOver({ production: true, path: true }, answer);
     const failure = await server.ready().catch((error: Error) => error);
@@ -231,7 +231,7 @@ test.each([
   },
 );
 
-test("a ring that is not valid any more fails what has to be sealed, and is read again ten seconds later", async () => {
+test("a key ring that has become invalid fails sealing, and is read again ten seconds later", async () => {
   const { server, runtime, advance } = ringOver({ production: true }, sound, ringOf("{}"), sound);
   await server.ready();
   advance(10_000);
@@ -243,7 +243,7 @@ test("a ring that is not valid any more fails what has to be sealed, and is read
   expect(await runtime.cipher.active()).toBe("k1");
 });
 
-test("a server in production with encrypted keys and without a ring says so at its start", async () => {
+test("a production server with encrypted keys and no key ring warns at its start", async () => {
   const started = async (features: readonly ReturnType<typeof defineFeature>[]) => {
     const lines: string[] = [];
     const server = buildServer({ features: [...features], environment: "production" });
@@ -261,7 +261,7 @@ test("a server in production with encrypted keys and without a ring says so at i
   expect(await started([hello])).toEqual([]);
 });
 
-test("the ring of development is made neither in production nor in Lambda", async () => {
+test("development's key ring is created neither in production nor in Lambda", async () => {
   const activeIn = async (
     environment: "production" | "development",
     variables: Record<string, string>,

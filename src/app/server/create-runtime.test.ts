@@ -11,14 +11,14 @@ const adapters = (closed: string[] = []) => ({
   close: async () => void closed.push("closed"),
 });
 
-test("only the exact names development and test are not production", () => {
+test("every environment except development and test, by exact name, is production", () => {
   expect(environmentOf({ NODE_ENV: "development" })).toBe("development");
   expect(environmentOf({ NODE_ENV: "test" })).toBe("test");
   for (const NODE_ENV of [undefined, "", "Development", "dev", "staging"])
     expect(environmentOf({ NODE_ENV })).toBe("production");
 });
 
-test("adapters are opened once, an opening that failed is tried again, and closing closes them", async () => {
+test("opens adapters once, retries a failed opening, and closes them on close", async () => {
   const closed: string[] = [];
   let attempts = 0;
   const runtime = createRuntime(buildServer({ features: [] }), {
@@ -43,7 +43,7 @@ const notes = defineFeature("notes", (r) => {
   r.query("note.read", { handler: async () => "" });
 });
 
-test("adapters are there for what reads configuration before their SDK is, and a load of it that failed is tried again", async () => {
+test("adapters for reading configuration exist before their SDK is loaded, and a failed load is retried", async () => {
   let [opened, loads] = [0, 0];
   const load = async () => {
     if (++loads === 1) throw new Error("no file");
@@ -68,7 +68,7 @@ test("adapters are there for what reads configuration before their SDK is, and a
   expect(runtime.opened).toBeUndefined();
 });
 
-test("what runs share is made once for the adapters that are open, and anew for the next", async () => {
+test("creates shared state once per opening of the adapters, and again for the next", async () => {
   let attempts = 0;
   const runtime = createRuntime(buildServer({ features: [] }), {
     variables: {},
@@ -89,7 +89,7 @@ test("what runs share is made once for the adapters that are open, and anew for 
   expect(await runtime.runs()).not.toBe(first);
 });
 
-test("a table's name is its variable's, else prefix and name", () => {
+test("a table's name is the value of its variable, or else prefix and name", () => {
   const runtime = createRuntime(buildServer({ features: [], dynamodb: { prefix: "p" } }), {
     variables: { KEELSON_TABLE_MY_FILES: "elsewhere" },
     openAdapters: async () => adapters(),
@@ -99,7 +99,7 @@ test("a table's name is its variable's, else prefix and name", () => {
   expect([runtime.tableName("other"), runtime.tableName("other")]).toEqual(["p-other", "p-other"]);
 });
 
-test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, else the development secret, else not at all", () => {
+test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, the development secret, or not at all", () => {
   const verifies = (
     options: object,
     variables: Record<string, string>,
@@ -121,7 +121,7 @@ test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, el
   );
 });
 
-test("a server in production does not start where deduplication is switched off from outside", () => {
+test("a production server does not start when the environment disables deduplication", () => {
   const variables = { POWERTOOLS_IDEMPOTENCY_DISABLED: "true" };
   const start = (environment: "production" | "test") =>
     createRuntime(buildServer({ features: [], environment }), {
@@ -132,7 +132,7 @@ test("a server in production does not start where deduplication is switched off 
   expect(() => start("test")).not.toThrow();
 });
 
-test("a server whose messages need a key ring does not start without one, wherever it runs", async () => {
+test("a server whose messages need a key ring does not start without one in any environment", async () => {
   const closed: string[] = [];
   const start = (proof: "off" | "require", variables: Record<string, string>) =>
     createRuntime(buildServer({ features: [], environment: "development", messages: { proof } }), {

@@ -70,7 +70,7 @@ const failed = (run: Promise<unknown>): Promise<unknown> =>
   );
 
 describe("a run without a request", () => {
-  test("has a whole ctx of its tenant and user, and says what it is for", async () => {
+  test("has a complete ctx with its tenant, user and reason", async () => {
     await server.run({ ...acme, userId: "ann" }, async (ctx) => {
       await ctx.db.send(
         new PutCommand({ TableName: runs.table.name, Item: await runs.table.key(ctx, "row") }),
@@ -116,7 +116,7 @@ describe("a run without a request", () => {
     });
   });
 
-  test("settles what follows from it, which belongs to its tenant", async () => {
+  test("settles what it causes, which belongs to its tenant", async () => {
     const result = await server.run(acme, async (ctx) => {
       await ctx.publish("run.seen", { by: "run" });
       await ctx.enqueue("runs.run.report", { by: "run" });
@@ -131,7 +131,7 @@ describe("a run without a request", () => {
     expect(app.deliveries).toEqual([expect.objectContaining({ channel: "log" })]);
   });
 
-  test("that throws gives its error to the caller, drops its events, and is a line", async () => {
+  test("passes an error to its caller, drops its events and logs one line", async () => {
     const broken = new Error("broken");
     const failing = (error: Error) =>
       failed(
@@ -154,7 +154,7 @@ describe("a run without a request", () => {
     expect(heard).toEqual([]);
   });
 
-  test("of the system crosses tenants and enqueues for one, to whom all that follows belongs", async () => {
+  test("as the system crosses tenants and enqueues for a tenant, which owns everything that follows", async () => {
     await server.run({ reason }, async (ctx) => {
       expect(ctx.user).toEqual({ id: undefined, tenantId: undefined, roles: [] });
       await ctx
@@ -180,7 +180,7 @@ describe("a run without a request", () => {
     expect(wrong).toEqual(new TypeError('ctx.enqueue: tenantId is ""; use a text'));
   });
 
-  test("of a tenant enqueues for no other, and neither does a request, whoever asks", async () => {
+  test("of a tenant cannot enqueue for another, and neither can a request from any caller", async () => {
     const forEvil = (ctx: PipelineContext) =>
       ctx.enqueue("runs.run.report", { by: "x" }, { tenantId: "evil" });
     expect(await failed(server.run({ ...acme, roles: ["systemAdmin"] }, forEvil))).toMatchObject({
@@ -239,7 +239,7 @@ describe("a run without a request", () => {
     expect(String(error)).toContain(`server.run: ${problem}`);
   });
 
-  test("needs something to run", async () => {
+  test("requires a function", async () => {
     const error = await failed(server.run({ reason }, undefined as never));
     expect(error).toEqual(
       new TypeError("server.run: the second argument is no function; pass (ctx) => ..."),
@@ -254,7 +254,7 @@ describe("a run with a request ID", () => {
       return { at: new Date(0), left: undefined, id: ctx.requestId };
     });
 
-  test("is done once within its tenant and user, and gives the same result again", async () => {
+  test("is done once within its tenant and user, and returns the same result again", async () => {
     const first = await count("r-1");
     expect(first).toEqual({ at: "1970-01-01T00:00:00.000Z", id: "r-1" });
     expect(await Promise.all([count("r-1"), count("r-1")])).toEqual([first, first]);
@@ -273,7 +273,7 @@ describe("a run with a request ID", () => {
     ]);
   });
 
-  test("gives what it commits, and nothing where that is nothing", async () => {
+  test("returns its committed result, or undefined if that is undefined", async () => {
     const commits = (requestId: string | undefined, result: unknown) =>
       server.run({ ...acme, ...(requestId === undefined ? {} : { requestId }) }, async (ctx) => {
         const row = {
@@ -294,7 +294,7 @@ describe("a run with a request ID", () => {
     expect(await commits(undefined, { at })).toEqual({ at });
   });
 
-  test("is not done where its result is nothing that JSON has", async () => {
+  test("fails when its result has no JSON representation", async () => {
     const returns = (result: unknown) =>
       failed(server.run({ ...acme, requestId: "r-4" }, () => result));
     expect(String(await returns(() => 1))).toContain(
@@ -306,7 +306,7 @@ describe("a run with a request ID", () => {
 });
 
 describe("closing a server", () => {
-  test("waits for what runs, and refuses what comes meanwhile; afterwards it runs again", async () => {
+  test("waits for current runs and refuses new ones; afterwards it runs again", async () => {
     const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
     const running = server.run(acme, () => {
       begun.resolve();
@@ -325,7 +325,7 @@ describe("closing a server", () => {
     expect(await server.run(acme, () => "again")).toBe("again");
   });
 
-  test("tells what runs too long to stop, and names what does not", async () => {
+  test("aborts runs that take too long, and names those that do not stop", async () => {
     const [begun, stopped] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
     const never = Promise.withResolvers<string>();
     const running = server.run({ reason: "endless" }, async (ctx) => {
@@ -345,11 +345,11 @@ describe("closing a server", () => {
     expect(await running).toBe("late");
   });
 
-  test("of a server that has never run anything does nothing", async () => {
+  test("does nothing when the server has never run anything", async () => {
     await buildServer({ features }).close();
   });
 
-  test("leaves to a host what the host has opened; once that drains, nothing is begun", async () => {
+  test("leaves the host's resources to the host, and starts nothing once the host drains", async () => {
     const other = buildServer({ features });
     const closed: string[] = [];
     other.onClose("pool", () => void closed.push("pool"));
@@ -366,14 +366,14 @@ describe("closing a server", () => {
   });
 });
 
-describe("where no host is there", () => {
+describe("without a host", () => {
   const alone = () => {
     for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
     vi.stubEnv("LOG_LEVEL", "error");
     return buildServer({ features });
   };
 
-  test("the server connects as a container would, once, and closes what it has opened", async () => {
+  test("the server connects once, as a container would, and closes what it has opened", async () => {
     const script = alone();
     const closed: string[] = [];
     script.onClose("pool", () => void closed.push("pool"));
@@ -389,7 +389,7 @@ describe("where no host is there", () => {
     expect(heard).toEqual([["event", "acme", "script", expect.any(String)]]);
   });
 
-  test("what cannot be bound fails the run, and the next tries again", async () => {
+  test("a failure to bind fails the run, and the next run tries again", async () => {
     const { bound } = serverInternals(server);
     const bindAlone = vi.fn(async () => bound?.() as Promise<Runtime>); // safe: the test app has bound it
     bindAlone.mockRejectedValueOnce(new Error("no directory"));

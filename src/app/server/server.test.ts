@@ -23,7 +23,7 @@ const hello = defineFeature("hello", (r) => {
   return { config };
 });
 
-test("a server is built from features, and its registry lists what they declare", () => {
+test("a server is built from features, and its registry lists their declarations", () => {
   const { registry } = buildServer({
     features: [hello],
     config: { "hello:config:greeting-limit": 3 },
@@ -34,17 +34,17 @@ test("a server is built from features, and its registry lists what they declare"
   expect(hello.config.greetingLimit.id).toBe("hello:config:greeting-limit");
 });
 
-test("what a declaration returns becomes properties of the feature", () => {
+test("properties returned by a declaration become properties of the feature", () => {
   expect(hello.name).toBe("hello");
   expect(Object.isFrozen(hello)).toBe(true);
   expect(defineFeature("empty", () => {}).name).toBe("empty");
 });
 
-test("a declaration that returns a property called name is refused", () => {
+test("refuses a declaration that returns a property called name", () => {
   expect(() => defineFeature("x", () => ({ name: "y" }))).toThrow(/feature's own; rename it/);
 });
 
-test("every problem of features, options and overrides is reported at once", () => {
+test("reports every problem of features, options and overrides at once", () => {
   const broken = plainFeature("Broken Feature", (r) => {
     r.query("noEntity", { handler: 1, input: {}, output: 3, typo: true });
     r.query("item.post", { route: "POST /items", access: access.everyone, handler: () => 1 });
@@ -222,7 +222,7 @@ test("every problem of features, options and overrides is reported at once", () 
   expect(rules.some((rule) => rule.startsWith("cors"))).toBe(true);
 });
 
-test("sound options are no problem", () => {
+test("accepts valid options", () => {
   const options: ServerOptions = {
     features: [hello],
     basePath: "",
@@ -278,11 +278,11 @@ test.each([
   ["null", null],
   ["a feature that is no array", { features: "files" }],
   ["groups of the wrong type", { features: [], log: 3, dynamodb: [], config: 5, limits: null }],
-])("options that are %s are reported, not tripped over", (_name, options) => {
+])("reports options that are %s instead of crashing", (_name, options) => {
   expect(problemsOf(options).length).toBeGreaterThan(0);
 });
 
-test("two routes that answer the same requests are reported with both names", () => {
+test("reports two routes that answer the same requests, with both names", () => {
   const twice = defineFeature("twice", (r) => {
     r.query("item.one", {
       route: "GET /items/:id",
@@ -301,7 +301,7 @@ test("two routes that answer the same requests are reported with both names", ()
   ]);
 });
 
-test("the feature name keelson is keelson's own", () => {
+test("reserves the feature name keelson", () => {
   const own = defineFeature("keelson", () => {});
 
   expect(problemsOf({ features: [own] })).toMatchObject([{ rule: "feature-reserved" }]);
@@ -314,7 +314,7 @@ test("createRegistry collects without validating", () => {
   expect(registry.problems.length).toBeGreaterThan(0);
 });
 
-test("a boot error's message names every key, what is wrong and what to do", () => {
+test("a boot error's message names every key, its problem and its fix", () => {
   const error = new BootError([
     { feature: "a", key: "a:config:b", rule: "r", message: "m", fix: "f" },
   ]);
@@ -325,7 +325,7 @@ test("a boot error's message names every key, what is wrong and what to do", () 
   );
 });
 
-test("closers and checks are registered once a name, and only until a host starts", () => {
+test("closers and checks need a unique name, and are registered only until a host starts", () => {
   const server = buildServer({ features: [] });
   server.onClose("pool", () => {});
   server.onReadyCheck("pool", () => true);
@@ -335,7 +335,7 @@ test("closers and checks are registered once a name, and only until a host start
   expect(() => server.onReadyCheck("late", () => true)).toThrow(/started already/);
 });
 
-test("what was validated cannot be changed afterwards", () => {
+test("validated options cannot be changed afterwards", () => {
   const options = {
     features: [hello],
     config: { "hello:config:greeting-limit": 3 },
@@ -354,12 +354,12 @@ test("what was validated cannot be changed afterwards", () => {
   }
 });
 
-test("something that is no server is refused by name", () => {
+test("refuses anything that is not a server by name", () => {
   expect(() => serverInternals({} as never)).toThrow(/not a server/);
   expect(() => serverInternals(undefined as never)).toThrow(/not a server/);
 });
 
-test("a server is ready at once while it has nothing to load", async () => {
+test("a server is ready at once when it has nothing to load", async () => {
   await expect(buildServer({ features: [] }).ready()).resolves.toBeUndefined();
   await expect(buildServer({ features: [], ssm: { path: "/app" } }).ready()).rejects.toThrow(
     /no host says where SSM is/,
@@ -369,7 +369,7 @@ test("a server is ready at once while it has nothing to load", async () => {
   ).rejects.toThrow(/no host says where SSM is/);
 });
 
-test("the resolver of a server says that its overrides are not loaded, as long as they are not", async () => {
+test("a server's resolver fails with instructions until its overrides are loaded", async () => {
   const { resolver } = buildServer({ features: [], config: {} });
   await expect(resolver.getWithSource("a:config:b", {} as never, "t", "u", {})).rejects.toThrow(
     /await server\.ready\(\)/,
@@ -397,7 +397,7 @@ function problemsOf(options: unknown) {
   return [];
 }
 
-test("the cache's times and bound are checked, and its unknown options named", () => {
+test("validates the cache's times and bound, and names unknown options", () => {
   const cache = { ttlMs: 6_000, maxStaleMs: 5_000, maxTenants: 0, more: 1 };
   const problems = problemsOf({ features: [hello], cache });
 
@@ -414,7 +414,7 @@ test("the cache's times and bound are checked, and its unknown options named", (
   ).toBe(1);
 });
 
-test("the phases of a shutdown have to fit into its total", () => {
+test("the phases of a shutdown must fit into its total", () => {
   const rules = (shutdown: unknown) =>
     problemsOf({ features: [], shutdown }).map(({ key, rule }) => `${key} ${rule}`);
   expect(rules({ drainMs: 37_000 })).toEqual(["shutdown.totalMs shutdown-total"]);
@@ -425,7 +425,7 @@ test("the phases of a shutdown have to fit into its total", () => {
   buildServer({ features: [], shutdown: {} });
 });
 
-test("in production a key set without issuer and audience is refused: its issuer's tokens for others would count", () => {
+test("refuses a production key set without issuer and audience, as tokens for other services would be valid", () => {
   const jwks = "https://id.example.com/keys";
   const problemsOf = (
     auth: AuthOptions,
@@ -456,7 +456,7 @@ test("in production a key set without issuer and audience is refused: its issuer
 });
 
 test.each(["sign", "require"] as const)(
-  "in production messages.proof %s takes a key ring",
+  "messages.proof %s requires a key ring in production",
   (proof) => {
     const problems = (options: object) =>
       problemsOf({ features: [hello], messages: { proof }, ...options });
@@ -478,7 +478,7 @@ test.each(["sign", "require"] as const)(
   },
 );
 
-test("each declared error that is none is a problem, and says what is allowed", () => {
+test("reports each invalid error declaration, with the allowed values", () => {
   const errors = {
     "Out-Of-Stock": 409,
     __: 409,
@@ -513,7 +513,7 @@ test("each declared error that is none is a problem, and says what is allowed", 
   ]);
 });
 
-test("what a handler declares of its errors stays as it was", () => {
+test("a handler's declared errors cannot be changed afterwards", () => {
   const errors = { sold: 409 };
   const shop = plainFeature("shop", (r) =>
     r["write"]("item.buy", { handler: async () => 1, errors }),

@@ -26,8 +26,8 @@ afterEach(() => rm(folder, { recursive: true }));
 const at = (name: string) => join(folder, name);
 const modeOf = async (name: string) => (await stat(at(name))).mode & 0o777;
 
-describe("the file of an export", () => {
-  test("has its name once it is whole, and only its owner reads it", async () => {
+describe("an export file", () => {
+  test("gets its name once it is complete, and only its owner can read it", async () => {
     await writeFile(at("out.part"), "left by another");
     const file = await openExportFile(at("out"));
     await file.write("one\n");
@@ -40,7 +40,7 @@ describe("the file of an export", () => {
     ]);
   });
 
-  test("is for its owner from the beginning, whatever is there under its name", async () => {
+  test("belongs to its owner from the beginning, whatever exists under its name", async () => {
     const file = await openExportFile(at("out"));
     expect(await modeOf("out.part")).toBe(0o600);
     await file.close();
@@ -58,7 +58,7 @@ describe("the file of an export", () => {
     ["a link", (from: string, to: string) => symlink(from, to)],
     ["a link to nothing", (_from: string, to: string) => symlink(at("nothing"), to)],
     ["another name of a file", (from: string, to: string) => link(from, to)],
-  ])("writes through no link that is prepared under its name: %s", async (_case, prepare) => {
+  ])("is not written through an existing link with its name: %s", async (_case, prepare) => {
     await writeFile(at("precious"), "precious", { mode: 0o644 });
     for (const prepared of [at("out.part"), at("out")]) await prepare(at("precious"), prepared);
     const file = await openExportFile(at("out"));
@@ -71,7 +71,7 @@ describe("the file of an export", () => {
     expect([await readdir(folder), await modeOf("out")]).toEqual([["out", "precious"], 0o600]);
   });
 
-  test("does not get its name where another export has begun meanwhile", async () => {
+  test("does not get its name when another export has started since", async () => {
     const first = await openExportFile(at("out"));
     await first.write("first\n");
     const second = await openExportFile(at("out"));
@@ -91,7 +91,7 @@ describe("the file of an export", () => {
     ["a file with another name", "one name alone", () => link(at("out.part"), at("other"))],
     ["a file that others may read", "is not yours alone", () => chmod(at("out.part"), 0o644)],
     ["a file that others may write", "is not yours alone", () => chmod(at("out.part"), 0o620)],
-  ])("does not go on with %s", async (_case, says, change) => {
+  ])("does not resume from %s", async (_case, says, change) => {
     const file = await openExportFile(at("out"));
     await file.write("one\ntwo\n");
     await file.close();
@@ -100,7 +100,7 @@ describe("the file of an export", () => {
     expect(await readFile(at("out.part"), "utf8")).toBe("one\ntwo\n");
   });
 
-  test("goes on where a state says, without what was written behind it", async () => {
+  test("resumes at the position in the state, and drops anything written after it", async () => {
     await writeFile(at("out.part"), "one\ntwo\nthree\nfour\nfi", { mode: 0o600 });
     const file = await openExportFile(at("out"), 8);
     await file.write("three\n");
@@ -108,7 +108,7 @@ describe("the file of an export", () => {
     expect(await readFile(at("out"), "utf8")).toBe("one\ntwo\nthree\n");
   });
 
-  test("does not go on where less is there than was written", async () => {
+  test("does not resume when the file is shorter than was written", async () => {
     await writeFile(at("out.part"), "one\n", { mode: 0o600 });
     await expect(openExportFile(at("out"), 8)).rejects.toThrow(
       `${at("out.part")} has less than the 8 bytes that were written`,
@@ -117,7 +117,7 @@ describe("the file of an export", () => {
   });
 });
 
-describe("the file of a state", () => {
+describe("a state file", () => {
   const identity: WalkIdentity = {
     action: "erase",
     tenant: "acme",
@@ -131,7 +131,7 @@ describe("the file of a state", () => {
     counts: [{ scanned: 9, rows: 3, untold: 1 }],
   };
 
-  test("gives what was kept last, to the same walk alone, and is gone in the end", async () => {
+  test("returns the last saved state to the same walk only, and is deleted at the end", async () => {
     const file = stateFile(at("state"), identity);
     expect(await file.read()).toBeUndefined();
     await file.write({ state: { ...state, pass: 1 } });
@@ -154,14 +154,14 @@ describe("the file of a state", () => {
   });
 
   test.each(["", "{", "null", "[]", "7", `{"identity":null}`])(
-    "that is no state is refused: %s",
+    "is refused when invalid: %s",
     async (text) => {
       await writeFile(at("state"), text);
       await expect(stateFile(at("state"), identity).read()).rejects.toThrow("is not of this erase");
     },
   );
 
-  test("is for its owner alone: none that another has prepared is gone on from, nor written through", async () => {
+  test("belongs to its owner alone: a prepared one is neither resumed nor written through", async () => {
     const file = stateFile(at("state"), identity);
     await writeFile(at("precious"), "precious");
     await symlink(at("precious"), at("state.new"));
@@ -178,7 +178,7 @@ describe("the file of a state", () => {
     await expect(file.read()).rejects.toThrow(`${at("state")} is not yours alone; remove it`);
   });
 
-  test("that cannot be read says why", async () => {
+  test("says why it cannot be read", async () => {
     await expect(stateFile(folder, identity).read()).rejects.toThrow("EISDIR");
   });
 });

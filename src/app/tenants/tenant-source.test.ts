@@ -75,7 +75,7 @@ const tenants = fc.oneof(
 );
 
 describe("the sources of a tenant's rows", () => {
-  test("are the tables with tenants, then keelson's own, configuration last; the rest is told of", () => {
+  test("are tables with tenants, then keelson's own, configuration last; other tables are reported", () => {
     const { sources, notCovered } = tenantSources(server, "acme", {
       KEELSON_TABLE_BOXES: "prod-boxes",
     });
@@ -94,7 +94,7 @@ describe("the sources of a tenant's rows", () => {
     ]);
   });
 
-  test("are filtered by what a verdict is made of", () => {
+  test("are filtered by the attributes that determine the owner", () => {
     const filterOf = (table: string) => sourceOf(table, "a/b").filter;
     expect(filterOf("labels")).toEqual({
       expression: "begins_with(#key, :v0)",
@@ -118,7 +118,7 @@ describe("the sources of a tenant's rows", () => {
     });
   });
 
-  test("no row of a tenant is taken for another's, whatever their names", () => {
+  test("never assign a tenant's row to another, whatever their names", () => {
     const boxes = { name: "boxes", partitionKey: "pk", sortKey: "sk", indexes: [] };
     const rowsOf = (tenant: string, user: string): readonly (readonly [string, StoredItem])[] => [
       ["boxes", texts(tenantKey(boxes, tenant, user, "7"))],
@@ -153,19 +153,19 @@ describe("the sources of a tenant's rows", () => {
     ["boxes", { pk: { N: "1" } }, "other"],
     ["config", texts({ pk: systemPartition(), sk: "shelves:config:limit" }), "other"],
   ] as const)(
-    "a row of %s that names no tenant is nobody's, or told of: %j is %s",
+    "classify a row of %s without a tenant as no tenant's or unknown: %j is %s",
     (table, row, verdict) => {
       expect(sourceOf(table, "acme").verdict(row)).toBe(verdict);
     },
   );
 });
 
-describe("what is exported of a row", () => {
+describe("the export of a row", () => {
   const exported = (table: string, item: StoredItem) =>
     dynamoJson(sourceOf(table, "acme").exported(item));
   const bytes = Uint8Array.of(0, 255);
 
-  test("has every type of DynamoDB, and loses nothing", () => {
+  test("has every DynamoDB type without loss", () => {
     const item: StoredItem = {
       n: { N: "123456789012345678901234567890.12345678" },
       ns: { NS: ["1", "2"] },
@@ -199,7 +199,7 @@ describe("what is exported of a row", () => {
     ["in plain text under an encrypted key", "shelves:config:pin", { S: "1234" }],
     ["in plain text under what an encrypted key was", "shelves:config:code", { S: "1234" }],
     ["in the history of an encrypted key", "shelves:config:pin#0000000000000001", { S: "1234" }],
-  ])("of a secret only that there is one: %s", (_case, sk, value) => {
+  ])("shows of a secret only that it exists: %s", (_case, sk, value) => {
     const item: StoredItem = {
       ...texts({ pk: "config#tenant#acme", sk }),
       value: value as never,
@@ -216,7 +216,7 @@ describe("what is exported of a row", () => {
     ],
     ["an object with a key alone", { value: { M: { sealed: { N: "1" } } } }],
     ["no value", { deleted: { BOOL: true } }],
-  ])("a setting as it is stored: %s", (_case, attributes) => {
+  ])("has a setting as stored: %s", (_case, attributes) => {
     const item = {
       ...texts({ pk: "config#tenant#acme", sk: "shelves:config:limit" }),
       ...attributes,
@@ -224,7 +224,7 @@ describe("what is exported of a row", () => {
     expect(exported("config", item)).toEqual(item);
   });
 
-  test("a delayed job without its proof, waiting or set aside, and as it is queued otherwise", async () => {
+  test("has a delayed job without its proof, waiting or set aside, and otherwise as queued", async () => {
     const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
     const job = {
       jobId: dueId(1_000, "j"),
@@ -253,7 +253,7 @@ describe("what is exported of a row", () => {
     }
   });
 
-  test("no proof of what somebody has cut or moved within its row", () => {
+  test("has no proof, even in an envelope that was cut or moved within its row", () => {
     const mac = "m".repeat(43);
     const row = (envelope: string) =>
       texts({ pk: "aside", sk: "1#e1#due#1", tenantId: "acme", envelope });
@@ -268,7 +268,7 @@ describe("what is exported of a row", () => {
     );
   });
 
-  test("an event without its proof, and what is no event as it is", () => {
+  test("has an event without its proof, and an invalid event unchanged", () => {
     const row = (envelope: string) =>
       texts({ pk: "shard#1", sk: "1#e1", tenantId: "acme", envelope });
     expect(exported("outbox", row(`{"type":"a.b","proof":{"key":"k","mac":"m"}}`))).toEqual(

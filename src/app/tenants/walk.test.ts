@@ -123,7 +123,7 @@ const ownIn = (tables: Tables) =>
 const sum = (numbers: readonly number[]) => numbers.reduce((one, other) => one + other, 0);
 
 describe("erasing a tenant", () => {
-  test("leaves no row of its own and every row of others, wherever it is cut and whether it goes on or begins anew", async () => {
+  test("leaves none of its rows and every row of others, wherever it is interrupted, resumed or restarted", async () => {
     await fc.assert(
       fc.asyncProperty(
         model.tables,
@@ -149,7 +149,7 @@ describe("erasing a tenant", () => {
     );
   });
 
-  test("goes on behind the last page that is done with: what a cut costs is a page", async () => {
+  test("resumes after the last completed page: an interruption costs one page", async () => {
     const tables = [Array.from({ length: 40 }, () => "acme2"), ["acme"]];
     const whole = world(tables, 4);
     await eraseTenant({ ...whole, keep: nothing, isDryRun: false });
@@ -179,7 +179,7 @@ describe("erasing a tenant", () => {
     );
   });
 
-  test("counts each row once in a dry run, wherever it is cut", async () => {
+  test("counts each row once in a dry run, wherever it is interrupted", async () => {
     const many = fc.array(fc.constantFrom("acme", "acme", "acme", "globex", "?"), {
       minLength: 150,
       maxLength: 400,
@@ -220,7 +220,7 @@ describe("erasing a tenant", () => {
     );
   });
 
-  test("finds what was written behind a page that it had read, and says so where rows keep coming", async () => {
+  test("finds rows written behind a page it has read, and reports when rows keep coming", async () => {
     const tables = [["acme"], ["acme"]];
     for (const [times, expected] of [
       [1, { isDone: true, left: 0, passes: 3 }],
@@ -247,7 +247,7 @@ describe("erasing a tenant", () => {
     }
   });
 
-  test("is not ended by what says no owner: it is counted once, however many passes there are", async () => {
+  test("finishes despite rows without an owner, which are counted once in any number of passes", async () => {
     const stack = world([["?", "acme", "?", "globex", "?"]], 2);
     const { state, isDone } = await eraseTenant({ ...stack, keep: nothing, isDryRun: false });
     expect([isDone, state.pass, state.counts]).toEqual([
@@ -285,7 +285,7 @@ describe("erasing a tenant", () => {
 });
 
 describe("exporting a tenant", () => {
-  test("writes each of its rows once and none of others', wherever it is cut", async () => {
+  test("writes each of its rows once and none of others, wherever it is interrupted", async () => {
     await fc.assert(
       fc.asyncProperty(model.tables, model.pageSize, model.cuts, async (tables, pageSize, cuts) => {
         const stack = world(tables, pageSize);
@@ -323,7 +323,7 @@ describe("exporting a tenant", () => {
     );
   });
 
-  test("counts what it has written, and so does its receipt", async () => {
+  test("counts what it has written, as does its receipt", async () => {
     const stack = world([["acme", "globex", "acme"], []], 2);
     const state = await exportTenant({ ...stack, keep: nothing, write: nothing });
     const at = "2026-11-22T00:00:00.000Z";

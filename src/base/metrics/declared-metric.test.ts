@@ -17,7 +17,7 @@ const problems = (declare: (r: FeatureBuilder) => void, name?: string) => {
   }
 };
 
-test("a metric is declared under its full name, with what it may have as dimensions", () => {
+test("a metric is declared under its full name with its possible dimensions", () => {
   const server = build((r) => {
     r.metric("order.placed");
     r.metric("order.value", {
@@ -81,7 +81,7 @@ test.each<[string, unknown]>([
   ]);
 });
 
-test("an option that is not known fails the boot by its name", () => {
+test("an unknown option fails the boot by name", () => {
   const misspelt = { unti: "s" } as MetricOptions;
 
   expect(problems((r) => r.metric("order.placed", misspelt))).toEqual([
@@ -89,7 +89,7 @@ test("an option that is not known fails the boot by its name", () => {
   ]);
 });
 
-test("a name has two words, and no feature may be called as OpenTelemetry's own metrics are", () => {
+test("a name has two words, and no feature may use the name of an OpenTelemetry namespace", () => {
   expect(problems((r) => r.metric("placed"))).toEqual(["metric shop.placed: it cannot be taken"]);
   expect(problems((r) => r.metric(7 as never))).toEqual(["metric shop.7: it cannot be taken"]);
   expect(problems((r) => r.metric("server.request"), "http")).toEqual([
@@ -97,7 +97,7 @@ test("a name has two words, and no feature may be called as OpenTelemetry's own 
   ]);
 });
 
-test("a metric that is declared twice fails the boot", () => {
+test("a metric declared twice fails the boot", () => {
   const twice = (r: FeatureBuilder) => {
     r.metric("order.placed");
     r.metric("order.placed");
@@ -107,13 +107,13 @@ test("a metric that is declared twice fails the boot", () => {
 });
 
 test.each(['sh"op', "sh'op", "shop$", "shöp", ":shop", ""])(
-  "a service called %j, which searches of a dashboard cannot be made of, fails the boot",
+  "the service name %j, which dashboard searches cannot contain, fails the boot",
   (service) => {
     expect(() => buildServer({ features: [], metrics: { service } })).toThrow(/metrics.service/);
   },
 );
 
-test("options of `metrics` are checked", () => {
+test("options of `metrics` are validated", () => {
   const wrong = { access: "everyone", service: "a b", namespace: "x" } as never;
   const found = () => buildServer({ features: [], metrics: wrong });
 

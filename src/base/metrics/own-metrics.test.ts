@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log/logger.ts";
 import { createMetrics } from "../../base/metrics/bounded-metrics.ts";
 import { ownMetrics } from "./own-metrics.ts";
 
-test("whatever plain JavaScript adds to, it is told and goes on", () => {
+test("plain JavaScript that adds to an invalid metric gets a warning and goes on", () => {
   const warned: unknown[] = [];
   const log = {
     warn: (_message: string, fields: { metric: string }) => void warned.push(fields.metric),
