@@ -84,7 +84,7 @@ test.each(table)(
   },
 );
 
-test("What names the time of a page is renamed there, and the console of a developer shows the same names", async () => {
+test("The browser console in development shows reserved field names renamed as well", async () => {
   const shown = vi.spyOn(console, "info").mockReturnValue(undefined);
   const development = createClientLogger({
     url: "/log",
