@@ -1068,7 +1068,7 @@ function succeeded(response: Response): void {
 }
 
 describe.each(carriers)("in %s", (carrier, run) => {
-  test("drops what was published for a failed commit, and sends what was published for the next one", async () => {
+  test("events published for a failed commit are dropped, and those for the next one are sent", async () => {
     const since = await seen();
     deed = async (ctx) => {
       for (const attempt of [1, 2, 3]) {
@@ -1085,7 +1085,7 @@ describe.each(carriers)("in %s", (carrier, run) => {
     expect((await happened(since)).events).toEqual(["attempt 3"]);
   });
 
-  test("never sends what was published for a commit that was given up", async () => {
+  test("effects are never sent once their commit was given up", async () => {
     const since = await seen();
     deed = async (ctx) => {
       await all(ctx);
@@ -1099,7 +1099,7 @@ describe.each(carriers)("in %s", (carrier, run) => {
       expect(lines).toMatchObject([{ msg: "effects.dropped", number: 3 }]);
   });
 
-  test("stores un-awaited effects with the commit, and fails the run if an un-awaited commit fails", async () => {
+  test("un-awaited effects are stored with the commit, and an un-awaited commit that fails also fails the run", async () => {
     const since = await seen();
     deed = async (ctx) => {
       publish(ctx, "forgotten");
@@ -1111,7 +1111,7 @@ describe.each(carriers)("in %s", (carrier, run) => {
     await expect(run()).rejects.toThrow();
   });
 
-  test("drops what a run sent before it threw", async () => {
+  test("effects of a run that throws are dropped", async () => {
     const since = await seen();
     deed = async (ctx) => {
       await all(ctx);
