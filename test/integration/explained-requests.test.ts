@@ -181,14 +181,14 @@ describe.each([
     ["nobody", undefined],
     ["a user", { id: "bob", tenantId: "acme" }],
     ["a tenant's administrator", { id: "bob", tenantId: "acme", roles: ["admin"] }],
-  ])("%s who asks for the header gets the answer without it", async (_who, as) => {
+  ])("%s who asks for the explanation gets the answer without it", async (_who, as) => {
     const headers = await send("/shop", { ...(as && { as }), headers: explain });
 
     expect(headers.get("x-keelson-config")).toBeNull();
     expect(headers.get("cache-control")).toBeNull();
   });
 
-  test("an answer has the header only for the right request header and value", async () => {
+  test("an answer is explained only for the right request header and value", async () => {
     for (const headers of [{}, { "X-Keelson-Explain": "everything" }]) {
       expect((await send("/shop", { as: operator, headers })).get("x-keelson-config")).toBeNull();
     }
@@ -237,7 +237,7 @@ describe.each([
     expect(plain.get("cache-control")).toBeNull();
   });
 
-  test("other origins may not read the header unless `exposedHeaders` allows it", async () => {
+  test("other origins may not read the explanation unless `exposedHeaders` allows it", async () => {
     const headers = await send("/shop", {
       as: operator,
       headers: { ...explain, origin: "https://ops.example" },
@@ -249,7 +249,7 @@ describe.each([
 });
 
 test.each(triggers)(
-  "an answer to an event of %s has the header for an operator alone, for HEAD as well",
+  "an answer to an event of %s is explained to an operator alone, even for HEAD",
   async (trigger) => {
     for (const method of ["GET", "HEAD"]) {
       const headers = await byTrigger(trigger, "/part", { as: operator, method, headers: explain });

@@ -129,7 +129,7 @@ test("two folders that import each other are reported with both directions, even
   ]);
 });
 
-test("a folder within a folder has its own place in the plan", () => {
+test("a nested folder has its own place in the plan", () => {
   const files = {
     "config/read/a.ts": 'import { b } from "../b.ts";',
     "config/b.ts": "export const b = 1;",
@@ -186,7 +186,7 @@ test.each([
   ]);
 });
 
-test("an exception for a computed import has to go with the import", () => {
+test("an exception for a computed import is a finding once the import is gone", () => {
   const files = { "x/a.ts": 'export const a = () => import("node:path");' };
 
   expect(check(files, ["x"], { computedImports: { "x/a.ts": "a plugin" } }).lines).toEqual([

@@ -203,12 +203,12 @@ test("every metric of the list is there from the start, with its type and help t
   }
 });
 
-test("callers that its rule does not allow may not read it", async () => {
+test("only callers that its rule allows may read the metrics page", async () => {
   expect((await app.fetch("/api/metrics")).status).toBe(401);
   expect((await app.fetch("/api/metrics", { as: ann })).status).toBe(403);
 });
 
-test("the page does not exist without a rule", async () => {
+test("there is no metrics page without a rule", async () => {
   const silent = await startTestApp(buildServer({ features: [shop], metrics: {} }));
 
   expect((await silent.fetch("/metrics", { as: scraper })).status).toBe(404);

@@ -63,7 +63,7 @@ beforeEach(() => {
 afterEach(() => vi.unstubAllGlobals());
 
 test.each(table)(
-  "Server and browser have the same names for %s",
+  "Server and browser use the same names for %s",
   async (_what, context, data, record) => {
     const lines: string[] = [];
     const server = createServerLogger({

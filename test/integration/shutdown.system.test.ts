@@ -141,7 +141,7 @@ test("A second signal stops all waiting, and still closes what is open", async (
   expect(said(one, "pool.closed")).toHaveLength(1);
 });
 
-test("A third signal ends the process at once", async () => {
+test("A third signal exits the process at once", async () => {
   const one = await start({ hangs: "resource" });
   const insist = setInterval(() => one.child.kill("SIGTERM"), 250);
   expect(await one.exited.finally(() => clearInterval(insist))).toEqual({ code: 1, signal: null });
