@@ -35,7 +35,7 @@ test("Behind a balancer that checks readiness, SIGTERM under load loses no reque
   expect(code).toBe(0);
 });
 
-test("Without one, no request that the process received is lost, and later ones are refused", async () => {
+test("Without a balancer, no request that the process received is lost, and later ones are refused", async () => {
   const { tally, lostByProcess, code } = await drain({
     start,
     balanced: false,
