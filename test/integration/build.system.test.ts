@@ -53,7 +53,7 @@ async function codeOf(child: ChildProcess): Promise<unknown> {
   return code;
 }
 
-test("concurrent builds all succeed, and a process that imports from dist/ meanwhile always finds every file", async () => {
+test("concurrent builds all succeed, and a process that keeps importing from dist/ always finds every file", async () => {
   expect(await codeOf(build())).toBe(0);
   // Imports over and over, each time as a file that Node has not seen, until it is told to stop.
   const reading = `
