@@ -354,7 +354,7 @@ test("a claim that cannot be released or completed is logged, and the caller get
   ]);
 });
 
-test("a claim whose response was lost is recognised as one's own; one that cannot be taken fails the write", async () => {
+test("a claim whose response was lost is recognised as the caller's own; one that cannot be taken fails the write", async () => {
   const lost = start({
     fate: (call, nth) => (call === "take" && nth === 1 ? "answer lost" : "fine"),
   });

@@ -234,7 +234,7 @@ test("W5: a handler that has timed out keeps its claim while it is still running
   expect(await runIn((handler) => scoped(handler))).toBe(1);
 });
 
-test("W6: a claim whose response was lost is recognised as one's own", async () => {
+test("W6: a claim whose response was lost is recognised as the caller's own", async () => {
   await both(
     async (kind) => {
       const disturbed = newClient();
