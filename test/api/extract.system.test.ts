@@ -58,7 +58,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 // One package for all tests, in this order: a run takes seconds.
 
-test("it writes a report of each entry point, and takes away that of one that is gone", async () => {
+test("npm run api writes a report of each entry point, and deletes the reports of removed ones", async () => {
   file("test/api/gone.api.md", "# keelson/gone\n");
 
   expect(await api()).toMatchObject({
@@ -72,7 +72,7 @@ test("it writes a report of each entry point, and takes away that of one that is
   ]);
 });
 
-test("files that move, and comments, change no report", async () => {
+test("moved files and changed comments change no report", async () => {
   file("dist/other/place.d.ts", `/** Says it otherwise. */\n${room("string")}`);
   rmSync(join(root, "dist/inner"), { recursive: true });
   for (const name of ["dist/index.d.ts", "dist/door.d.ts"]) {
@@ -85,7 +85,7 @@ test("files that move, and comments, change no report", async () => {
   expect(await api("--check")).toEqual({ code: 0, stdout: "", stderr: "" });
 });
 
-test("a public type that has changed fails with the difference and the command that accepts it", async () => {
+test("a changed public type fails with the difference and the command that accepts it", async () => {
   file("dist/other/place.d.ts", room("number"));
   const exports = { ".": entry("index"), "./door": entry("door"), "./gate": entry("door") };
   file("package.json", JSON.stringify({ name: "keelson", type: "module", exports }));
@@ -99,7 +99,7 @@ test("a public type that has changed fails with the difference and the command t
   expect(stderr).not.toContain("door.api.md");
 });
 
-test("a type that the declarations name and lack is an error: it fails with skipLibCheck false", async () => {
+test("a type that the declarations use but do not declare is an error, as with skipLibCheck false", async () => {
   file("dist/other/place.d.ts", "export declare function makeRoom(): Room;\n");
 
   const { code, stderr } = await api();
@@ -107,7 +107,7 @@ test("a type that the declarations name and lack is an error: it fails with skip
   expect(stderr).toContain("dist/other/place.d.ts(1,37): error TS2304: Cannot find name 'Room'.");
 });
 
-test("an option that is none is refused with the usage", async () => {
+test("an unknown option is refused with the usage", async () => {
   expect(await api("--accept")).toMatchObject({
     code: 1,
     stderr: "api: usage: npm run api [-- --check]\n",

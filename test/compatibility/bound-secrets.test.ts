@@ -33,7 +33,7 @@ async function sealedForm({ store, ann }: Pick<CheckingParty, "store" | "ann">) 
   return [bound?.S, key?.S];
 }
 
-describe("what 0.1.0 has left is read by a server that binds:", () => {
+describe("a server that binds reads data stored by 0.1.0:", () => {
   const stored = keptJson<readonly (Left & { readonly name: string })[]>(
     keptFile("0.1.0", "stored.json"),
   );
@@ -62,7 +62,7 @@ test.each(named(secretLines))(
   },
 );
 
-test("an encrypted answer of a server that binds is replayed by 0.1.0", async () => {
+test("an encrypted answer stored by a binding server is replayed by 0.1.0", async () => {
   const line = lines.find(({ name }) => name === "an encrypted answer is replayed") as Line; // safe: it is there
   const where = "answer";
   await meetLive(line, session(), [
@@ -77,7 +77,7 @@ describe("a secret that is bound to its version, in a process of 0.1.0,", () => 
   const old = () => session().party(before, name, name);
   const read = (of: Pick<CheckingParty, "host" | "ann">) => of.host.send("/token", { as: of.ann });
 
-  test("fails the read with 503: neither a broader level nor a default is taken for it", async () => {
+  test("fails the read with 503, without a fallback to a broader level or a default", async () => {
     const { host, operator } = party();
     const put = (body: object) => sent(host, tokenPath, { method: "PUT", as: operator, body });
     await sent(old().host, tokenPath, {
@@ -98,7 +98,7 @@ describe("a secret that is bound to its version, in a process of 0.1.0,", () => 
     expect(JSON.parse((await read(party())).body)).toEqual({ token: "acme's" });
   });
 
-  test("is found by its rotation, counted as one that does not open, and left as it is", async () => {
+  test("is counted as locked by a rotation there, and left unchanged", async () => {
     const { operator, world, store } = party();
     const earlier = startHost(current, world, store, {
       ...usual,
@@ -115,7 +115,7 @@ describe("a secret that is bound to its version, in a process of 0.1.0,", () => 
     expect(JSON.parse((await read(party())).body)).toEqual({ token: "acme's" });
   });
 
-  test("can be set again, and is readable for all then", async () => {
+  test("can be set again, and is then readable for both versions", async () => {
     await sent(old().host, tokenPath, {
       method: "PUT",
       as: old().operator,

@@ -34,7 +34,7 @@ describe.each(keptVersions())("a data directory of %s:", (version) => {
     rmSync(directory, { recursive: true, maxRetries: 20 });
   });
 
-  test("its secret verifies the tokens that were signed with it", async () => {
+  test("its secret verifies the tokens that it signed", async () => {
     const { host } = session.party(current, "token", "directory");
     const answer = await host.send("/values", {
       headers: { authorization: `Bearer ${kept.token}` },

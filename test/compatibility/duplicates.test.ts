@@ -36,7 +36,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     return { answer }; // as it is: it is waited for later
   };
 
-  test("the duplicate of a write in flight waits, and gets its answer", async () => {
+  test("a duplicate of a write in flight waits, and gets its answer", async () => {
     const [one, duplicate] = meet("duplicates");
     const { answer } = await begin(one, write(one));
     const other = await duplicate.host.send(`/commits/${one.name}`, write(one, { other: "input" }));
@@ -54,7 +54,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     expect(await one.store.effect(one.ann.tenantId, "commit", one.name)).toBe(1);
   });
 
-  test("a run that lost its lease commits nothing, and answers what its duplicate has committed", async () => {
+  test("a run that lost its lease commits nothing, and answers with its duplicate's commit", async () => {
     const [late, duplicate] = meet("late");
     const known = await late.store.items("small");
     const { answer } = await begin(late, write(late));
@@ -76,7 +76,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     expect(await late.store.effect(late.ann.tenantId, "commit", late.name)).toBe(1);
   });
 
-  test("an event that another is at is handed back, and skipped once that one is done", async () => {
+  test("an event in progress elsewhere is handed back, and skipped once it is done", async () => {
     const [one, other] = meet("events");
     const { store, world, name, ann } = one;
     await one.host.send(`/things/${name}`, { as: ann, body: {} });
@@ -97,7 +97,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     expect(await store.effect(ann.tenantId, "counted", name)).toBe(1);
   });
 
-  test("the duplicate of a function in flight waits, and gets its result", async () => {
+  test("a duplicate of a function in flight waits, and gets its result", async () => {
     const [one, duplicate] = meet("functions");
     const gate = Promise.withResolvers<string>();
     const began = Promise.withResolvers<void>();

@@ -53,7 +53,7 @@ describe.each(keptVersions())("%s and this version:", (kept) => {
   };
 
   test.each(["off", "sign"] as const)(
-    "with %s, events, jobs and deliveries of the earlier one are done",
+    "with %s, events, jobs and deliveries of the earlier version are processed",
     async (proof) => {
       const [earlier, own] = await parties("taken", proof);
       await sendAll(earlier);
@@ -63,7 +63,7 @@ describe.each(keptVersions())("%s and this version:", (kept) => {
   );
 
   const isSigned = !unsigned.includes(kept);
-  test(`with require, events, jobs and deliveries of the earlier one are ${isSigned ? "done" : "refused"}`, async () => {
+  test(`with require, events, jobs and deliveries of the earlier version are ${isSigned ? "done" : "refused"}`, async () => {
     const [earlier, own] = await parties("refused", "require");
     await sendAll(earlier);
     await drained(own);
@@ -71,7 +71,7 @@ describe.each(keptVersions())("%s and this version:", (kept) => {
   });
 
   test.each(["sign", "require"] as const)(
-    "with %s, the earlier one does what this one has sent",
+    "with %s, the earlier version processes the messages of this one",
     async (proof) => {
       const [earlier, own] = await parties("proven", proof);
       await sendAll(own);

@@ -8,7 +8,7 @@ import { currentVersion, keptFile, keptVersions } from "./version.ts";
 
 const current = await currentVersion();
 
-describe.each(keptVersions())("what %s has left:", (version) => {
+describe.each(keptVersions())("data stored by %s:", (version) => {
   const session = useSession(current); // of its own: versions leave things under the same names
   const stored = keptJson<readonly (Left & { readonly name: string })[]>(
     keptFile(version, "stored.json"),

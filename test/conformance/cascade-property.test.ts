@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-test("whatever stands at whatever level, a read gives the value and the source that section 4.1 says", async () => {
+test("for any values at any levels, a read gives the value and the source that section 4.1 defines", async () => {
   await fc.assert(
     fc.asyncProperty(situations(), async (situation) => {
       expect(await actual(situation)).toEqual(modelled(situation));

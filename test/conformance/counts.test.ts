@@ -3,14 +3,14 @@ import { expect, test } from "vitest";
 import { counts, rows } from "./counts.ts";
 import { notYet, reasons } from "./not-yet.ts";
 
-test("each sentence of the specification stands in one of the two lists, once", () => {
+test("each sentence of the specification is in exactly one of the two lists", () => {
   const ids = [...rows, ...notYet].map(({ section, sentence }) => `${section}: ${sentence}`);
 
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
   expect(ids).toHaveLength(counts.withRow + counts.withoutRow);
 });
 
-test("every group of rows is counted, and has its tests", () => {
+test("every group of rows is counted and has its tests", () => {
   const folder = new URL(".", import.meta.url);
   const proved = readdirSync(folder)
     .filter((name) => name.endsWith(".test.ts"))
@@ -24,7 +24,7 @@ test("every group of rows is counted, and has its tests", () => {
   expect(proved.sort()).toEqual(counted.sort());
 });
 
-test("the counts say how much of the specification is proved", () => {
+test("the counts show how much of the specification is tested", () => {
   const { withRow, withoutRow, withoutRowByReason } = counts;
   console.log(`conformance: ${withRow} sentences with a row, ${withoutRow} without`);
   for (const [reason, count] of Object.entries(withoutRowByReason)) {

@@ -70,7 +70,7 @@ const commands: Record<(typeof names)[number], [string, string[]]> = {
 };
 
 test.each(names)(
-  "a function bundled by %s answers, of two files and the bundler's helpers, without node_modules",
+  "a function bundled by %s answers without node_modules, from two files and the bundler's helpers",
   async (name) => {
     const built = await project.run(...commands[name]);
     const lambda = {
@@ -107,7 +107,7 @@ test.each(names)(
   },
 );
 
-test("the build scripts compile, with the declarations of what they import", async () => {
+test("the build scripts compile with the declarations of their imports", async () => {
   const options = [
     "--noEmit",
     "--strict",
@@ -128,7 +128,7 @@ test("the build scripts compile, with the declarations of what they import", asy
   expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
 });
 
-test("the declarations of keelson/bundle name no bundler", async () => {
+test("the declarations of keelson/bundle depend on no bundler", async () => {
   const bare = await createProject({
     name: "bundle-types",
     devDependencies: { typescript: version("typescript") },

@@ -65,7 +65,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
-test("the types that the guide and the type tests use are those that openapi-typescript makes", () => {
+test("the types used by the guide and the type tests match the output of openapi-typescript", () => {
   const made = readFileSync(join(project.directory, "api.d.ts"), "utf8");
 
   expect(readFileSync(join(root, "test/fixtures/files-api.d.ts"), "utf8")).toBe(made);
@@ -77,7 +77,7 @@ test.each(
     { compiler, module: "nodenext", moduleResolution: "nodenext" },
   ]),
 )(
-  "a page's client compiles strictly without the types of Node: $compiler, $moduleResolution",
+  "a browser client compiles strictly without Node's types: $compiler, $moduleResolution",
   async ({ compiler, ...modules }) => {
     const strict = {
       strict: true,
@@ -107,7 +107,7 @@ test.each(
   },
 );
 
-test("the client calls the sample: typed answers, typed errors, one file for a write that is sent twice", async () => {
+test("the client gets typed answers and errors from the sample, and one file for a write that is sent twice", async () => {
   const signed = await project.run("keelson", ["token", "--tenant", "acme", "--user", "ann"], {
     env: { NODE_ENV: "development", KEELSON_DIRECTORY: directory },
   });
@@ -126,7 +126,7 @@ test("the client calls the sample: typed answers, typed errors, one file for a w
   });
 });
 
-test("the guide's command makes the types with a TypeScript of its own, whatever the project has", async () => {
+test("the guide's command generates the types with its own TypeScript, independent of the project", async () => {
   const guide = readFileSync(join(root, "docs/client.md"), "utf8");
   const [, command = ""] = /`npm (exec [^`]+)`/.exec(guide) ?? [];
   const env = { npm_config_yes: "true" };

@@ -104,7 +104,7 @@ describe("an editor", () => {
     shown = JSON.parse(stdout);
   });
 
-  test("shows handles, callers and features by the types that one would write", () => {
+  test("shows handles, callers and features with readable types", () => {
     const handles =
       "{ readonly maxUploadSizeMb: ConfigKeyHandle<number>; readonly title: ConfigKeyHandle<string>; " +
       'readonly order: ConfigKeyHandle<"newest" | "name">; readonly region: ConfigKeyHandle<string | undefined>; }';
@@ -118,7 +118,7 @@ describe("an editor", () => {
     ]);
   });
 
-  test("completes channels, results, identifiers of keys and their values", () => {
+  test("completes channels, results, key identifiers and their values", () => {
     expect(shown.completions).toEqual([
       ["log", "webhook"],
       ["free", "pro"],
@@ -139,7 +139,7 @@ const compilers = versions.flatMap((version) => [
   [version, "inexact"] as const,
 ]);
 test.each(compilers)(
-  "TypeScript %s says the same of each mistake, %s about optional properties",
+  "TypeScript %s reports the same message for each mistake, %s about optional properties",
   async (version, strictness) => {
     const compiler = `node_modules/typescript-${version}/bin/tsc`;
     const { stdout } = await project.run("node", [

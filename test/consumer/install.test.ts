@@ -40,7 +40,7 @@ const importing = (where: Project, name: string) =>
   ]);
 
 test.each(entryPoints)(
-  "%s can be imported by a project that has installed what is optional",
+  "%s can be imported by a project with all optional dependencies installed",
   async (entryPoint) => {
     const { code, stdout, stderr } = await importing(whole, entryPoint);
 
@@ -50,13 +50,13 @@ test.each(entryPoints)(
 );
 
 test.each(entryPoints.filter((name) => name !== "keelson/claim-layer"))(
-  "%s can be imported by a project that has installed nothing else",
+  "%s can be imported by a project without optional dependencies",
   async (entryPoint) => {
     expect(await importing(project, entryPoint)).toMatchObject({ code: 0, stderr: "" });
   },
 );
 
-test("keelson/middy has ClaimLayer, with Powertools Idempotency; without it, its first use says what to install", async () => {
+test("keelson/middy offers ClaimLayer with Powertools Idempotency; without it, the first use says what to install", async () => {
   const made =
     'const { ClaimLayer } = await import("keelson/middy"); new ClaimLayer({ tableName: "claims" });';
   const [has, lacks] = await Promise.all(
@@ -69,7 +69,7 @@ test("keelson/middy has ClaimLayer, with Powertools Idempotency; without it, its
   );
 });
 
-test("keelson/claim-layer without Powertools Idempotency fails with its name, and keelson/embedded without dynalite with its", async () => {
+test("keelson/claim-layer without Powertools Idempotency, and keelson/embedded without dynalite, name what is missing", async () => {
   const layer = await importing(project, "keelson/claim-layer");
   const started =
     'await (await import("keelson/embedded")).startEmbeddedStack({ env: { NODE_ENV: "test" } })';
@@ -85,7 +85,7 @@ test("keelson/claim-layer without Powertools Idempotency fails with its name, an
   );
 });
 
-test("an installation weighs no more than 40 MB with the clients of AWS, and 8 MB without them", () => {
+test("an installation weighs at most 40 MB with the AWS clients, and 8 MB without them", () => {
   const { all, besideAws } = weigh(project.directory);
   console.log(`an installation weighs ${all} MB, ${besideAws} MB of it beside the clients of AWS`);
 
@@ -94,7 +94,7 @@ test("an installation weighs no more than 40 MB with the clients of AWS, and 8 M
   expect(besideAws).toBeGreaterThan(2); // it did look
 });
 
-test("an installation brings no command but keelson, and no Node that replaces the project's own", async () => {
+test("an installation adds no command but keelson, and does not replace the project's Node", async () => {
   const programs = readdirSync(join(project.directory, "node_modules/.bin")).map((name) =>
     name.replace(/\.(cmd|ps1)$/, ""),
   );
@@ -103,7 +103,7 @@ test("an installation brings no command but keelson, and no Node that replaces t
   expect(await project.run("keelson", ["--help"])).toMatchObject({ code: 0, stderr: "" });
 });
 
-test("an installation has one copy of what keelson shares with the application", () => {
+test("an installation has a single copy of each package that keelson shares with the application", () => {
   const shared = [
     "@aws-sdk/client-dynamodb",
     "@aws-sdk/lib-dynamodb",
@@ -121,7 +121,7 @@ test.each([
   { folder: "clients/browser", shared: ["dist/base/log/record-names.js"] },
   { folder: "clients/fetch", shared: [] },
 ])(
-  "keelson/$folder bundled for a browser takes nothing of any other package, nor of the server's parts",
+  "keelson/$folder bundled for a browser includes no other package, and no server code",
   async ({ folder, shared }) => {
     const installed = realpathSync(join(project.directory, "node_modules/keelson"));
     const asked: string[] = [];
@@ -150,7 +150,7 @@ test.each([
   },
 );
 
-test("keelson/fetch is 4 KB, 2 KB compressed", async () => {
+test("keelson/fetch is at most 4 KB, and 2 KB compressed", async () => {
   const bundle = await rolldown({
     input: join(project.directory, "node_modules/keelson/dist/clients/fetch/index.js"),
     platform: "browser",

@@ -29,7 +29,7 @@ describe.runIf(isLinux)("the command", () => {
     ]);
 
   test.each(["20.20.2", "22.12.0", "22.17.0"] as const)(
-    "says in one sentence that Node %s is too old, whatever it is to do",
+    "says in one sentence that Node %s is too old, whatever its arguments",
     async (version) => {
       const stderr = `keelson: this command needs Node 22.18 or newer, and this is Node ${version}\n`;
       for (const args of [["openapi", "server.ts"], ["--help"], []])
@@ -37,7 +37,7 @@ describe.runIf(isLinux)("the command", () => {
     },
   );
 
-  test("reads TypeScript with the oldest Node that the package takes", async () => {
+  test("reads TypeScript with the oldest supported Node", async () => {
     const { code, stdout } = await keelson("22.18.0", "openapi", "server.ts");
     expect({ code, title: JSON.parse(stdout).info.title }).toEqual({
       code: 0,

@@ -145,7 +145,7 @@ const runners: readonly [
 ];
 
 test.each(runners)(
-  "%s runs a test of an application, and its process ends by itself",
+  "%s runs an application's test, and its process exits by itself",
   async (_name, args, env, passed) => {
     const { code, stdout, stderr } = await project.run("node", args, {
       env: { ...env, NO_COLOR: "1", FORCE_COLOR: "0" },

@@ -19,7 +19,7 @@ beforeAll(async () => {
     .filter((file) => !file.startsWith("node_modules/"));
 });
 
-test("the package has the README, the licence, the changelog and all guides, and no test", () => {
+test("the package has the README, the licence, the changelog and all guides, and no tests", () => {
   const guides = globSync("docs/*.md", { cwd: join(import.meta.dirname, "../..") })
     .map((file) => file.replaceAll("\\", "/"))
     .filter((file) => file !== "docs/decisions.md"); // for who changes keelson
@@ -37,7 +37,7 @@ test("the package has the README, the licence, the changelog and all guides, and
   ).toEqual([]);
 });
 
-test("every relative link of a document in the package leads to a file in it", () => {
+test("every relative link of a document in the package leads to a packaged file", () => {
   const links = files
     .filter((file) => file.endsWith(".md"))
     .flatMap((file) =>
@@ -54,7 +54,7 @@ test("every relative link of a document in the package leads to a file in it", (
   ).toEqual([]);
 });
 
-test("what package.json names is there", () => {
+test("every path in package.json exists", () => {
   const { exports, bin } = JSON.parse(textOf("package.json"));
   const named = [...Object.values(exports), bin].flatMap((entry) =>
     typeof entry === "string" ? [entry] : Object.values(entry),
@@ -64,7 +64,7 @@ test("what package.json names is there", () => {
   expect(named.filter((path) => !files.includes(String(path).replace("./", "")))).toEqual([]);
 });
 
-test("doc comments name documents that are in the package, and sections that one of them explains", () => {
+test("doc comments name only packaged documents, and sections that the specification page explains", () => {
   const texts = files.filter((file) => /^dist\/.*\.(d\.ts|js)$/.test(file)).map(textOf);
   const named = texts.flatMap((text) => text.match(/(?<![\w./])[\w/-]+\.md\b/g) ?? []);
   const sections = texts.flatMap((text) =>

@@ -192,7 +192,7 @@ describe.each([
     hasApp: false,
   },
 ])("a container with $by", ({ options, isInstrumented, hasApp }) => {
-  test("has one trace from the request to the webhook, without a span twice", async () => {
+  test("has one trace from the request to the webhook, without duplicate spans", async () => {
     const [collector, target] = [await startCollector(), await startTarget()];
     const started = (options.includes("./oldest.mjs") ? former : project).start(
       "node",
@@ -269,7 +269,7 @@ describe.each([
     hasXRay: false,
   },
 ])("Lambda functions with the layer of AWS and $by", ({ runtime, options, loads, hasXRay }) => {
-  test("have one trace from the request to the webhook, whose messages' invocations are linked", async () => {
+  test("have one trace from the request to the webhook, with links to the invocations for messages", async () => {
     const [collector, target] = [await startCollector(), await startTarget()];
     const start = async (name: "http" | "queue") => {
       const { host, invoke } = await startRuntimeApi(name);

@@ -69,7 +69,7 @@ test.each([
   { compiler: "ts7", ...nodenext, exactOptionalPropertyTypes: false },
   { compiler: "ts7", ...bundler, exactOptionalPropertyTypes: true },
 ])(
-  "the package's declarations and what uses them have no error: $compiler, $moduleResolution, exactOptionalPropertyTypes $exactOptionalPropertyTypes",
+  "the package's declarations and code that uses them compile: $compiler, $moduleResolution, exactOptionalPropertyTypes $exactOptionalPropertyTypes",
   async ({ compiler, ...options }) => {
     expect(await compile(compiler, "types.ts", { ...options, skipLibCheck: false })).toBe("");
   },
@@ -81,14 +81,14 @@ test.each([
   { compiler: "ts7", exactOptionalPropertyTypes: true },
   { compiler: "ts7", exactOptionalPropertyTypes: false },
 ])(
-  "what Middy types goes where keelson's types are asked for, and back: $compiler, exactOptionalPropertyTypes $exactOptionalPropertyTypes",
+  "Middy's types and keelson's are assignable to each other: $compiler, exactOptionalPropertyTypes $exactOptionalPropertyTypes",
   async ({ compiler, exactOptionalPropertyTypes }) => {
     const options = { ...nodenext, exactOptionalPropertyTypes, skipLibCheck: true };
     expect(await compile(compiler, "middy-types.ts", options)).toBe("");
   },
 );
 
-test("what uses the package compiles with the lowest versions of what its declarations refer to", async () => {
+test("code that uses the package compiles with the lowest versions of its declarations' dependencies", async () => {
   const ranges: Record<string, string> = { ...dependencies, ...peerDependencies };
   const lowest = (name: string) => /\d+\.\d+\.\d+/.exec(ranges[name] ?? "")?.[0] ?? "";
   const peers = Object.keys(peerDependencies).filter((name) => name !== "dynalite");

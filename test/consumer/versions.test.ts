@@ -39,7 +39,7 @@ const done = {
   powertools: true,
 };
 
-test("what keelson depends on has a range, from the lowest version that is tested to the next major one", () => {
+test("every dependency has a range from the lowest tested version to the next major one", () => {
   expect(
     Object.entries(ranges).filter(
       ([, range]) => !/^(\^|>=)\d+\.\d+\.\d+( \|\| \^\d+\.\d+\.\d+)*$/.test(range),
@@ -47,7 +47,7 @@ test("what keelson depends on has a range, from the lowest version that is teste
   ).toEqual([]);
 });
 
-test("an application with the lowest version of everything that keelson depends on runs", {
+test("an application runs with the lowest version of all of keelson's dependencies", {
   timeout: 900_000,
 }, async () => {
   const names = Object.keys(ranges);
@@ -79,7 +79,7 @@ test("an application with the lowest version of everything that keelson depends 
   );
 });
 
-test("an application with the newest version of everything that keelson depends on runs", {
+test("an application runs with the newest version of all of keelson's dependencies", {
   timeout: 900_000,
 }, async () => {
   const peers = Object.entries(manifest.peerDependencies).filter(([name]) => !isPowertools(name));

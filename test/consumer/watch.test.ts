@@ -77,7 +77,7 @@ const watchers: readonly [
 ];
 
 test.each(watchers)(
-  "%s starts an application on the embedded stack, and reloads it without a linger on the stack and data that it had",
+  "%s starts an application on the embedded stack, and reloads it without a linger, keeping the stack and its data",
   async (name, command, args, env) => {
     const port = await freePort();
     const directory = join(project.directory, `.keelson-${port}`);
@@ -162,7 +162,7 @@ test("an application with queues reloads about as fast as one without", async ()
   expect(withQueues[0]).toBeLessThan(1.2 * Number(without[0]) + 200);
 });
 
-test("a port in use is one sentence that says what to do, and exit code 1", async () => {
+test("a port in use is reported in one sentence that gives the fix, with exit code 1", async () => {
   const taken = createServer().listen(0);
   await once(taken, "listening");
   const { port } = taken.address() as AddressInfo; // it listens on TCP

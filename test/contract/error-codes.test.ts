@@ -213,7 +213,7 @@ describe.each([
   ["Lambda", inLambda()],
 ])("%s", (_, ask) => {
   test.each(Object.entries<Way>(onBoth))(
-    "answers %s as the document of its server has it",
+    "answers %s as its server's document states",
     async (code, way) => {
       expect(await way(ask)).toEqual({ status: errorCodes[code as ErrorCode], error: code }); // safe: a key of the table
     },
@@ -221,7 +221,7 @@ describe.each([
 });
 
 test.each(Object.entries<Way>(onOne))(
-  "a server answers %s as its document has it",
+  "a server answers %s as its document states",
   async (code, way) => {
     expect(await way(inContainer)).toEqual({ status: errorCodes[code as ErrorCode], error: code }); // safe: a key of the table
   },

@@ -8,7 +8,7 @@ import { problemsOf } from "./validators.ts";
 test.each([
   ["the sample", sample],
   ["an application with every feature", everything],
-])("two validators find nothing wrong with the document of %s", async (_, server) => {
+])("two validators accept the document of %s", async (_, server) => {
   const { document, unsaid } = await serverDocument(serverInternals(server));
   expect(unsaid).toEqual([]);
   expect(await problemsOf(document)).toEqual([]);

@@ -48,7 +48,7 @@ describe.each([
         allowedRequests(operation, document).map((request) => ({ operation, request })),
       );
 
-  test("allows no request that is refused for its shape", async () => {
+  test("allows no request whose shape the server refuses", async () => {
     await fc.assert(
       fc.asyncProperty(requests(), async ({ operation, request }) => {
         const { status, error, body } = await send(app, server, operation, request);
@@ -59,7 +59,7 @@ describe.each([
     );
   });
 
-  test("forbids what is refused", async () => {
+  test("forbids only requests that the server refuses", async () => {
     const forbidden = requests().chain(({ operation, request }) => {
       const ways = forbiddenOf(operation, request, document);
       return ways.length === 0

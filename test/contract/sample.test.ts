@@ -10,13 +10,13 @@ import { contractText } from "../../src/tools/contract/contract-file.ts";
 
 const folder = join(import.meta.dirname, "../../examples/files");
 
-test("the sample's contract is the one that is committed; npm run contract writes it anew", async () => {
+test("the sample's contract matches the committed one; npm run contract regenerates it", async () => {
   const { contract, unsaid } = await contractOf(serverInternals(server), folder);
   expect(unsaid).toEqual([]);
   expect(contractText(contract)).toBe(await readFile(join(folder, "contract.json"), "utf8"));
 });
 
-test("the document that the guide to clients is held against is the sample's own; npm run contract writes it anew", async () => {
+test("the document that the client guide is checked against is the sample's own; npm run contract regenerates it", async () => {
   const { document, unsaid } = await serverDocument(serverInternals(server), folder);
   expect(unsaid).toEqual([]);
   expect(documentText(document)).toBe(

@@ -67,7 +67,7 @@ async function run(action: string, name: string, ...args: readonly string[]) {
   return { code, out: out.join("\n"), err: err.join("\n") };
 }
 
-test("keelson contract check --stored says which tenants' settings a release reads otherwise", async () => {
+test("keelson contract check --stored lists the tenants' settings that a release reads differently", async () => {
   await run("write", "deployed");
   const { code, out, err } = await run("check", "released", "--stored", "--json");
   expect({ code, err }).toEqual({ code: 1, err: "" });

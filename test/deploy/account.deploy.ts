@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => miniStack?.stop());
 
-test("npm run deploy makes the key ring and the whole stack, functions and API included", async () => {
+test("npm run deploy creates the key ring and the whole stack, including functions and API", async () => {
   const printed = await deploy();
 
   expect(printed).toContain(`made the key ring /keelson-files/${stage}/key-ring`);
@@ -24,7 +24,7 @@ test("npm run deploy makes the key ring and the whole stack, functions and API i
   expect(host).not.toBe("");
 }, 180_000);
 
-test("the API answers once it is deployed", async () => {
+test("the deployed API answers", async () => {
   const found = await miniStack.call("secretsmanager.ListSecrets", {});
   // Safe: what is looked at fails the test where it is not there.
   const [{ ARN }] = found["SecretList"] as [{ readonly ARN: string }];
@@ -53,7 +53,7 @@ test("POST /files leads through stream, bus and queues to the message about the 
     .toContain(`{"text":"the file was scanned","file":"${file["id"]}"}`);
 });
 
-test("deployed once more with a function for each handler, the key ring stays, and each answers its route", async () => {
+test("a second deployment with a function per handler keeps the key ring, and each function answers its route", async () => {
   const before = await functionNames();
   expect(await deploy("--shape", "each")).toContain(
     `the key ring /keelson-files/${stage}/key-ring is there`,

@@ -16,7 +16,7 @@ test.each([
   ["functions", "one"],
   ["all", "one"],
   ["all", "each"],
-])("cdk synth includes the template of %s as it is, in shape %s", async (part, shape) => {
+])("cdk synth includes the template of %s unchanged, in shape %s", async (part, shape) => {
   const own =
     part === "all" ? ["--with", "infra/own.json", "--with", `infra/own-${shape}.json`] : [];
   const infra = [

@@ -18,7 +18,7 @@ const { services } = parse(readFileSync(join(root, "docker-compose.yml"), "utf8"
   readonly services: Readonly<Record<"localstack" | "app", Service>>;
 };
 
-test("docker compose takes the LocalStack that the tests take, and builds the image of the Dockerfile", () => {
+test("docker compose uses the LocalStack of the tests, and builds the image of the Dockerfile", () => {
   const runner = readFileSync(join(root, "scripts/localstack/run.mjs"), "utf8");
 
   expect(services.localstack.image).toMatch(/^localstack\/localstack:\d+\.\d+\.\d+$/);
@@ -26,7 +26,7 @@ test("docker compose takes the LocalStack that the tests take, and builds the im
   expect(services.app.build).toBe(".");
 });
 
-test("the container is told where LocalStack is, and reached from this machine only", () => {
+test("the container knows the LocalStack endpoint, and is reachable from this machine only", () => {
   expect(services.app.environment["AWS_ENDPOINT_URL"]).toBe("http://localstack:4566");
   expect(services.app.ports).toEqual(["127.0.0.1:3000:3000"]);
   const secret =
@@ -36,7 +36,7 @@ test("the container is told where LocalStack is, and reached from this machine o
   expect(secret.length).toBeGreaterThanOrEqual(32);
 });
 
-test("the container has the time for its shutdown", () => {
+test("the container has enough time to shut down", () => {
   expect(Number.parseInt(services.app.stop_grace_period ?? "", 10) * 1_000).toBeGreaterThan(
     defaultTimes.totalMs,
   );

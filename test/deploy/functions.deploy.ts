@@ -79,7 +79,7 @@ describe("one function for all routes", () => {
     expect(headerOf(answer, "x-request-id")).toBe(requestId);
   });
 
-  test("a write that is sent again is answered again, by another process as well", async () => {
+  test("replays the answer of a write that is sent again, even in another process", async () => {
     const ask: Ask = {
       method: "POST",
       path: "/files",
@@ -100,7 +100,7 @@ describe("one function for all routes", () => {
     }
   });
 
-  test("configuration comes from SSM, and what is set from DynamoDB", async () => {
+  test("reads configuration from SSM, and values set by operators from DynamoDB", async () => {
     const path = "/config/files:config:signed-url-expiry-seconds";
     const lambda = await functionNamed("operate");
     expect(await http(lambda, { path })).toMatchObject({
@@ -126,7 +126,7 @@ describe("one function for all routes", () => {
     });
   });
 
-  test("a secret is sealed with the key ring of SSM", async () => {
+  test("seals a secret with the key ring of SSM", async () => {
     const path = "/config/files:config:webhook-secret";
     const lambda = await functionNamed("operate");
     const set = await http(lambda, { method: "PUT", path, body: { value: "whsec_dGVzdA==" } });
@@ -139,7 +139,7 @@ describe("one function for all routes", () => {
     expect(JSON.stringify([set, body])).not.toContain("whsec_");
   });
 
-  test("what a client does wrong is answered, and logged", async () => {
+  test("answers and logs client errors", async () => {
     const lambda = await functionNamed("http");
     expect(await http(lambda, { path: "/files/none" })).toMatchObject({
       statusCode: 404,
@@ -156,7 +156,7 @@ describe("one function for all routes", () => {
     );
   });
 
-  test("without a store that answers it says so itself, before its time is over", async () => {
+  test("answers 504 before its timeout when the store does not respond", async () => {
     const calls = await recordCalls(endpoint);
     calls.hang();
     const lambda = await startFunction(deployed, "http", {
@@ -178,7 +178,7 @@ describe("one function for all routes", () => {
   });
 });
 
-test("functions for one handler each answer their routes, and no other", async () => {
+test("functions for one handler answer their own routes, and no others", async () => {
   const created = await http(await functionNamed("filesFileCreate"), {
     method: "POST",
     path: "/files",
@@ -216,7 +216,7 @@ test("functions for one handler each answer their routes, and no other", async (
 });
 
 describe("the function for queues", () => {
-  test("answers with the messages that have to come again", async () => {
+  test("returns the messages that have to be retried", async () => {
     const { id } = (await createdFile("batch.txt")).body as { id: string }; // safe: the output of files.file.create
     const [good] = await received("events", ({ Body = "" }) => Body.includes(id));
     await sqs.send(
@@ -250,7 +250,7 @@ describe("the function for queues", () => {
   });
 
   test.each(["events", "jobs.fifo"])(
-    "buries what can never be done, of the queue %s",
+    "dead-letters a message that can never succeed, of the queue %s",
     async (queue) => {
       const text = `no JSON at all ${randomUUID()}`;
       const ordered = queue.endsWith(".fifo")
@@ -272,7 +272,7 @@ describe("the function for queues", () => {
   );
 });
 
-test("the function for the stream dispatches what is left in the outbox", async () => {
+test("the function for the stream dispatches events left in the outbox", async () => {
   const key = await leftInOutbox(0);
   const lambda = await functionNamed("stream");
   const record = {
@@ -287,7 +287,7 @@ test("the function for the stream dispatches what is left in the outbox", async 
   expect(await received("events", ({ Body = "" }) => Body.includes(key.eventId))).toHaveLength(1);
 });
 
-test("the function for the outbox dispatches what is older", async () => {
+test("the function for the outbox dispatches older events", async () => {
   const key = await leftInOutbox(60_000);
 
   expect(await (await functionNamed("sweep")).invoke({})).toEqual({
@@ -298,7 +298,7 @@ test("the function for the outbox dispatches what is older", async () => {
   expect(await isInOutbox(key)).toBe(false);
 });
 
-test("the function for schedules runs what is due, once, and its job charges", async () => {
+test("the function for schedules fires a due schedule once, and its job charges", async () => {
   const lambda = await functionNamed("schedule");
   expect(await lambda.invoke({})).toEqual({ fired: 0, failed: 0 }); // it is seen for the first time
   await lookedLast(Date.now() - 40 * 86_400_000);
@@ -319,7 +319,7 @@ test("the function for schedules runs what is due, once, and its job charges", a
 });
 
 // The last of them: from now on no file can be changed.
-test("an error is logged under the name of its class, although the bundle is minified", async () => {
+test("an error is logged with the name of its class, although the bundle is minified", async () => {
   const path = "/config/files:config:maintenance-mode";
   const set = await http(await functionNamed("operate"), {
     method: "PUT",
@@ -377,7 +377,7 @@ describe("the role of each function", () => {
     "schedule",
   ];
 
-  test.each(roles)("%s: every call is allowed, and what is allowed is needed", (name) => {
+  test.each(roles)("%s: grants every call that is made, and nothing that is not needed", (name) => {
     const granted = grantedTo(name);
     const needed = neededBy(
       name === "filesFileList" ? ["filesFileList", "filesFileQuota", "filesFileShow"] : [name],
@@ -389,7 +389,7 @@ describe("the role of each function", () => {
     expect(withoutNeed(granted, needed)).toEqual([]);
   });
 
-  test("one that only answers queries cannot write", () => {
+  test("allows no writes for functions that only answer queries", () => {
     const tables = ["filesFileList", "filesFileQuota", "filesFileShow", "filesFileDownloadUrl"]
       .flatMap(grantedTo)
       .map(short);
@@ -400,7 +400,7 @@ describe("the role of each function", () => {
     for (const granted of writes) expect(granted.map(short)).toContain("dynamodb:PutItem files");
   });
 
-  test("that for all routes has what those for one route have", async () => {
+  test("has all permissions of the single-route functions when it serves all routes", async () => {
     const { resources: one } = await packaged("--stage", prefix.replace("keelson-files-", ""));
     const granted = grantsOf(one, "HttpRole");
     const needed = neededBy([

@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
-test("docs/deploy.md takes a new project from nothing to an API that answers, in ten commands", async () => {
+test("docs/deploy.md leads from a new project to an API that answers, in ten commands", async () => {
   expect(commands).toHaveLength(10);
   const printed = await shell(commands);
 
@@ -47,7 +47,7 @@ test("a note is written and read through the deployed API", async () => {
   expect(await ask("GET", `/notes/${note["id"]}`)).toEqual([200, { id: note["id"], text: "milk" }]);
 });
 
-test("what the bundle does not export is told before it is deployed", async () => {
+test("a function that the bundle does not export is reported before the deployment", async () => {
   writeFileSync(join(application, "src/server.ts"), serverOfShop);
   writeFileSync(join(application, "src/shop.ts"), shop);
   const [bundle = "", infra = "", check = ""] = commands.slice(2);
@@ -58,7 +58,7 @@ test("what the bundle does not export is told before it is deployed", async () =
   );
 });
 
-test("an application of three tables, an index, events and a schedule is deployed over it, and answers", async () => {
+test("an application of three tables, an index, events and a schedule replaces it, and answers", async () => {
   writeFileSync(join(application, "src/lambda.ts"), lambdaOfShop);
   const printed = await shell(
     ["cd my-app", ...commands.slice(2)].map((line) => line.replaceAll("code-1", "code-2")),
@@ -74,7 +74,7 @@ test("an application of three tables, an index, events and a schedule is deploye
     .toEqual([200, { item: "hat", sold: 1 }]);
 });
 
-test("its schedule fires in the function that a rule calls each minute, and writes", async () => {
+test("its schedule fires and writes in the function that a rule invokes each minute", async () => {
   const counted = async () => {
     const invoke = `lambda invoke --function-name my-app-dev-schedule ${join(directory, "fired.json")}`;
     const { stdout } = await run("aws", invoke.split(" "), { env: miniStack.env });

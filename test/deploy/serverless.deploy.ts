@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(output, { recursive: true, force: true }));
 
-test("osls package takes the generated tables, queues and bus as they are, beside functions of its own", () => {
+test("osls package includes the generated tables, queues and bus unchanged, next to its own functions", () => {
   // Safe: osls has written a template.
   const { Resources } = JSON.parse(readFileSync(template, "utf8")) as {
     readonly Resources: Readonly<Record<string, Resource>>;
@@ -32,7 +32,7 @@ test("osls package takes the generated tables, queues and bus as they are, besid
   );
 });
 
-test("what osls packages fits the server and the bundle", async () => {
+test("the osls package fits the server and the bundle", async () => {
   const args = [
     "infra",
     "examples/files/server.ts",

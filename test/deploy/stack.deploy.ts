@@ -52,7 +52,7 @@ afterAll(async () => {
   for (const client of [dynamodb, sqs, eventBridge]) client.destroy();
 });
 
-test("the container serves on what the stack has made, and makes no table of its own", async () => {
+test("the container uses the stack's resources, and creates no table of its own", async () => {
   const { TableNames = [] } = await dynamodb.send(new ListTablesCommand({}));
 
   expect(
@@ -90,13 +90,13 @@ test("each event is processed once: the container adds no second rule", async ()
   expect(Rules.map(({ Name }) => Name)).toEqual(["keelson-events"]);
 });
 
-test("an override of the stack's parameters counts", async () => {
+test("an override in the stack's parameters takes effect", async () => {
   const response = await send("GET", "/config/files:config:signed-url-expiry-seconds");
 
   expect(await response.json()).toMatchObject({ value: 900, source: "app-override" });
 });
 
-test("keelson doctor misses the key ring alone, and what it says mends that", async () => {
+test("keelson doctor reports only the missing key ring, and its fix works", async () => {
   const [from, to] = [untouched, prefix].map((name) => name.replace("keelson-files-", "")) as [
     string,
     string,
@@ -127,7 +127,7 @@ test("keelson doctor misses the key ring alone, and what it says mends that", as
   expect(await failing()).toEqual([]);
 });
 
-test("the stack is what the container makes where nothing is", async () => {
+test("the stack equals the resources that the container creates in an empty account", async () => {
   // That of a stage where no container has run, which would mend a rule.
   process.env["KEELSON_TEST_ENDPOINT"] = endpoint;
   const app = await startTestApp(server);
@@ -156,7 +156,7 @@ test("the stack is what the container makes where nothing is", async () => {
   }
 });
 
-test("SIGTERM to npm ends the container, which drains, and leaves the LocalStack that was given", async () => {
+test("SIGTERM to npm drains and ends the container, and leaves the given LocalStack running", async () => {
   started.child.kill("SIGTERM");
 
   await expect

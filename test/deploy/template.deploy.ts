@@ -21,7 +21,7 @@ describe.each([
     made = await packaged(...args);
   });
 
-  test("each function is one that the module exports, with a log group that does not keep lines for ever", () => {
+  test("each function is exported by the module, and its log group expires", () => {
     const lambdas = ofType(made, "AWS::Lambda::Function");
     expect(lambdas.length).toBe(count);
     for (const [name, { Properties }] of lambdas) {
@@ -36,7 +36,7 @@ describe.each([
     expect(made.printed).toContain("fits the server and infra/dist/lambda.mjs");
   });
 
-  test("each function is told the table of every declaration, the bus and the queues", () => {
+  test("each function gets the names of all tables, the bus and the queues", () => {
     const names = ["config", "once", "outbox", ...server.registry.tables.keys()].map(
       (name) => `KEELSON_TABLE_${name.toUpperCase()}`,
     );
@@ -56,7 +56,7 @@ describe.each([
     }
   });
 
-  test("functions that answer requests have the secret of tokens, and no other has", () => {
+  test("only functions that answer requests get the token secret", () => {
     for (const [name, { Properties }] of ofType(made, "AWS::Lambda::Function")) {
       const answers = !/^(Queue|Schedule|Stream|Sweep)LambdaFunction$/.test(name);
       const secret = JSON.stringify(variablesOf(Properties)["KEELSON_AUTH_SECRET"]);
@@ -67,7 +67,7 @@ describe.each([
     }
   });
 
-  test("the API is throttled, and each request to it logged, without a header that is a secret", () => {
+  test("the API is throttled, and logs each request without secret headers", () => {
     const { DefaultRouteSettings, AccessLogSettings } =
       made.resources["HttpApiStage"]?.Properties ?? {};
     const throttling = {
@@ -101,7 +101,7 @@ describe.each([
     expect(members.slice(0, 2)).toEqual(["userAgent", "path"]);
   });
 
-  test("queues cannot take all functions of the account, and nothing is reserved that a small account lacks", () => {
+  test("queues cannot exhaust the account's concurrency, and no concurrency is reserved by default", () => {
     expect(made.parameters["HttpConcurrency"]?.Default).toBe(0);
     const mappings = ofType(made, "AWS::Lambda::EventSourceMapping").filter(([name]) =>
       name.startsWith("Queue"),
@@ -111,7 +111,7 @@ describe.each([
     );
   });
 
-  test("queues and buckets refuse what comes without TLS", () => {
+  test("queues and buckets refuse requests without TLS", () => {
     const policies = [
       ...ofType(made, "AWS::SQS::QueuePolicy"),
       ...ofType(made, "AWS::S3::BucketPolicy"),
@@ -138,7 +138,7 @@ describe.each([
     }
   });
 
-  test("no role may do anything on everything, and none is assumed by anybody but Lambda", () => {
+  test("no role allows all actions or all resources, and only Lambda can assume one", () => {
     const roles = ofType(made, "AWS::IAM::Role");
     expect(roles.length).toBeGreaterThan(3);
     for (const [name, role] of roles) {
@@ -161,14 +161,14 @@ describe.each([
     }
   });
 
-  test("every batch is answered with what has to come again", () => {
+  test("every event source mapping reports batch item failures", () => {
     const mappings = ofType(made, "AWS::Lambda::EventSourceMapping");
     expect(mappings.length).toBe(3);
     for (const [, { Properties }] of mappings)
       expect(Properties["FunctionResponseTypes"]).toEqual(["ReportBatchItemFailures"]);
   });
 
-  test("a message is hidden six times as long as its function may take", () => {
+  test("the visibility timeout is at least six times the function's timeout", () => {
     const timeoutSeconds = Number(made.resources["QueueLambdaFunction"]?.Properties["Timeout"]);
     for (const name of ["EventQueue", "JobQueue"]) {
       expect(made.resources[name]?.Properties["VisibilityTimeout"]).toBeGreaterThanOrEqual(
@@ -177,18 +177,18 @@ describe.each([
     }
   });
 
-  test("nobody reads payloads in the stream of the outbox", () => {
+  test("the stream of the outbox contains no payloads", () => {
     expect(made.resources["OutboxTable"]?.Properties["StreamSpecification"]).toEqual({
       StreamViewType: "KEYS_ONLY",
     });
   });
 
-  test("the archive holds the bundle without its maps, and nothing of this machine", () => {
+  test("the archive contains the bundle without source maps, and no local files", () => {
     expect(made.archive).toContain("lambda.mjs");
     expect(made.archive).not.toMatch(/\.map|\.env|\.keelson|development-secret|node_modules/);
   });
 
-  test("what holds data stays when the stack goes, and is protected by a parameter", () => {
+  test("data resources are retained when the stack is deleted, and a parameter protects them from deletion", () => {
     const lasting = ["ConfigTable", "OutboxTable", "FilesTable", "FilesBucket"];
     expect(lasting.map((name) => made.resources[name]?.DeletionPolicy)).toEqual(
       lasting.map(() => "Retain"),
@@ -201,7 +201,7 @@ describe.each([
     }
   });
 
-  test("what infra/parameters.json has for a stage are parameters of the template", () => {
+  test("the values in infra/parameters.json are parameters of the template", () => {
     // Safe: the file of this repository.
     const stages = JSON.parse(readFileSync(join(root, "infra/parameters.json"), "utf8")) as Record<
       string,
@@ -217,7 +217,7 @@ describe.each([
       expect(Object.keys(made.parameters)).toEqual(expect.arrayContaining(Object.keys(values)));
   });
 
-  test("every route of the sample's handlers is one of the API, or all are one", () => {
+  test("every route of the sample's handlers is a route of the API, or one route serves all", () => {
     const routes = ofType(made, "AWS::ApiGatewayV2::Route").map(([, { Properties }]) =>
       String(Properties["RouteKey"]),
     );
@@ -230,17 +230,17 @@ describe.each([
     expect(asked.sort()).toEqual([...(count === 5 ? [] : declared), "$default"].sort());
   });
 
-  test("the sizes of the bundle are printed", () => {
+  test("the bundle sizes are printed", () => {
     expect(made.printed).toMatch(/read at start, without SDK and zod: \d+ KB/);
   });
 });
 
-test("the same code gives the same archive, whatever the stage", async () => {
+test("the same code gives the same archive, in every stage", async () => {
   const [one, other] = [await packaged(), await packaged("--stage", "prod")];
   expect(one.archive === other.archive).toBe(true);
 });
 
-test("a mistake fails the packaging, and so does an option that there is not", async () => {
+test("an invalid stage and an unknown option fail the packaging", async () => {
   await expect(packaged("--stage", "PROD")).rejects.toThrow(/--stage "PROD" is no name/);
   await expect(packaged("--shapes", "each")).rejects.toThrow(/Unknown option '--shapes'/);
 });
@@ -266,7 +266,7 @@ function statementsOf({ Properties }: Resource): readonly Statement[] {
     );
 }
 
-test("what a cold start reads needs no file of helpers, and its source maps lead to the source", () => {
+test("the cold start needs no helper chunk, and its source maps lead to the source", () => {
   const dist = join(root, "infra/dist");
   const read = readdirSync(dist).filter((name) => /^(lambda|first-.*)\.mjs$/.test(name));
   expect(read).toHaveLength(2);

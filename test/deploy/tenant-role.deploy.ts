@@ -154,7 +154,7 @@ describe.each<[RoleName, string, string]>([
   }));
 
   test.each(commands)(
-    "$operation $input is allowed on the tenant's own rows, as far as the function goes, and on no other's",
+    "$operation $input is allowed only on the tenant's own rows, within the function's permissions",
     async ({ operation, input, needs, index }) => {
       expect(await isAllowed(operation, input, acme, role)).toBe(
         reaches.indexOf(needs) <= reaches.indexOf(reach),
@@ -171,13 +171,13 @@ describe.each<[RoleName, string, string]>([
   );
 });
 
-test("an index is queried by keys of the tenant, and one that is not declared by none", async () => {
+test("an index can be queried by the tenant's own keys, and an undeclared index by none", async () => {
   expect(await isAllowed("Query", byOwner("acme"), acme)).toBe(true);
   for (const other of strangers) expect(await isAllowed("Query", byOwner(other), acme)).toBe(false);
   expect(await isAllowed("Query", { ...byOwner("acme"), IndexName: "bySize" }, acme)).toBe(false);
 });
 
-test("a batch with one row of another tenant is denied, and so is a transaction", async () => {
+test("a batch or transaction with one row of another tenant is denied", async () => {
   const Keys = [{ pk: "acme/files" }, { pk: "globex/files" }];
   expect(
     await isAllowed("BatchGetItem", { RequestItems: { [physical("files")]: { Keys } } }, acme),
@@ -187,7 +187,7 @@ test("a batch with one row of another tenant is denied, and so is a transaction"
 });
 
 test.each(["acme", "a/b", "a=2fb", "a b", "ä😀", "x".repeat(300), "*", "?", "a*"])(
-  "the tenant %j reaches its own rows, and nobody else does",
+  "the tenant %j reaches its own rows, and no other tenant does",
   async (tenant) => {
     const own = encodeTenant(tenant);
     for (const [operation, input] of commandsOf(own, "files")) {
@@ -208,7 +208,7 @@ test.each([
   "UpdateTable",
   "CreateBackup",
   "ExportTableToPointInTime",
-])("%s is allowed to no tenant", async (operation) => {
+])("%s is denied to every tenant", async (operation) => {
   for (const table of tables) {
     const request = {
       action: `dynamodb:${operation}`,
@@ -220,7 +220,7 @@ test.each([
   }
 });
 
-test("a command of which no key is known is denied", async () => {
+test("a command without known keys is denied", async () => {
   for (const action of ["GetItem", "Query", "BatchGetItem", "PutItem"]) {
     const request = {
       action: `dynamodb:${action}`,
@@ -234,7 +234,7 @@ test("a command of which no key is known is denied", async () => {
   }
 });
 
-test("a session for every tenant reads and writes what the function does, of every tenant, and scans", async () => {
+test("a cross-tenant session may scan, and may read and write all tenants' rows as far as the function may", async () => {
   const across = { across: "true" };
   for (const tenant of ["acme", "globex"]) {
     for (const [operation, input] of commandsOf(tenant, "files"))
@@ -251,7 +251,7 @@ test("a session for every tenant reads and writes what the function does, of eve
   expect(await isAllowed("Scan", { TableName: physical("others") }, across)).toBe(false);
 });
 
-test("claims and events are written inside of a transaction alone, claims checked there, and neither is ever read", async () => {
+test("claims and events can be written only in transactions, claims also checked there, and neither can be read", async () => {
   for (const table of ["once", "outbox"]) {
     for (const [operation, input] of commandsOf("claim#1", table)) {
       const actions = table === "once" ? ['"Put"', '"ConditionCheck"'] : ['"Put"']; // an answer with cookies checks its claim
@@ -268,7 +268,7 @@ test("claims and events are written inside of a transaction alone, claims checke
   }
 });
 
-test("tables without tenants are reached inside of transactions alone, as far as the function goes", async () => {
+test("tables without tenants are reachable only in transactions, within the function's permissions", async () => {
   for (const [table, reach] of [
     ["counts", "write"],
     ["rates", "check"],
@@ -297,7 +297,7 @@ test("a commit of rows, a claim, an event and another table is allowed as a whol
   expect(await isAllowed("TransactWriteItems", { TransactItems }, acme)).toBe(true);
 });
 
-test("the function's own role has no row of a tenant any more, and all that it had besides", async () => {
+test("the function's own role loses access to tenant rows, and keeps all other permissions", async () => {
   for (const table of ["files", "notes", "others"]) {
     for (const [operation, input] of commandsOf("acme", table))
       expect(await isAllowed(operation, input, acme, "own")).toBe(false);
@@ -342,7 +342,7 @@ describe("the role is assumed", () => {
     }
   });
 
-  test("by nobody else", async () => {
+  test("by no other principal", async () => {
     for (const other of [
       `${own}2`,
       `arn:aws:iam::${account}:user/ann`,

@@ -5,7 +5,7 @@ import { openDatabase } from "../../src/aws/clients/dynamodb.ts";
 import { openAssumedRole } from "../../src/aws/sessions/assumed-role.ts";
 import { createWall } from "../../src/parts/wall/wall.ts";
 
-test("an emulator's STS gives sessions by the SDK, and its DynamoDB takes what they sign", async () => {
+test("an emulator's STS issues sessions to the SDK, and its DynamoDB accepts their signatures", async () => {
   const { endpoint, prefix } = inject("deployed");
   const database = await openDatabase({
     endpoint,

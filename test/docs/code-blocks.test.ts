@@ -24,7 +24,7 @@ import {
 const blocks = allBlocks();
 const inLanguage = (language: string) => blocks.filter((block) => block.language === language);
 
-test("every block is in a language that is checked", () => {
+test("every block is in a language with a check", () => {
   // ts is compiled, json parsed, sh and mermaid looked at below; console is run by the sessions, text is held against the folders.
   const known = ["ts", "json", "sh", "mermaid", "console", "text"];
 
@@ -64,7 +64,7 @@ test("a ts block that does not compile is reported with document and line", asyn
   }
 });
 
-test("a block that is not closed is reported, since all that follows would go unchecked", () => {
+test("an unclosed block is reported, since everything after it would go unchecked", () => {
   expect(() => codeBlocks("docs/open.md", "text\n```ts\nconst a = 1;\n")).toThrow(
     "docs/open.md:3: the block is not closed",
   );
@@ -76,7 +76,7 @@ test("every json block parses", () => {
   ).toEqual([]);
 });
 
-test("every sh line is a command that is there", () => {
+test("every sh line is an existing command", () => {
   const unknown = inLanguage("sh").flatMap((block) =>
     block.code.split("\n").flatMap((line, index) => {
       const place = placeOf({ ...block, line: block.line + index });
@@ -89,7 +89,7 @@ test("every sh line is a command that is there", () => {
   expect(unknown).toEqual([]);
 });
 
-test("every npm script that a text names is there, and every file that it has Node run", () => {
+test("every npm script, npx command and Node script named in a text exists", () => {
   const unknown = documents.flatMap((document) =>
     [...textOf(document).matchAll(/(?<=`)(?:npm run|npx|node) [^`]+(?=`)/g)].flatMap(([command]) =>
       isNamed(command.split(/\s+/)) ? [] : [`${document}: ${command}`],
@@ -106,7 +106,7 @@ test("every npm script that a text names is there, and every file that it has No
   ).toEqual([]);
 });
 
-test("every mermaid block is of a kind that is checked", () => {
+test("every mermaid block is of a kind with a check", () => {
   const known = /^(?:flowchart (?:LR|TB)|sequenceDiagram|stateDiagram-v2)\n/;
 
   expect(
@@ -114,7 +114,7 @@ test("every mermaid block is of a kind that is checked", () => {
   ).toEqual([]);
 });
 
-test("every flowchart's arrows lead from one declared box to another", () => {
+test("every arrow of a flowchart connects two declared boxes", () => {
   const flowcharts = inLanguage("mermaid").filter(({ code }) => code.startsWith("flowchart "));
   const problems = flowcharts.flatMap((block) => {
     const [head = "", ...lines] = block.code.split("\n");
@@ -142,7 +142,7 @@ test("every flowchart's arrows lead from one declared box to another", () => {
   expect(flowcharts.length).toBeGreaterThan(0);
 });
 
-test("every sequence diagram's messages and notes are between participants that it declares, and it uses them all", () => {
+test("every sequence diagram uses exactly the participants that it declares", () => {
   const diagrams = inLanguage("mermaid").filter(({ code }) => code.startsWith("sequenceDiagram\n"));
 
   expect(diagrams.flatMap(sequenceProblems)).toEqual([]);

@@ -9,7 +9,7 @@ function decisionsOf(topic: string): readonly string[] {
   return topic.split(/^(?=- )/m).slice(1);
 }
 
-test("every topic has a title of its own and decisions", () => {
+test("every topic has its own title and decisions", () => {
   const titles = topics.map((topic) => topic.split("\n")[0]);
 
   expect(new Set(titles).size).toBe(titles.length);
@@ -17,7 +17,7 @@ test("every topic has a title of its own and decisions", () => {
   expect(topics.filter((topic) => decisionsOf(topic).length === 0)).toEqual([]);
 });
 
-test("every decision takes one or two lines, and the page at most 200", () => {
+test("every decision takes one or two lines, and the page takes at most 200", () => {
   const long = topics
     .flatMap(decisionsOf)
     .filter((decision) => decision.trimEnd().split("\n").length > 2);

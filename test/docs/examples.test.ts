@@ -88,7 +88,7 @@ function serverName(feature: Feature): string {
   return feature.name;
 }
 
-test("the documents have examples of features, each of which is called", () => {
+test("the documents contain examples of features, each of which is called", () => {
   expect(examples.length).toBeGreaterThan(10);
 });
 
@@ -116,7 +116,7 @@ describe.each(
     await app.close();
   });
 
-  test("every table keeps tenants apart, or has a reason", () => {
+  test("every table is a tenant table, or has a documented reason", () => {
     const open = [...serverInternals(server).registry.tables.values()].filter(
       ({ tenant }) => tenant !== true,
     );
@@ -127,7 +127,7 @@ describe.each(
     ).toEqual([]);
   });
 
-  test("tenants who do the same neither see nor change each other's data, and no line warns", async () => {
+  test("tenants who make the same calls neither see nor change each other's data, and cause no warning", async () => {
     const handlers = [...serverInternals(server).registry.handlers.values()].filter(
       ({ feature }) => feature !== "keelson",
     );

@@ -20,7 +20,7 @@ const forms = globSync(`${folder}/*.yml`, { cwd: root })
   .filter((path) => !path.endsWith("config.yml"))
   .map((path) => parse(readFileSync(join(root, path), "utf8")) as Form); // as the test looks at it
 
-test("there are forms for bugs and features, of parts that GitHub knows, and no issue without a form", () => {
+test("there are forms for bugs and features that GitHub accepts, and no issue without a form", () => {
   expect(forms.map(({ name }) => name).sort()).toEqual(["Bug", "Feature"]);
   for (const { description, body } of forms) {
     expect(description).not.toBe("");
@@ -41,7 +41,7 @@ test("there are forms for bugs and features, of parts that GitHub knows, and no 
   });
 });
 
-test("vulnerabilities are reported in private: the policy names GitHub's advisories, and no address", () => {
+test("vulnerabilities are reported privately: the policy links to GitHub's advisories, and names no address", () => {
   const policy = readFileSync(join(root, "SECURITY.md"), "utf8");
 
   expect(policy).toContain("Report a vulnerability");

@@ -107,7 +107,7 @@ function namesOf(path: string, first: string): readonly string[] {
   return found;
 }
 
-test("every line that the sources log is on the page of messages, at its level", () => {
+test("every line that the sources log is on the page of messages, with its level", () => {
   const lines = logged();
   expect(lines.length).toBeGreaterThan(90);
   const missing = lines.filter(({ name }) => !known.has(name));
@@ -118,7 +118,7 @@ test("every line that the sources log is on the page of messages, at its level",
   expect(elsewhere).toEqual([]);
 });
 
-test("every message of the page is one that the sources log", () => {
+test("every message of the page is logged by the sources", () => {
   const names = new Set(logged().map(({ name }) => name));
   expect([...known.keys()].filter((name) => !names.has(name))).toEqual([]);
   expect([...known.values()].filter(({ levels }) => levels.length === 0)).toEqual([]);

@@ -17,19 +17,19 @@ const rows = metrics.map(({ name, kind, unit, labels, text }) => {
   return `| \`${name}\` | ${kind} | \`${unit}\` | ${shown} | ${text} |`;
 });
 
-test("the table of metrics is what the list says", () => {
+test("the table of metrics matches the list in code", () => {
   const [, table = ""] =
     /\n\| Metric \| Kind [^\n]*\n\|[-|]*\n((?:\|[^\n]*\n)+)/.exec(textOf("docs/observe.md")) ?? [];
 
   expect(table.trim().split("\n")).toEqual(rows);
 });
 
-test("the table of alarms has every alarm on a metric", () => {
+test("the table of alarms contains every metric alarm", () => {
   const table = textOf("docs/deploy.md").split("## Alarms")[1]?.split("\n## ")[0] ?? "";
 
   expect(metricAlarms.filter(({ name }) => !table.includes(`\`${name}\``))).toEqual([]);
 });
 
-test("every sentence is one", () => {
+test("every description is a full sentence", () => {
   for (const { name, text } of metrics) expect(text, name).toMatch(/^[A-Z].*\.$/);
 });

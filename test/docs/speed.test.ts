@@ -16,7 +16,7 @@ const { results } = JSON.parse(readFileSync(join(root, "bench/results.json"), "u
   }[];
 };
 
-test("the figures of docs/speed.md are those of bench/results.json", () => {
+test("the figures of docs/speed.md match bench/results.json", () => {
   const measured = results.map(({ id, ours, peer, unit, ratio, spread, floor, goal }) => [
     id,
     `${ours} ${unit}`,
@@ -29,7 +29,7 @@ test("the figures of docs/speed.md are those of bench/results.json", () => {
   expect(tableUnder("docs/speed.md", "Figures")).toEqual(measured);
 });
 
-test("the figures of docs/container.md are among those of docs/speed.md", () => {
+test("the figures of docs/container.md also appear in docs/speed.md", () => {
   const own = tableUnder("docs/container.md", "What it costs");
 
   expect(own.map(([id]) => id)).toEqual([
@@ -41,7 +41,7 @@ test("the figures of docs/container.md are among those of docs/speed.md", () => 
   expect(tableUnder("docs/speed.md", "Figures")).toEqual(expect.arrayContaining(own));
 });
 
-test("docs/speed.md says of each figure what is measured", () => {
+test("docs/speed.md describes the measurement of each figure", () => {
   const described = tableUnder("docs/speed.md", "What is measured").flatMap(([ids = ""]) =>
     ids.split(/[`, ]+/).filter((id) => id !== ""),
   );
@@ -56,7 +56,7 @@ test("docs/speed.md says of each figure what is measured", () => {
   expect(described.filter((id) => !isMeasured(id))).toEqual([]);
 });
 
-test("each ratio is ours by the peer's", () => {
+test("each ratio is ours divided by the peer's", () => {
   for (const { id, ours, peer, ratio } of results) {
     expect([id, Math.abs(ratio - ours / (peer === 0 ? 1 : peer)) < 0.02]).toEqual([id, true]);
   }

@@ -10,7 +10,7 @@ const sources = globSync(["src/**/*.ts", "examples/**/*.{ts,env}"], { cwd: root 
   .map((path) => readFileSync(join(root, path), "utf8"))
   .join("\n");
 
-test("the table of error codes is the one in code", () => {
+test("the table of error codes matches the code", () => {
   const documented = tableUnder("docs/errors-and-logs.md", "Codes").map(([code, status]) => [
     code,
     Number(status),
@@ -19,7 +19,7 @@ test("the table of error codes is the one in code", () => {
   expect(documented.sort()).toEqual(Object.entries(errorCodes).sort());
 });
 
-test("every error code that keelson throws has a section of the page that problem+json links to, and no other has", () => {
+test("exactly the error codes that keelson throws have a section on the page that problem+json links to", () => {
   const own = globSync("src/**/*.ts", { cwd: root }).filter((path) => !path.endsWith(".test.ts"));
   const code = own
     .map(textOf)
@@ -54,7 +54,7 @@ function membersOf(path: string, name: string): string[] {
   return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, member = ""]) => member);
 }
 
-test("every option of buildServer is in its table, and nothing else", () => {
+test("the table of buildServer options lists every option, and nothing else", () => {
   const options = membersOf("src/app/registry/options.ts", "ServerOptions");
 
   expect(options).toContain("isolation");
@@ -65,7 +65,7 @@ test("every option of buildServer is in its table, and nothing else", () => {
   ).toEqual(options.sort());
 });
 
-test("every member of ctx is in its table, and nothing else", () => {
+test("the table of ctx lists every member, and nothing else", () => {
   const members = membersOf("src/app/handlers/pipeline-context.ts", "PipelineContext");
   const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [
     ...cell.matchAll(/\bctx\.(\w+)/g),
@@ -75,7 +75,7 @@ test("every member of ctx is in its table, and nothing else", () => {
   expect([...new Set(rows.map(([, name]) => name))].sort()).toEqual(members.sort());
 });
 
-test("every environment variable that a document names is read somewhere, and every one of ours is documented", () => {
+test("every environment variable in a document is read somewhere, and every one of keelson's is documented", () => {
   const names = /\b(?:KEELSON|AWS|LOG|POWERTOOLS)_[A-Z_]+[A-Z]\b|\bNO_COLOR\b/g;
   const named = new Set(documents.flatMap((document) => textOf(document).match(names) ?? []));
   // One row of the table stands for the names of all tables.
@@ -91,7 +91,7 @@ test("every environment variable that a document names is read somewhere, and ev
   ).toEqual([]);
 });
 
-test("every link to a file of the repository leads to one", () => {
+test("every link to a file of the repository leads to an existing file", () => {
   const broken = documents.flatMap((document) =>
     [...textOf(document).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = ""]) => {
       const path = target.replace(/#.*$/, "");
@@ -106,7 +106,7 @@ test("every link to a file of the repository leads to one", () => {
   expect(broken).toEqual([]);
 });
 
-test("every link to a heading leads to one", () => {
+test("every link to a heading leads to an existing heading", () => {
   const headings = new Map(documents.map((document) => [document, headingAnchors(document)]));
   const broken = documents.flatMap((document) =>
     [...textOf(document).matchAll(/\]\(([^)#\s]*)#([^)\s]+)\)/g)].flatMap(
@@ -121,7 +121,7 @@ test("every link to a heading leads to one", () => {
   expect(broken).toEqual([]);
 });
 
-test("every public function is in a document", () => {
+test("every public function appears in a document", () => {
   const exported = globSync(["src/index.ts", "src/{lambda,container,testing}/index.ts"], {
     cwd: root,
   }).flatMap((path) =>
@@ -143,7 +143,7 @@ test("every public function is in a document", () => {
   expect(exported.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
 });
 
-test("the plan of folders in AGENTS.md is that of src/, in the order in which imports go", async () => {
+test("the folder plan in AGENTS.md matches src/, in import order", async () => {
   const checked: string = join(root, "scripts", "layers", "plan.mjs");
   const { folders } = (await import(pathToFileURL(checked).href)) as {
     readonly folders: readonly string[];

@@ -11,7 +11,7 @@ const written = writeBlocks(
 const shown = written.files.map(({ path }) => path).filter((path) => path.endsWith(".test.ts"));
 afterAll(() => written.remove());
 
-test("the guide to testing shows four files of tests", () => {
+test("the testing guide shows four test files", () => {
   expect(shown.length).toBe(4);
 });
 

@@ -193,7 +193,7 @@ const nested = (depth: number) => `${'{"n":'.repeat(depth)}1${"}".repeat(depth)}
 const proto = (members: string) =>
   `{"__proto__":${members},"constructor":{"prototype":${members}}}`;
 
-describe("what no producer of keelson's would send", () => {
+describe("messages that no keelson producer would send", () => {
   beforeAll(start, 60_000);
   afterAll(stop);
 
@@ -391,7 +391,7 @@ describe("what no producer of keelson's would send", () => {
   }
 
   test.each(forgeries)(
-    "$what in the queue of $queue is dead-lettered with one line that says why, and what came with it is done",
+    "$what in the queue of $queue is dead-lettered with one line that gives the reason, and its batch is processed",
     async ({ queue, body, reason, receives = 1 }) => {
       const good = crypto.randomUUID();
       const make = queue === "events" ? event : job;
@@ -414,7 +414,7 @@ describe("what no producer of keelson's would send", () => {
     },
   );
 
-  test("members that keelson does not know give nobody a role, and prototypes are payload like any other", async () => {
+  test("unknown members grant no role, and prototype members are ordinary payload", async () => {
     const forged = {
       roles: ["systemAdmin"],
       user: { id: "root" },
@@ -443,7 +443,7 @@ describe("what no producer of keelson's would send", () => {
     expect({}).not.toHaveProperty("isPolluted");
   });
 
-  test("a payload that fits and is nested without end is consumed, and the line that a handler writes of it is bounded", async () => {
+  test("a deeply nested payload that fits is consumed, and a log line that quotes it stays bounded", async () => {
     const body = onBus({ ...anEvent("x", "nested"), type: "mark.open" }).replace(
       '{"name":"x"}',
       nested(40_000),
@@ -454,7 +454,7 @@ describe("what no producer of keelson's would send", () => {
     expect(JSON.stringify(lines("looked")).length).toBeLessThan(65_536);
   });
 
-  test("an event that is put into the queue as it is, without the bus around it, is consumed", async () => {
+  test("an event that is put into the queue directly, without the bus envelope, is consumed", async () => {
     await send(
       "events",
       JSON.stringify(anEvent("bare")),
@@ -481,7 +481,7 @@ describe("what no producer of keelson's would send", () => {
     ],
     ["an error without a text", () => Object.assign(new Error("x"), { message: 7 })],
   ])(
-    "a consumer that throws %s is tried again, and dead-lettered with one line in the end",
+    "a consumer that throws %s is retried, and finally dead-lettered with one line",
     async (_, thrown) => {
       const name = crypto.randomUUID();
       behaviours.set(name, () => {
@@ -497,7 +497,7 @@ describe("what no producer of keelson's would send", () => {
     },
   );
 
-  test("a text of a handler's error that is very long makes no long line", async () => {
+  test("a very long error message of a handler makes no long line", async () => {
     behaviours.set("long", () => {
       throw new PermanentError("long ".repeat(100_000));
     });
@@ -509,7 +509,7 @@ describe("what no producer of keelson's would send", () => {
     await deadLetters("events");
   });
 
-  test("what cannot be dead-lettered comes again, and is dead-lettered then", async () => {
+  test("a message that cannot be dead-lettered is redelivered, and dead-lettered then", async () => {
     // The consumed message sends nothing itself: the next message that is sent is the dead letter.
     app.faults.before("SendMessage", 1).fail("ServiceUnavailable");
     await send("events", "{");
@@ -521,7 +521,7 @@ describe("what no producer of keelson's would send", () => {
     expect(lines("queue.dead_lettered")).toMatchObject([{ receives: 2 }]);
   });
 
-  test("what cannot be handed back comes again by itself", async () => {
+  test("a message that cannot be handed back is redelivered anyway", async () => {
     behaviours.set("hidden", (_ctx, count) => {
       if (count === 1) throw new ConflictError("not yet");
     });
@@ -536,18 +536,18 @@ describe("what no producer of keelson's would send", () => {
   });
 });
 
-describe("messages that come in any order, and more than once", () => {
+describe("messages that arrive in any order, and more than once", () => {
   beforeAll(start, 60_000);
   afterAll(stop);
 
-  test("are each done, whatever came before", async () => {
+  test("are each processed, in any order", async () => {
     const names = ["r5", "r1", "r4", "r2", "r3"];
     await send("events", ...names.map((name) => event(name)));
     await app.settled();
     expect(runs.map(({ name }) => name).sort()).toEqual(names.toSorted());
   });
 
-  test("are told apart by tenant: another's event or job of the same ID runs, and runs as that tenant", async () => {
+  test("are told apart by tenant: one with the same ID from another tenant runs as that tenant", async () => {
     const others = [
       { tenantId: "zenith", userId: "bob" },
       { tenantId: "-" },
@@ -569,7 +569,7 @@ describe("messages that come in any order, and more than once", () => {
     expect(ended("job", skipped)).toHaveLength(5);
   });
 
-  test("are done once in one batch, and skipped once they are done", async () => {
+  test("are processed once in one batch, and skipped once they are done", async () => {
     await send("events", event("dup"), event("dup"), event("dup"));
     await send("jobs", job("dup-job"), job("dup-job"));
     await app.settled();
@@ -579,7 +579,7 @@ describe("messages that come in any order, and more than once", () => {
     expect(runs.map(({ name }) => name).sort()).toEqual(["dup", "dup-job"]);
   });
 
-  test("are done again after a failure, and after a day", async () => {
+  test("are processed again after a failure, and after their claim expires", async () => {
     behaviours.set("fails once", (_ctx, count) => {
       if (count === 1) throw new Error("not yet");
     });
@@ -595,7 +595,7 @@ describe("messages that come in any order, and more than once", () => {
     expect([ranOf("fails once"), ranOf("old")].map(({ length }) => length)).toEqual([2, 2]);
   });
 
-  test("wait in their process for a run that is under way, and are skipped after it", async () => {
+  test("wait in their process for a run in progress, and are skipped after it", async () => {
     const gate = Promise.withResolvers<void>();
     behaviours.set("gate", () => gate.promise);
     const deliveries = Promise.all([
@@ -609,7 +609,7 @@ describe("messages that come in any order, and more than once", () => {
     expect(ranOf("gate")).toHaveLength(1);
   });
 
-  test("run for the consumer that failed alone: the other is not run again", async () => {
+  test("run again only for the consumer that failed", async () => {
     behaviours.set("second halves", (_ctx, count) => {
       if (count <= 2) throw new Error("the second is not ready");
     });
@@ -628,7 +628,7 @@ describe("messages that come in any order, and more than once", () => {
     expect(lines("event.failed")).toHaveLength(2);
   });
 
-  test("are not given back before every consumer has come to its end, also where a claim cannot be taken", async () => {
+  test("are not returned before every consumer has finished, even if a claim cannot be taken", async () => {
     const gate = Promise.withResolvers<void>();
     behaviours.set("second parted", () => gate.promise);
     // The first consumer's claim fails, and its second attempt as well.
@@ -649,7 +649,7 @@ describe("messages that come in any order, and more than once", () => {
     expect(runs.map(({ handler }) => handler)).toEqual(["second", "first"]);
   });
 
-  test("that are held by a process that is gone are handed back, and done once its lease is over", async () => {
+  test("that are held by a dead process are handed back, and processed once its lease has expired", async () => {
     const gate = Promise.withResolvers<void>();
     behaviours.set("doomed", (_ctx, count) => (count === 1 ? gate.promise : undefined));
     await send("events", event("doomed"));
@@ -678,7 +678,7 @@ async function amountOf(ctx: PipelineContext, pk: string): Promise<unknown> {
   return Item?.["amount"];
 }
 
-describe("a store that fails in the middle", () => {
+describe("a store that fails halfway", () => {
   beforeAll(start, 60_000);
   afterAll(stop);
   const amount = async (pk: string) => amountOf(await app.ctx({ id: "ann", tenantId: "acme" }), pk);
@@ -699,7 +699,7 @@ describe("a store that fails in the middle", () => {
     expect(ended("event", processed)).toHaveLength(1);
   });
 
-  test("a commit whose answer is lost has one effect, and its run is processed", async () => {
+  test("a commit whose response is lost has one effect, and its run counts as processed", async () => {
     behaviours.set("lost", (ctx) => addOne(ctx, "lost"));
     app.faults.after("TransactWriteItems", 1).loseAnswer();
     await send("jobs", job("lost"));
@@ -709,7 +709,7 @@ describe("a store that fails in the middle", () => {
     expect(await amount("lost")).toBe(1);
   });
 
-  test("a commit of which nobody knows whether it was written is left to the claim: it has one effect", async () => {
+  test("a commit with an unknown outcome is left to its claim: it has one effect", async () => {
     behaviours.set("unknown", (ctx) => addOne(ctx, "unknown"));
     app.faults.after("TransactWriteItems", 1).loseAnswer();
     for (const call of [2, 3]) app.faults.before("TransactWriteItems", call).fail("TimeoutError");
@@ -722,7 +722,7 @@ describe("a store that fails in the middle", () => {
     expect(ended("job", skipped)).toHaveLength(1);
   });
 
-  test("a commit that may still be on its way keeps its claim until the lease is over, and is done again then", async () => {
+  test("a commit that may still arrive keeps its claim until the lease expires, and is then done again", async () => {
     behaviours.set("on its way", (ctx) => addOne(ctx, "on its way"));
     for (const call of [1, 2, 3])
       app.faults.before("TransactWriteItems", call).fail("TimeoutError");
@@ -734,7 +734,7 @@ describe("a store that fails in the middle", () => {
     expect(await amount("on its way")).toBe(1);
   });
 
-  test("a commit that is refused is tried again, without a wait for the lease", async () => {
+  test("a commit that is refused is retried, without waiting for the lease", async () => {
     behaviours.set("refused", (ctx) => addOne(ctx, "refused"));
     app.faults.before("TransactWriteItems", 1).fail("ValidationException");
     await expect(app.deliver(anEvent("refused"))).rejects.toThrow("ValidationException");
@@ -742,7 +742,7 @@ describe("a store that fails in the middle", () => {
     expect(await amount("refused")).toBe(1);
   });
 
-  test("a completion that fails once is tried again, and the work is not", async () => {
+  test("a completion that fails once is retried, without repeating the work", async () => {
     app.faults.before("PutItem", 2).fail("InternalServerError");
     expect(await app.deliver(anEvent("noted"))).toBe("processed");
     app.faults.after("PutItem", 2).loseAnswer();
@@ -752,7 +752,7 @@ describe("a store that fails in the middle", () => {
     expect(runs).toHaveLength(2);
   });
 
-  test("a completion that fails for good says so, and the work is done again after the lease", async () => {
+  test("a completion that keeps failing is logged, and the work is done again after the lease", async () => {
     for (const call of [2, 3]) app.faults.before("PutItem", call).fail("InternalServerError");
     await send("events", event("unnoted"));
     await app.settled();
@@ -763,7 +763,7 @@ describe("a store that fails in the middle", () => {
     expect(ended("event", handedBack).length).toBeGreaterThanOrEqual(1);
   });
 
-  test("a release that fails is a warning, and the handler's error is what counts; it runs again after the lease", async () => {
+  test("a release that fails is a warning next to the handler's own error; the handler runs again after the lease", async () => {
     behaviours.set("unreleased", (_ctx, count) => {
       if (count === 1) throw new Error("not yet");
     });
@@ -777,7 +777,7 @@ describe("a store that fails in the middle", () => {
     expect(await app.deliver(anEvent("unreleased"))).toBe("processed");
   });
 
-  test("a claim that cannot be taken is tried again, and nothing runs before it", async () => {
+  test("a claim that cannot be taken is retried, and nothing runs before it is taken", async () => {
     for (const call of [1, 2]) app.faults.before("PutItem", call).fail("InternalServerError");
     await send("events", event("unclaimed"));
     await app.settled();
@@ -789,7 +789,7 @@ describe("a store that fails in the middle", () => {
 });
 
 /** The process that is held is a Lambda function: its clock is the machine's, and the app's is moved past its lease. */
-describe("a process whose lease is over", () => {
+describe("a process with a lease", () => {
   const printed: Record<string, unknown>[] = [];
   const said = (msg: string) => printed.filter((line) => line["msg"] === msg);
   beforeEach(async () => {
@@ -840,7 +840,7 @@ describe("a process whose lease is over", () => {
     return gate.resolve;
   }
 
-  test("is still the only one at it before that: others hand it back", async () => {
+  test("keeps the message to itself until the lease expires: others hand it back", async () => {
     const letGo = hold("busy");
     await send("events", event("busy"));
     const elsewhere = consumeElsewhere();
@@ -852,7 +852,7 @@ describe("a process whose lease is over", () => {
     expect(ranOf("busy")).toHaveLength(1);
   });
 
-  test("cannot commit once another has taken over: there is one effect", async () => {
+  test("cannot commit after another process has taken over: there is one effect", async () => {
     const letGo = hold("fenced", (ctx) => addOne(ctx, "fenced"));
     await send("events", event("fenced"));
     const elsewhere = consumeElsewhere();
@@ -867,7 +867,7 @@ describe("a process whose lease is over", () => {
     expect(await amountOf(await app.ctx({ id: "ann", tenantId: "acme" }), "fenced")).toBe(1);
   });
 
-  test("cannot complete or release what another has taken over, and hands its message back", async () => {
+  test("cannot complete or release a claim that another process took over, and hands its message back", async () => {
     const letGo = hold("late");
     await send("events", event("late"));
     const elsewhere = consumeElsewhere();

@@ -122,7 +122,7 @@ async function remove(pk: string, sk: string): Promise<void> {
   );
 }
 
-test("a job goes when it is due, and not before", async () => {
+test("a delayed job is sent when it is due, and not before", async () => {
   work = later({ delaySeconds: 3 * 86_400 });
   const jobId = await idOf(await post("/do"));
   await app.settled();
@@ -139,7 +139,7 @@ test("a job goes when it is due, and not before", async () => {
   expect(await rows()).toEqual([]);
 });
 
-test("a job goes at a time; one that has passed is now", async () => {
+test("a job is sent at a given time, and at once if that time has passed", async () => {
   work = later({ at: new Date(app.clock.now() + 3_600_000) });
   await post("/do");
   work = later({ at: new Date(0) }, "passed");
@@ -151,7 +151,7 @@ test("a job goes at a time; one that has passed is now", async () => {
   expect(texts()).toEqual(["passed", "a"]);
 });
 
-test("it joins the commit: what is not done enqueues nothing", async () => {
+test("a delayed job joins the commit: a write that fails enqueues nothing", async () => {
   work = async (ctx) => {
     await later({ delaySeconds: 5 })(ctx);
     throw new Error("too bad");
@@ -179,7 +179,7 @@ test("it joins the commit: what is not done enqueues nothing", async () => {
   });
 });
 
-test("after the commit, in a query, and for a time that is none it is refused", async () => {
+test("delayed jobs are refused after the commit, in a query, and for an invalid delay", async () => {
   const lastError = () =>
     String(app.logs.filter(({ msg }) => msg === "request.failed").at(-1)?.["message"]);
   work = async (ctx) => {
@@ -202,7 +202,7 @@ test("after the commit, in a query, and for a time that is none it is refused", 
   expect(lastError()).toContain("ctx.unschedule: a query reads");
 });
 
-test("what is due later is taken back within the tenant, once, and not once it goes", async () => {
+test("a delayed job can be unscheduled once, by its own tenant, and not after it was sent", async () => {
   const take = async (jobId: string, as = ann) => {
     work = async (ctx) => ({ taken: await ctx.unschedule(jobId) });
     return ((await (await post("/do", as)).json()) as { taken: boolean }).taken;
@@ -222,7 +222,7 @@ test("what is due later is taken back within the tenant, once, and not once it g
   expect(await take(anonymous)).toBe(false);
 });
 
-test("one that is being sent is not taken back, and is sent again by the next sweep", async () => {
+test("a job that is being sent cannot be unscheduled, and is sent again by the next sweep", async () => {
   work = later({ delaySeconds: 60 });
   const jobId = await idOf(await post("/do"));
   app.clock.advance(60_000);
@@ -239,7 +239,7 @@ test("one that is being sent is not taken back, and is sent again by the next sw
   expect(texts()).toEqual(["a"]);
 });
 
-test("one that is taken back while it is looked at does not go", async () => {
+test("a job that is unscheduled during a sweep is not sent", async () => {
   work = later({ delaySeconds: 60 });
   const jobId = await idOf(await post("/do"));
   app.clock.advance(60_000);
@@ -255,7 +255,7 @@ test("one that is taken back while it is looked at does not go", async () => {
   expect(sent).toEqual([]);
 });
 
-test("equal jobs that are due later are jobs of their own, also when one enqueues itself", async () => {
+test("equal delayed jobs are separate jobs, even when one enqueues itself", async () => {
   work = async (ctx) => {
     await ctx.enqueue(name, { text: "same" }, { delaySeconds: 10 });
     await ctx.enqueue(name, { text: "same" }, { delaySeconds: 10 });
@@ -275,7 +275,7 @@ test("equal jobs that are due later are jobs of their own, also when one enqueue
   expect(texts()).toEqual(["again", "again", "again", "again", "again"]);
 });
 
-test("a ctx of a test enqueues for later and takes back", async () => {
+test("the ctx of a test can schedule and unschedule jobs", async () => {
   const ctx = await app.ctx(ann);
   const { jobId } = await ctx.enqueue(name, { text: "a" }, { delaySeconds: 5 });
   expect(await rows()).toHaveLength(1);
@@ -283,7 +283,7 @@ test("a ctx of a test enqueues for later and takes back", async () => {
   expect(await rows()).toEqual([]);
 });
 
-test("what is due in months is not read by a sweep, and a row that is no job is set aside", async () => {
+test("a sweep does not read jobs that are due in months, and sets aside a row that is no job", async () => {
   const { db } = await app.ctx(ann);
   const due = (sort: number) => `${String(sort).padStart(15, "0")}#x${sort}`;
   const far = Array.from({ length: 500 }, (_, n) => app.clock.now() + 90 * 86_400_000 + n);
@@ -319,7 +319,7 @@ test.each(
     "TransactWriteItems 1",
   ].flatMap((call) => [["before", call] as const, ["after", call] as const]),
 )(
-  "a job's effect is there once though the process crashes %s %s of the sweep",
+  "a job takes effect exactly once when the process crashes %s %s of the sweep",
   async (moment, call) => {
     const text = `${moment} ${call}`;
     work = (ctx) => ctx.enqueue("reminders.reminder.count", { text }, { delaySeconds: 60 });

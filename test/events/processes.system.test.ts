@@ -53,7 +53,7 @@ describe("several processes on the same queues", () => {
     await app.close();
   });
 
-  test("share the work: every event is consumed once and every job is run once, whoever does it", async () => {
+  test("share the work: every event is consumed once and every job runs once", async () => {
     const processes = [
       await start(app, started),
       await start(app, started),
@@ -75,7 +75,7 @@ describe("several processes on the same queues", () => {
     expect(began.sort()).toEqual([...names].sort());
   });
 
-  test("a job whose process is killed in the middle of it is taken over by another after its lease", async () => {
+  test("a job whose process is killed halfway is taken over by another process after its lease", async () => {
     const doomed = await start(app, started, 600_000);
     await send(doomed, "POST", "killed");
     await expect.poll(() => said(doomed, "work.began").length, { timeout: 60_000 }).toBe(1);

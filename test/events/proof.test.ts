@@ -170,7 +170,7 @@ describe.each<[string, Partial<ServerOptions>, string[]]>([
   beforeAll(() => start(options), 60_000);
   afterAll(stop);
 
-  test("messages of the version before are taken, and a forged delivery is signed with the secret of the tenant it names", async () => {
+  test("messages of the previous version are accepted, and a forged delivery is signed with its tenant's secret", async () => {
     await send("events", before.event("old-event"));
     await send("jobs", before.job("old-job"));
     await send("jobs", before.delivery("forged"));
@@ -189,7 +189,7 @@ describe.each<[string, Partial<ServerOptions>, string[]]>([
     expect(kinds.sort()).toEqual(warned.slice(0, 2));
   });
 
-  test("each part of a chain comes to its end", async () => {
+  test("each part of a chain completes", async () => {
     expect((await app.fetch("/seals", { body: { name: "chain" }, as: ann })).status).toBe(204);
     await app.settled();
     expect(runs).toEqual(["event chain of acme", "job chain of acme"]);
@@ -198,7 +198,7 @@ describe.each<[string, Partial<ServerOptions>, string[]]>([
   });
 });
 
-describe("with proofs that are required", () => {
+describe("with required proofs", () => {
   beforeAll(() => start({ messages: { proof: "require" } }), 60_000);
   afterAll(stop);
   afterEach(async () => {
@@ -207,7 +207,7 @@ describe("with proofs that are required", () => {
     }
   });
 
-  test("each part of a chain comes to its end, through the bus and both queues, and again where it comes twice", async () => {
+  test("each part of a chain completes, through the bus and both queues, also when delivered twice", async () => {
     await app.fetch("/seals", { body: { name: "ü\u2028 1.0" }, as: ann });
     await app.settled();
     expect(runs).toEqual(["event ü\u2028 1.0 of acme", "job ü\u2028 1.0 of acme"]);
@@ -223,7 +223,7 @@ describe("with proofs that are required", () => {
     ["an event of the version before", "events", () => before.event("old-event")],
     ["a job of the version before", "jobs", () => before.job("old-job")],
     ["a forged delivery", "jobs", () => before.delivery("forged")],
-  ])("%s is refused at once, with one line that says why and which", async (what, kind, body) => {
+  ])("%s is refused at once, with one line that gives the reason", async (what, kind, body) => {
     const seen = app.logs.length;
     await send(kind, body());
     await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
@@ -257,7 +257,7 @@ describe("with proofs that are required", () => {
       (text) => text.replace('"name":"keelson.delivery.send"', '"name":"seals.seal.press"'),
     ],
   ])(
-    "a delivery that was taken from the queue and put back %s is refused",
+    "a delivery that was copied from the queue and put back %s is refused",
     async (_what, forge) => {
       const name = crypto.randomUUID();
       const body = await told(name);
@@ -276,7 +276,7 @@ describe("with proofs that are required", () => {
     },
   );
 
-  test("a message that comes again two days later is done again: a proof does not stop that", async () => {
+  test("a message that is delivered again two days later is processed again, despite its proof", async () => {
     const name = crypto.randomUUID();
     const body = await told(name);
     await app.settled();
@@ -309,7 +309,7 @@ describe("with proofs that are required", () => {
   });
 });
 
-describe("with a ring whose keys change", () => {
+describe("with a rotating key ring", () => {
   const parameter = "/seals/ring";
   const keys = { k1: newRingKey(), k2: newRingKey() };
   const text = (ring: KeyRingText) => JSON.stringify(ring);
@@ -338,7 +338,7 @@ describe("with a ring whose keys change", () => {
   );
   afterAll(stop);
 
-  test("messages are taken through a whole rotation, and refused as soon as a removed key is forgotten", async () => {
+  test("messages are accepted throughout a rotation, and refused as soon as a removed key is forgotten", async () => {
     const keyOf = async () => {
       const [body = "{}"] = await bodiesIn(queues.jobs);
       return (JSON.parse(body) as { proof?: { key: string } }).proof?.key;

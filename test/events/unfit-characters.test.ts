@@ -119,7 +119,7 @@ const rows = async () => {
 };
 
 test.each(["event", "job", "delivery"] as const)(
-  "what no queue takes as it is arrives unchanged: %s",
+  "characters that no queue accepts arrive unchanged: %s",
   async (by) => {
     await write(eve, { by, payload: unfit });
     await app.settled();
@@ -127,7 +127,7 @@ test.each(["event", "job", "delivery"] as const)(
   },
 );
 
-test("what is recorded of such events and jobs has their payloads, and a recorded event can be delivered again", async () => {
+test("recorded events and jobs with such characters keep their payloads, and a recorded event can be delivered again", async () => {
   const payload = { ...unfit, recorded: "yes" };
   await write(eve, { by: "event", payload });
   await write(eve, { by: "job", payload });
@@ -145,7 +145,7 @@ test("a kept event with such characters is read as it was published", async () =
   await app.settled();
 });
 
-test("a tenant's delayed jobs with such characters run, and so do those of others", async () => {
+test("a tenant's delayed jobs with such characters run, and so do those of other tenants", async () => {
   await write(eve, { by: "later", payload: unfit, times: 75 });
   await write(eve, { by: "later", payload: unfit, times: 75 });
   await write(ann, { by: "later", payload: { text: "mine" } });
@@ -157,7 +157,7 @@ test("a tenant's delayed jobs with such characters run, and so do those of other
   expect(await rows()).toEqual([]);
 });
 
-test("a page of rows that the queue will never take is set aside, and the job behind it runs", async () => {
+test("a page of rows that the queue never accepts is set aside, and the job behind it runs", async () => {
   await write(ann, { by: "later", payload: { text: "behind" } });
   const [mine] = (await rows()) as [Row]; // safe: it is the only one
   const { db } = await app.ctx(eve);

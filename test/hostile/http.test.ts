@@ -89,7 +89,7 @@ test.each([
     400,
   ],
 ])(
-  "%s is answered once, in the uniform body, and the connection ends",
+  "%s is answered once, in the uniform body, and the connection is closed",
   async (_case, bytes, status) => {
     const [first, ...more] = await sendRaw(bytes);
     expect(first?.status).toBe(status);
@@ -122,7 +122,7 @@ test.each([
   ["half of it", '{"name":'],
   ["a comment", '{"name":"a"/**/}'],
   ["NaN", '{"name":NaN}'],
-])("JSON with %s is taken or refused, and does no harm", async (_case, body) => {
+])("JSON with %s is accepted or refused without harm", async (_case, body) => {
   const response = await app.fetch("/things", {
     method: "POST",
     body,
@@ -134,7 +134,7 @@ test.each([
   expect("polluted" in {}).toBe(false);
 });
 
-test("whatever the path, the query and the headers are, the answer is no 500, and an error says what is wrong", async () => {
+test("no path, query or header causes a 500, and every error names the problem", async () => {
   const bytes = fc.string({
     unit: fc.integer({ min: 0x21, max: 0xff }).map((code) => String.fromCharCode(code)),
     maxLength: 40,

@@ -56,7 +56,7 @@ function run(directory: string, cache = join(directory, "compile-cache")) {
   return { status, isTaken: /lambda\.mjs was accepted/.test(stderr) };
 }
 
-test("the cache of a bundle is taken where the bundle is deployed", () => {
+test("the cache of a bundle is used where the bundle is deployed", () => {
   expect(make({})).toEqual([
     `compile cache of Node ${process.version} for ${process.arch} and user ${user}`,
   ]);
@@ -64,7 +64,7 @@ test("the cache of a bundle is taken where the bundle is deployed", () => {
   expect(run(join(folder, "task"))).toEqual({ status: 0, isTaken: true });
 });
 
-test("another user's is not taken, nor is one that cannot be, and the function runs as without", () => {
+test("a cache of another user, or one that cannot be used, is ignored, and the function runs without it", () => {
   make({ user: "4242" });
   expect(readdirSync(join(folder, "dist", "compile-cache"))[0]).toMatch(/-4242$/);
   expect(run(join(folder, "dist"))).toEqual({ status: 0, isTaken: false });
@@ -74,7 +74,7 @@ test("another user's is not taken, nor is one that cannot be, and the function r
   });
 });
 
-test("the Node of another architecture, and a program that is none, are refused with what to do", () => {
+test("a bundle for another architecture, and a Node binary that does not run, are refused with the fix", () => {
   const other = process.arch === "arm64" ? "x64" : "arm64";
   expect(() => make({ architecture: other })).toThrow(
     `for ${other}: pass the Node of their runtime`,

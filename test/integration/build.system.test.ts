@@ -53,7 +53,7 @@ async function codeOf(child: ChildProcess): Promise<unknown> {
   return code;
 }
 
-test("builds at once all succeed, and whoever imports from dist/ meanwhile finds every file", async () => {
+test("concurrent builds all succeed, and a process that keeps importing from dist/ always finds every file", async () => {
   expect(await codeOf(build())).toBe(0);
   // Imports over and over, each time as a file that Node has not seen, until it is told to stop.
   const reading = `
@@ -85,7 +85,7 @@ test("builds at once all succeed, and whoever imports from dist/ meanwhile finds
   expect(readdirSync(root).filter((name) => name.startsWith(".dist-"))).toEqual([]);
 });
 
-test("a build keeps what is the same, and takes away what has no source any more", async () => {
+test("a build keeps unchanged files, and removes those whose source is gone", async () => {
   writeFileSync(path("src/inner/gone.ts"), "export const one = 1;\n");
   mkdirSync(path("src/empty"));
   writeFileSync(path("src/empty/gone.ts"), "export const one = 1;\n");
@@ -101,7 +101,7 @@ test("a build keeps what is the same, and takes away what has no source any more
   expect(statSync(path("dist/index.js")).ino).toBe(ino);
 });
 
-test("a build that fails leaves dist/ as it was", async () => {
+test("a failed build leaves dist/ unchanged", async () => {
   expect(await codeOf(build())).toBe(0);
   writeFileSync(path("src/index.ts"), "export const wrong: string = 1;\n");
   expect(await codeOf(build())).not.toBe(0);
@@ -111,7 +111,7 @@ test("a build that fails leaves dist/ as it was", async () => {
   expect(readdirSync(root).filter((name) => name.startsWith(".dist-"))).toEqual([]);
 });
 
-test("declarations that no entry point reaches are not built", async () => {
+test("the build omits declarations that no entry point reaches", async () => {
   writeFileSync(path("src/types.ts"), "export type Reached = string;\n");
   writeFileSync(path("src/own.ts"), "export const own = 1;\n");
   writeFileSync(
@@ -145,7 +145,7 @@ test("declarations that no entry point reaches are not built", async () => {
   expect(existsSync(path("dist/own.js"))).toBe(true);
 });
 
-test("a module of types alone has no code, unless other code asks for it", async () => {
+test("a types-only module gets no code unless other code imports it", async () => {
   writeFileSync(path("src/types.ts"), "export interface One { readonly one: 1 }\n");
   writeFileSync(path("src/inner/named.ts"), "export interface Two { readonly two: 2 }\n");
   writeFileSync(path("src/entry.ts"), "export interface Three { readonly three: 3 }\n");

@@ -4,14 +4,14 @@ import { server } from "../../examples/files/server.ts";
 
 const ann = { id: "ann", tenantId: "acme" };
 
-describe("the sample's chain: a file, its scan, and the message about it", () => {
+describe("the sample's chain of a file, its scan, and the message about it", () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp(server);
   });
   afterAll(() => app.close());
 
-  test("POST /files leads to one event, one job and one delivery, each caused by the one before", async () => {
+  test("POST /files leads to one event, one job and one delivery, each caused by the previous one", async () => {
     const answer = await app.fetch("/files", {
       body: { name: "a.txt", sizeMb: 1 },
       as: ann,

@@ -27,11 +27,11 @@ function keelson(source: string) {
   return { code: run.status, title: JSON.parse(run.stdout).info.title, err: run.stderr };
 }
 
-test("a command ends once it has printed its answer", () => {
+test("a command exits once it has printed its answer", () => {
   expect(keelson(server)).toEqual({ code: 0, title: "API", err: "" });
 });
 
-test("a command ends also where its module has started something that goes on, and says so", () => {
+test("a command exits even if its module keeps something running, and reports it", () => {
   expect(keelson(`${server}setInterval(() => {}, 1_000);`)).toEqual({
     code: 0,
     title: "API",

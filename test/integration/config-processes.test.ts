@@ -47,7 +47,7 @@ async function send(index: number, method: string, path: string, body?: object) 
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
-test("a write in one process is seen by its own next read, and by another process that has the old value in its cache", async () => {
+test("a write in one process is visible to its own next read, and to another process that has cached the old value", async () => {
   for (const index of [0, 1])
     expect((await send(index, "GET", "/limit")).body).toEqual({ size: 10, secretLength: 0 });
 
@@ -69,7 +69,7 @@ test("a write in one process is seen by its own next read, and by another proces
   }
 });
 
-test("a secret that one process has sealed is opened by another that shares the development secret", async () => {
+test("a secret sealed by one process can be opened by another that shares the development secret", async () => {
   expect((await send(0, "PUT", "/config/limits:config:secret", { value: "hunter2" })).status).toBe(
     200,
   );

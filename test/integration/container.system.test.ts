@@ -34,7 +34,7 @@ async function start(
   return process_;
 }
 
-test("SIGTERM lets a request in flight finish, closes resources last first, and a close that failed makes the exit code 1", async () => {
+test("SIGTERM lets a request in flight finish, closes resources in reverse order, and exits with 1 if a close failed", async () => {
   const container = await start();
   const slow = get(container, "/wait/4000");
   await logged(container, "wait.began");
@@ -49,7 +49,7 @@ test("SIGTERM lets a request in flight finish, closes resources last first, and 
   );
 });
 
-test("SIGINT in development does not linger, and a second signal ends at once", async () => {
+test("SIGINT in development does not linger, and a second signal exits at once", async () => {
   const container = await start();
   const slow = get(container, "/wait/30000").catch(() => "cut off");
   await logged(container, "wait.began");
@@ -70,7 +70,7 @@ test("SIGINT in development does not linger, and a second signal ends at once", 
   expect(await slow).toBe("cut off");
 });
 
-test("a client that goes away aborts ctx.signal, and nobody calls that an error", async () => {
+test("a client that disconnects aborts ctx.signal, and no error is logged", async () => {
   const container = await start();
   const leaving = new AbortController();
   const request = get(container, "/wait/30000", { signal: leaving.signal }).catch(() => "gone");
@@ -82,7 +82,7 @@ test("a client that goes away aborts ctx.signal, and nobody calls that an error"
   expect(container.logs.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("a check that fails makes the service not ready, and says which", async () => {
+test("a failing check makes the service not ready, and is named", async () => {
   const container = await start({ FAILING_CHECK: "1" });
   const response = await get(container, "/health/ready");
 
@@ -109,7 +109,7 @@ test.each([
   },
 );
 
-test("streams, cookies and bodies pass", async () => {
+test("streams, cookies and bodies pass through", async () => {
   const container = await start();
 
   expect(await (await get(container, "/stream")).text()).toBe("streamed");
@@ -134,7 +134,7 @@ test("streams, cookies and bodies pass", async () => {
   expect([head.status, await head.text()]).toEqual([200, ""]);
 });
 
-test("a chunked body over the limit is 413", async () => {
+test("a chunked body over the limit is a 413", async () => {
   const container = await start();
   let sent = 0;
   const endless = new ReadableStream({
@@ -164,7 +164,7 @@ test("a chunked body over the limit is 413", async () => {
     .toContainEqual(expect.objectContaining({ msg: "request.failed", error: "payload_too_large" }));
 });
 
-test("a stream that breaks in mid-response is cut off and logged", async () => {
+test("a stream that breaks halfway is cut off and logged", async () => {
   const container = await start();
   const outcome = await get(container, "/stream/break")
     .then((response) => response.text())
@@ -202,7 +202,7 @@ test.each([
   expect(await exchange(container, text)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
 });
 
-test("a client that resets its connection in mid-body leaves the server serving", async () => {
+test("a client that resets its connection mid-body leaves the server running", async () => {
   const container = await start();
   await new Promise<void>((resolve) => {
     const socket = connect(container.port, "127.0.0.1", () => {
@@ -243,12 +243,12 @@ test.each([
     { SSM_PATH: "/app", AWS_ENDPOINT_URL_SSM: "http://127.0.0.1:9", AWS_MAX_ATTEMPTS: "1" },
     /SSM parameters below \/app cannot be read.*ECONNREFUSED/,
   ],
-])("%s stops the start with exit code 1 and says why", async (_name, env, message) => {
+])("%s stops the start with exit code 1 and an explanation", async (_name, env, message) => {
   await expect(start(env)).rejects.toThrow(message);
   await expect(start(env)).rejects.toThrow(/exited with 1/);
 });
 
-test("a port in use stops the start with exit code 1 and one sentence, which says what to do", async () => {
+test("a port in use stops the start with exit code 1 and one sentence that gives the fix", async () => {
   const taken = createServer().listen(0);
   await once(taken, "listening");
   const { port } = taken.address() as AddressInfo; // safe: it listens on a port, not on a pipe
@@ -265,7 +265,7 @@ test("a port in use stops the start with exit code 1 and one sentence, which say
   }
 });
 
-test("a secret that is too short stops the start with exit code 1 and one line, which says what to do", async () => {
+test("a secret that is too short stops the start with exit code 1 and one line that gives the fix", async () => {
   const failure = String(
     await start({ KEELSON_AUTH_SECRET: "hunter2" }).catch((error: unknown) => error),
   );
@@ -277,7 +277,7 @@ test("a secret that is too short stops the start with exit code 1 and one line, 
   expect(failure).not.toContain("hunter2");
 });
 
-test("parameters that are not valid stop the start with exit code 1 and are named all at once, and mended it starts", async () => {
+test("invalid parameters stop the start with exit code 1 and are all named at once; the server starts once they are fixed", async () => {
   const directory = mkdtempSync(join(tmpdir(), "keelson-container-ssm-"));
   const env = { KEELSON_DIRECTORY: directory, SSM_PATH: "/app" };
   const put = (Name: string) =>

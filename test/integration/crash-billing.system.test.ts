@@ -5,7 +5,7 @@ import { createBillingFeature } from "../../examples/files/billing.ts";
 import type { ChargePlan } from "../../examples/files/payments.ts";
 import { nextMonth, Provider } from "../fixtures/billing.ts";
 
-test("wherever a process dies between the 1st of a month and the message about the charge, a customer is charged once", async () => {
+test("wherever a process crashes between the 1st of a month and the message about the charge, a customer is charged once", async () => {
   let provider = new Provider();
   let [calledAgain, month] = [0, ""];
   const charge: ChargePlan = (one, key) => provider.charge(one, key);

@@ -5,7 +5,7 @@ import { server } from "../../examples/files/server.ts";
 
 const ann = { id: "ann", tenantId: "acme" };
 
-test("Wherever a process dies between POST /files and the message about it: one file, one scan, one delivery, counted once", async () => {
+test("Wherever a process crashes between POST /files and its message: one file, one scan, one delivery, counted once", async () => {
   const create = (app: TestApp) =>
     app.fetch("/files", {
       body: { name: "a.txt", sizeMb: 1 },

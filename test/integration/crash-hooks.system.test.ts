@@ -79,7 +79,7 @@ async function timesOf(ctx: PipelineContext, TableName: string, pk: string): Pro
 }
 
 test.each(["commit", "return"])(
-  "wherever a process dies, the hooks of a write that %ss do each thing once, and what follows at most once",
+  "wherever a process crashes, the hooks of a write that %ss act once, and its follow-ups at most once",
   async (does) => {
     const cuts = await crashEverywhere(server, {
       arrange: async () => {

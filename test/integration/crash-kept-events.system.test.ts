@@ -24,7 +24,7 @@ const book = defineFeature("book", (r) => {
 });
 const ann = { id: "ann", tenantId: "acme" };
 
-test("an event is published and kept both or neither, wherever the process dies", async () => {
+test("wherever the process crashes, an event is both published and kept, or neither", async () => {
   const cuts = await crashEverywhere(buildServer({ features: [book] }), {
     act: (cut) =>
       cut.fetch("/leaves", { body: { n: 7 }, as: ann, headers: { "idempotency-key": "k" } }),

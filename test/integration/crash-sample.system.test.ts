@@ -31,7 +31,7 @@ const write = (app: TestApp, path: string, options: TestFetchOptions) =>
 const limit = "files:config:max-upload-size-mb";
 const limitPath = `/config/${encodeURIComponent(limit)}`;
 
-describe("wherever a process dies, a write of the sample is done exactly once", () => {
+describe("wherever a process crashes, a write of the sample is done exactly once", () => {
   test("POST /files", async () => {
     const create = (app: TestApp) => write(app, "/files", { body: { name: "a.txt", sizeMb: 1 } });
     const cuts = await crashEverywhere(server, {

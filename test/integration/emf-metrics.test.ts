@@ -96,7 +96,7 @@ const call = async (
   };
 };
 
-test("an invocation writes what it measured before it ends, each line as CloudWatch takes it", async () => {
+test("an invocation writes its metrics before it ends, each line in CloudWatch's format", async () => {
   expect((await call("/orders/7")).statusCode).toBe(200);
 
   expect(of("http.server.request.duration")).toEqual([
@@ -119,7 +119,7 @@ test("an invocation writes what it measured before it ends, each line as CloudWa
   for (const line of emf()) expect(line._aws.CloudWatchMetrics[0]?.Namespace).toBe("shop-dev");
 });
 
-test("every metric that is written has a unit that CloudWatch knows, and dimensions of the list alone", async () => {
+test("every metric has a unit that CloudWatch knows, and only the dimensions of the list", async () => {
   const key = {
     "idempotency-key": "1",
     authorization: `Bearer ${await app.token({ id: "ann-4711", tenantId: "acme-0815" })}`,
@@ -152,7 +152,7 @@ test("every metric that is written has a unit that CloudWatch knows, and dimensi
   expect(JSON.stringify(emf())).not.toMatch(/ann-4711|acme-0815/);
 });
 
-test("queues, streams, schedules and sweeps write theirs, too", async () => {
+test("queues, streams, schedules and sweeps write their metrics, too", async () => {
   const message = {
     jobId: "j1",
     name: "shop.order.pack",
@@ -185,11 +185,11 @@ test("queues, streams, schedules and sweeps write theirs, too", async () => {
   await lambdaStream(server)({ Records: [] }, lambdaContext());
 });
 
-test("there is no page for a scrape: functions come and go", async () => {
+test("a function has no page to scrape", async () => {
   expect((await call("/metrics")).statusCode).toBe(404);
 });
 
-test("a function without the option writes none", async () => {
+test("a function without the option writes no metrics", async () => {
   const silent = buildServer({ features: [shop], dynamodb: { prefix: "shop" } });
   const event = lambdaEvent("httpApi", { path: "/orders/7" });
   expect(await lambdaHttp(silent)(event as never, lambdaContext() as never)).toMatchObject({
@@ -199,7 +199,7 @@ test("a function without the option writes none", async () => {
   expect(emf()).toEqual([]);
 });
 
-test("an error of the run is measured as well", async () => {
+test("a run that fails is measured as well", async () => {
   expect((await call("/peek", { headers: { authorization: "Bearer none" } })).statusCode).toBe(401);
 
   expect(of("http.server.request.duration")).toMatchObject([
@@ -207,7 +207,7 @@ test("an error of the run is measured as well", async () => {
   ]);
 });
 
-test("what the alarms of the template wait for is written with exactly their dimensions", async () => {
+test("the metrics of the template's alarms are written with exactly their dimensions", async () => {
   const hanging = defineFeature("hanging", (r) => {
     r.write("thing.hang", {
       route: "POST /hang",

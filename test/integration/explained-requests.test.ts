@@ -156,7 +156,7 @@ describe.each([
   ["a container", inContainer],
   ["Lambda", inLambda],
 ])("in %s", (host, send) => {
-  test("an answer names each key that was read, its source and version, and no value", async () => {
+  test("an answer names each key that was read, with its source and version, and no value", async () => {
     const headers = await send("/shop", { as: operator, headers: explain });
     const members = parseList(String(headers.get("x-keelson-config"))).map(([key, parameters]) => [
       String(key),
@@ -181,20 +181,20 @@ describe.each([
     ["nobody", undefined],
     ["a user", { id: "bob", tenantId: "acme" }],
     ["a tenant's administrator", { id: "bob", tenantId: "acme", roles: ["admin"] }],
-  ])("%s who asks gets the answer without it", async (_who, as) => {
+  ])("%s who asks for the explanation gets the answer without it", async (_who, as) => {
     const headers = await send("/shop", { ...(as && { as }), headers: explain });
 
     expect(headers.get("x-keelson-config")).toBeNull();
     expect(headers.get("cache-control")).toBeNull();
   });
 
-  test("only the header asks for it, with this value", async () => {
+  test("an answer is explained only for the right request header and value", async () => {
     for (const headers of [{}, { "X-Keelson-Explain": "everything" }]) {
       expect((await send("/shop", { as: operator, headers })).get("x-keelson-config")).toBeNull();
     }
   });
 
-  test("a parameter that takes the place of a value is the source `request`", async () => {
+  test("a parameter that replaces a value has the source `request`", async () => {
     const parameter = await send("/part?items=7", { as: operator, headers: explain });
     const configured = await send("/part", { as: operator, headers: explain });
 
@@ -204,7 +204,7 @@ describe.each([
     );
   });
 
-  test("an error says what was read before it, and an answer for which nothing was read says so", async () => {
+  test("an error lists the reads before it, and an answer without any read states that", async () => {
     const failed = await send("/missing", { as: operator, headers: explain });
     const [read, unknown] = [
       await send("/nothing", { as: operator, headers: explain }),
@@ -218,7 +218,7 @@ describe.each([
     expect(unknown.get("x-keelson-config")).toBe("none");
   });
 
-  test("a write says what its run read, and its replay that it ran nothing; neither is stored", async () => {
+  test("a write lists the reads of its run, and its replay states that nothing ran; neither is stored", async () => {
     const options = { as: operator, method: "POST" };
     const key = { "Idempotency-Key": `order on ${host.replace(" ", "-")}`.replaceAll(" ", "-") };
     const first = await send("/orders", { ...options, headers: { ...explain, ...key } });
@@ -237,7 +237,7 @@ describe.each([
     expect(plain.get("cache-control")).toBeNull();
   });
 
-  test("other origins may not read it unless `exposedHeaders` says so", async () => {
+  test("other origins may not read the explanation unless `exposedHeaders` allows it", async () => {
     const headers = await send("/shop", {
       as: operator,
       headers: { ...explain, origin: "https://ops.example" },
@@ -249,7 +249,7 @@ describe.each([
 });
 
 test.each(triggers)(
-  "an answer to an event of %s says it to an operator alone, to HEAD as well",
+  "an answer to an event of %s is explained to an operator alone, even for HEAD",
   async (trigger) => {
     for (const method of ["GET", "HEAD"]) {
       const headers = await byTrigger(trigger, "/part", { as: operator, method, headers: explain });
@@ -268,7 +268,7 @@ test.each(triggers)(
   },
 );
 
-test("overlapping requests say what each has read itself", async () => {
+test("overlapping requests each list their own reads", async () => {
   const answers = await Promise.all(
     Array.from({ length: 60 }, (_, index) => {
       const paths = ["/part?items=7", "/part", "/nothing"];

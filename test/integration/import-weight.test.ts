@@ -39,7 +39,7 @@ test("importing keelson loads no Middy either", async () => {
   expect((await loadedBy("index.ts")).filter((url) => url.includes("@middy"))).toEqual([]);
 });
 
-test("importing keelson/lambda loads nothing that only invocations run on", async () => {
+test("importing keelson/lambda loads nothing that only invocations need", async () => {
   const lazy =
     /@aws-lambda-powertools|src\/(app\/(server\/create-runtime|ctx\/context|run\/pipeline)|parts\/config\/(read\/resolver|cache\/cached-rows)|base\/log\/server-logger|hosts\/(lambda-http\/http-events|middy\/adopted-handler|lambda\/(consume-batch|dispatch-records)))\.ts$/;
 
@@ -47,7 +47,7 @@ test("importing keelson/lambda loads nothing that only invocations run on", asyn
 });
 
 test.each(["index.ts", "hosts/lambda/index.ts"])(
-  "importing %s loads nothing of writes, messages and what operators do",
+  "importing %s loads no code for writes, messages and operator functions",
   async (entry) => {
     const lazy =
       /src\/(parts\/(once\/(once|claims|run-once|run-commit)|config\/operate\/(?!set-config\.).+)|app\/(run\/(write|consume|process-message)|ctx\/effects|operators\/(?!config-handlers\.).+))\.ts$/;

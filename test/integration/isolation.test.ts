@@ -191,7 +191,7 @@ test("overlapping invocations in one process never see or log each other's IDs",
   expectOwnLines(logs(), "lambda");
 });
 
-test("requests of both hosts at once, for the same tenants, never see or log each other's IDs", async () => {
+test("concurrent requests on both hosts, for the same tenants, never see or log each other's IDs", async () => {
   const { invoke, logs, restore } = lambda();
   const before = app.logs.length;
   try {

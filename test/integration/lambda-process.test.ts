@@ -55,7 +55,7 @@ function start(mode: string, env: Record<string, string | undefined> = {}) {
 describe("the lines of an invocation", () => {
   const many = 3_000;
 
-  test("are out when its answer is there, should the process be killed in that moment", async () => {
+  test("are written by the time of its answer, even if the process is killed at that moment", async () => {
     const { said, ended } = start("freeze", { SIGNAL: "SIGKILL", LINES: String(many) });
     expect(await ended).toEqual({ code: null, signal: "SIGKILL" });
     expect(said("leaf.counted").map(({ n }) => n)).toEqual(
@@ -63,7 +63,7 @@ describe("the lines of an invocation", () => {
     );
   });
 
-  test("and should it be frozen", async () => {
+  test("are written even if the process is frozen", async () => {
     const { child, said, ended } = start("freeze", { SIGNAL: "SIGSTOP", LINES: String(many) });
     await expect.poll(() => said("leaf.counted").length, { timeout: 30_000 }).toBe(many);
     child.kill("SIGKILL");
@@ -71,8 +71,8 @@ describe("the lines of an invocation", () => {
   });
 });
 
-describe("a process that Lambda tells to end", () => {
-  test("closes what its servers named, says so, and exits with 0", async () => {
+describe("a process that Lambda terminates", () => {
+  test("closes the resources of its servers, logs it, and exits with 0", async () => {
     const { child, said, ended } = start("wait");
     await expect.poll(() => said("waiting"), { timeout: 30_000 }).toMatchObject([{ listeners: 1 }]);
     child.kill("SIGTERM");
@@ -86,7 +86,7 @@ describe("a process that Lambda tells to end", () => {
     ]);
   });
 
-  test("does not wait for a resource that hangs: all is over before Lambda kills, and a second signal changes nothing", async () => {
+  test("does not wait for a resource that hangs: it exits before Lambda kills it, and a second signal changes nothing", async () => {
     const { child, said, ended } = start("wait", { HANGS: "1" });
     await expect.poll(() => said("waiting").length, { timeout: 30_000 }).toBe(1);
     child.kill("SIGTERM");
@@ -106,7 +106,7 @@ describe("a process that Lambda tells to end", () => {
     ).toEqual(["other", "pool"]);
   });
 
-  test("outside of Lambda nothing listens: the signal belongs to whoever runs the process", async () => {
+  test("does not handle the signal outside of Lambda", async () => {
     const { child, said, ended } = start("wait", { AWS_LAMBDA_FUNCTION_NAME: undefined });
     await expect.poll(() => said("waiting"), { timeout: 30_000 }).toMatchObject([{ listeners: 0 }]);
     child.kill("SIGTERM");
@@ -114,7 +114,7 @@ describe("a process that Lambda tells to end", () => {
   });
 });
 
-test("no invocation leaves a timer of ours for the time between two but the one that all share, and none keeps the process", async () => {
+test("an invocation leaves at most the one shared timer, and no timer keeps the process alive", async () => {
   const { said, ended, complaints } = start("timers", { SSM_PATH: "/nowhere" });
   expect([await ended, complaints()]).toEqual([{ code: 0, signal: null }, ""]); // nobody has ended it
   const invoked = said("invoked");

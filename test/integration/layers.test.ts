@@ -38,7 +38,7 @@ function check(
   return { status, stderr, lines: stdout.trim().split("\n") };
 }
 
-test("imports down the plan and within a folder are clean", () => {
+test("imports down the plan and within a folder are accepted", () => {
   const files = {
     "index.ts": 'export { a } from "./top/a.ts";',
     "top/a.ts": 'import { b } from "./b.ts";\nexport const a = b;',
@@ -55,7 +55,7 @@ test("imports down the plan and within a folder are clean", () => {
   });
 });
 
-test("a circle of files is named with what each imports of the next, once, and types count", () => {
+test("a circle of files is named once, with each file's imports, and types count", () => {
   const files = {
     "a/one.ts":
       'import { two, type Two } from "./two.ts";\nexport interface One { two: Two }\nexport const one = two;',
@@ -92,7 +92,7 @@ test.each([
   expect(check(files, ["x"]).lines).toContain(`  x/b.ts -> x/a.ts: ${names}`);
 });
 
-test("two circles that share a file are told apart", () => {
+test("two circles that share a file are reported separately", () => {
   const files = {
     "x/a.ts": 'import "./b.ts";\nimport "./c.ts";',
     "x/b.ts": 'import "./a.ts";',
@@ -102,13 +102,13 @@ test("two circles that share a file are told apart", () => {
   expect(check(files, ["x"]).lines.filter((line) => line.startsWith("circle"))).toHaveLength(2);
 });
 
-test("a file that imports itself is a circle of one", () => {
+test("a file that imports itself is a circle of one file", () => {
   expect(
     check({ "x/a.ts": 'import type { A } from "./a.ts";\nexport type { A };' }, ["x"]).lines,
   ).toContain("circle of 1 file");
 });
 
-test("two folders that import each other are named with both ways, though no file is part of a circle", () => {
+test("two folders that import each other are reported with both directions, even without a circle of files", () => {
   const files = {
     "up/a.ts": 'import { b } from "../down/b.ts";\nexport const a = b;',
     "up/c.ts": "export type C = 1;",
@@ -129,7 +129,7 @@ test("two folders that import each other are named with both ways, though no fil
   ]);
 });
 
-test("a folder within a folder has its own place in the plan", () => {
+test("a nested folder has its own place in the plan", () => {
   const files = {
     "config/read/a.ts": 'import { b } from "../b.ts";',
     "config/b.ts": "export const b = 1;",
@@ -143,7 +143,7 @@ test("a folder within a folder has its own place in the plan", () => {
   ]);
 });
 
-test("a folder that the plan lacks, and one that it has for nothing or twice, are findings", () => {
+test("a folder missing from the plan, and one listed without files or twice, are findings", () => {
   const { status, lines } = check({ "new/a.ts": "export const a = 1;", "kept/b.ts": "" }, [
     "kept",
     "gone",
@@ -159,7 +159,7 @@ test("a folder that the plan lacks, and one that it has for nothing or twice, ar
   ]);
 });
 
-test("tests may import what they like", () => {
+test("tests may import anything", () => {
   const files = {
     "up/a.ts": "export const a = 1;",
     "down/b.ts": "export const b = 1;",
@@ -186,7 +186,7 @@ test.each([
   ]);
 });
 
-test("an exception for a computed import goes with the import", () => {
+test("an exception for a computed import is a finding once the import is gone", () => {
   const files = { "x/a.ts": 'export const a = () => import("node:path");' };
 
   expect(check(files, ["x"], { computedImports: { "x/a.ts": "a plugin" } }).lines).toEqual([
@@ -213,7 +213,7 @@ describe("a guarded value", () => {
     ["exports everything again", 'export * from "../low/store.ts";', "*"],
     ["imports everything", 'import * as all from "../low/store.ts";', "*"],
     ["loads it", 'export const two = () => import("../low/store.ts");', "import()"],
-  ])("is refused to a file off its list that %s", (_what, text, names) => {
+  ])("is refused to an unlisted file that %s", (_what, text, names) => {
     expect(checked(text)).toEqual([
       "top/two.ts reads low/store.ts, which is for top/one.ts",
       `  top/two.ts -> low/store.ts: ${names}`,
@@ -221,13 +221,13 @@ describe("a guarded value", () => {
     ]);
   });
 
-  test("leaves the types and the other values of its file to all", () => {
+  test("does not restrict the types and the other values of its file", () => {
     expect(checked('import { run, type Store } from "../low/store.ts";')).toEqual([
       "layers: clean",
     ]);
   });
 
-  test("has no reader on its list that does not read it", () => {
+  test("may list only readers that read it", () => {
     expect(checked("", "")).toEqual([
       "top/one.ts may read low/store.ts, and does not; delete its exception",
       "layers: 1 finding",

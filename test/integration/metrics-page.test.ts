@@ -56,7 +56,7 @@ const place = (id: string, key: string = id) =>
     headers: { "Idempotency-Key": key },
   });
 
-test("requests, claims, messages, deliveries, store calls and own metrics are counted, as their parts say", async () => {
+test("requests, claims, messages, deliveries, store calls and custom metrics are counted with their labels", async () => {
   await place("1");
   await place("1");
   await Promise.all([place("2"), place("2")]);
@@ -110,7 +110,7 @@ test("requests, claims, messages, deliveries, store calls and own metrics are co
   ]);
 });
 
-test("what is given up is a dead letter of its kind", async () => {
+test("abandoned work counts as a dead letter of its kind", async () => {
   // Without a key there is no claim, and nothing to count of it.
   expect(
     (await app.fetch("/api/orders", { method: "POST", as: ann, body: { id: "unclaimed" } })).status,
@@ -149,7 +149,7 @@ test("what is given up is a dead letter of its kind", async () => {
   expect(await series("keelson_deliveries_total")).toMatchObject({ "courier-pigeon refused": 1 });
 });
 
-test("what the parser refuses counts by the scheme of its connection", async () => {
+test("a request that the parser rejects is counted with the scheme of its connection", async () => {
   const { port } = new URL((await app.fetch("/api/metrics", { as: scraper })).url);
   const before = await series("http_server_request_duration_seconds");
   const socket = connect(Number(port), "127.0.0.1", () =>
@@ -162,7 +162,7 @@ test("what the parser refuses counts by the scheme of its connection", async () 
   );
 });
 
-test("200 overlapping requests are counted each, and no label says whose they were", async () => {
+test("200 overlapping requests are all counted, and no label identifies their callers", async () => {
   const before = await series("http_server_request_duration_seconds");
   const methods = ["GET", "PURGE", "BREW", "PROPFIND"];
   await Promise.all(
@@ -190,7 +190,7 @@ test("200 overlapping requests are counted each, and no label says whose they we
   expect(values.filter((value) => /^[0-9a-f-]{20,}$/.test(value))).toEqual([]);
 });
 
-test("every metric of the list is there from the start, with its kind and its sentence", async () => {
+test("every metric of the list is there from the start, with its type and help text", async () => {
   const { response, families } = await scrape();
 
   expect(response.headers.get("content-type")).toMatch(/^text\/plain; version=0\.0\.4/);
@@ -203,12 +203,12 @@ test("every metric of the list is there from the start, with its kind and its se
   }
 });
 
-test("others than its rule lets through may not read it", async () => {
+test("only callers that its rule allows may read the metrics page", async () => {
   expect((await app.fetch("/api/metrics")).status).toBe(401);
   expect((await app.fetch("/api/metrics", { as: ann })).status).toBe(403);
 });
 
-test("without a rule there is no such route, and measuring costs nothing: nobody does", async () => {
+test("there is no metrics page without a rule", async () => {
   const silent = await startTestApp(buildServer({ features: [shop], metrics: {} }));
 
   expect((await silent.fetch("/metrics", { as: scraper })).status).toBe(404);

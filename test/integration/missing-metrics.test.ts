@@ -13,7 +13,7 @@ afterEach(() => vi.restoreAllMocks());
 
 const server = buildServer({ features: [], metrics: { access: access.everyone } });
 
-test("where prom-client is not installed, a container answers, has no page, and says what to install", async () => {
+test("without prom-client a container answers, has no page, and logs what to install", async () => {
   const app = await startTestApp(server);
 
   expect((await app.fetch("/health/live")).status).toBe(200);
@@ -28,7 +28,7 @@ test("where prom-client is not installed, a container answers, has no page, and 
   await app.close();
 });
 
-test("where Powertools' package is not installed, a function answers, and says what to install", async () => {
+test("without Powertools' package a function answers, and logs what to install", async () => {
   const lines: unknown[] = [];
   vi.spyOn(process.stdout, "write").mockImplementation(
     (line) => lines.push(JSON.parse(String(line))) > 0,

@@ -44,7 +44,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
-test("the boot log says which adapters run", () => {
+test("the boot log names the active adapters", () => {
   expect(started.logs).toContainEqual(
     expect.objectContaining({
       level: "info",
@@ -58,7 +58,7 @@ test("the boot log says which adapters run", () => {
   );
 });
 
-test("a file is created, listed, read, and deleted, by its own tenant only", async () => {
+test("a file is created, listed, read and deleted by its own tenant only", async () => {
   const created = await send("POST", "/files", {
     as: "ann",
     body: { name: "report.pdf", sizeMb: 3 },
@@ -81,7 +81,7 @@ test("a file is created, listed, read, and deleted, by its own tenant only", asy
   expect((await send("DELETE", `/files/${id}`, { as: "ann" })).status).toBe(404);
 });
 
-test("a second terminal gets the tree of a request, which the tables confirm", async () => {
+test("a second terminal shows the tree of a request, confirmed by the tables", async () => {
   const headers = { "x-request-id": "traced-1" };
   expect(
     (await send("POST", "/files", { as: "ann", body: { name: "b.txt", sizeMb: 1 }, headers }))
@@ -100,7 +100,7 @@ test("a second terminal gets the tree of a request, which the tables confirm", a
   expect(last).toMatchObject({ id: "traced-1", tables: true });
 });
 
-test("commands in a second terminal work on the data of the server that runs, which goes on", async () => {
+test("commands in a second terminal work on the data of the running server, which keeps running", async () => {
   expect(
     (await send("POST", "/files", { as: "ann", body: { name: "c.txt", sizeMb: 1 } })).status,
   ).toBe(201);
@@ -120,7 +120,7 @@ test("commands in a second terminal work on the data of the server that runs, wh
   expect((await send("GET", "/files", { as: "ann" })).status).toBe(200);
 });
 
-test("a script in a second terminal runs on the data of the server that runs, which takes over what it enqueues", async () => {
+test("a script in a second terminal runs on the data of the running server, which takes over what it enqueues", async () => {
   const script = join(directory, "script.ts");
   writeFileSync(
     script,
@@ -137,7 +137,7 @@ test("a script in a second terminal runs on the data of the server that runs, wh
   expect((await send("GET", "/files", { as: "ann" })).status).toBe(200);
 });
 
-test("a file above max-upload-size-mb is 422 and names the field", async () => {
+test("a file above max-upload-size-mb is a 422 that names the field", async () => {
   const response = await send("POST", "/files", { as: "ann", body: { name: "a", sizeMb: 11 } });
 
   expect(response.status).toBe(422);
@@ -147,7 +147,7 @@ test("a file above max-upload-size-mb is 422 and names the field", async () => {
   });
 });
 
-test("the quota follows the tenant's plan", async () => {
+test("the quota depends on the tenant's plan", async () => {
   expect(await json(send("GET", "/files/quota", { as: "ann" }))).toMatchObject({
     storageQuotaMb: 5000,
   });
@@ -156,7 +156,7 @@ test("the quota follows the tenant's plan", async () => {
   });
 });
 
-test("a download URL is presigned for the seconds asked for, clamped into the bounds", async () => {
+test("a download URL is presigned for the requested seconds, clamped to the bounds", async () => {
   const { url, expiresSeconds } = await json(
     send("GET", "/files/7/download-url?expiresSeconds=999999999", { as: "ann" }),
   );
@@ -234,7 +234,7 @@ test.each([
   },
 );
 
-test("what is no HTTP is refused in the uniform body, with a request ID", async () => {
+test("input that is not HTTP is refused in the uniform body, with a request ID", async () => {
   const answer = await new Promise<string>((resolve, reject) => {
     const socket = connect(started.port, "127.0.0.1", () => socket.write("nonsense\r\n\r\n"));
     let text = "";
@@ -250,7 +250,7 @@ test("what is no HTTP is refused in the uniform body, with a request ID", async 
   expect(answer).toContain('"error":"malformed_request"');
 });
 
-test("a second server on the same data shares it, and leaves it to the first", async () => {
+test("a second server on the same data shares it, and leaves it to the first when it ends", async () => {
   const second = await startProcess("npm", ["start"], env);
   expect(second.logs).toContainEqual(expect.objectContaining({ msg: "embedded.attached" }));
   const { id } = await json(
@@ -265,7 +265,7 @@ test("a second server on the same data shares it, and leaves it to the first", a
   expect((await send("GET", `/files/${id}`, { as: "ann" })).status).toBe(200);
 });
 
-test("SIGTERM: readiness fails, what is in flight finishes, the process ends", async () => {
+test("SIGTERM fails readiness, finishes requests in flight, and ends the process", async () => {
   started.child.kill("SIGTERM"); // npm itself: it has to hand it on
   await expect.poll(async () => (await send("GET", "/health/ready", {})).status).toBe(503);
   expect((await send("GET", "/health/live", {})).status).toBe(200);

@@ -40,7 +40,7 @@ function registered(temporality = AggregationTemporality.CUMULATIVE) {
 
 afterEach(() => api.disable());
 
-test("with OpenTelemetry's SDK registered everything is measured by its meter, without any option", async () => {
+test("with OpenTelemetry's SDK registered, its meter records everything, without any option", async () => {
   const { read, shutdown } = registered();
   const server = buildServer({ features: [shop] });
   const app = await startTestApp(server);
@@ -94,7 +94,7 @@ test("with OpenTelemetry's SDK registered everything is measured by its meter, w
   await shutdown();
 });
 
-test("a server that is closed shows nothing of the moment any more, and others do", async () => {
+test("a closed server stops reporting gauges, and other servers continue", async () => {
   const { read, shutdown } = registered(AggregationTemporality.DELTA); // the other goes on with what it has seen
   const [first, second] = await Promise.all(
     [1, 2].map(() => startTestApp(buildServer({ features: [shop] }))),
@@ -113,7 +113,7 @@ test("a server that is closed shows nothing of the moment any more, and others d
   await shutdown();
 });
 
-test("an exporter that fails fails nothing of the service", async () => {
+test("a failing exporter does not affect the service", async () => {
   const provider = new MeterProvider({ readers: [] });
   const broken = (): never => {
     throw new Error("no receiver");

@@ -15,7 +15,7 @@ beforeEach(() => {
   world = shelf.newWorld();
 });
 
-test("a rebuild that dies at any call goes on, and counts each event once", async () => {
+test("a rebuild that crashes at any call resumes, and counts each event once", async () => {
   const prepared = async () => {
     world = shelf.newWorld();
     const [one, two] = [shelfServer(world, 1), shelfServer(world, 2)];
@@ -48,7 +48,7 @@ test("a rebuild that dies at any call goes on, and counts each event once", asyn
   }
 });
 
-test("whatever is published, consumed and cut while it goes on, both versions are the fold of all events", async () => {
+test("after any mix of publishing, consuming and crashes in a rebuild, both versions are the fold of all events", async () => {
   const event = fc.record({
     tenant: fc.constantFrom("a", "b"),
     n: fc.integer({ min: 1, max: 50 }),

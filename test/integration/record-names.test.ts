@@ -63,7 +63,7 @@ beforeEach(() => {
 afterEach(() => vi.unstubAllGlobals());
 
 test.each(table)(
-  "Server and browser have the same names for %s",
+  "Server and browser use the same names for %s",
   async (_what, context, data, record) => {
     const lines: string[] = [];
     const server = createServerLogger({
@@ -84,7 +84,7 @@ test.each(table)(
   },
 );
 
-test("What names the time of a page is renamed there, and the console of a developer shows the same names", async () => {
+test("The browser console in development shows reserved field names renamed as well", async () => {
   const shown = vi.spyOn(console, "info").mockReturnValue(undefined);
   const development = createClientLogger({
     url: "/log",

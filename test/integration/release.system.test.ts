@@ -58,7 +58,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-test("a release is one commit and a tag, with version, dated changelog and what is kept of it, and says what to do next", async () => {
+test("a release makes one commit and a tag, with version, dated changelog and kept package, and prints the next step", async () => {
   const { code, stdout } = await release("minor");
   const today = new Date().toISOString().slice(0, 10);
 
@@ -84,7 +84,7 @@ test("a release is one commit and a tag, with version, dated changelog and what 
   });
 });
 
-test("the version of package.json can be released as long as it has no tag, and what is kept of it stays as it is", async () => {
+test("the version of package.json can be released until it is tagged, and its kept package stays unchanged", async () => {
   file("test/compatibility/kept/0.1.0/keelson.js", "kept before");
   await commit("test: kept");
 
@@ -99,7 +99,7 @@ test("the version of package.json can be released as long as it has no tag, and 
   });
 });
 
-test("a dry run says what it would do, and changes nothing", async () => {
+test("a dry run prints what it would do, and changes nothing", async () => {
   const { code, stdout } = await release("1.0.0", "--dry-run");
 
   expect([code, stdout]).toEqual([0, expect.stringContaining("would go from 0.1.0 to 1.0.0")]);
@@ -125,7 +125,7 @@ test.each([
   await expectUnchanged();
 });
 
-test("changes that are not committed are refused, and another branch, and a check that fails", async () => {
+test("a release is refused with uncommitted changes, on another branch, and if a check fails", async () => {
   file("new.txt", "");
   expect(await release("patch")).toMatchObject({
     code: 1,
@@ -151,7 +151,7 @@ test("changes that are not committed are refused, and another branch, and a chec
   expect(await git("status", "--porcelain")).toBe("");
 });
 
-test("a recording that fails leaves nothing half done", async () => {
+test("a failed recording leaves nothing half done", async () => {
   file(
     "test/compatibility/record.ts",
     `${read("test/compatibility/record.ts")}\nthrow new Error("no store");`,
@@ -164,7 +164,7 @@ test("a recording that fails leaves nothing half done", async () => {
   await expectUnchanged("test: fails");
 });
 
-test("a commit or a tag that git refuses leaves nothing half done", async () => {
+test("a commit or tag that git refuses leaves nothing half done", async () => {
   const hook = join(root, ".git/hooks/reference-transaction");
   writeFileSync(hook, '#!/bin/sh\n[ "$1" != prepared ] || ! grep -q refs/tags/\n');
   chmodSync(hook, 0o755);
@@ -176,7 +176,7 @@ test("a commit or a tag that git refuses leaves nothing half done", async () => 
   await expectUnchanged();
 });
 
-test("--help says what is done, and does nothing", async () => {
+test("--help prints the usage, and does nothing", async () => {
   expect(await release("--help")).toMatchObject({
     code: 0,
     stdout: expect.stringContaining("--dry-run  "),
@@ -184,7 +184,7 @@ test("--help says what is done, and does nothing", async () => {
   await expectUnchanged();
 });
 
-test("the workflow publishes only the version that is tagged, of a package that names its repository", async () => {
+test("the workflow publishes only the tagged version, of a package that names its repository", async () => {
   cpSync(join(repository, "scripts/publishable.mjs"), join(root, "scripts/publishable.mjs"));
   const publishable = (tag: string, name: string) =>
     execute(process.execPath, [join(root, "scripts/publishable.mjs")], {

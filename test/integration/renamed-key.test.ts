@@ -50,7 +50,7 @@ const send = async (tenantId: string, method: string, path: string, body?: unkno
 };
 const settings = async (tenantId: string) => (await send(tenantId, "GET", "/shown")).body;
 
-test("requests read what is stored at a former place, clamped and cached as any row, at every level", async () => {
+test("requests read values stored under a former key, clamped and cached like any row, at every level", async () => {
   expect(await settings("acme")).toEqual({ limit: 1, order: "name" });
   await app.rows.put({ scope: "system", key: "uploads:config:max-mb", value: 30 });
   expect(await settings("acme")).toEqual({ limit: 30, order: "name" });
@@ -75,7 +75,7 @@ test("requests read what is stored at a former place, clamped and cached as any 
   expect(app.calls).toEqual(began);
 });
 
-test("the operators' API tells where a value lies, writes it under its key, and resets it for good", async () => {
+test("the operators' API shows where a value is stored, writes it under its new key, and resets it for good", async () => {
   const path = "/config/files:config:limit";
   await app.rows.put({
     scope: "tenant",
@@ -102,7 +102,7 @@ test("the operators' API tells where a value lies, writes it under its key, and 
   expect(await settings("shelf")).toMatchObject({ limit: 2 });
 });
 
-test("a rotation finds nothing left to do where no secret is stored, and one that is set is set", async () => {
+test("a rotation of a renamed secret finds nothing left to do", async () => {
   expect(
     await send("safe", "PUT", "/config/files:config:token", { value: "hunter2" }),
   ).toMatchObject({ status: 200 });

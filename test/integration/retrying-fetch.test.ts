@@ -62,7 +62,7 @@ afterAll(async () => {
 
 let names = 0;
 
-test(`${runs(200)} sequences of failures: a write is applied once at most, and all its attempts carry the same key, ID and body`, async () => {
+test(`${runs(200)} sequences of failures apply a write at most once, and all its attempts carry the same key, ID and body`, async () => {
   const seen = new Set<Fate>();
   await fc.assert(
     fc.asyncProperty(fc.array(fc.constantFrom(...fates), { maxLength: 6 }), async (plan) => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { createBillingFeature } from "../../examples/files/billing.ts";
 import { nextMonth, Provider } from "../fixtures/billing.ts";
 
-test("each month every customer is charged once, and nobody who tries it out", async () => {
+test("each month every paying customer is charged once, and nobody on the free plan", async () => {
   const provider = new Provider();
   const app = await startTestApp(buildServer({ features: [createBillingFeature(provider)] }));
   try {

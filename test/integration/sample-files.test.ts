@@ -41,7 +41,7 @@ async function pages(input: object): Promise<string[][]> {
   return found;
 }
 
-test("files are listed in pages, the newest first or by their names", async () => {
+test("files are listed in pages, newest first or by name", async () => {
   for (const name of ["c", "a", "e", "b", "d"]) {
     await create(name);
     const createdMs = Date.now();
@@ -55,7 +55,7 @@ test("files are listed in pages, the newest first or by their names", async () =
   expect(await pages({})).toEqual([["d", "b", "e", "a", "c"]]);
 });
 
-test("a cursor leads nowhere but into the list of its caller, and what is none is refused", async () => {
+test("a cursor works only for the list of its caller, and an invalid one is refused", async () => {
   for (const name of ["a", "b"]) await create(name);
   const { cursor } = await list({ limit: 1 });
   expect((await list({ cursor }, { id: "eve", tenantId: "evil" })).items).toEqual([]);
@@ -65,7 +65,7 @@ test("a cursor leads nowhere but into the list of its caller, and what is none i
   await expect(list({ limit: 101 })).rejects.toMatchObject({ code: "validation_error" });
 });
 
-test("the quota has what files take up, and reads one row however many there are", async () => {
+test("the quota counts the files' size, and reads one row however many there are", async () => {
   expect(await used()).toBe(0);
   const { id } = await create("a", 3);
   await create("b", 4);

@@ -82,7 +82,7 @@ function heard(child: ChildProcess, ...kinds: readonly Said["kind"][]): Promise<
   });
 }
 
-test(`five processes of the operating system whose clocks differ fire ${fires} times, each time once, though some are killed`, async () => {
+test(`five operating system processes with different clocks fire ${fires} times, each time once, even though some are killed`, async () => {
   const app = await startTestApp(buildServer({ features: [reports] })); // makes the tables
   const runs = new Map<string, number>();
   const began = (firesAt: string) => void runs.set(firesAt, (runs.get(firesAt) ?? 0) + 1);

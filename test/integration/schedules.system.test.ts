@@ -45,7 +45,7 @@ function serverOf(declare: (r: FeatureBuilder, table: Table) => void): Server {
   return buildServer({ features: [feature] });
 }
 
-test("wherever a process dies, what it commits happens once, and what was due fires", async () => {
+test("wherever a process crashes, its commits take effect once, and due schedules fire", async () => {
   const server = serverOf((r, table) =>
     r.schedule("report.make", { cron: "0 3 * * *", handler: counting(table, "make") }),
   );
@@ -204,7 +204,7 @@ async function startFleet(server: Server) {
   };
 }
 
-test(`five processes whose clocks differ let a schedule fire ${fires} times, each time once, though some die of it`, async () => {
+test(`five processes with different clocks fire a schedule ${fires} times, each time once, even though some crash`, async () => {
   const runs = new Map<string, number>();
   const server = serverOf((r, table) => {
     const count = counting(table, "make");
@@ -268,7 +268,7 @@ const nights = [
   ["Australia/Sydney", "30 2", ["2027-10-01T16:30", "2027-10-02T16:00", "2027-10-03T15:30"]],
 ] as const;
 
-test("five processes let a nightly schedule fire once a night in three zones, at both changes of daylight saving", async () => {
+test("five processes fire a nightly schedule once a night in three zones, at both changes of daylight saving", async () => {
   const server = serverOf((r, table) => {
     for (const [index, [timeZone, time]] of nights.entries()) {
       r.schedule(`report.night-${index}`, {

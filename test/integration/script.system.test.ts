@@ -47,7 +47,7 @@ describe.each([
   ["on the embedded stack", () => ({ NODE_ENV: "development", KEELSON_DIRECTORY: directory })],
   ["on endpoints that the environment names", () => ({ NODE_ENV: "production", ...stack.env })],
 ])("a script %s", (_, env) => {
-  test("runs what it is for, once for its request ID, closes what it has opened, and ends by itself", async () => {
+  test("runs once for its request ID, closes its resources, and exits by itself", async () => {
     const first = await run("import-1", env());
     expect(first.lines).toEqual([expect.stringMatching(/^made acme\/.{36}, 1 rows$/), "closed"]);
     expect(first.logs).toContainEqual(

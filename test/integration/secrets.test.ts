@@ -131,7 +131,7 @@ async function expectSecrets(tenants: number): Promise<void> {
   }
 }
 
-test("no secret is found in any response, log line, history or stored item of a full run", async () => {
+test("no secret appears in any response, log line, history or stored item of a full run", async () => {
   await start(ring("k1"));
   const secrets = [
     "hunter2-of-acme",
@@ -202,7 +202,7 @@ test("no secret is found in any response, log line, history or stored item of a 
     expect(everything.includes(secret)).toBe(false);
 });
 
-test("a sealed value that is moved to another tenant, user or key does not open: the read fails, and no other level decides", async () => {
+test("a sealed value moved to another tenant, user or key does not decrypt: the read fails, without a fallback", async () => {
   await start(ring("k1"));
   await setConfig(await app.ctx(ann), token, "hunter2");
   await setConfig(await app.ctx(operator), shared, "for all");
@@ -237,7 +237,7 @@ test("a sealed value that is moved to another tenant, user or key does not open:
   });
 });
 
-test("a row that another process sealed with a key of a newer ring is read once the ring has been read again", async () => {
+test("a row sealed by another process with a newer key is readable once the ring has been refreshed", async () => {
   await start(ring("k1"));
   await setConfig(await app.ctx(ann), token, "old");
   await putRing(ring("k2", "k1"));
@@ -272,7 +272,7 @@ const cuts = [
 ] as const;
 
 test.each(cuts)(
-  "a rotation that is cut %s each %s in turn can be started again, and all can be read all the while",
+  "a rotation that is interrupted %s each %s in turn can be restarted, and all values stay readable",
   async (moment, operation, what) => {
     const tenants = 3;
     await start(ring("k1"));
@@ -303,7 +303,7 @@ test.each(cuts)(
   },
 );
 
-test("a rotation reports each page, goes on where it was stopped, and leaves alone what is sealed with the active key", async () => {
+test("a rotation reports each page, resumes where it stopped, and skips values sealed with the active key", async () => {
   await start(ring("k1"));
   await setSecrets(60);
   await putRing(ring("k2", "k1"));
@@ -347,7 +347,7 @@ test("a rotation reports each page, goes on where it was stopped, and leaves alo
   await expect(rotateConfigKeys(await app.ctx(ann))).rejects.toMatchObject({ status: 403 });
 });
 
-test("a write that comes in between is not overwritten, and a row that does not open is counted and named", async () => {
+test("a concurrent write is not overwritten, and a row that does not decrypt is counted and named", async () => {
   await start(ring("k1"));
   await setConfig(await app.ctx(ann), token, "old");
   await setConfig(await app.ctx(bob), token, "bob's");
@@ -378,7 +378,7 @@ test("a write that comes in between is not overwritten, and a row that does not 
   expect(await (await app.ctx(bob)).config(token)).toBe("bob's new");
 });
 
-test("a sealed value that is copied into the table of another prefix does not open there", async () => {
+test("a sealed value copied into the table of another prefix does not decrypt there", async () => {
   await start(ring("k1"));
   await setConfig(await app.ctx(ann), token, "hunter2");
   const value = (await storedItems()).find(({ pk }) => pk === "config#tenant#acme")?.["value"];
@@ -395,7 +395,7 @@ test("a sealed value that is copied into the table of another prefix does not op
   });
 });
 
-test("a rotation over several pages that is stopped anywhere is finished from where it was", async () => {
+test("a rotation over several pages that stops anywhere resumes from there", async () => {
   await start(ring("k1"));
   await setSecrets(60);
   await putRing(ring("k2", "k1"));
@@ -423,7 +423,7 @@ test("a rotation over several pages that is stopped anywhere is finished from wh
   await expectSecrets(60);
 });
 
-test("a secret that was reset or replaced is gone, and cannot be brought back", async () => {
+test("a secret that was reset or replaced is gone, and cannot be restored", async () => {
   await start(ring("k1"));
   const ctx = await app.ctx(ann);
   await setConfig(ctx, token, "hunter2");
@@ -439,7 +439,7 @@ test("a secret that was reset or replaced is gone, and cannot be brought back", 
   expect(await (await app.ctx(ann)).config(token)).toBeUndefined();
 });
 
-test("a ring that cannot be read fails the write of a secret, and nothing else", async () => {
+test("an unreadable ring fails only writes of secrets", async () => {
   await start(ring("k1"));
   await setConfig(await app.ctx(ann), token, "hunter2");
   app.clock.advance(10_000);

@@ -56,7 +56,7 @@ const hears = (one: StartedProcess, msg: string, count = 1) =>
 const completed = (one: StartedProcess) => said(one, "shutdown.completed")[0];
 
 test.each([["KEELSON_WATCH"], ["WATCH_REPORT_DEPENDENCIES"]])(
-  "Restarted with each change, as %s says, a process does not linger, and leaves its embedded stack for the next one",
+  "Restarted on each change, as %s says, a process does not linger, and leaves its embedded stack for the next one",
   async (variable) => {
     const directory = mkdtempSync(join(tmpdir(), "keelson-watched-"));
     const env = { KEELSON_DIRECTORY: directory, [variable]: "1" };
@@ -73,7 +73,7 @@ test.each([["KEELSON_WATCH"], ["WATCH_REPORT_DEPENDENCIES"]])(
   },
 );
 
-test("A shutdown goes through its phases in their order, finishes what is in flight, and says how long each has taken", async () => {
+test("A shutdown runs its phases in order, finishes requests in flight, and logs how long each phase took", async () => {
   const one = await start({ shutdown: { lingerMs: 300 } });
   const slow = get(one, "/wait/1500");
   await hears(one, "wait.began");
@@ -101,7 +101,7 @@ test("A shutdown goes through its phases in their order, finishes what is in fli
   expect(said(one, "pool.closed")).toHaveLength(1);
 });
 
-test("What takes too long is cut off and named, and the exit code is 1", async () => {
+test("Work that takes too long is cut off and named, and the exit code is 1", async () => {
   const one = await start({ shutdown: { lingerMs: 0, drainMs: 300 } });
   const stuck = get(one, "/wait/60000");
   await hears(one, "wait.began");
@@ -114,7 +114,7 @@ test("What takes too long is cut off and named, and the exit code is 1", async (
   expect(completed(one)).toMatchObject({ clean: false, exitCode: 1, cutOff: ["in-flight-drain"] });
 });
 
-test("A resource that hangs stops neither the others nor the end", async () => {
+test("A resource that hangs blocks neither the others nor the exit", async () => {
   const one = await start({
     shutdown: { lingerMs: 0, drainMs: 0, totalMs: 2_000 },
     hangs: "resource",
@@ -127,7 +127,7 @@ test("A resource that hangs stops neither the others nor the end", async () => {
   expect(said(one, "pool.closed")).toHaveLength(1);
 });
 
-test("A second signal waits for nothing any more, and still closes what is open", async () => {
+test("A second signal stops all waiting, and still closes what is open", async () => {
   const one = await start();
   const stuck = get(one, "/wait/60000");
   await hears(one, "wait.began");
@@ -141,7 +141,7 @@ test("A second signal waits for nothing any more, and still closes what is open"
   expect(said(one, "pool.closed")).toHaveLength(1);
 });
 
-test("A third signal ends the process at once", async () => {
+test("A third signal exits the process at once", async () => {
   const one = await start({ hangs: "resource" });
   const insist = setInterval(() => one.child.kill("SIGTERM"), 250);
   expect(await one.exited.finally(() => clearInterval(insist))).toEqual({ code: 1, signal: null });
@@ -152,7 +152,7 @@ test.each([
   ["rejection", "process.unhandled_rejection"],
   ["exception", "process.uncaught_exception"],
 ])(
-  "What is thrown and nobody catches (%s) is logged with its stack; the process drains, and ends with 1",
+  "An uncaught error (%s) is logged with its stack; the process drains, and exits with code 1",
   async (what, msg) => {
     const one = await start({ shutdown: { lingerMs: 100 } });
     const slow = get(one, "/wait/800");
@@ -167,7 +167,7 @@ test.each([
   },
 );
 
-test("A process that is told to stop while it starts ends without serving", async () => {
+test("A process that is told to stop during its start exits without serving", async () => {
   // A store that accepts connections and never answers.
   const silent = createServer(() => {});
   silent.listen(0, "127.0.0.1");
@@ -203,7 +203,7 @@ test("A process that is told to stop while it starts ends without serving", asyn
   }
 });
 
-test("A reader of the log that goes away does not take the process with it", async () => {
+test("A log reader that disappears does not crash the process", async () => {
   const one = await start();
   one.child.stdout?.destroy();
   for (let round = 0; round < 20; round += 1) expect(await get(one, "/wait/1")).toBe(200);

@@ -142,7 +142,7 @@ async function openAll(one: StartedProcess, upgradePath: string) {
 type Kind = keyof Awaited<ReturnType<typeof openAll>> | "pipelined" | "late upgrade" | "large head";
 type Outcomes = Partial<Record<Kind, Awaited<ReturnType<typeof outcome>>>>;
 
-describe("In the linger, what comes is served, and the connection closes with it", () => {
+describe("During the linger, requests are served, and their connections close afterwards", () => {
   let outcomes: Outcomes = {};
   let one: StartedProcess;
   let slowBytes = 0;
@@ -212,7 +212,7 @@ describe("In the linger, what comes is served, and the connection closes with it
     }
   });
 
-  test("The big answer is whole, and the upgraded connection says goodbye", () => {
+  test("The big answer is complete, and the upgraded connection says goodbye", () => {
     expect(slowBytes).toBeGreaterThan(bigBytes);
     expect(texts.upgraded).toContain("draining bye");
   });
@@ -223,7 +223,7 @@ describe("In the linger, what comes is served, and the connection closes with it
   });
 });
 
-describe("In the drain, what was begun is finished, and nobody waits for the rest", () => {
+describe("During the drain, requests in flight finish, and idle connections close", () => {
   let outcomes: Outcomes = {};
   let one: StartedProcess;
   let slowBytes = 0;
@@ -272,7 +272,7 @@ describe("In the drain, what was begun is finished, and nobody waits for the res
   });
 });
 
-describe("When the time of the drain is over, what is left is cut off, and said to be", () => {
+describe("When the drain times out, remaining requests are cut off and reported", () => {
   let outcomes: Outcomes = {};
   let one: StartedProcess;
   let upgradedText = "";
@@ -310,7 +310,7 @@ describe("When the time of the drain is over, what is left is cut off, and said 
     expect(outcomes[kind]?.slice(0, 2)).toEqual(expected);
   });
 
-  test("The cut ones are counted and named, the others not, and the exit code is 1", async () => {
+  test("Only the requests that were cut off are counted and named, and the exit code is 1", async () => {
     expect(upgradedText).toContain("draining ");
     expect(said(one, "shutdown.requests_cut_off")).toEqual([
       expect.objectContaining({
@@ -359,7 +359,7 @@ async function http2Client({ port }: StartedProcess) {
 describe("Over HTTP/2", () => {
   afterEach(end);
 
-  test("In the linger an idle session serves one more request, as a new one does; one in use is told, and finishes", async () => {
+  test("During the linger an idle or new session serves one more request, and a busy one is told and finishes", async () => {
     const one = await start({ lingerMs: 2_500 }, undefined, "on");
     const [idle, busy] = [await http2Client(one), await http2Client(one)];
     expect(await idle.get("/text")).toBe("200");
@@ -379,7 +379,7 @@ describe("Over HTTP/2", () => {
     expect(one.text()).toBe("");
   });
 
-  test("In the drain an idle session is closed with the listener, and a stream in flight is finished", async () => {
+  test("During the drain an idle session closes with the listener, and a stream in flight finishes", async () => {
     const one = await start({ lingerMs: 100 }, undefined, "on");
     const [idle, busy] = [await http2Client(one), await http2Client(one)];
     expect(await idle.get("/text")).toBe("200");
@@ -393,7 +393,7 @@ describe("Over HTTP/2", () => {
     expect(one.text()).toBe("");
   });
 
-  test("A stream that is stuck is cut off when the time of the drain is over, and named", async () => {
+  test("A stuck stream is cut off and named when the drain times out", async () => {
     const one = await start({ lingerMs: 0, drainMs: 1_000 }, undefined, "on");
     const [idle, busy] = [await http2Client(one), await http2Client(one)];
     const stuck = busy.get("/never");
@@ -418,7 +418,7 @@ describe("A shutdown is bounded", () => {
     await hears(one, "shutdown.hurried").finally(() => clearInterval(insist));
   }
 
-  test("Many connections that dribble their headers do not delay the exit", async () => {
+  test("Many connections that send headers slowly do not delay the exit", async () => {
     const one = await start({ lingerMs: 300 });
     const dribbling = await Promise.all(
       Array.from({ length: 100 }, () => client(one, "GET /text HTTP/1.1\r\nhost: x\r\nx-slow: ")),
@@ -483,7 +483,7 @@ describe("A shutdown is bounded", () => {
       ["resources-closed"],
     ],
   ])(
-    "A second signal in the %s hurries what is left: the exit code is 1",
+    "A second signal in the %s skips the remaining waits: the exit code is 1",
     async (_phase, lingerMs, hangs, reach, cutOff) => {
       const one = await start({ lingerMs, drainMs: 30_000, totalMs: 120_000 }, hangs);
       const first = reach(one);
@@ -496,7 +496,7 @@ describe("A shutdown is bounded", () => {
     },
   );
 
-  test("A worker that hangs is left alone when its time is over, and the exit code is 1", async () => {
+  test("A worker that hangs is abandoned after its time limit, and the exit code is 1", async () => {
     const one = await start({ lingerMs: 0, drainMs: 500, totalMs: 3_000 }, "worker");
     await client(
       one,
@@ -509,7 +509,7 @@ describe("A shutdown is bounded", () => {
     expect(completed(one)).toMatchObject({ exitCode: 1, cutOff: ["workers-stopped"] });
   });
 
-  test("Readiness is answered while draining, also where a check hangs, and does not hold the exit", async () => {
+  test("Readiness is answered while draining, even if a check hangs, and does not delay the exit", async () => {
     const one = await start({ lingerMs: 1_000 }, "check");
     one.child.kill("SIGTERM");
     await hears(one, "shutdown.started");

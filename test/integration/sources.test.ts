@@ -21,7 +21,7 @@ async function check(text: string, name = "a.ts"): Promise<readonly string[]> {
   return outcome.stdout.trimEnd().split("\n");
 }
 
-test("a file of 300 lines passes, a longer one does not", async () => {
+test("a file of 300 lines passes, and a longer one fails", async () => {
   expect(await check(`${"\n".repeat(299)}let a;\n`)).toEqual(["sources: clean"]);
   expect(await check(`${"\n".repeat(300)}let a;\n`)).toEqual(["a.ts has 301 lines, more than 300"]);
 });
@@ -33,13 +33,13 @@ test.each([
   ["makeD", "export const all = { makeD: function () {", "} };"],
   ["makeE", "export class E { private makeE() {", "} }"],
   ["a function", "[1].forEach(() => {", "});"],
-])("a function of 100 lines passes, a longer one does not: %s", async (name, open, close) => {
+])("a function of 100 lines passes, and a longer one fails: %s", async (name, open, close) => {
   const text = (lines: number) => `let a;\n${open}\n${"  a = 1;\n".repeat(lines - 2)}${close}\n`;
   expect(await check(text(100))).toEqual(["sources: clean"]);
   expect(await check(text(101))).toEqual([`a.ts:2 ${name} has 101 lines, more than 100`]);
 });
 
-test("a function counts its nested functions, and each of these is a finding of its own", async () => {
+test("a function counts its nested functions, and each of them is a finding of its own", async () => {
   const text = `function outer() {\n  function inner() {\n${"\n".repeat(100)}  }\n}\n`;
   expect(await check(text)).toEqual([
     "a.ts:1 outer has 104 lines, more than 100",
@@ -57,13 +57,13 @@ test.each([
   expect(await check(`${comment}\nexport const a = 1;\n`)).toEqual([`a.ts:1 ${finding}`]);
 });
 
-test("a string, a test and the mark of a tool may say it", async () => {
+test("strings, tests and tool directives may contain translated English", async () => {
   const mark = "// biome-ignore lint/x: there is none, whoever asks\n";
   expect(await check(`${mark}export const a = "mended";\n`)).toEqual(["sources: clean"]);
   expect(await check("// mended\n", "b.test.ts")).toEqual(["sources: clean"]);
 });
 
-test("at most 100 comments open with a question word", async () => {
+test("at most 100 comments start with a question word", async () => {
   const comments = (count: number) => "/** What it is. */\nlet a;\n".repeat(count);
   expect(await check(comments(100))).toEqual(["sources: clean"]);
   const found = await check(comments(101));

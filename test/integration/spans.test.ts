@@ -165,7 +165,7 @@ describe.each([
   ["the container", container],
   ["Lambda", lambda],
 ] as const)("on %s", (host, start) => {
-  test("one trace is a tree from the request to the webhook, over a failure and a redelivery", async () => {
+  test("one trace forms a tree from the request to the webhook, across a failure and a redelivery", async () => {
     const { ask, finish } = start();
     const id = `tree-${host.replace(" ", "-")}`;
     broken.add(id);
@@ -230,7 +230,7 @@ describe.each([
   });
 });
 
-test("attributes are those of the published conventions, and none that is deprecated", async () => {
+test("attributes follow the published conventions, and none is deprecated", async () => {
   const key = { "idempotency-key": "attributes", "user-agent": "tests" };
   await container().ask("POST", "/api/files/attributes", key);
   await app.settled();
@@ -291,7 +291,7 @@ test("attributes are those of the published conventions, and none that is deprec
   ]);
 });
 
-test("a path that is not there has no route, an unknown method is _OTHER, and neither is an error of the server", async () => {
+test("an unknown path has no route, an unknown method is _OTHER, and neither is a server error", async () => {
   await app.fetch("/api/nowhere");
   await app.fetch("/api/files/a", { method: "PURGE" });
   const [unmatched, unknown] = [one("GET"), one("HTTP")];
@@ -307,7 +307,7 @@ test("a path that is not there has no route, an unknown method is _OTHER, and ne
   expect([unmatched.status.code, unknown.status.code]).toEqual([0, 0]);
 });
 
-test("an error is recorded once, where it happened; the server's span has failed from 500 up", async () => {
+test("an error is recorded once, where it happened; the server's span fails from status 500 up", async () => {
   for (const id of ["missing", "broken"]) await app.fetch(`/api/files/${id}`);
   const [missing, failed] = named("GET /api/files/:id");
   expect([missing?.status.code, missing?.events]).toEqual([0, []]);
@@ -331,7 +331,7 @@ test("an error is recorded once, where it happened; the server's span has failed
   expect(named("process spanned-file.created").map(({ status }) => status.code)).toEqual([2, 0]);
 });
 
-test("a stranger's trace is linked, not joined; lines and outgoing calls name the request's own span", async () => {
+test("a foreign trace is linked, not joined; log lines and outgoing calls name the request's own span", async () => {
   const sent = (await (await app.fetch("/api/files/a", { headers })).json()) as {
     readonly traceparent: string;
   };
@@ -349,7 +349,7 @@ test("a stranger's trace is linked, not joined; lines and outgoing calls name th
   });
 });
 
-test("of many requests at a time none has a span or a line in another's trace", async () => {
+test("concurrent requests never have a span or a line in each other's trace", async () => {
   const all = Array.from({ length: runs(200) }, (_, at) => at);
   const idOf = (at: number) => at.toString(16).padStart(32, "a");
   await Promise.all(

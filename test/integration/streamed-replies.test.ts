@@ -111,7 +111,7 @@ const lambda = async (method: string, path: string): Promise<Answered> => {
 const ownPath = fileURLToPath(import.meta.url);
 
 describe.each(Object.entries({ container, lambda }))(
-  "in the %s host a query streams",
+  "in the %s host a query that streams",
   (_, send) => {
     test.each<[string, () => unknown, string]>([
       ["an async generator of text", () => rows(["a,", "", "ü✓"]), "a,ü✓"],
@@ -158,7 +158,7 @@ describe.each(Object.entries({ container, lambda }))(
       ["such chunks of a Readable", () => Readable.from([7, 8])],
       ["a stream that cannot be read", () => new Writable({ write: () => {} })],
     ])(
-      "nothing of what fails before its first chunk, which is a 500: %s",
+      "answers 500, without details, when its source fails before the first chunk: %s",
       async (_case, source) => {
         make = source;
         const { status, type, body } = await send("GET", "/rows");
@@ -173,7 +173,7 @@ describe.each(Object.entries({ container, lambda }))(
     );
 
     test.each([["/bare"], ["/untyped"]])(
-      "nothing without a content type, and lets its source go: %s",
+      "answers 500 without a content type, and releases its source: %s",
       async (path) => {
         for (const source of [() => rows(["a"]), long]) {
           make = source;
@@ -187,7 +187,7 @@ describe.each(Object.entries({ container, lambda }))(
       ["HEAD", "/rows", 200],
       ["GET", "/none", 304],
     ] as const)(
-      "nothing where an answer has no body, and lets its source go: %s %s",
+      "sends nothing when the answer has no body, and releases its source: %s %s",
       async (method, path, status) => {
         make = long;
         expect(await send(method, path)).toMatchObject({ status, body: "" });
@@ -197,7 +197,7 @@ describe.each(Object.entries({ container, lambda }))(
       },
     );
 
-    test("while a write may not, whatever streams: it is refused, and the source let go", async () => {
+    test("is allowed, while a write's stream is refused, and its source released", async () => {
       for (const source of [() => rows(["a"]), long, () => new Response("a").body]) {
         make = source;
         const { status, body } = await send("POST", "/rows");
@@ -208,7 +208,7 @@ describe.each(Object.entries({ container, lambda }))(
   },
 );
 
-test("a container sends each chunk as it comes", async () => {
+test("a container sends each chunk as it arrives", async () => {
   let go = () => {};
   let isWaiting = false;
   make = async function* () {
@@ -238,7 +238,7 @@ test.each<[string, () => unknown, string]>([
     "generator",
   ],
   ["a Readable that gives no more", long, "stream"],
-])("a client that leaves lets the source go: %s", async (_case, source, name) => {
+])("a client that disconnects releases the source: %s", async (_case, source, name) => {
   make = () => {
     const made = source();
     if (made instanceof Readable) made.push("row\n");
@@ -252,7 +252,7 @@ test.each<[string, () => unknown, string]>([
   await waitFor(() => expect(ended).toContain(name));
 });
 
-test("a client that leaves before the first chunk lets the source go too", async () => {
+test("a client that disconnects before the first chunk releases the source too", async () => {
   for (const source of [
     long,
     () => new ReadableStream({ cancel: () => void ended.push("stream") }),
@@ -275,7 +275,7 @@ test("a client that leaves before the first chunk lets the source go too", async
   }
 });
 
-test("one that fails in the middle is cut off in a container, and a 500 in Lambda", async () => {
+test("a source that fails halfway is cut off in a container, and a 500 in Lambda", async () => {
   make = () => rows(["begun", new Error("torn")]);
   const response = await app.fetch("/rows");
 
@@ -288,7 +288,7 @@ test("one that fails in the middle is cut off in a container, and a 500 in Lambd
   );
 });
 
-test("code that calls the query gets what is streamed as it is", async () => {
+test("code that calls the query gets the stream itself", async () => {
   const given = rows(["a"]);
   make = () => given;
   expect(await app.call("exports.row.list")).toBe(given);

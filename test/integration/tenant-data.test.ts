@@ -85,7 +85,7 @@ async function owners(table: string): Promise<Record<string, unknown>> {
   return Object.fromEntries(Items.map(({ pk, sk, tenantId }) => [`${pk} ${sk}`, tenantId]));
 }
 
-test("claims, the parts of their answers and events that wait say which tenant they belong to, or none", async () => {
+test("claims, parts of their answers and waiting events name their tenant, if any", async () => {
   app.faults.before("PutEvents", 1).fail("ServiceUnavailable");
   await app.call("crates.crate.pack", { name: "a" }, { as: ann, requestId: "r1" });
   const [written, waiting] = [await owners("once"), await owners("outbox")];
@@ -97,7 +97,7 @@ test("claims, the parts of their answers and events that wait say which tenant t
   expect(Object.values(await owners("once"))).toEqual(["acme", "acme", "acme", "acme", "acme"]);
 });
 
-test("rows of tenants and users, and their history, say whose they are", async () => {
+test("rows of tenants and users, and their history, name their tenant", async () => {
   await app.call("crates.limit.raise", {}, { as: ann });
   expect(await owners("config")).toEqual({
     "config#tenant#acme crates:config:limit": "acme",
@@ -109,7 +109,7 @@ test("rows of tenants and users, and their history, say whose they are", async (
   });
 });
 
-test("an export has neither a secret nor what an encrypted replay holds, and an erasure takes them along", async () => {
+test("an export contains no secret and no encrypted replay, and an erasure deletes them", async () => {
   await app.call("crates.pin.set", {}, { as: ann, requestId: "r2" });
   const database = await openDatabase({
     endpoint: app.env["AWS_ENDPOINT_URL"],

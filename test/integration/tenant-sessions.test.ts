@@ -171,7 +171,7 @@ beforeEach(() => {
 
 const [own, acme, ab] = ["embedded", accessKeyOf("tenant", "acme"), accessKeyOf("tenant", "a=2fb")];
 
-test("what a tenant commits is signed as its session, with the claim and other tables in the same transaction; the claim is taken as the process", async () => {
+test("a tenant's commit is signed with its session, other tables included; its claim is taken as the process", async () => {
   expect(await invoke("POST", "/files", { name: "a" })).toMatchObject({ status: 200 });
   expect(proxy.calls).toEqual([
     `PutItem once as ${own}`,
@@ -183,7 +183,7 @@ test("what a tenant commits is signed as its session, with the claim and other t
   expect(sts.asked.map((asked) => asked["Tags.member.1.Value"])).toEqual(["acme", "a=2fb"]);
 });
 
-test("commands on its rows are signed as its session, page by page, and those on other tables as the process", async () => {
+test("commands on a tenant's rows are signed with its session, page by page, and those on other tables as the process", async () => {
   expect(await invoke("GET", "/files")).toMatchObject({ body: { found: ["a"] } });
   expect(await invoke("GET", "/counts")).toMatchObject({ body: { found: 2 } });
   expect(await invoke("GET", "/both")).toMatchObject({ body: { found: 2 } });
@@ -195,12 +195,12 @@ test("commands on its rows are signed as its session, page by page, and those on
   ]);
 });
 
-test("a commit without rows of the tenant is the process's own", async () => {
+test("a commit without rows of the tenant is signed as the process", async () => {
   await invoke("POST", "/counts", {});
   expect(proxy.calls.at(-1)).toBe(`TransactWriteItems counts once as ${own}`);
 });
 
-test("a batch has rows of one kind, and one of both is not sent", async () => {
+test("a batch may hold tenant tables or other tables, and a mix of both is not sent", async () => {
   expect(await invoke("GET", "/mixed")).toMatchObject({
     body: {
       found: [
@@ -214,7 +214,7 @@ test("a batch has rows of one kind, and one of both is not sent", async () => {
   ).toEqual([`BatchGetItem files as ${acme}`, `BatchWriteItem counts as ${own}`]);
 });
 
-test("ctx.acrossTenants has a session of its own for rows of every tenant", async () => {
+test("ctx.acrossTenants has its own session for rows of every tenant", async () => {
   expect(await invoke("GET", "/all", undefined, "root")).toMatchObject({ body: { found: 2 } });
   expect(proxy.calls.filter((call) => call.startsWith("Scan"))).toEqual([
     `Scan files as ${accessKeyOf("across", "true")}`,
@@ -222,7 +222,7 @@ test("ctx.acrossTenants has a session of its own for rows of every tenant", asyn
   ]);
 });
 
-test("where the role cannot be assumed the request is a 503 to come back for, nothing is sent, and the write may be sent again", async () => {
+test("a role that cannot be assumed makes the request a retryable 503, sends nothing, and releases the claim", async () => {
   sts.answer(500, "<ErrorResponse><Error><Code>InternalFailure</Code></Error></ErrorResponse>");
   const failed = await invoke("GET", "/files", undefined, "root");
   expect(failed).toMatchObject({
@@ -236,13 +236,13 @@ test("where the role cannot be assumed the request is a 503 to come back for, no
   expect(proxy.calls.at(-1)).toBe(`DeleteItem once as ${own}`); // the claim is released
 });
 
-test("without the variable there is no wall in the account outside of production", async () => {
+test("without the variable, no tenant session is requested outside of production", async () => {
   const asked = sts.asked.length;
   expect((await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } })).status).toBe(200);
   expect(sts.asked).toHaveLength(asked);
 });
 
-test("a server without tables of tenants takes no sessions, whatever it asks for", async () => {
+test("a server without tenant tables requests no sessions, whatever its options", async () => {
   const handler = lambdaHttp(
     buildServer({
       features: [

@@ -130,7 +130,7 @@ const commands = fc.oneof(
   ).map((TransactItems) => new TransactWriteCommand({ TransactItems })),
 );
 
-test("whatever passes reads and changes rows of the caller's tenant alone, in the table and in its index", async () => {
+test("every accepted command reads and changes only the caller's rows, in the table and in its index", async () => {
   const app = await startTestApp(buildServer({ features: [box] }));
   onTestFinished(() => app.close());
   const all = (

@@ -137,7 +137,7 @@ test("each tenant creates and lists its own rows over HTTP, by table and index, 
   expect(await list({ id: "ann", tenantId: "acme2" })).toEqual({ names: [], owned: 0 });
 });
 
-test("a handler that names another tenant's row answers 403, and logs why", async () => {
+test("a handler that names another tenant's row answers 403, and logs the reason", async () => {
   const before = logged("tenant.wall").length;
   const response = await app.fetch("/peek?name=g&tenant=globex", { as: ann });
   expect(response.status).toBe(403);
@@ -162,13 +162,13 @@ test("a handler that names another tenant's row answers 403, and logs why", asyn
   ]);
 });
 
-test("a commit plants no row in another tenant's index", async () => {
+test("a commit cannot insert a row into another tenant's index", async () => {
   const response = await app.fetch("/plant", { as: ann, body: { name: "x", tenant: "globex" } });
   expect(response.status).toBe(403);
   expect(await (await app.fetch("/files", { as: gil })).json()).toEqual({ names: ["g"], owned: 1 });
 });
 
-test("systemAdmin crosses with a reason, which is logged; nobody else does", async () => {
+test("only systemAdmin crosses tenants, with a reason that is logged", async () => {
   expect((await app.fetch("/all", { as: ann })).status).toBe(403);
   expect(await (await app.fetch("/all", { as: root })).json()).toMatchObject({
     names: expect.arrayContaining(["a", "g"]),
@@ -190,7 +190,7 @@ test("systemAdmin crosses with a reason, which is logged; nobody else does", asy
   ).rejects.toThrow("tenant.wall");
 });
 
-test("a job has its tenant's wall; one without tenant has none of the rows, and may cross where it is the system's", async () => {
+test("a job is limited to its tenant; one without tenant reads no tenant rows, and crosses only if the system enqueued it", async () => {
   const made = async (as: typeof ann | "system" | undefined, name: string) => {
     const before = [logged("report.made").length, logged("tenant.wall").length];
     if (as === "system") {

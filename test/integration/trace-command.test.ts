@@ -115,7 +115,7 @@ describe("the sample's POST /files", () => {
     ],
   ];
 
-  test("is one tree, whichever of its IDs is asked for", async () => {
+  test("is one tree, whichever of its IDs is given", async () => {
     const line = (msg: string, field: string) =>
       String(app.logs.find((one) => one["msg"] === msg && one["requestId"] === "files-1")?.[field]);
     const ids = [
@@ -137,7 +137,7 @@ describe("the sample's POST /files", () => {
     }
   });
 
-  test("is the screen with which docs/observe.md begins, but for times, IDs and which consumer came first", async () => {
+  test("matches the screen at the start of docs/observe.md, except for times, IDs and the order of consumers", async () => {
     const [block] = codeBlocks("docs/observe.md", textOf("docs/observe.md"));
     const [command, ...screen] = block?.code.split("\n") ?? [];
     expect(command).toMatch(/^\$ npx keelson trace \S+ demo-1$/);
@@ -146,13 +146,13 @@ describe("the sample's POST /files", () => {
     expect([code, shapeOf(text.split("\n"))]).toEqual([0, shapeOf(screen)]);
   });
 
-  test("an ID that nobody has seen is not found", async () => {
+  test("is not found under an unknown ID", async () => {
     const { code, err } = await trace(app, module, "nobody");
     expect([code, err]).toEqual([2, expect.stringContaining('"nobody" is not found')]);
   });
 });
 
-describe("what does not go as it should", () => {
+describe("work that goes wrong", () => {
   const module = "test/fixtures/trace-server.ts";
   let app: TestApp;
   let requests = 0;
@@ -172,7 +172,7 @@ describe("what does not go as it should", () => {
   const ask = async (path = `/trunks/${trunk}`, { as = ann, method = "POST" } = {}) =>
     app.fetch(path, { method, as, headers: { "x-request-id": requestId } });
 
-  test("a crash and a redelivery in between leave the tree whole, with each attempt", async () => {
+  test("keeps a whole tree after a crash and a redelivery, with each attempt", async () => {
     happens.hook = receiver.url;
     let count = 0;
     happens.carry = () => {
@@ -190,7 +190,7 @@ describe("what does not go as it should", () => {
     expect(text).toMatch(/attempt 2 +done/);
   });
 
-  test("a dead-lettered job is what is stuck", async () => {
+  test("is stuck at a dead-lettered job", async () => {
     happens.carry = broken;
     await ask();
     await expect(app.settled()).rejects.toThrow("dead-letter");
@@ -204,7 +204,7 @@ describe("what does not go as it should", () => {
     expect(JSON.stringify(roots.map(outline))).toContain("job trunks.trunk.carry: dead-lettered");
   });
 
-  test("an event that is left in the outbox is what is stuck, and is asked for by key alone", async () => {
+  test("is stuck at an event left in the outbox, which is looked up by key alone", async () => {
     app.faults.before("PutEvents", 1).fail("InternalException");
     await ask();
     app.clock.advance(60_000);
@@ -235,7 +235,7 @@ describe("what does not go as it should", () => {
     expect((await document(app, module, requestId)).stuck).toBeUndefined();
   });
 
-  test("a job that is due in a month waits, and is not stuck", async () => {
+  test("is waiting, not stuck, while a job is due in a month", async () => {
     const answer = await ask(`/trunks/${trunk}/reminders`);
     const { jobId } = (await answer.json()) as { readonly jobId: string };
     await app.settled();
@@ -261,7 +261,7 @@ describe("what does not go as it should", () => {
     expect(JSON.stringify(after.roots.map(outline))).toContain("taken-back");
   });
 
-  test("a step of which nobody knows how it ended is what is stuck", async () => {
+  test("is stuck at a step with an unknown outcome", async () => {
     happens.charge = () => {
       throw new Error("socket hang up");
     };
@@ -290,7 +290,7 @@ describe("what does not go as it should", () => {
     );
   });
 
-  test("two tenants at the same time, with one request ID, never mix", async () => {
+  test("never mixes two concurrent tenants that share a request ID", async () => {
     await Promise.all([ask(`/trunks/${trunk}`, { as: ann }), ask(`/trunks/${trunk}`, { as: gil })]);
     await app.settled();
     const { roots } = await document(app, module, requestId);

@@ -127,7 +127,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test("a rebuild replays each event in the trace that it was published in", async () => {
+test("a rebuild replays each event in the trace of its publication", async () => {
   const { registry, bound } = serverInternals(server);
   const projection = registry.projections.get("tracing.count");
   const [at, before] = [2_000, sent.length];
@@ -185,7 +185,7 @@ describe.each([
   ["the container", container, 0],
   ["Lambda", lambda, 1_000],
 ])("on %s", (_, start, first) => {
-  test("a request, its consumers, a projection, jobs, one of them later, and the target of a webhook share one trace", async () => {
+  test("a request, its consumers, a projection, immediate and delayed jobs, and the webhook target share one trace", async () => {
     const host = start();
     const all = [first, first + 1, first + 2];
     const answers = await Promise.all(all.map((at) => host.ask("POST", at)));
@@ -216,7 +216,7 @@ describe.each([
     }
   });
 
-  test("of 200 requests at a time none has a line in another's trace", async () => {
+  test("of 200 concurrent requests none has a line in another's trace", async () => {
     const host = start();
     const all = Array.from({ length: 200 }, (_, index) => first + 100 + index);
     gate = createGate(all.length);

@@ -249,7 +249,7 @@ const lambda = async (
 };
 
 describe.each(Object.entries({ container, lambda }))(
-  "in the %s host a Response that a query returns",
+  "in the %s host a query's Response",
   (host, send) => {
     test.each([
       ["text", { status: 200, type: "text/plain;charset=UTF-8", body: "hällo" }],
@@ -270,14 +270,14 @@ describe.each(Object.entries({ container, lambda }))(
       ]);
     });
 
-    test("has its length, and to HEAD no body", async () => {
+    test("has its length, and no body for HEAD", async () => {
       expect((await send("GET", "/text")).headers["content-length"]).toBe("6");
       const { status, headers, body } = await send("HEAD", "/text");
       expect([status, headers["content-length"], body.length]).toEqual([200, "6", 0]);
       expect((await send("HEAD", "/slow")).body).toHaveLength(0);
     });
 
-    test("of bytes without a content type says that they are bytes, and one in another charset stays bytes", async () => {
+    test("is sent as bytes without a content type, and in another charset unchanged", async () => {
       const bytes = await send("GET", "/bytes");
       expect([bytes.headers["content-type"], [...bytes.body]]).toEqual([
         "application/octet-stream",
@@ -298,7 +298,7 @@ describe.each(Object.entries({ container, lambda }))(
       ["none", 204, {}],
       ["unchanged", 304, { etag: '"1"' }],
       ["moved", 307, { location: "https://example.com/new" }],
-    ])("may have no body: %s", async (path, status, headers) => {
+    ])("may lack a body: %s", async (path, status, headers) => {
       expect(await send("GET", `/${path}`)).toMatchObject({
         status,
         headers,
@@ -314,7 +314,7 @@ describe.each(Object.entries({ container, lambda }))(
     });
 
     test.each(["length", "control", "failed", "read", "locked", "torn", "odd", "wrong"])(
-      "and cannot be sent is a 500: %s",
+      "answers 500 when it cannot be sent: %s",
       async (path) => {
         const { status, body } = await send("GET", `/${path}`);
         expect([status, JSON.parse(body.toString())]).toEqual([
@@ -329,16 +329,16 @@ describe.each(Object.entries({ container, lambda }))(
 );
 
 describe.each(Object.entries({ container, lambda }))(
-  "in the %s host data that is named as a Response is",
+  "in the %s host data with the members of a Response",
   (_host, send) => {
-    test.each(["/data", "/checked"])("is data, from a query: %s", async (path) => {
+    test.each(["/data", "/checked"])("stays data in the answer of a query: %s", async (path) => {
       const { status, body, cookies } = await send("GET", path);
       expect([status, JSON.parse(String(body)), cookies]).toEqual([200, hostile, []]);
     });
   },
 );
 
-test("data that is named as a Response is, is data from a write and to who asks a query, too", async () => {
+test("data with the members of a Response stays data in the answer of a write, and for the caller of a query", async () => {
   const answer = await app.fetch("/data", { method: "POST", body: hostile });
   expect([answer.status, await answer.json(), answer.headers.getSetCookie()]).toEqual([
     200,
@@ -364,7 +364,7 @@ describe("a Response that cannot be sent", () => {
     ["torn", "torn"],
     ["odd", "reply: the stream of the Response has a chunk of type string; give it Uint8Array"],
     ["wrong", "The server's answer is not what it should be"],
-  ])("is logged with what is wrong: %s", async (path, message) => {
+  ])("is logged with the reason: %s", async (path, message) => {
     const requestId = `wrong-${path}`;
     await container("GET", `/${path}`, { "x-request-id": requestId });
 
@@ -395,7 +395,7 @@ describe("a Response that a write returns", () => {
       "/packed",
       { status: 200, headers: { "content-type": "application/octet-stream" } },
     ],
-  ])("is stored, and repeated byte for byte on either host: %s", async (_case, path, expected) => {
+  ])("is stored, and replayed byte for byte on either host: %s", async (_case, path, expected) => {
     const headers = { "idempotency-key": `repeated-${path.slice(1)}` };
     const first = await container("POST", path, headers);
     const again = await container("POST", path, headers);
@@ -416,7 +416,7 @@ describe("a Response that a write returns", () => {
   test.each([
     ["whose body has been read", "/used", "internal_error"],
     ["whose body has no end", "/flood", "response_too_large"],
-  ])("%s is a 500 that is repeated, since the write is done", async (_case, path, error) => {
+  ])("%s is a 500 that is replayed, since the write is done", async (_case, path, error) => {
     runs = 0;
     const headers = { "idempotency-key": `unsendable-${path.slice(1)}` };
     const [first, again] = [
@@ -430,7 +430,7 @@ describe("a Response that a write returns", () => {
 });
 
 describe("a Response of a handler that is called without HTTP", () => {
-  test("is its body, JSON parsed", async () => {
+  test("is unwrapped to its body, with JSON parsed", async () => {
     expect(await app.call("pages.count.show")).toEqual({ count: 1 });
     expect(await app.call("pages.page.text")).toBe("hällo");
     expect(await app.call("pages.page.make")).toMatchObject({ text: "ä" });
@@ -442,7 +442,7 @@ describe("a Response of a handler that is called without HTTP", () => {
     });
   });
 
-  test("and cannot be read is its error", async () => {
+  test("rejects the call when it cannot be read", async () => {
     await app.fetch("/read");
     await expect(app.call("pages.count.used")).rejects.toThrow(
       "the body of the Response has been read already",
@@ -458,7 +458,7 @@ describe("a Response of a handler that is called without HTTP", () => {
   });
 });
 
-test("a stream is cancelled whose reader leaves, or whose response is refused; one that fails later breaks the response off", async () => {
+test("a stream is cancelled when its reader leaves or its response is refused; a later failure cuts the response off", async () => {
   let cancelled: unknown;
   let fail = (_error: Error) => {};
   const streams = defineFeature("streams", (r) => {

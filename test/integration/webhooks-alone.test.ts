@@ -17,7 +17,7 @@ const hooks = defineFeature("hooks", (r) => {
 });
 let target = "";
 
-test("a server that declares nothing but webhooks sends them, and its infrastructure has their queue", async () => {
+test("a server that declares nothing but webhooks sends them, and its infrastructure includes their queue", async () => {
   const received: string[] = [];
   const receiver = createServer((request, response) => {
     received.push(String(request.headers["webhook-id"]));
@@ -42,7 +42,7 @@ test("a server that declares nothing but webhooks sends them, and its infrastruc
   }
 });
 
-test("a delivery of a server that has no queue says what to declare", async () => {
+test("a delivery of a server without a queue fails with what to declare", async () => {
   const app = await startTestApp(buildServer({ features: [hooks] }));
   try {
     expect(

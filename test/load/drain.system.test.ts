@@ -21,7 +21,7 @@ const start = () =>
     SHUTDOWN: JSON.stringify({ lingerMs }),
   });
 
-test("Behind a balancer that asks for readiness, SIGTERM under load loses nothing", async () => {
+test("Behind a balancer that checks readiness, SIGTERM under load loses no request", async () => {
   const { tally, code } = await drain({ start, balanced: true, requests: 3_000, limitMs: 60_000 });
   expect(tally).toEqual({
     sent: tally.sent,
@@ -35,7 +35,7 @@ test("Behind a balancer that asks for readiness, SIGTERM under load loses nothin
   expect(code).toBe(0);
 });
 
-test("Without one no request is lost that the process has got, and those after the end are refused", async () => {
+test("Without a balancer, no request that the process received is lost, and later ones are refused", async () => {
   const { tally, lostByProcess, code } = await drain({
     start,
     balanced: false,

@@ -34,7 +34,7 @@ async function start(): Promise<StartedProcess> {
   return one;
 }
 
-test("Two instances are replaced in turn under load: nothing is lost, and each write happens once", async () => {
+test("A rolling deployment of two instances under load loses no request, and each write happens once", async () => {
   const balancer = startBalancer();
   const instances = [await start(), await start()];
   for (const { port } of instances) {

@@ -49,7 +49,7 @@ const shown = (findings: readonly Finding[]) =>
     .filter(({ name }) => name.startsWith("table"))
     .map(({ status, name }) => `${status} ${name.replace(prefix, "")}`);
 
-test("what is missing, off, and then in order is told apart", async () => {
+test("doctor tells missing, misconfigured and correct resources apart", async () => {
   const create = (name: string) =>
     client.send(
       new CreateTableCommand({
@@ -113,7 +113,7 @@ test("what is missing, off, and then in order is told apart", async () => {
   ]);
 });
 
-test("an index that a table lacks is told of, and created where the table is", async () => {
+test("doctor reports an index that a table lacks, until it is created in the existing table", async () => {
   const keys = { partitionKey: "pk", sortKey: "sk" };
   const indexes = {
     byOwner: { partitionKey: "owner", sortKey: "createdAt", project: ["size"] },

@@ -59,7 +59,7 @@ async function made(): Promise<string> {
 
 afterAll(() => cloudFormation("DeleteStack", {}));
 
-test("the stack of a server's template has everything that doctor looks for", async () => {
+test("the stack of a server's template has everything that doctor checks", async () => {
   const template = dataTemplate(server, { stage: "dev" });
   const parameters = {
     "Parameters.member.1.ParameterKey": "DeletionProtection",

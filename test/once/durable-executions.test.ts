@@ -101,8 +101,8 @@ async function suspended(
   await started;
 }
 
-describe.each([true, false])("where the layer is told of the execution: %s", (isTold) => {
-  test("a replay in another process goes on at once, and its answer is stored", async () => {
+describe.each([true, false])("where the layer knows the execution: %s", (isTold) => {
+  test("a replay in another process continues at once, and its answer is stored", async () => {
     const event = newEvent();
     await suspended(event, "a", { isTold });
     const replay = inProcess(async () => "done", { isTold, layer: newLayer(60_000) });
@@ -126,7 +126,7 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
     expect(other.runs()).toBe(0);
   });
 
-  test("a replay that fails gives up the claim", async () => {
+  test("a replay that fails releases the claim", async () => {
     const event = newEvent();
     await suspended(event, "a", { isTold });
     const replay = inProcess(async () => Promise.reject(new TypeError("no")), { isTold });
@@ -139,7 +139,7 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
     ).toBe("done");
   });
 
-  test("a replay calls functions with claims of their own", async () => {
+  test("functions called in a replay have claims of their own", async () => {
     const event = newEvent();
     await suspended(event, "a", { isTold });
     const layer = newLayer(60_000);
@@ -160,7 +160,7 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
     ]);
   });
 
-  test("a replay after the answer was stored runs on what it has kept, and the stored answer stays", async () => {
+  test("a replay after the answer was stored runs on its own checkpoints, and leaves the stored answer", async () => {
     const event = newEvent();
     await inProcess(async () => "first", { isTold }).call(
       event,
@@ -187,7 +187,7 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
     ).toBe("first");
   });
 
-  test("a replay goes on with what Powertools' own layer has begun", async () => {
+  test("a replay continues what Powertools' own layer started", async () => {
     const event = newEvent();
     await suspended(event, "a", { layer: stockLayer() });
     const replay = inProcess(async () => "done", { isTold });
@@ -201,7 +201,7 @@ describe.each([true, false])("where the layer is told of the execution: %s", (is
   });
 });
 
-test("a replay that the layer was not told of does not replace what was stored while it ran", async () => {
+test("a replay unknown to the layer does not replace an answer stored while it ran", async () => {
   const event = newEvent();
   await suspended(event, "a", { isTold: false });
   const replay = inProcess(
@@ -220,7 +220,7 @@ test("a replay that the layer was not told of does not replace what was stored w
   ).toBe("first");
 });
 
-test("a replay that the layer was not told of fails where another has taken over while it ran", async () => {
+test("a replay unknown to the layer fails if another run has taken over while it ran", async () => {
   const event = newEvent();
   await suspended(event, "a", { isTold: false });
   const replay = inProcess(
@@ -236,7 +236,7 @@ test("a replay that the layer was not told of fails where another has taken over
   );
 });
 
-test("an execution that waits for longer than its function's time keeps its claim", async () => {
+test("an execution that waits longer than its function's timeout keeps its claim", async () => {
   const event = newEvent();
   await suspended(event, "a", { remainingMs: 1 });
   const record = await table.get(keyOf(event.id));
@@ -248,7 +248,7 @@ test("an execution that waits for longer than its function's time keeps its clai
   ).toBeGreaterThan(7_000_000);
 });
 
-test("a first invocation that died is gone on with by its execution's next one, though nothing is replayed", async () => {
+test("an execution's next invocation takes over from a first one that died, even without a replay", async () => {
   const event = newEvent();
   await suspended(event, "a");
   expect(
@@ -280,7 +280,7 @@ test("calls within one invocation are concurrent duplicates, whatever their exec
   expect(charges).toBe(1);
 });
 
-test("a replay that finds another execution at work waits for it, and fails", async () => {
+test("a replay that finds another execution running waits for it, and fails", async () => {
   const event = newEvent();
   await suspended(event, "b");
   const replay = inProcess(async () => "done", { layer: newLayer(50) });
@@ -288,7 +288,7 @@ test("a replay that finds another execution at work waits for it, and fails", as
   expect(replay.runs()).toBe(0);
 });
 
-test("a replay whose work another execution has done meanwhile has its answer", async () => {
+test("a replay whose work another execution has done in the meantime gets its answer", async () => {
   const event = newEvent();
   await inProcess(async () => "of b").call(event, durableContext("b", "ExecutionMode"));
   const plain = inProcess(async () => "of a");
@@ -300,7 +300,7 @@ test("a replay whose work another execution has done meanwhile has its answer", 
   expect([plain.runs(), hooked.runs()]).toEqual([0, 0]);
 });
 
-test("an adoption whose answer was lost is its own", async () => {
+test("an adoption whose response is lost still belongs to its execution", async () => {
   const event = newEvent();
   await suspended(event, "a");
   const client = table.client();
@@ -320,7 +320,7 @@ test("an adoption whose answer was lost is its own", async () => {
   expect(losses).toBeLessThan(1);
 });
 
-test("what a durable function throws is thrown, and a context without an execution is refused", async () => {
+test("an error of a durable function is thrown, and a context without an execution is refused", async () => {
   const failing = inProcess(async () => Promise.reject("not an error"));
   expect(await failing.call(newEvent(), durableContext("a", "ExecutionMode"))).toBe(
     "IdempotencyUnknownError",

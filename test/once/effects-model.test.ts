@@ -96,7 +96,7 @@ const scenario = fc.record({
   ),
 });
 
-test(`${runs} programs of effects and commits: an effect happens exactly as often as the attempt that it belongs to, with an ID that its place in the attempt decides`, async () => {
+test(`${runs} programs of effects and commits: each effect happens as often as its attempt, with an ID set by its place there`, async () => {
   const met = new Map<string, number>();
   const count = (what: string) => met.set(what, (met.get(what) ?? 0) + 1);
   await fc.assert(

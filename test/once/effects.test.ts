@@ -969,7 +969,7 @@ describe("an effect", () => {
     test(name, () => row.prove(), 60_000);
   }
 
-  test("has no other row in the guide, and each of these", () => {
+  test("is listed in the guide if and only if it is tested here", () => {
     const guide = readFileSync(new URL("../../docs/once.md", import.meta.url), "utf8");
     const [, section = ""] = guide.split("## What becomes of effects\n");
     const table = section
@@ -1068,7 +1068,7 @@ function succeeded(response: Response): void {
 }
 
 describe.each(carriers)("in %s", (carrier, run) => {
-  test("what is published for a commit that fails is sent with none, and what is published for the next one with that", async () => {
+  test("events published for a failed commit are dropped, and those for the next one are sent", async () => {
     const since = await seen();
     deed = async (ctx) => {
       for (const attempt of [1, 2, 3]) {
@@ -1085,7 +1085,7 @@ describe.each(carriers)("in %s", (carrier, run) => {
     expect((await happened(since)).events).toEqual(["attempt 3"]);
   });
 
-  test("what is published and given up is never sent", async () => {
+  test("effects are never sent once their commit was given up", async () => {
     const since = await seen();
     deed = async (ctx) => {
       await all(ctx);
@@ -1099,7 +1099,7 @@ describe.each(carriers)("in %s", (carrier, run) => {
       expect(lines).toMatchObject([{ msg: "effects.dropped", number: 3 }]);
   });
 
-  test("what is not awaited is stored with the commit, and a forgotten failure of the commit fails the run", async () => {
+  test("un-awaited effects are stored with the commit, and an un-awaited commit that fails also fails the run", async () => {
     const since = await seen();
     deed = async (ctx) => {
       publish(ctx, "forgotten");
@@ -1111,7 +1111,7 @@ describe.each(carriers)("in %s", (carrier, run) => {
     await expect(run()).rejects.toThrow();
   });
 
-  test("what is sent in a run that throws is dropped", async () => {
+  test("effects of a run that throws are dropped", async () => {
     const since = await seen();
     deed = async (ctx) => {
       await all(ctx);
@@ -1122,7 +1122,7 @@ describe.each(carriers)("in %s", (carrier, run) => {
   });
 });
 
-test("a key that is used again after it has expired is a new write: its events, jobs, deliveries and steps have other IDs", async () => {
+test("reusing a key after it has expired is a new write: its events, jobs, deliveries and steps have other IDs", async () => {
   const ids: string[][] = [];
   let charged = 0;
   deed = async (ctx) => {
@@ -1155,7 +1155,7 @@ test("a key that is used again after it has expired is a new write: its events, 
   expect(new Set(app.deliveries.slice(deliveries).map(({ id }) => id)).size).toBe(3);
 });
 
-test("a run that repeats a failed one has its IDs, also where the first one died", async () => {
+test("a run that repeats a failed one uses the same IDs", async () => {
   const ids: string[] = [];
   let fails = true;
   deed = async (ctx) => {
@@ -1170,7 +1170,7 @@ test("a run that repeats a failed one has its IDs, also where the first one died
   expect(new Set(ids).size).toBe(1);
 });
 
-test("takeOver is a run of another process", async () => {
+test("takeOver acts as a run of another process", async () => {
   deed = async (ctx) => {
     await takeOver();
     await publish(ctx);

@@ -53,7 +53,7 @@ class Money {
 }
 const nested = (depth: number): unknown => (depth === 0 ? "core" : [nested(depth - 1)]);
 
-describe("a result that Powertools' layer gives back is given back alike, also by that layer", () => {
+describe("a result that Powertools' layer can replay is replayed identically, by either layer", () => {
   const kinds: [string, () => unknown, unknown][] = [
     ["a Set of texts", () => ({ set: new Set(["a", "b"]) }), { set: new Set(["a", "b"]) }],
     ["a Set of numbers", () => new Set([1, 2.5, 3n]), new Set([1, 2.5, 3])],
@@ -90,7 +90,7 @@ describe("a result that Powertools' layer gives back is given back alike, also b
   });
 });
 
-describe("a result that Powertools' layer fails on, or changes, is kept as JSON has it", () => {
+describe("a result that Powertools' layer rejects or changes is stored as JSON", () => {
   const kinds: [string, () => unknown, unknown][] = [
     ["a date, as text", () => ({ at: new Date(0) }), { at: "1970-01-01T00:00:00.000Z" }],
     [
@@ -134,7 +134,7 @@ describe("a result that Powertools' layer fails on, or changes, is kept as JSON 
     });
   });
 
-  test("bytes of other kinds are bytes", async () => {
+  test("buffers and views of every kind are stored as bytes", async () => {
     const bytes = new Uint8Array([1, 2, 3, 4]);
     for (const kind of [bytes.buffer, new DataView(bytes.buffer), new Uint16Array(bytes.buffer)]) {
       expect(await callTwice(claimLayer(), () => kind)).toEqual({
@@ -145,7 +145,7 @@ describe("a result that Powertools' layer fails on, or changes, is kept as JSON 
     }
   });
 
-  test("what an emulator takes, and DynamoDB does not, is kept too", async () => {
+  test("results that an emulator accepts and DynamoDB rejects are stored", async () => {
     for (const kept of [{ "\ud800": "\udfff" }, nested(60)]) {
       expect(await callTwice(claimLayer(), () => kept)).toEqual({
         first: kept,
@@ -158,7 +158,7 @@ describe("a result that Powertools' layer fails on, or changes, is kept as JSON 
     }
   });
 
-  test("what JSON has not either is kept beyond 400 KB, and where DynamoDB refuses it as a value", async () => {
+  test("values outside JSON are stored beyond 400 KB, and where DynamoDB rejects them as attributes", async () => {
     const large = { bytes: new Uint8Array(500_000).fill(7), set: new Set(["a"]), huge: 10n ** 20n };
     expect(await callTwice(claimLayer(), () => large)).toMatchObject({ again: large, runs: 1 });
     const unpaired = { bytes: new Uint8Array([1]), text: "\ud800" };
@@ -171,7 +171,7 @@ describe("a result that Powertools' layer fails on, or changes, is kept as JSON 
   });
 });
 
-describe("a result that cannot come back is an error that names it, and the function is not run again", () => {
+describe("a result that cannot be stored is an error that names it, and the function does not run again", () => {
   const circular: Record<string, unknown> = { a: {} };
   circular["a"] = [circular];
   const kinds: [string, () => unknown, string][] = [
@@ -210,7 +210,7 @@ describe("a result that cannot come back is an error that names it, and the func
     expect(again).toEqual(first);
   });
 
-  test("it is cut to what a record should hold", async () => {
+  test("the error is truncated to fit a record", async () => {
     const { first, runs } = await callTwice(claimLayer(), () => ({
       ["x".repeat(5_000)]: Number.NaN,
     }));

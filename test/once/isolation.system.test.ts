@@ -37,7 +37,7 @@ async function runOf(
   return ((await response.json()) as { run: number }).run;
 }
 
-test("the same IDs of other tenants, users and handlers are other writes, and each gets its own answer again", async () => {
+test("the same ID from another tenant, user or handler is another write, with its own replayed answer", async () => {
   const callers = names.flatMap((tenantId) => names.map((id) => ({ tenantId, id })));
   const writes = callers.flatMap((caller) =>
     ["/notes", "/notes/append"].flatMap((path) => ids.map((id) => () => runOf(path, id, caller))),
@@ -50,7 +50,7 @@ test("the same IDs of other tenants, users and handlers are other writes, and ea
   expect(again).toEqual(first);
 });
 
-test("a caller whom nobody knows gets no answer of somebody who is known, nor the other way round", async () => {
+test("anonymous and authenticated callers never get each other's answers", async () => {
   const known = await runOf("/open", "shared", { tenantId: "acme", id: "ann" });
   const unknown = await runOf("/open", "shared");
   expect(unknown).not.toBe(known);
@@ -60,7 +60,7 @@ test("a caller whom nobody knows gets no answer of somebody who is known, nor th
   ]).toEqual([unknown, known]);
 });
 
-test("a replay to somebody whose access was withdrawn is refused", async () => {
+test("a caller whose access was revoked gets no replay", async () => {
   const ann = { tenantId: "acme", id: "ann" };
   const send = (roles: string[]) =>
     app.fetch("/guarded", {
@@ -73,7 +73,7 @@ test("a replay to somebody whose access was withdrawn is refused", async () => {
   expect([refused.status, refused.headers.get("idempotent-replayed")]).toEqual([403, null]);
 });
 
-test("no two namespaces or IDs have a key in common, however they are made up", () => {
+test("no two namespaces or IDs share a key, whatever characters they contain", () => {
   const part = fc.string({ unit: codePoint, maxLength: 6 });
   const place = fc.tuple(fc.array(part, { maxLength: 4 }), part);
   fc.assert(

@@ -66,7 +66,7 @@ const send = async (path: string, as: Caller, headers: Record<string, string>) =
   };
 };
 
-test("without an Idempotency-Key it is a 400, and a request ID is not enough", async () => {
+test("a write without an Idempotency-Key is a 400, even with a request ID", async () => {
   const [ann, refused] = [
     newCaller(),
     { status: 400, body: { error: "idempotency_key_required" } },
@@ -83,7 +83,7 @@ test("without an Idempotency-Key it is a 400, and a request ID is not enough", a
   });
 });
 
-test("problem+json leads to the page of the error", async () => {
+test("problem+json links to the page of the error", async () => {
   const response = await app.fetch("/asked", {
     method: "POST",
     as: newCaller(),
@@ -112,7 +112,7 @@ test.each(["/payments", "/committed", "/large"])(
   },
 );
 
-test("the answer is the store's: another process gives it as well", async () => {
+test("the answer comes from the store: another process gives it as well", async () => {
   const [ann, headers] = [newCaller(), { "idempotency-key": "k1" }];
   const first = await send("/payments", ann, headers);
   app.clock.advance((day - 60) * 1000);
@@ -122,7 +122,7 @@ test("the answer is the store's: another process gives it as well", async () => 
   expect(await send("/payments", ann, headers)).toEqual({ ...first, isReplayed: true });
 });
 
-test("a key that is asked for lasts five minutes where nothing says for how long", async () => {
+test("a required key lasts five minutes by default", async () => {
   const [ann, headers] = [newCaller(), { "idempotency-key": "k1" }];
   await send("/asked", ann, headers);
   app.clock.advance(290_000);

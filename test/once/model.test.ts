@@ -51,7 +51,7 @@ const scenario = fc.record({
   ),
 });
 
-test(`${runs} interleavings: never two committed effects of one claim, never two runs that are noted, no stored answer is replaced, no claim is released by another, every caller gets an answer`, async () => {
+test(`${runs} interleavings commit and record one run per claim, keep its answer and its owner, and answer every caller`, async () => {
   const seen = new Set<string>();
   let expired = 0;
   await fc.assert(

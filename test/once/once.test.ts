@@ -131,7 +131,7 @@ const settled = (promise: Promise<unknown>) =>
     (error: Error & { code?: string }) => error.code ?? error.message,
   );
 
-test("a repeat gets the answer of before: from memory without a call, from another process with one", async () => {
+test("a repeat gets the first answer: from memory without a store call, from another process with one", async () => {
   const { process, run, calls, counted } = start();
   const [a, b] = [process("a"), process("b")];
   const first = answer("one", { headers: { location: "/1", "x-more": "m", "x-anew": "n" } });
@@ -150,7 +150,7 @@ test("a repeat gets the answer of before: from memory without a call, from anoth
   });
 });
 
-test("the same key with other work is refused: from memory, beside a duplicate, from the store, while it runs elsewhere", async () => {
+test("a key reused for other work is refused: from memory, by a concurrent run here or elsewhere, and from the store", async () => {
   const { process, run } = start();
   const [a, b] = [process("a"), process("b")];
   const { open, opened } = gate();
@@ -168,7 +168,7 @@ test("the same key with other work is refused: from memory, beside a duplicate, 
     );
 });
 
-test("a duplicate in another process is waited for up to waitMs, and not at all while the process drains", async () => {
+test("a caller waits up to waitMs for a duplicate in another process, and not at all while its process drains", async () => {
   const { process, run, calls, messages } = start();
   const [a, b, c] = [process("a"), process("b"), process("c")];
   const { open, opened } = gate();
@@ -185,7 +185,7 @@ test("a duplicate in another process is waited for up to waitMs, and not at all 
 });
 
 test.each([false, true])(
-  "a duplicate in another process gives its answer once it is done; one that failed (%s) lets the next one run",
+  "a duplicate in another process shares its answer when it succeeds; a failure (%s) lets the next one run",
   async (fails) => {
     const { open, opened } = gate();
     const fate = (call: string): Fate => {
@@ -207,7 +207,7 @@ test.each([false, true])(
   },
 );
 
-test("concurrent duplicates in one process share a run and its error, each within its own time", async () => {
+test("concurrent duplicates in one process share a run and its error, each within its own time limit", async () => {
   const slow = start({ waitMs: 20 });
   const [busy, end] = [slow.process("a"), gate()];
   const endless = slow.run(busy, () => after(end.opened, () => answer("one")));
@@ -244,7 +244,7 @@ test("concurrent duplicates in one process share a run and its error, each withi
   ]);
 });
 
-test("while the process drains no duplicate is waited for", async () => {
+test("a draining process does not wait for duplicates", async () => {
   const { process, run } = start();
   const a = process("a");
   const { open, opened } = gate();
@@ -258,7 +258,7 @@ test("while the process drains no duplicate is waited for", async () => {
   await leader;
 });
 
-test("one caller's leaving stops no run that another waits for; when all are gone it stops, and who comes then works anew", async () => {
+test("a run continues while any caller waits, and stops when all have left; a later caller starts a new run", async () => {
   const { process, run } = start({ waitMs: 60_000 });
   const a = process("a");
   const [first, second] = [new AbortController(), new AbortController()];
@@ -283,7 +283,7 @@ test("one caller's leaving stops no run that another waits for; when all are gon
   expect((await third).answer.body).toBe("anew");
 });
 
-test("a duplicate that joins a run which all others have given up runs anew", async () => {
+test("a duplicate that joins an abandoned run starts a new one", async () => {
   const { process, run, calls } = start({ waitMs: 60_000 });
   const a = process("a");
   const leaving = new AbortController();
@@ -305,7 +305,7 @@ test("a duplicate that joins a run which all others have given up runs anew", as
   expect((await duplicate).answer.body).toBe("anew");
 });
 
-test("an answer with cookies is given, and not kept, nor shared", async () => {
+test("an answer with cookies is neither stored nor shared", async () => {
   const { process, run, world } = start();
   const a = process("a");
   const { open, opened } = gate();
@@ -322,7 +322,7 @@ test("an answer with cookies is given, and not kept, nor shared", async () => {
   expect(world.records.size).toBe(0);
 });
 
-test("what was refused, failed or does not fit is not kept, and can be done again", async () => {
+test("refused, failed and oversized results are not stored, and the work can be done again", async () => {
   const { process, run, world } = start();
   const a = process("a");
   expect((await run(a, async () => answer("no", { status: 409 }))).answer.status).toBe(409);
@@ -335,7 +335,7 @@ test("what was refused, failed or does not fit is not kept, and can be done agai
   expect((await run(a, async () => answer("yes"))).answer.body).toBe("yes");
 });
 
-test("a claim that cannot be released, or completed, changes nothing for the caller, and is logged", async () => {
+test("a claim that cannot be released or completed is logged, and the caller gets the same result", async () => {
   const { process, run, lines } = start({
     fate: (call) => (["release", "complete"].includes(call) ? "fails" : "fine"),
   });
@@ -354,7 +354,7 @@ test("a claim that cannot be released, or completed, changes nothing for the cal
   ]);
 });
 
-test("a claim whose taking was answered into the void is known as one's own; one that cannot be taken fails the write", async () => {
+test("a claim whose response was lost is recognised as the caller's own; one that cannot be taken fails the write", async () => {
   const lost = start({
     fate: (call, nth) => (call === "take" && nth === 1 ? "answer lost" : "fine"),
   });
@@ -395,7 +395,7 @@ test.each([
   ],
   ["has let go", () => undefined, "ours", false],
 ])(
-  "a run that was overtaken by one that %s ends with the answer that counts",
+  "a run that was overtaken by one that %s gives the answer that counts",
   async (_case, theirs, body, isReplay) => {
     const { shared, fate } = lettingGo();
     const { process, run, world, messages } = start({ fate });
@@ -436,7 +436,7 @@ test.each([
   if (!isDone) expect(messages()).toContain("once.lost");
 });
 
-test("a run that failed after its lease was lost, and whose place is free again, gives it up", async () => {
+test("a failed run that lost its lease releases the claim if nobody else holds it", async () => {
   const { shared, fate } = lettingGo();
   const { process, run, world, calls } = start({ fate });
   const a = process("a");
@@ -451,7 +451,7 @@ test("a run that failed after its lease was lost, and whose place is free again,
   expect(calls).toContain("release");
 });
 
-test("a lease is renewed while the work goes on, and not once it is lost", async () => {
+test("a lease is renewed while the work runs, and not after it is lost", async () => {
   const { process, run, world, calls } = start();
   const a = process("a");
   await run(a, async () => {
@@ -472,7 +472,7 @@ test("a lease is renewed while the work goes on, and not once it is lost", async
   expect(calls.filter((call) => call === "renew").length).toBe(2);
 });
 
-test("a renewal that fails is tried again at the next turn", async () => {
+test("a renewal that fails is retried at the next tick", async () => {
   const { process, run, calls } = start({ fate: (call) => (call === "renew" ? "fails" : "fine") });
   const a = process("a");
   await run(a, async () => {
@@ -484,7 +484,7 @@ test("a renewal that fails is tried again at the next turn", async () => {
   });
 });
 
-test("a run whose time was over leaves its claim until the lease ends", async () => {
+test("a run that times out keeps its claim until the lease ends", async () => {
   const { process, run, world } = start();
   const deadline = new AbortController();
   const running = run(
@@ -501,7 +501,7 @@ test("a run whose time was over leaves its claim until the lease ends", async ()
   expect(world.records.get(text)).toMatchObject({ status: "INPROGRESS" });
 });
 
-test("what was committed is the answer, whatever comes later", async () => {
+test("the committed answer stands, even if the handler throws afterwards", async () => {
   const { process, run, world, calls, lines } = start();
   const a = process("a");
   const outcome = await run(a, async ({ commit }) => {
@@ -526,7 +526,7 @@ test("what was committed is the answer, whatever comes later", async () => {
   expect(world.effects.length).toBe(1);
 });
 
-test("a commit that the handler does not wait for is waited for", async () => {
+test("a run waits for a commit that the handler does not await", async () => {
   const { process, run, world } = start();
   await run(process("a"), async ({ commit }) => {
     void commit([{ Put: { n: 1 } }], answer("committed"));
@@ -536,7 +536,7 @@ test("a commit that the handler does not wait for is waited for", async () => {
   expect(world.records.get(text)?.status).toBe("COMPLETED");
 });
 
-test("a run commits once, an answer that can be given again, and nothing once it was told to stop", async () => {
+test("a run commits only once, only an answer that can be replayed, and nothing after it was told to stop", async () => {
   const { process, run, world } = start();
   const stopped = new AbortController();
   await run(process("a"), async ({ commit }) => {
@@ -560,7 +560,7 @@ test("a run commits once, an answer that can be given again, and nothing once it
   expect(world.effects).toEqual([]);
 });
 
-test("a conflict is tried again, an answer that got lost is settled, and both write once", async () => {
+test("a conflict is retried and a lost response is resolved, with a single write", async () => {
   const fates: Fate[] = ["conflict", "conflict", "fails", "answer lost"];
   const { process, run, world, calls } = start({
     fate: (call, nth) => (call === "commit" ? (fates[nth - 1] ?? "fine") : "fine"),
@@ -571,7 +571,7 @@ test("a conflict is tried again, an answer that got lost is settled, and both wr
   expect(calls.filter((call) => call === "commit").length).toBe(4);
 });
 
-test("conflicts without an end, and a store that never answers, fail the commit; in doubt the claim stays", async () => {
+test("endless conflicts and an unavailable store fail the commit; if in doubt, the claim stays", async () => {
   const busy = start({ fate: (call) => (call === "commit" ? "conflict" : "fine") });
   expect(await settled(busy.run(busy.process("a"), commits))).toContain("TransactionConflict");
   expect(busy.world.records.size).toBe(0);
@@ -581,7 +581,7 @@ test("conflicts without an end, and a store that never answers, fail the commit;
   expect(down.world.records.get(text)?.status).toBe("INPROGRESS");
 });
 
-test("a committed transaction whose answer was lost, and that is cancelled when it is sent again, was written", async () => {
+test("a transaction counts as written when its response is lost and its retry is cancelled", async () => {
   const { process, run, world } = start({
     fate: (call, nth) =>
       call === "commit" && nth === 1
@@ -595,7 +595,7 @@ test("a committed transaction whose answer was lost, and that is cancelled when 
   expect(world.effects.length).toBe(1);
 });
 
-test("CommitConditionError says which item, and why", () => {
+test("CommitConditionError names the item and the reason", () => {
   expect(new CommitConditionError(2, "because")).toMatchObject({
     status: 409,
     code: "condition_failed",
@@ -605,7 +605,7 @@ test("CommitConditionError says which item, and why", () => {
   });
 });
 
-test("a caller that was gone before it came leaves nothing behind that anybody waits for", async () => {
+test("a caller that has already left gets its abort reason", async () => {
   const { process, run } = start();
   const work: Work = async ({ signal }) => {
     signal?.throwIfAborted();
@@ -616,7 +616,7 @@ test("a caller that was gone before it came leaves nothing behind that anybody w
   );
 });
 
-test("the claim of a message that comes again is retained anew, but not that of a key which other work may have", async () => {
+test("a repeated message extends its claim, unless other work may reuse the key", async () => {
   const day = 24 * 3_600_000;
   for (const [hasReusableKey, afterMs] of [
     [false, day],

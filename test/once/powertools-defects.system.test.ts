@@ -108,7 +108,7 @@ function slowFirst(kind: Kind) {
   return { first, call: (ms = 1) => run(event, lasting(ms)), runs: () => runs };
 }
 
-test("W1: a run that fails after its lease does not take away the answer of the one that took over", async () => {
+test("W1: a run that fails after its lease does not delete the answer of the run that took over", async () => {
   await both(
     async (kind) => {
       const { first, call, runs } = slowFirst(kind);
@@ -122,7 +122,7 @@ test("W1: a run that fails after its lease does not take away the answer of the 
   );
 });
 
-test("W2: a run that comes to its end after its lease does not replace the answer of the one that took over", async () => {
+test("W2: a run that finishes after its lease does not replace the answer of the run that took over", async () => {
   await both(
     async (kind) => {
       const { first, call, runs } = slowFirst(kind);
@@ -139,7 +139,7 @@ test("W2: a run that comes to its end after its lease does not replace the answe
   );
 });
 
-test("W3: under Middy a refused duplicate does not take away the claim of the call in flight", async () => {
+test("W3: under Middy a refused duplicate does not delete the claim of the call in flight", async () => {
   await both(
     async (kind) => {
       const gate = Promise.withResolvers<string>();
@@ -179,7 +179,7 @@ test.each([
     () => ({ a: { b: undefined }, at: new Date(0) }),
   ],
 ])(
-  "W4: a result %s is kept, and the function is not run again",
+  "W4: a result %s is stored, and the function is not run again",
   async (_what, result) => {
     await both(
       async (kind) => {
@@ -202,7 +202,7 @@ test.each([
   30_000,
 );
 
-test("W5: a handler that its time is over for keeps its claim, while it goes on", async () => {
+test("W5: a handler that has timed out keeps its claim while it is still running", async () => {
   const runIn = async (
     wrap: (handler: () => Promise<unknown>) => (context: Context) => Promise<unknown>,
   ) => {
@@ -234,7 +234,7 @@ test("W5: a handler that its time is over for keeps its claim, while it goes on"
   expect(await runIn((handler) => scoped(handler))).toBe(1);
 });
 
-test("W6: a claim whose answer was lost is its own", async () => {
+test("W6: a claim whose response was lost is recognised as the caller's own", async () => {
   await both(
     async (kind) => {
       const disturbed = newClient();
@@ -264,7 +264,7 @@ test("W6: a claim whose answer was lost is its own", async () => {
   );
 });
 
-test("W7: a duplicate notices that the lease of the first call is over, and takes over", async () => {
+test("W7: a duplicate notices that the lease of the first call has expired, and takes over", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const over = {
     idempotencyKey: "k",
@@ -299,7 +299,7 @@ test("W7: a duplicate notices that the lease of the first call is over, and take
   expect(await dead).toBe("Late");
 });
 
-test("W8: without a Lambda context, as in a container, a claim has a lease all the same", async () => {
+test("W8: a claim has a lease even without a Lambda context, as in a container", async () => {
   await both(
     async (kind) => {
       const gate = Promise.withResolvers<string>();
@@ -321,7 +321,7 @@ test("W8: without a Lambda context, as in a container, a claim has a lease all t
   );
 });
 
-test("W9: two functions that share a layer, each with a prefix, keep their claims apart", async () => {
+test("W9: two functions that share a layer, each with its own prefix, keep their claims apart", async () => {
   await both(
     async (kind) => {
       const persistenceStore = kind.create(newClient());
@@ -379,7 +379,7 @@ test("W11: an event that the handler changes completes the record that was claim
   );
 });
 
-test("W12: what a handler throws is not replaced by a failing release", async () => {
+test("W12: a failing release does not replace the error of the handler", async () => {
   await both(
     async (kind) => {
       const disturbed = newClient();
@@ -404,7 +404,7 @@ test("W12: what a handler throws is not replaced by a failing release", async ()
   );
 });
 
-test("W13: an error of the handler's own does not run it again, whatever its name", async () => {
+test("W13: an error of the handler never makes it run again, whatever the error's name", async () => {
   let runs = 0;
   const fails = async () => {
     runs += 1;
@@ -422,7 +422,7 @@ test("W13: an error of the handler's own does not run it again, whatever its nam
   expect(runs).toBe(1);
 });
 
-test("W14: POWERTOOLS_IDEMPOTENCY_DISABLED does not turn it off unnoticed", async () => {
+test("W14: POWERTOOLS_IDEMPOTENCY_DISABLED does not silently turn it off", async () => {
   vi.stubEnv("POWERTOOLS_IDEMPOTENCY_DISABLED", "true");
   let runs = 0;
   const persistenceStore = powertools.create(newClient());

@@ -80,8 +80,8 @@ test("25 concurrent duplicates in each of two processes: one effect, and fifty e
   }
 });
 
-describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
-  test("the duplicate of a call takes over when its process is killed in mid-handler", async () => {
+describe.concurrent("after the lease of 30 s and 2 s of clock skew,", () => {
+  test("the duplicate of a call takes over when its process is killed mid-handler", async () => {
     const [doomed, other] = [await start(600_000), await start()];
     const lost = send(doomed, "POST", "killed").catch(() => "no answer");
     await began(doomed, "killed");
@@ -97,7 +97,7 @@ describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
     expect((await send(other, "GET", "killed")).body).toEqual({ amount: 1 });
   });
 
-  test("a process that stood still cannot commit what a duplicate has committed, and its caller gets the duplicate's answer", async () => {
+  test("a process that was paused cannot commit over a duplicate, and its caller gets the duplicate's answer", async () => {
     const [frozen, other] = [await start(3_000), await start()];
     const late = send(frozen, "POST", "frozen");
     await began(frozen, "frozen");

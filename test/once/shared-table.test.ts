@@ -204,7 +204,7 @@ for (const [party, writing, expected] of rows) {
 }
 
 test.each(["Powertools", "keelson 0.1.0", "keelson"] as const)(
-  "a payload that %s has validated is compared by all",
+  "every layer validates a repeat of a payload that %s stored",
   async (party) => {
     for (const writing of [{ state: "in progress" }, { state: "completed", result }] as const) {
       for (const reader of ["Powertools", "keelson"] as const) {
@@ -221,7 +221,7 @@ test.each(["Powertools", "keelson 0.1.0", "keelson"] as const)(
   },
 );
 
-test("a completed record is Powertools' own, and says beside it who completed it", async () => {
+test("a completed record has Powertools' format, and also names who completed it", async () => {
   const call = { id: `call-${++ids}`, amount: 1 };
   await write("Powertools", call, { state: "completed", result }, true);
   const stock = await table.get(keyOf(call.id));
@@ -238,7 +238,7 @@ test("a completed record is Powertools' own, and says beside it who completed it
   );
 });
 
-test("a completion whose answer was lost is no error", async () => {
+test("a completion whose response was lost is no error", async () => {
   const client = table.client();
   let losses = 1;
   client.middlewareStack.add(
@@ -264,7 +264,7 @@ test("a completion whose answer was lost is no error", async () => {
   expect(await run(call)).toEqual(result);
 });
 
-test("what Powertools' layer writes over a claim that was taken over from it stays, and is read as Powertools' own", async () => {
+test("a record that Powertools' layer writes over a claim taken over from it stays, and is read as its own", async () => {
   const call = { id: `call-${++ids}`, amount: 1 };
   const late = Promise.withResolvers<Uint8Array>();
   const started = Promise.withResolvers<void>();

@@ -75,7 +75,7 @@ test("a ledger with keys charges exactly once, wherever the process dies", async
   expect(answers).toBe(cuts.length + 1);
 });
 
-test("a ledger without keys charges at most once, and what is unknown is said", async () => {
+test("a ledger without keys charges at most once, and unknown charges are reported", async () => {
   const seen = new Set<string>();
   await crashEverywhere(serverOf("refuse", false), {
     ...scenario,

@@ -103,7 +103,7 @@ function stepsOf(
   };
 }
 
-test(`${runs} interleavings: a provider without keys charges once at most where unknown is refused, one with keys once, and all runs get the same`, async () => {
+test(`${runs} interleavings: without keys charges at most once if unknown is refused, with keys once; all runs agree`, async () => {
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(

@@ -98,7 +98,7 @@ const rowOf = async (key: unknown) => {
   ).Item;
 };
 
-test("a step that is done gives its result to later runs, without calling", async () => {
+test("a completed step gives its result to later runs without another call", async () => {
   const send = client();
   work = async (ctx) => {
     const charged = await charge()(ctx);
@@ -122,7 +122,7 @@ test("a step that is done gives its result to later runs, without calling", asyn
   });
 });
 
-test("a typed error says that nothing was done: the next run calls again, with the same key", async () => {
+test("a typed error means that nothing was done: the next run calls again, with the same key", async () => {
   const send = client();
   work = charge(fails(new NotFoundError("card", "1")));
   expect((await send()).status).toBe(404);
@@ -138,7 +138,7 @@ test.each([
   ["an error of another kind", new Error("socket hang up")],
   ["a timeout", Object.assign(new PipelineError("too late", 504, { code: "timeout" }))],
   ["another step's", new UnknownOutcomeError("other", "k")],
-])("%s leaves it unknown, which is refused, and said at error", async (_what, error) => {
+])("%s leaves the step unknown: repeats are refused, and logged at error", async (_what, error) => {
   const send = client();
   work = charge(fails(error));
   await send();
@@ -171,7 +171,7 @@ test("with retry an unknown step is called again, with the same key", async () =
   expect(new Set(calls).size).toBe(1);
 });
 
-test("a job whose step is unknown goes to the dead-letter queue at once, and its own key is another's", async () => {
+test("a job with an unknown step goes to the dead-letter queue at once, and the step key belongs to its job alone", async () => {
   work = charge(fails(new Error("socket hang up")));
   await (await app.ctx(ann)).enqueue("shop.order.charge", { order: "1" });
   await expect(app.settled()).rejects.toThrow("in the dead-letter queue");
@@ -188,7 +188,7 @@ test("a job whose step is unknown goes to the dead-letter queue at once, and its
   expect(new Set(calls).size).toBe(2);
 });
 
-test("steps of one run may go on at the same time; each has a key and a result of its own", async () => {
+test("steps of one run may run concurrently, each with its own key and result", async () => {
   const names = ["a", "b", "c", "d", "e", "f"];
   const send = client();
   let fail = true;
@@ -230,7 +230,7 @@ test.each([
   });
 });
 
-test("without a claim, and in a query, there are no steps", async () => {
+test("steps are refused without a claim, and in a query", async () => {
   work = charge();
   expect((await app.fetch("/any", { method: "POST", as: ann })).status).toBe(500);
   expect(lines("request.failed").at(-1)).toMatchObject({
@@ -244,12 +244,12 @@ test("without a claim, and in a query, there are no steps", async () => {
   expect(calls).toEqual([]);
 });
 
-test("plain JavaScript may leave the options out", async () => {
+test("plain JavaScript callers may omit the options", async () => {
   work = (ctx) => ctx.step("charge", undefined as never, () => null);
   expect(await client()()).toEqual({ status: 200, body: null });
 });
 
-test("a result is what JSON makes of it, the first time too; nothing is a result", async () => {
+test("a result is normalised to JSON, even the first time; undefined is a valid result", async () => {
   work = async (ctx) => ({
     date: await ctx.step("date", {}, () => new Date(0)),
     nothing: String(await ctx.step("nothing", {}, () => undefined)),
@@ -261,7 +261,7 @@ test("a result is what JSON makes of it, the first time too; nothing is a result
   });
 });
 
-test("a large result is kept, and given to a later run", async () => {
+test("a large result is stored, and given to a later run", async () => {
   const send = client();
   const text =
     Buffer.from(crypto.getRandomValues(new Uint8Array(60_000)))
@@ -286,7 +286,7 @@ test.each([
   ["is too large", () => "x".repeat(1_100_000), "it has 1100002 bytes"],
   ["JSON cannot hold", () => ({ cents: 7n }), "BigInt"],
 ])(
-  "a step whose result %s is done, says so each time, and is not called again",
+  "a step whose result %s is done, fails each time with the reason, and is not called again",
   async (_what, result, message) => {
     const send = client();
     work = charge(result);
@@ -300,7 +300,7 @@ test.each([
   },
 );
 
-test("where the write's answer is sealed, its steps' results are", async () => {
+test("step results are sealed where the write's answer is", async () => {
   const send = client("/seal");
   let fail = true;
   work = async (ctx) => {
@@ -328,7 +328,7 @@ test("where the write's answer is sealed, its steps' results are", async () => {
   expect((await other()).status).toBe(503);
 });
 
-test("a step is forgotten with its write's key, and after two weeks", async () => {
+test("a step is forgotten when its write's key expires", async () => {
   const send = client();
   let fail = true;
   work = async (ctx) => {
@@ -345,7 +345,7 @@ test("a step is forgotten with its write's key, and after two weeks", async () =
   expect(await send()).toMatchObject({ body: { id: "ch_2" } });
 });
 
-test("nothing is begun once the caller is gone, nor without the claim", async () => {
+test("no step starts without the claim", async () => {
   const send = client();
   work = async (ctx) => {
     // Another run takes over: this one stood still for longer than its lease.
@@ -371,7 +371,7 @@ async function rowsOfClaims(): Promise<Record<string, unknown>[]> {
   return Items.filter(({ status }) => status === "INPROGRESS");
 }
 
-test("a run that was overtaken while it called does not replace what the other has done", async () => {
+test("a run that was overtaken during a call does not replace the step of the other run", async () => {
   const send = client();
   work = charge(async (key) => {
     const { db } = await app.ctx(ann);
@@ -393,7 +393,7 @@ test("a run that was overtaken while it called does not replace what the other h
   expect((await client()()).status).toBe(404);
 });
 
-test("a step that cannot be begun is not called; one that cannot be noted is said", async () => {
+test("a step that cannot be started is not called; one that cannot be recorded is logged", async () => {
   work = charge();
   for (let n = 1; n <= 3; n++)
     app.faults.before("TransactWriteItems", n).fail("InternalServerError");
@@ -409,7 +409,7 @@ test("a step that cannot be begun is not called; one that cannot be noted is sai
   });
 });
 
-test("a lost answer of beginning or of ending a step changes nothing", async () => {
+test("a lost response at the start or end of a step changes nothing", async () => {
   work = charge();
   app.faults.after("TransactWriteItems", 1).loseAnswer();
   app.faults.after("UpdateItem", 1).loseAnswer();
@@ -417,7 +417,7 @@ test("a lost answer of beginning or of ending a step changes nothing", async () 
   expect(calls).toHaveLength(1);
 });
 
-test("a process that dies while it calls leaves the step unknown; one that dies behind it has done it", async () => {
+test("a process that dies during a step leaves it unknown; one that dies after it has completed it", async () => {
   const leaseMs = 33_000;
   for (const [operation, moment, status, times] of [
     ["TransactWriteItems", "before", 200, 1],

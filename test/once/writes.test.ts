@@ -159,7 +159,7 @@ test("a write that is sent again gets its first answer, and is not done again", 
   expect(runs).toBe(1);
 });
 
-test("another process has the same answer, and it ends after 300 seconds", async () => {
+test("another process gives the same answer, which expires after 300 seconds", async () => {
   const ann = newCaller();
   await send(ann, "/notes", { text: "a" }, { "idempotency-key": '"k 1"' });
   app.clock.advance(299_000); // this process leaves the last seconds to the store
@@ -172,7 +172,7 @@ test("another process has the same answer, and it ends after 300 seconds", async
   });
 });
 
-test("what failed is done again", async () => {
+test("a failed write is done again", async () => {
   const ann = newCaller();
   fails = true;
   expect((await send(ann, "/orders", { item: "pen" }, { "x-request-id": "r1" })).status).toBe(404);
@@ -182,7 +182,7 @@ test("what failed is done again", async () => {
   );
 });
 
-test("fifty concurrent duplicates share a run and two calls", async () => {
+test("fifty concurrent duplicates share one run and two store calls", async () => {
   const ann = newCaller();
   const before = { ...app.calls };
   let release = () => {};
@@ -200,7 +200,7 @@ test("fifty concurrent duplicates share a run and two calls", async () => {
   expect((app.calls["PutItem"] ?? 0) - (before["PutItem"] ?? 0)).toBe(2);
 });
 
-test("an encrypted replay is sealed where it is stored, and given as it was", async () => {
+test("an encrypted replay is sealed at rest, and given in the clear", async () => {
   const ann = newCaller();
   const first = await send(ann, "/secrets", {}, { "idempotency-key": "s1" });
   const { db } = await app.ctx(ann);
@@ -219,7 +219,7 @@ test("an encrypted replay is sealed where it is stored, and given as it was", as
   expect((await send(ann, "/secrets", {}, { "idempotency-key": "s1" })).body).toEqual(first.body);
 });
 
-test("a write that nothing claims commits its items alone, and runs each time", async () => {
+test("a write without a claim commits only its items, and runs each time", async () => {
   const ann = newCaller();
   const headers = { "x-request-id": "same" };
   expect((await send(ann, "/twice", {}, headers)).body).toEqual({ run: 1 });
@@ -231,12 +231,12 @@ test("a write that nothing claims commits its items alone, and runs each time", 
   });
 });
 
-test("a result that JSON refuses fails the commit before anything is sent", async () => {
+test("a result that JSON cannot hold fails the commit before anything is sent", async () => {
   const { body } = await send(newCaller(), "/weights", {}, { "x-request-id": "r1" });
   expect(body).toEqual({ problem: expect.stringContaining("BigInt"), isWritten: false });
 });
 
-test("a write that has done its work and has no answer is not done again: its repeats get its 500", async () => {
+test("a write that succeeded but cannot be answered is not done again: its repeats get its 500", async () => {
   const [as, id] = [newCaller(), { "x-request-id": "r1" }];
   const answers = [];
   for (let n = 0; n < 3; n += 1) {
@@ -267,7 +267,7 @@ test("a write that has done its work and has no answer is not done again: its re
   ]);
 });
 
-test("a query commits nothing", async () => {
+test("a query cannot commit", async () => {
   const response = await app.fetch("/commit", { as: newCaller() });
   expect(response.status).toBe(500);
   const failures = app.logs.filter(({ msg }) => msg === "request.failed");
@@ -276,7 +276,7 @@ test("a query commits nothing", async () => {
   });
 });
 
-test("a caller who is not signed in has repeats by Idempotency-Key, for the same input only", async () => {
+test("an anonymous caller gets repeats by Idempotency-Key, for the same input only", async () => {
   const ping = async (body: object, headers: Record<string, string>) =>
     (await send(undefined, "/pings", body, headers)).body["run"];
   expect(await ping({ a: 1 }, { "idempotency-key": "p1" })).toBe(1);
@@ -286,7 +286,7 @@ test("a caller who is not signed in has repeats by Idempotency-Key, for the same
   expect(await ping({ a: 1 }, { "x-request-id": "p2" })).toBe(4);
 });
 
-test("one ID of different tenants, users and handlers is different writes; an access withdrawn refuses the repeat", async () => {
+test("one ID of different tenants, users and handlers is different writes; revoked access refuses the repeat", async () => {
   const [ann, bob] = [newCaller(), newCaller()];
   const headers = { "idempotency-key": "shared" };
   const seen = [];
@@ -299,7 +299,7 @@ test("one ID of different tenants, users and handlers is different writes; an ac
   expect(refused).toMatchObject({ status: 401 });
 });
 
-test("an Idempotency-Key that is none is 400, and another input under one that was used 422", async () => {
+test("an invalid Idempotency-Key is a 400, and a used one with another input a 422", async () => {
   const ann = newCaller();
   expect(await send(ann, "/notes", { text: "a" }, { "idempotency-key": "a, b" })).toMatchObject({
     status: 400,
@@ -313,7 +313,7 @@ test("an Idempotency-Key that is none is 400, and another input under one that w
   expect(runs).toBe(1);
 });
 
-test("an answer without a body is repeated without one, and app.call gets what fetch got", async () => {
+test("an answer without a body is repeated without one, and app.call gets the same as fetch", async () => {
   const ann = newCaller();
   for (let n = 0; n < 2; n++) {
     const response = await app.fetch("/orders/1", {
