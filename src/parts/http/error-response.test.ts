@@ -71,18 +71,21 @@ describe("an error", () => {
     ],
     ["a thrown string", "secret", 500, "internal_error", "Internal server error", "error"],
     ["undefined", undefined, 500, "internal_error", "Internal server error", "error"],
-  ])("%s gives its status, code, message and log level", (_name, error, status, code, message, level) => {
-    const description = describeError(error, production);
+  ])(
+    "%s gives its status, code, message and log level",
+    (_name, error, status, code, message, level) => {
+      const description = describeError(error, production);
 
-    expect(description).toMatchObject({
-      status,
-      body: { error: code, message, requestId: "r1" },
-      log: { level },
-    });
-    expect(JSON.stringify(description.body)).not.toContain("secret");
-    expect(JSON.stringify(description.body)).not.toContain("stack");
-    expect("stack" in description.log.data).toBe(level === "error" && error instanceof Error);
-  });
+      expect(description).toMatchObject({
+        status,
+        body: { error: code, message, requestId: "r1" },
+        log: { level },
+      });
+      expect(JSON.stringify(description.body)).not.toContain("secret");
+      expect(JSON.stringify(description.body)).not.toContain("stack");
+      expect("stack" in description.log.data).toBe(level === "error" && error instanceof Error);
+    },
+  );
 
   test("shows its stack to the client only in development", () => {
     expect(

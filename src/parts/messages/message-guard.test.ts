@@ -196,19 +196,16 @@ test.each<[string, Setting, boolean]>([
   ["with sign", { ring: ringOf("k1"), proof: "sign" }, true],
   ["where it says nothing and has no ring", {}, false],
   ["with off", { ring: ringOf("k1"), proof: "off" }, false],
-])(
-  "a server %s accepts missing and wrong proofs, and signs: %j",
-  async (_what, setting, signs) => {
-    const { guard, seen } = guardOf(setting);
-    expect((await guard.signJob(job)) !== undefined).toBe(signs);
-    expect((await guard.signEvent(event)) !== undefined).toBe(signs);
-    await admitJob(guard, jobText(job));
-    await admitJob(guard, jobText(job, { proof: { key: "k1", mac: "A".repeat(43) } }));
-    expect(seen.lines.map(([line]) => line)).toEqual(
-      signs ? ["message.proof_missing", "message.proof_invalid"] : [],
-    );
-  },
-);
+])("a server %s accepts missing and wrong proofs, and signs: %j", async (_what, setting, signs) => {
+  const { guard, seen } = guardOf(setting);
+  expect((await guard.signJob(job)) !== undefined).toBe(signs);
+  expect((await guard.signEvent(event)) !== undefined).toBe(signs);
+  await admitJob(guard, jobText(job));
+  await admitJob(guard, jobText(job, { proof: { key: "k1", mac: "A".repeat(43) } }));
+  expect(seen.lines.map(([line]) => line)).toEqual(
+    signs ? ["message.proof_missing", "message.proof_invalid"] : [],
+  );
+});
 
 test("a server without a key ring or a proof setting checks no proofs", async () => {
   const secrets = createSecrets({ clock: { now: () => startMs } });

@@ -226,14 +226,17 @@ test.each<[string, Fakes, number]>([
     1,
   ],
   ["the store removes nothing", { remove: reject }, 1],
-])("a dispatch never throws, and logs the remaining events, even if %s", async (_what, fakes, left) => {
-  const shared = new Shared();
-  const row = shared.add(3, 0, 0);
-  await outboxOf(shared, fakes).dispatch([row]);
-  expect(shared.rows).toHaveLength(left);
-  const data = { events: [`file.created ${row.eventId}`], reason: "Error: connect ECONNREFUSED" };
-  expect(shared.lines).toEqual([["warn", "event.dispatch_failed", data]]);
-});
+])(
+  "a dispatch never throws, and logs the remaining events, even if %s",
+  async (_what, fakes, left) => {
+    const shared = new Shared();
+    const row = shared.add(3, 0, 0);
+    await outboxOf(shared, fakes).dispatch([row]);
+    expect(shared.rows).toHaveLength(left);
+    const data = { events: [`file.created ${row.eventId}`], reason: "Error: connect ECONNREFUSED" };
+    expect(shared.lines).toEqual([["warn", "event.dispatch_failed", data]]);
+  },
+);
 
 test("a sweep dispatches rows past the grace period, and leaves younger ones", async () => {
   const shared = new Shared();
