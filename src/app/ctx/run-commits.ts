@@ -108,7 +108,7 @@ export class RunCommits<Result> {
     const result = (
       receive === undefined || hasCommitted ? returned : await receive(returned)
     ) as Result;
-    if (this.#begun?.ledger.phase === "open") await this.#commitRest(this.#begun, result);
+    await this.#commitRest(result);
     this.#end();
     const { own, answerOf } = this.#work;
     if (own !== undefined && this.#run.commitEnd() !== "committed")
@@ -165,7 +165,9 @@ export class RunCommits<Result> {
    * Commits effects and hook items that still wait, unless the answer reports that the write was
    * not done.
    */
-  async #commitRest({ ledger }: Begun, result: Result): Promise<void> {
+  async #commitRest(result: Result): Promise<void> {
+    if (this.#begun?.ledger.phase !== "open") return;
+    const { ledger } = this.#begun;
     const { hooks, answerOf } = this.#work;
     if (hooks === undefined && ledger.isEmpty) return ledger.written();
     const answer = answerOf(result);
