@@ -50,8 +50,6 @@ export async function settle(
   const deadLettered: string[] = [];
   const gaveUp: string[] = [];
   const stuck = new Map<string, string>();
-  /** When the messages that were handed back come again, by their IDs. */
-  const hiddenUntil = new Map<string, number>();
   let refused = 0;
   const sweep = async () =>
     usesMessages(registry)
@@ -67,7 +65,6 @@ export async function settle(
       const afterMs = behind.get(group);
       if (afterMs !== undefined) {
         await queue.changeVisibility(message.receipt, afterMs);
-        hiddenUntil.set(message.id, clock.now() + afterMs);
         continue;
       }
       const outcome = await processMessage(runtime, adapters, queue, message);
@@ -75,9 +72,7 @@ export async function settle(
       if (outcome.kind === "dead-lettered")
         deadLettered.push(`${shown(message)} (${outcome.reason})`);
       stuck.delete(message.id);
-      hiddenUntil.delete(message.id);
       if (outcome.kind === "later") {
-        hiddenUntil.set(message.id, clock.now() + outcome.afterMs);
         behind.set(group, outcome.afterMs);
         stuck.set(
           message.id,
@@ -117,20 +112,12 @@ export async function settle(
       queues === undefined ? [] : await Promise.all([queues.events.size(), queues.jobs.size()]);
     const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left + due);
     if (waiting === 0) break;
-    const isHidden =
-      left + due === 0 &&
-      sizes.every(({ visible }) => visible === 0) &&
-      waiting === hiddenUntil.size;
-    const passed =
-      isHidden && schedules.length === 0 && waitMs === 0
-        ? idleSteps([...hiddenUntil.values()], clock, maxSteps - steps)
-        : 1;
-    steps += passed;
+    steps += 1;
     if (steps > maxSteps) {
       const names = [...stuck.values()].join("; ") || "nothing that came to this process";
       throw new Error(`app.settled: ${waiting} are left in schedules, outbox and queues: ${names}`);
     }
-    const moveMs = Math.min(passed * stepMs, restMs);
+    const moveMs = Math.min(stepMs, restMs);
     restMs -= moveMs;
     clock.advance(moveMs);
     await sleep(waitMs);
@@ -158,12 +145,6 @@ function refuse({
     throw new Error(
       `app.settled: schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`,
     );
-}
-
-/** Returns the number of steps, at least 1, in which nothing happens: all messages are hidden. */
-function idleSteps(untilMs: readonly number[], clock: TestClock, most: number): number {
-  const idleMs = Math.min(...untilMs) - clock.now();
-  return Math.max(1, Math.min(Math.ceil(idleMs / stepMs), most));
 }
 
 /** Only servers with schedules load this module. */
