@@ -57,7 +57,7 @@ const fire = (type: string, event: object = {}) => {
 };
 const messages = () => sent.flatMap(({ records }) => records.map(({ msg }) => msg));
 
-test("records wait for each other and go as one batch, with context, level and token", async () => {
+test("sends queued records as one batch, with context, level and token", async () => {
   const log = start({ context: { release: "7" } });
   log.info("one", { n: 1 });
   log.child({ view: "cart" }).error("two");
@@ -76,7 +76,7 @@ test("records wait for each other and go as one batch, with context, level and t
   ]);
 });
 
-test("a token that is a function is asked for before each batch, and without one records wait", async () => {
+test("calls the token function before each batch, and holds records back while it returns none", async () => {
   let token: string | undefined;
   const log = start({ token: async () => token });
   log.info("one");
@@ -91,7 +91,7 @@ test("a token that is a function is asked for before each batch, and without one
   expect(sent[1]?.headers["authorization"]).toBe("Bearer fresher");
 });
 
-test("a token that cannot be had is like none, and nothing is thrown", async () => {
+test("holds records back without throwing when the token function rejects", async () => {
   const log = start({ token: () => Promise.reject(new Error("signed out")) });
   log.info("one");
   await log.flush();
@@ -102,7 +102,7 @@ test.each([
   ["the network fails", new TypeError("Failed to fetch")],
   ["the server is busy", new Response(null, { status: 503 })],
   ["the token is old", new Response(null, { status: 401 })],
-])("where %s the batch is sent again, with growing pauses, in its order", async (_case, answer) => {
+])("when %s, resends the batch in order, with growing pauses", async (_case, answer) => {
   vi.spyOn(Math, "random").mockReturnValue(1);
   const log = start();
   answers = [answer, new Response(null, { status: 500 })];
@@ -120,7 +120,7 @@ test.each([
   expect(messages().slice(-2)).toEqual(["one", "two"]);
 });
 
-test("Retry-After is waited for", async () => {
+test("waits as long as Retry-After asks, even on pagehide", async () => {
   const log = start();
   answers = [new Response(null, { status: 429, headers: { "retry-after": "30" } })];
   log.info("one");
@@ -134,7 +134,7 @@ test("Retry-After is waited for", async () => {
 test.each([
   ["Retry-After", new Response(null, { status: 429, headers: { "retry-after": "30" } }), 29_000],
   ["a pause", new TypeError("offline"), 400],
-])("%s is waited for by a page that goes on logging", async (_case, answer, quietMs) => {
+])("new records do not cut %s short", async (_case, answer, quietMs) => {
   const log = start({ flushAfterMs: 100 });
   let arrive = (_answer: Response | Error) => {};
   answers = [
@@ -154,7 +154,7 @@ test.each([
   expect(sent.map(({ records }) => records.length)).toEqual([1, 3]);
 });
 
-test("a batch that the server refuses as it is does not hold up what follows, and is counted", async () => {
+test("drops and counts a batch that the server rejects, and sends the next one", async () => {
   const log = start();
   answers = [new Response(null, { status: 422 })];
   log.info("refused");
@@ -167,7 +167,7 @@ test("a batch that the server refuses as it is does not hold up what follows, an
   ]);
 });
 
-test("a full queue drops its oldest records, and says how many", async () => {
+test("a full queue drops its oldest records, and reports how many", async () => {
   const log = start({ maxQueued: 3 });
   for (let n = 1; n <= 5; n++) log.info(`m${n}`);
   await log.flush();
@@ -179,7 +179,7 @@ test("a full queue drops its oldest records, and says how many", async () => {
   ]);
 });
 
-test("a failing server fills the queue up to its bound, not beyond", async () => {
+test("keeps the queue within its bound while the server fails", async () => {
   const log = start({ maxQueued: 3 });
   answers = [new TypeError("offline")];
   for (let n = 1; n <= 3; n++) log.info(`m${n}`);
@@ -198,7 +198,7 @@ test("a failing server fills the queue up to its bound, not beyond", async () =>
   expect(sent[4]?.records.map(({ msg }) => msg)).toEqual(["last"]);
 });
 
-test("a record that throws when it is looked at is told of, and the application does not notice", async () => {
+test("reports a record that throws when read, and throws nothing at the application", async () => {
   const log = start();
   const data = new Proxy(
     {},
@@ -214,7 +214,7 @@ test("a record that throws when it is looked at is told of, and the application 
   expect(messages()).toEqual(["client_log.unreadable", "client_log.unreadable"]);
 });
 
-test("batches end at a hundred records and at 28,000 bytes", async () => {
+test("limits a batch to a hundred records and 28,000 bytes", async () => {
   const log = start();
   for (let n = 0; n < 150; n++) log.info(`m${n}`);
   await vi.advanceTimersByTimeAsync(0);
@@ -226,7 +226,7 @@ test("batches end at a hundred records and at 28,000 bytes", async () => {
   expect(messages().length).toBe(170);
 });
 
-test("what waits is sent when the page is hidden, as much as keepalive allows, and the rest later", async () => {
+test("sends queued records when the page is hidden, as much as keepalive allows, and the rest later", async () => {
   const log = start({ flushAfterMs: 60_000 });
   for (let n = 0; n < 60; n++) log.info(`m${n}`, { text: "x".repeat(1_500) });
   let arrive = () => {};
@@ -251,7 +251,7 @@ test("what waits is sent when the page is hidden, as much as keepalive allows, a
   expect(messages().length).toBe(60);
 });
 
-test("what was dropped is told once, also by a page that sends two batches as it goes", async () => {
+test("reports dropped records once, even when the page sends two batches as it is hidden", async () => {
   const log = start({ maxQueued: 20 });
   for (let n = 0; n < 22; n++)
     log.info("long", { text: Array.from({ length: 2 }, () => "x".repeat(1_900)) });
@@ -267,7 +267,7 @@ test("what was dropped is told once, also by a page that sends two batches as it
   ]);
 });
 
-test("a page that comes back sends nothing, one that goes sends once, and what failed then is sent again", async () => {
+test("sends nothing while the page is visible, sends once on pagehide, and resends what failed", async () => {
   const log = start({ flushAfterMs: 60_000 });
   fire("visibilitychange");
   log.info("one");
@@ -292,7 +292,7 @@ test("coming online ends the pause", async () => {
   expect(sent.length).toBe(before + 1);
 });
 
-test("uncaught errors and rejections are logged where that is asked for, until the logger is closed", async () => {
+test("with captureErrors, logs uncaught errors and rejections until the logger is closed", async () => {
   const log = start({ captureErrors: true });
   fire("error", { error: new RangeError("too far") });
   fire("error", { message: "Script error." });
@@ -311,7 +311,7 @@ test("uncaught errors and rejections are logged where that is asked for, until t
   expect([...listeners.values()].every((set) => set.size === 0)).toBe(true);
 });
 
-test("whatever is logged is bounded and does not throw", async () => {
+test("bounds whatever is logged, and never throws", async () => {
   const log = start();
   const circle: Record<string, unknown> = { name: "circle" };
   circle["itself"] = circle;
@@ -359,7 +359,7 @@ test("whatever is logged is bounded and does not throw", async () => {
   expect(none).toMatchObject({ msg: "undefined" });
 });
 
-test("neither data nor context makes metrics at the server, and none of it is lost", async () => {
+test("renames members that the server would read as metrics, and loses none of them", async () => {
   const log = start({ context: { _aws: "page" } });
   log
     .child({ CloudWatchMetrics: 1 })
@@ -376,7 +376,7 @@ test("neither data nor context makes metrics at the server, and none of it is lo
   for (const name of ["_aws", "CloudWatchMetrics"]) expect(record).not.toHaveProperty(name);
 });
 
-test("what is wide as well as deep is not walked through to its end", async () => {
+test("does not read all of an object that is both wide and deep", async () => {
   const log = start();
   let reads = 0;
   let wide: unknown = "bottom";
@@ -396,7 +396,7 @@ test("what is wide as well as deep is not walked through to its end", async () =
   expect(reads).toBeLessThan(10_000);
 });
 
-test("a context that cannot be read gives a child without it", async () => {
+test("a child ignores a context that cannot be read", async () => {
   const log = start({ context: { release: "7" } });
   const hostile = new Proxy(
     {},
@@ -411,7 +411,7 @@ test("a context that cannot be read gives a child without it", async () => {
   expect(sent[0]?.records).toMatchObject([{ msg: "one", release: "7" }]);
 });
 
-test("a token that never comes does not hold records up for good", async () => {
+test("a token promise that never settles does not hold records up forever", async () => {
   const tokens: (Promise<string> | string)[] = [
     new Promise(() => {}),
     new Promise(() => {}),
@@ -425,7 +425,7 @@ test("a token that never comes does not hold records up for good", async () => {
   expect(sent[0]?.headers["authorization"]).toBe("Bearer late");
 });
 
-test("in development records go to the console, and nothing is sent", async () => {
+test("in development, logs to the console and sends nothing", async () => {
   const debug = vi.spyOn(console, "debug").mockImplementation(() => {});
   const log = start({ environment: "development", context: { release: "7" } });
   log.debug("one", { n: 1 });
@@ -434,7 +434,7 @@ test("in development records go to the console, and nothing is sent", async () =
   expect(sent).toEqual([]);
 });
 
-test("it runs where there is no page, in a worker", async () => {
+test("runs in a worker, where there is no page", async () => {
   vi.stubGlobal("addEventListener", undefined);
   vi.stubGlobal("removeEventListener", undefined);
   vi.stubGlobal("document", undefined);

@@ -5,12 +5,12 @@ import { pauseAfter, retryAfterMs } from "./pause.ts";
 const nowMs = Date.parse("2026-11-22T10:00:00Z");
 const asked = (headers: Record<string, string>) => retryAfterMs(new Headers(headers), nowMs);
 
-test("Retry-After is seconds, or a date", () => {
+test("reads Retry-After as seconds or as a date", () => {
   expect(asked({ "retry-after": "3" })).toBe(3_000);
   expect(asked({ "retry-after": "Sun, 22 Nov 2026 10:00:07 GMT" })).toBe(7_000);
 });
 
-test("a date is compared with the server's own clock where the answer has it", () => {
+test("compares a Retry-After date with the server's own clock when the response has a Date", () => {
   const headers = {
     date: "Sun, 22 Nov 2026 09:00:00 GMT",
     "retry-after": "Sun, 22 Nov 2026 09:00:02 GMT",
@@ -20,17 +20,17 @@ test("a date is compared with the server's own clock where the answer has it", (
 });
 
 test.each(["", "soon", "-1", "1.5", "0x10", "Sun, 22 Nov 2026 09:00:00 GMT", "yesterday GMT"])(
-  "a Retry-After that is past or cannot be read asks for nothing: %j",
+  "ignores a Retry-After that is past or cannot be read: %j",
   (value) => {
     expect(asked({ "retry-after": value })).toBe(0);
   },
 );
 
-test("an answer without Retry-After asks for nothing", () => {
+test("asks for no pause without Retry-After", () => {
   expect(asked({})).toBe(0);
 });
 
-test("pauses double up to ten seconds, all of them random, on top of what the server asks for", () => {
+test("pauses double up to ten seconds, are random, and come on top of what the server asks for", () => {
   const longest = [1, 2, 3, 6, 7, 20].map((attempt) => pauseAfter(attempt, 0, () => 1));
 
   expect(longest).toEqual([250, 500, 1_000, 8_000, 10_000, 10_000]);
@@ -38,7 +38,7 @@ test("pauses double up to ten seconds, all of them random, on top of what the se
   expect(pauseAfter(1, 2_000, () => 0.5)).toBe(2_125);
 });
 
-test("a pause is never shorter than asked, nor longer by more than ten seconds", () => {
+test("a pause is never shorter than the server asks, and at most ten seconds longer", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 2_000 }),

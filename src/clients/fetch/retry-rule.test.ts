@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { errorCodes } from "../../base/errors/codes.ts";
 import { isRetried, mayBeRetried } from "./retry-rule.ts";
 
-test("of keelson's codes those are retried that a later attempt may not get", () => {
+test("retries those codes of keelson that a later attempt may avoid", () => {
   const retried = Object.entries(errorCodes).filter(
     ([code, status]) => mayBeRetried(status) && isRetried(status, code, null),
   );
@@ -17,7 +17,7 @@ test("of keelson's codes those are retried that a later attempt may not get", ()
   ]);
 });
 
-test("an unknown outcome is never retried, whatever it asks for", () => {
+test("never retries an unknown outcome, even with Retry-After", () => {
   expect(isRetried(409, "unknown_outcome", "1")).toBe(false);
 });
 
@@ -36,7 +36,7 @@ test.each([200, 304, 400, 401, 403, 404, 408, 412, 422, 500, 501])("a %i is fina
   expect(mayBeRetried(status)).toBe(false);
 });
 
-test("a code of the application is retried if it asks for it with 429 or 503", () => {
+test("retries an application's code only with 429 or 503 and a Retry-After", () => {
   expect(isRetried(503, "archive_busy", "30")).toBe(true);
   expect(isRetried(429, "plan_used_up", "30")).toBe(true);
   expect(isRetried(503, "archive_busy", null)).toBe(false);
@@ -44,6 +44,6 @@ test("a code of the application is retried if it asks for it with 429 or 503", (
   expect(isRetried(502, "provider_failed", "30")).toBe(false);
 });
 
-test("a code of keelson's with another status is the application's own", () => {
+test("treats a keelson code with another status as the application's own", () => {
   expect(isRetried(409, "overloaded", null)).toBe(false);
 });

@@ -86,7 +86,7 @@ const post = {
 const keys = () => new Set(arrived.map(({ headers }) => headers["idempotency-key"]));
 const ids = () => new Set(arrived.map(({ headers }) => headers["x-request-id"]));
 
-test("a write that fails on its way is sent again: the same key, request ID and body each time", async () => {
+test("resends a failed write with the same key, request ID and body", async () => {
   steps = [reset, gateway(502), gateway(503), gateway(504)];
   const { fetch, waits } = instant();
 
@@ -102,7 +102,7 @@ test("a write that fails on its way is sent again: the same key, request ID and 
   expect(waits).toEqual([250, 500, 1_000, 2_000]);
 });
 
-test("two writes have two keys", async () => {
+test("gives two writes two keys", async () => {
   const { fetch } = instant();
 
   await fetch(origin, post);
@@ -127,7 +127,7 @@ test("a read gets a request ID and no key", async () => {
   expect(ids().size).toBe(1);
 });
 
-test("the caller's own key and request ID are sent", async () => {
+test("sends the caller's own key and request ID", async () => {
   steps = [reset];
 
   await instant().fetch(origin, {
@@ -146,7 +146,7 @@ test.each([
   failing(503, "isolation_unavailable", { "retry-after": "1" }),
   failing(503, "archive_busy", { "retry-after": "1" }),
   failing(504, "timeout", { "retry-after": "1" }),
-])("an answer that passes is waited for as long as Retry-After asks: case %#", async (step) => {
+])("retries a transient error after the pause that Retry-After asks for: case %#", async (step) => {
   steps = [step];
   const { fetch, waits } = instant();
 
@@ -161,7 +161,7 @@ test.each([
   [500, "internal_error"],
   [500, "response_too_large"],
   [503, "archive_busy"],
-])("%i %s is the caller's, and its body can be read", async (status, error) => {
+])("returns %i %s to the caller, with a readable body", async (status, error) => {
   steps = [failing(status, error)];
 
   const response = await instant().fetch(origin, post);
@@ -173,7 +173,7 @@ test.each([
   ]);
 });
 
-test("the last answer is the caller's, and its body can be read", async () => {
+test("returns the last response to the caller, with a readable body", async () => {
   steps = [1, 2, 3].map((attempt) => failing(503, "overloaded", { "x-request-id": `r${attempt}` }));
 
   const response = await instant({ attempts: 3 }).fetch(origin, post);
@@ -182,7 +182,7 @@ test("the last answer is the caller's, and its body can be read", async () => {
   expect(await response.json()).toMatchObject({ error: "overloaded" });
 });
 
-test("problem+json has its code too", async () => {
+test("reads the code of a problem+json body", async () => {
   const problem = { error: "unknown_outcome", status: 409 };
   steps = [
     answer(
@@ -198,7 +198,7 @@ test("problem+json has its code too", async () => {
 });
 
 test.each(["{", "null", "7", "[]", '{"error":7}', '{"message":"Service Unavailable"}'])(
-  "JSON without a code is a gateway's answer: %s",
+  "treats JSON without a code as a gateway's response: %s",
   async (body) => {
     steps = [
       (response) => response.writeHead(503, { "content-type": "application/json" }).end(body),
@@ -208,13 +208,13 @@ test.each(["{", "null", "7", "[]", '{"error":7}', '{"message":"Service Unavailab
   },
 );
 
-test("an answer without a type of its own is a gateway's", async () => {
+test("treats a response without a content type as a gateway's", async () => {
   steps = [(response) => response.writeHead(503).end()];
 
   expect((await instant().fetch(origin)).status).toBe(200);
 });
 
-test("an answer that breaks off before its code is known is retried", async () => {
+test("retries a response that breaks off before its code is known", async () => {
   steps = [
     (response, request) => {
       response.writeHead(409, { "content-type": "application/json", "content-length": "100" });
@@ -225,7 +225,7 @@ test("an answer that breaks off before its code is known is retried", async () =
   expect((await instant().fetch(origin, post)).status).toBe(200);
 });
 
-test("a server that asks for more time than there is gets no second request", async () => {
+test("does not retry when the server asks for more time than is left", async () => {
   steps = [failing(503, "overloaded", { "retry-after": "3600" })];
   const { fetch, waits } = instant();
 
@@ -233,7 +233,7 @@ test("a server that asks for more time than there is gets no second request", as
   expect(waits).toEqual([]);
 });
 
-test("a call ends with its time, however many attempts are left", async () => {
+test("stops when the call's total time is over, even with attempts left", async () => {
   steps = Array(100).fill(failing(503, "overloaded", { "retry-after": "4" }));
   const { fetch, waits } = instant({ attempts: 100, totalMs: 20_000 });
 
@@ -241,7 +241,7 @@ test("a call ends with its time, however many attempts are left", async () => {
   expect(waits).toEqual([4_250, 4_500, 5_000, 6_000]);
 });
 
-test("what gets no answer is a TypeError that names call and request ID, but not the query", async () => {
+test("without a response, throws a TypeError that names the call and its request ID but not the query", async () => {
   steps = [reset, reset];
   const failed = instant({ attempts: 2 }).fetch(`${origin}/files?token=secret`, {
     headers: { "x-request-id": "r7" },
@@ -260,14 +260,14 @@ test("what gets no answer is a TypeError that names call and request ID, but not
   });
 });
 
-test("an attempt that gets no answer in time is given up and retried", async () => {
+test("gives up an attempt without a response in time, and retries", async () => {
   steps = [hanging];
 
   expect((await instant({ attemptMs: 50 }).fetch(origin, post)).status).toBe(200);
   expect(keys().size).toBe(1);
 });
 
-test("a body that takes its time is not given up: the answer has begun", async () => {
+test("does not time out a slow body once the response has begun", async () => {
   const { fetch } = instant({ attemptMs: 50 });
   let finish = () => {};
   steps = [
@@ -284,7 +284,7 @@ test("a body that takes its time is not given up: the answer has begun", async (
   expect(await response.text()).toBe("first second");
 });
 
-test("an answer in time that never comes is a TimeoutError in the end", async () => {
+test("fails with a TimeoutError as the cause when no response comes in time", async () => {
   steps = [hanging];
   const failed = instant({ attempts: 1, attemptMs: 20 }).fetch(origin);
 
@@ -294,14 +294,14 @@ test("an answer in time that never comes is a TimeoutError in the end", async ()
   });
 });
 
-test("a call that is aborted beforehand is not sent", async () => {
+test("sends nothing when the signal is already aborted", async () => {
   const failed = instant().fetch(origin, { ...post, signal: AbortSignal.abort(new Error("gone")) });
 
   await expect(failed).rejects.toThrow("gone");
   expect(arrived).toEqual([]);
 });
 
-test("aborting ends the attempt under way, and there is no other", async () => {
+test("aborting ends the current attempt, and there is no further one", async () => {
   const leaving = new AbortController();
   steps = [() => leaving.abort(new Error("the user left"))];
 
@@ -334,7 +334,7 @@ test("aborting ends a body that is being read", async () => {
   await expect(response.text()).rejects.toMatchObject({ name: "AbortError" });
 });
 
-test("a stream is sent once, since it is gone then", async () => {
+test("sends a stream once, since it cannot be read again", async () => {
   steps = [failing(503, "overloaded")];
   const streams = [
     () => new Blob(["abc"]).stream(),
@@ -364,7 +364,7 @@ test.each([
   ],
   ["bytes", () => new TextEncoder().encode("a.txt"), /^undefined$/],
   ["a blob", () => new Blob(["a.txt"], { type: "text/plain" }), /^text\/plain$/],
-])("%s is sent again as it was", async (_kind, body, type) => {
+])("resends %s unchanged", async (_kind, body, type) => {
   steps = [reset, reset];
 
   await instant().fetch(origin, { method: "POST", body: body() });
@@ -382,7 +382,7 @@ function form(fields: Readonly<Record<string, string>>): FormData {
   return data;
 }
 
-test("a Request is sent again with its body", async () => {
+test("resends a Request with its body", async () => {
   steps = [reset, failing(503, "overloaded")];
   const request = new Request(origin, post);
 
@@ -392,7 +392,7 @@ test("a Request is sent again with its body", async () => {
   expect(request.bodyUsed).toBe(true); // as after any fetch
 });
 
-test("a method that may do anything is sent once, unless the caller gives it a key", async () => {
+test("sends an unknown method once, unless the caller gives it a key", async () => {
   steps = [failing(503, "overloaded"), failing(503, "overloaded")];
   const { fetch } = instant();
 
@@ -402,14 +402,14 @@ test("a method that may do anything is sent once, unless the caller gives it a k
   ).toBe(200);
 });
 
-test("what fetch refuses at once is not retried", async () => {
+test("does not retry a call that fetch rejects at once", async () => {
   const { fetch, retries } = instant();
 
   await expect(fetch("no url")).rejects.toMatchObject({ name: "TypeError" });
   expect(retries).toEqual([]);
 });
 
-test("another fetch can send, gets what a Request does not keep, and its own errors are the caller's", async () => {
+test("a custom fetch gets the options that a Request does not keep, and its errors reach the caller", async () => {
   const send = vi.fn<typeof globalThis.fetch>().mockRejectedValue(new RangeError("of its own"));
   const init = { referrerPolicy: "no-referrer", next: { revalidate: 60 } } as RequestInit; // as one framework takes it
 
@@ -418,7 +418,7 @@ test("another fetch can send, gets what a Request does not keep, and its own err
   expect(send.mock.calls[0]?.[1]).toMatchObject({ ...init, referrer: "about:client" });
 });
 
-test("what a client has added to its Request is passed on", async () => {
+test("passes on members that a client has added to its Request", async () => {
   const send = vi.fn<typeof globalThis.fetch>(async () => new Response());
 
   await instant({ fetch: send }).fetch(
@@ -428,7 +428,7 @@ test("what a client has added to its Request is passed on", async () => {
   expect(send.mock.calls[0]?.[1]).toMatchObject({ next: { revalidate: 60 } });
 });
 
-test("each retry is told, with the reason", async () => {
+test("reports each retry with its reason", async () => {
   steps = [reset, gateway(502), failing(503, "overloaded", { "retry-after": "2" })];
   const { fetch, retries } = instant();
 
@@ -441,7 +441,7 @@ test("each retry is told, with the reason", async () => {
   ]);
 });
 
-test("without options it sends five times, with random pauses", async () => {
+test("without options, makes five attempts with random pauses", async () => {
   const random = vi.spyOn(Math, "random").mockReturnValue(0.01);
   onTestFinished(() => random.mockRestore());
   steps = Array(5).fill(reset);
@@ -450,7 +450,7 @@ test("without options it sends five times, with random pauses", async () => {
   expect(arrived).toHaveLength(5);
 });
 
-test("attempts that are no number are one", async () => {
+test("makes one attempt when attempts is not a number", async () => {
   steps = [answer(503, {}), answer(503, {})];
   const response = await retryingFetch({ attempts: Number("three") })(origin);
   expect([response.status, arrived.length]).toEqual([503, 1]);

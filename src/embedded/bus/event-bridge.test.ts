@@ -53,7 +53,7 @@ const received = async () => {
   ); // what it answers
 };
 
-test("buses, rules and targets outlive the process", async () => {
+test("buses, rules and targets survive a restart", async () => {
   await createQueue();
   await call("CreateEventBus", { Name: "kept", Description: "about it" });
   await call("CreateEventBus", { Name: "gone" });
@@ -102,12 +102,12 @@ test("buses, rules and targets outlive the process", async () => {
   expect(await received()).toEqual([{ n: 1 }]);
 });
 
-test("a file that is none of ours is named", () => {
+test("names a file that the embedded stack did not write", () => {
   writeFileSync(path, "{\n");
   expect(open).toThrow(`${path}:1 is not what the embedded stack wrote`);
 });
 
-test("without a path and a region it works too", async () => {
+test("works without a path and a region", async () => {
   const plain = openEventBridge({ sqs });
   await plain.call("PutRule", { Name: "r", EventPattern }, context);
   await plain.call("PutTargets", { Rule: "r", Targets: [{ Id: "t", Arn: arn("none") }] }, context);
@@ -117,7 +117,7 @@ test("without a path and a region it works too", async () => {
   plain.close();
 });
 
-test("an event has the time of the call where it has none of its own, and no resources", async () => {
+test("an event without time and resources gets the time of the call and no resources", async () => {
   await createQueue();
   await putRule();
   await putTarget();
@@ -127,7 +127,7 @@ test("an event has the time of the call where it has none of its own, and no res
   ]);
 });
 
-test("a queue that does not take an event is reported, and the others get it", async () => {
+test("reports a queue that does not take an event, and delivers to the others", async () => {
   await createQueue();
   await putRule();
   await call("PutTargets", {
@@ -147,7 +147,7 @@ test("a queue that does not take an event is reported, and the others get it", a
   ]);
 });
 
-test("a path that leads nowhere sends null", async () => {
+test("sends null when the InputPath matches nothing", async () => {
   await createQueue();
   await putRule();
   await putTarget({ InputPath: "$.detail.a.b" });
@@ -155,7 +155,7 @@ test("a path that leads nowhere sends null", async () => {
   expect(await received()).toEqual([null, "c"]);
 });
 
-test("targets say what they were put with, and change one by one", async () => {
+test("lists targets as they were put, and removes them one by one", async () => {
   await putRule();
   await putTarget({ Arn: arn("q.fifo"), SqsParameters: { MessageGroupId: "g" } });
   await putTarget({ Id: "u", SqsParameters: {} });
@@ -175,13 +175,13 @@ test.each<[object, string]>([
   [{ ...entry, Detail: "7" }, "MalformedDetail"],
   [{ ...entry, Detail: "{" }, "MalformedDetail"],
   [{ ...entry, EventBusName: "none" }, "ResourceNotFoundException"],
-])("the entry %j comes back with %s", async (wrong, ErrorCode) => {
+])("rejects the entry %j with %s, and takes the next one", async (wrong, ErrorCode) => {
   const answer = await put(wrong, entry);
   expect(answer).toMatchObject({ FailedEntryCount: 1, Entries: [{ ErrorCode }, {}] });
   expect(answer.Entries[1]?.EventId).toBeTruthy();
 });
 
-describe("what is wrong is refused:", () => {
+describe("refuses the invalid call", () => {
   const target = { Id: "t", Arn: arn("q") };
   const targets = (more: object) => ({ Rule: "r", Targets: [{ ...target, ...more }] });
   test.each<[string, object, string]>([

@@ -39,7 +39,7 @@ test.each<[boolean, unknown]>([
   [true, { detail: { n: [{ "anything-but": { prefix: "ab" } }] } }],
   [false, { detail: { constructor: [{ exists: true }] } }],
   [false, { source: { below: ["shop"] } }],
-])("%s: %j", (expected, pattern) => {
+])("returns %s for the pattern %j", (expected, pattern) => {
   expect(fits(pattern)).toBe(expected);
 });
 
@@ -58,6 +58,6 @@ test.each<[string, string]>([
   ['{"n":[["a"]]}', "knows no"],
   ['{"n":[{"anything-but":[]}]}', "anything-but has no values"],
   ['{"n":[{"anything-but":{"suffix":"a"}}]}', "anything-but has no values"],
-])("the pattern %s is refused: %s", (text, reason) => {
+])("refuses the pattern %s: %s", (text, reason) => {
   expect(() => readEventPattern(text)).toThrow(reason);
 });

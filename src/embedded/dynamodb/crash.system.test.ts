@@ -110,7 +110,7 @@ const nothing = { items: ["count", "gone"], n: "1", indexed: ["gone"] };
 const everything = { items: ["count", "new"], n: "2", indexed: ["new"] };
 
 test.each(["before", "during", "after"])(
-  "a process killed %s any of its calls to the store leaves a transaction done or not done",
+  "a process killed %s any of its calls to the store leaves no half-done transaction",
   async (moment) => {
     await prepare();
     const outcomes: string[] = [];
@@ -134,7 +134,7 @@ test.each(["before", "during", "after"])(
   },
 );
 
-test("what was written before a kill is all there, in a store of the same layout", async () => {
+test("a killed process leaves a store that dynalite opens, with its table active", async () => {
   await prepare();
   expect(await runKilled(1, "before")).toBe("SIGKILL");
   const dynalite = await openDynalite(directory);

@@ -49,7 +49,7 @@ const add = (pk: string, n: number) => ({
 const transact = (TransactItems: unknown, ClientRequestToken?: unknown) =>
   db.call("TransactWriteItems", { TransactItems, ClientRequestToken });
 
-test("a token holds for 10 minutes, whatever the order of its members", async () => {
+test("a token holds for 10 minutes, whatever the order of the transaction's members", async () => {
   await transact([add("a", 1)], "token");
   nowMs += 10 * 60_000 - 1;
   const { Update } = add("a", 1);
@@ -60,7 +60,7 @@ test("a token holds for 10 minutes, whatever the order of its members", async ()
   expect(await get("a")).toMatchObject({ n: { N: "2" } });
 });
 
-test("old tokens are dropped a page at a time, and younger ones kept", async () => {
+test("drops old tokens page by page, and keeps younger ones", async () => {
   await Promise.all(Array.from({ length: 1005 }, (_, n) => transact([add("a", 1)], `old-${n}`)));
   nowMs += 11 * 60_000;
   for (let sweep = 0; sweep < 4; sweep += 1) {
@@ -74,7 +74,7 @@ test("old tokens are dropped a page at a time, and younger ones kept", async () 
 test.each([
   ["", "length greater than or equal to 1"],
   ["x".repeat(37), "length less than or equal to 36"],
-])("the token %j is refused", async (token, message) => {
+])("refuses the token %j", async (token, message) => {
   await expect(transact([add("a", 1)], token)).rejects.toThrow(message);
 });
 
@@ -96,18 +96,18 @@ test.each([
     [{ Put: { TableName: "tab", Item: key("a"), ReturnValuesOnConditionCheckFailure: "ALL_NEW" } }],
     "Value 'ALL_NEW' at 'transactItems.1.member.put.returnValuesOnConditionCheckFailure'",
   ],
-])("the transaction %j is refused", async (items, message) => {
+])("refuses the transaction %j", async (items, message) => {
   await expect(transact(items)).rejects.toThrow(message);
 });
 
 test.each([
   [[{ Get: null }], "Value null at 'transactItems.1.member.get'"],
   [[{ Get: { Key: key("a") } }], "Value null at 'transactItems.1.member.get.tableName'"],
-])("the transactional read %j is refused", async (TransactItems, message) => {
+])("refuses the transactional read %j", async (TransactItems, message) => {
   await expect(db.call("TransactGetItems", { TransactItems })).rejects.toThrow(message);
 });
 
-test("a transactional read with a key of a wrong type has a reason for each item", async () => {
+test("a transactional read with a key of the wrong type gives a reason for each item", async () => {
   const gets = [key("a"), { other: { S: "a" } }].map((Key) => ({ Get: { TableName: "tab", Key } }));
   await expect(db.call("TransactGetItems", { TransactItems: gets })).rejects.toMatchObject({
     type: "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
@@ -115,20 +115,20 @@ test("a transactional read with a key of a wrong type has a reason for each item
   });
 });
 
-test("a null where a structure belongs is a serialization error", async () => {
+test("a null in place of a structure is a serialization error", async () => {
   await expect(db.call("PutItem", { TableName: "tab", Item: { pk: null } })).rejects.toMatchObject({
     type: "com.amazon.coral.service#SerializationException",
   });
 });
 
-test("text where a structure belongs is a serialization error in dynalite's words", async () => {
+test("text in place of a structure is a serialization error in dynalite's words", async () => {
   await expect(db.call("PutItem", { TableName: "tab", Item: "text" })).rejects.toMatchObject({
     type: "com.amazon.coral.service#SerializationException",
     message: "Unexpected field type",
   });
 });
 
-test("abandoned in the middle, a transaction fails without effect and the next one succeeds", async () => {
+test("an abandoned transaction fails without effect, and the next one succeeds", async () => {
   const fault = new Error("thrown in a callback");
   const running = transact([add("a", 1), add("b", 1)], "token").then(
     () => "done",
@@ -146,13 +146,13 @@ test("abandoned in the middle, a transaction fails without effect and the next o
   expect(await get("b")).toMatchObject({ n: { N: "1" } });
 });
 
-test("an operation that is not there is unknown", async () => {
+test("refuses an operation that does not exist", async () => {
   await expect(db.call("ExecuteStatement", {})).rejects.toMatchObject({
     type: expect.stringContaining("UnknownOperationException"),
   });
 });
 
-test("a fault in the middle of a write is passed on, and the next one goes through", async () => {
+test("passes on the error of a write to an unknown table, and the next write succeeds", async () => {
   await expect(db.call("PutItem", { TableName: "none", Item: key("a") })).rejects.toThrow(
     "Requested resource not found",
   );
@@ -163,7 +163,7 @@ test("a fault in the middle of a write is passed on, and the next one goes throu
   expect(await get("a")).toEqual(key("a"));
 });
 
-test("a store that fails in the middle of a transaction fails it, whatever it was about to say", async () => {
+test("a write to a closed store fails", async () => {
   const broken = await openDynamoDb();
   await broken.close();
   await expect(broken.call("PutItem", { TableName: "tab", Item: key("a") })).rejects.toThrow(
@@ -171,7 +171,7 @@ test("a store that fails in the middle of a transaction fails it, whatever it wa
   );
 });
 
-test("tags belong to a table by its name in full", async () => {
+test("tags a table by its ARN", async () => {
   const { Table } = (await db.call("DescribeTable", { TableName: "tab" })) as {
     Table: { TableArn: string };
   }; // what DescribeTable answers
@@ -210,7 +210,7 @@ test.each([
     { TableName: "tab", TimeToLiveSpecification: { Enabled: false, AttributeName: "e" } },
     "TimeToLive is already disabled",
   ],
-])("the time to live %j is refused", async (input, message) => {
+])("refuses the time to live %j", async (input, message) => {
   await expect(db.call("UpdateTimeToLive", input)).rejects.toThrow(message);
 });
 
@@ -221,7 +221,7 @@ const expire = (Enabled: boolean, TableName = "tab") =>
   });
 const seconds = (offset: number) => ({ e: { N: String(startMs / 1000 + offset) } });
 
-test("expired items go on the occasion of later writes, all others stay", async () => {
+test("later writes remove expired items, and all others stay", async () => {
   await expire(true);
   await createTable("unexpiring");
   await put("expired", seconds(-1), "unexpiring");
@@ -244,7 +244,7 @@ test("expired items go on the occasion of later writes, all others stay", async 
   expect(await get("expired", "unexpiring")).toBeDefined();
 });
 
-test("time to live that is switched off expires nothing", async () => {
+test("disabled time to live expires nothing", async () => {
   await expire(true);
   await expire(false);
   expect(await db.call("DescribeTimeToLive", { TableName: "tab" })).toEqual({
@@ -257,7 +257,7 @@ test("time to live that is switched off expires nothing", async () => {
   expect(await get("a")).toBeDefined();
 });
 
-test("a table that is deleted and created again starts without time to live and items", async () => {
+test("a table that is deleted and created again has no items and no time to live", async () => {
   await expire(true);
   await put("a");
   await db.call("DeleteTable", { TableName: "tab" });
@@ -269,7 +269,7 @@ test("a table that is deleted and created again starts without time to live and 
   });
 });
 
-test("concurrent transfers, single writes and reads never make or lose money", async () => {
+test("concurrent transfers, single writes and reads never create or lose money", async () => {
   const names = ["a", "b", "c", "d"];
   const account = fc.constantFrom(...names);
   const transfer = fc

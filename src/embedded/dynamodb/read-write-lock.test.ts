@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createReadWriteLock } from "./read-write-lock.ts";
 
-test("a writer is alone, and readers see every write that was asked for before them", async () => {
+test("a writer runs alone, and readers see every write requested before them", async () => {
   const step = fc.record({
     kind: fc.constantFrom("read" as const, "write" as const),
     ticks: fc.nat(3),
@@ -43,7 +43,7 @@ test("a writer is alone, and readers see every write that was asked for before t
   );
 });
 
-test("readers run side by side", async () => {
+test("readers run concurrently", async () => {
   const lock = createReadWriteLock();
   const met: (() => void)[] = [];
   const meet = () =>

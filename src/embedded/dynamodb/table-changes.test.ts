@@ -40,7 +40,7 @@ async function withTable() {
   };
 }
 
-test("a table is active when its creation is answered", async () => {
+test("a table is active once its creation is answered", async () => {
   const { dynalite, create, indexed } = await withTable();
   await create(indexed);
   expect(await dynalite.table("tab")).toMatchObject({
@@ -62,7 +62,7 @@ test.each(["CREATING", "UPDATING"])(
   },
 );
 
-test("a table whose deletion was cut off is gone with its items and its indexes' entries", async () => {
+test("a table whose deletion was interrupted is gone, with its items and index entries", async () => {
   const { dynalite, create, run, interrupt, indexed } = await withTable();
   await create(indexed);
   await run("PutItem", { TableName: "tab", Item: { pk: { S: "a" }, owner: { S: "o" } } });
@@ -74,7 +74,7 @@ test("a table whose deletion was cut off is gone with its items and its indexes'
   expect(await run("Scan", { TableName: "tab", IndexName: "byOwner" })).toMatchObject({ Count: 0 });
 });
 
-test("a table at rest is left alone", async () => {
+test("leaves a settled table unchanged", async () => {
   const { dynalite, create, run, indexed } = await withTable();
   await create(indexed);
   await run("PutItem", { TableName: "tab", Item: { pk: { S: "a" } } });

@@ -51,8 +51,8 @@ const table = async () => {
   return Table;
 };
 
-describe("an index that is added to a table", () => {
-  test("has the items that were there, and follows what comes", async () => {
+describe("an index added to a table", () => {
+  test("has the existing items, and follows later writes", async () => {
     await put("a", { owner: { S: "ann" }, size: { N: "1" } });
     await put("none");
     await put("empty", { owner: { S: "" } });
@@ -73,7 +73,7 @@ describe("an index that is added to a table", () => {
     });
   });
 
-  test("has the attributes that it projects alone", async () => {
+  test("has only the attributes that it projects", async () => {
     await put("a", { owner: { S: "ann" }, size: { N: "1" }, name: { S: "x" } });
     await create(
       { ...byOwner, Projection: { ProjectionType: "INCLUDE", NonKeyAttributes: ["size"] } },
@@ -84,7 +84,7 @@ describe("an index that is added to a table", () => {
     expect(await inIndex("keys")).toEqual({ a: { owner: { S: "ann" } } });
   });
 
-  test("is refused where an item has its key with another type, and nothing has changed", async () => {
+  test("is refused when an item has its key with another type, and changes nothing", async () => {
     await put("a", { owner: { N: "1" } });
     const before = await table();
     await expect(create(byOwner, definition("owner"))).rejects.toThrow(
@@ -94,7 +94,7 @@ describe("an index that is added to a table", () => {
     await remove("a");
   });
 
-  test("stands beside those that the table has, local ones too, and may lead by the table's own keys", async () => {
+  test("leaves a local index in place, and may start with the table's own keys", async () => {
     const sorted = {
       AttributeDefinitions: [definition("pk"), definition("sk"), definition("at")],
       KeySchema: [hash("pk"), range("sk")],
@@ -114,7 +114,7 @@ describe("an index that is added to a table", () => {
     });
   });
 
-  test("is still there when the store is opened again", async () => {
+  test("is still there when the store is reopened", async () => {
     const path = mkdtempSync(join(tmpdir(), "keelson-indexes-"));
     db = await openDynamoDb({ path });
     await db.call("CreateTable", tableOf("tab"));
@@ -127,7 +127,7 @@ describe("an index that is added to a table", () => {
     rmSync(path, { recursive: true });
   });
 
-  test("has nothing of an index of its name whose deletion was cut off", async () => {
+  test("has no entries left by an interrupted deletion of an index of the same name", async () => {
     const dynalite = await openDynalite();
     await changeTable(dynalite, "CreateTable", dynalite.prepare("CreateTable", tableOf("tab")));
     const left = {
@@ -146,7 +146,7 @@ describe("an index that is added to a table", () => {
   });
 });
 
-test("an index that is deleted is gone with its entries and its attributes' definitions", async () => {
+test("deleting an index removes its entries and the definitions of its attributes", async () => {
   await create(byOwner, definition("owner"));
   await create(
     { ...byOwner, IndexName: "bySize", KeySchema: [hash("size"), range("owner")] },
@@ -175,7 +175,7 @@ describe("DynamoDB refuses", () => {
     return `${type.split("#")[1]}: ${message}`;
   };
 
-  test("an index whose name is taken, and the deletion of one that is not there", async () => {
+  test("an index whose name is taken, and the deletion of an unknown index", async () => {
     await create(byOwner, definition("owner"));
     expect(await refused(create(byOwner))).toBe(
       "ValidationException: Attempting to create an index which already exists",
@@ -187,7 +187,7 @@ describe("DynamoDB refuses", () => {
     expect(await refused(db.call("UpdateTable", unknown))).toContain("ResourceNotFoundException");
   });
 
-  test("two changes at once, and one that has no shape", async () => {
+  test("two changes at once, and a malformed change", async () => {
     const both = [{ Create: byOwner }, { Delete: { IndexName: "other" } }];
     expect(await refused(update({}, { GlobalSecondaryIndexUpdates: both }))).toMatch(
       /^LimitExceededException: .*Only 1 online index/,
@@ -206,7 +206,7 @@ describe("DynamoDB refuses", () => {
     );
   });
 
-  test("what a table could not be created with", async () => {
+  test("an index that a new table could not have", async () => {
     expect(await refused(create(byOwner))).toContain("not defined in AttributeDefinitions");
     expect(await refused(create({ ...byOwner, IndexName: "x" }, definition("owner")))).toContain(
       "greater than or equal to 3",
@@ -217,7 +217,7 @@ describe("DynamoDB refuses", () => {
   });
 });
 
-test("an update of a table that changes no index is dynalite's", async () => {
+test("dynalite handles an update of a table that changes no index", async () => {
   const throughput = { ReadCapacityUnits: 1, WriteCapacityUnits: 1 };
   await expect(
     update({ Update: { IndexName: "byOwner", ProvisionedThroughput: throughput } }),

@@ -18,7 +18,7 @@ const get = async (ssm: AwsJsonService, Name: string) => {
   return (answer as { Parameter: Record<string, unknown> }).Parameter; // what GetParameter answers
 };
 
-test("parameters outlive the process, secrets too, and no secret is in clear on the disk", async () => {
+test("parameters and secrets survive a restart, and no secret is on the disk in clear text", async () => {
   const first = openSsm({ directory });
   await put(first, "/app/plain", { Value: "seen" });
   await put(first, "/app/secret", { Value: "whisper-1", Type: "SecureString" });
@@ -46,7 +46,7 @@ test("parameters outlive the process, secrets too, and no secret is in clear on 
   for (const content of files) expect(content).not.toContain("whisper");
 });
 
-test("a sealed value that is moved to another parameter does not open", async () => {
+test("does not open a sealed value that was moved to another parameter", async () => {
   await put(openSsm({ directory }), "/app/secret", { Type: "SecureString" });
   const path = join(directory, "ssm.json");
   writeFileSync(path, readFileSync(path, "utf8").replace("/app/secret", "/app/other"));
@@ -54,7 +54,7 @@ test("a sealed value that is moved to another parameter does not open", async ()
   await expect(get(openSsm({ directory }), "/app/other")).rejects.toThrow();
 });
 
-test("a file that is none of ours is named, not overwritten", () => {
+test("names a file that the embedded stack did not write", () => {
   writeFileSync(join(directory, "ssm.json"), "[{");
   expect(() => openSsm({ directory })).toThrow(/ssm\.json is not what the embedded stack wrote/);
   rmSync(join(directory, "ssm.json"));
@@ -62,7 +62,7 @@ test("a file that is none of ours is named, not overwritten", () => {
   expect(() => openSsm({ directory })).toThrow("EISDIR");
 });
 
-test("a name without a slash stands at the root", async () => {
+test("places a name without a slash at the root", async () => {
   const ssm = openSsm({ region: "eu-west-1", clock: { now: () => 5000 } });
   await put(ssm, "alone");
   expect(await get(ssm, "alone")).toMatchObject({
@@ -95,7 +95,7 @@ test.each([
     { ParameterFilters: [{ Key: "Type", Option: "Equals", Values: ["String"] }] },
     "ValidationException",
   ],
-])("%s of %o is refused with %s", async (operation, input, type) => {
+])("refuses %s of %o with %s", async (operation, input, type) => {
   const outcome = openSsm().call(operation, input);
   await expect(outcome).rejects.toMatchObject({
     status: 400,
@@ -103,7 +103,7 @@ test.each([
   });
 });
 
-test("no filters are as good as none, and a page that is the last has no token", async () => {
+test("an empty list of filters counts as none, and the last page has no token", async () => {
   const ssm = openSsm();
   for (const name of ["/a/2", "/a/1"]) await put(ssm, name);
   const first = await ssm.call("GetParametersByPath", {
@@ -119,7 +119,7 @@ test("no filters are as good as none, and a page that is the last has no token",
   expect(rest).toEqual({ Parameters: [expect.objectContaining({ Name: "/a/2" })] });
 });
 
-test("a parameter is described by its name, with the key of KMS that a SecureString was put with", async () => {
+test("describes parameters by name, with the KMS key of each SecureString", async () => {
   const ssm = openSsm();
   await ssm.call("PutParameter", {
     Name: "/a/own",

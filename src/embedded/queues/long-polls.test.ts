@@ -4,7 +4,7 @@ import { createLongPolls } from "./long-polls.ts";
 const hour = 3_600_000;
 const never = new AbortController().signal;
 
-test("everybody who waits for a queue looks again when it is told of, and nobody else", async () => {
+test("waking a queue wakes all of its waiters, and no others", async () => {
   const polls = createLongPolls();
   const outcomes: string[] = [];
   const leave = new AbortController();
@@ -22,7 +22,7 @@ test("everybody who waits for a queue looks again when it is told of, and nobody
   expect(outcomes).toEqual(["first", "second", "other"]);
 });
 
-test("those who wait for a queue whose polls are ended do not look again, and nobody else hears of it", async () => {
+test("ending the polls of a queue ends all of its waits, and no others", async () => {
   const polls = createLongPolls();
   const waits = [
     polls.wait("a", hour, never),
@@ -35,7 +35,7 @@ test("those who wait for a queue whose polls are ended do not look again, and no
   expect(await polls.wait("a", 1, never)).toBe(false);
 });
 
-test("nobody waits longer than asked for, or for somebody who has gone", async () => {
+test("a wait ends when its time is over or its caller has gone", async () => {
   const polls = createLongPolls();
   await polls.wait("a", 1, never);
   await polls.wait("a", hour, AbortSignal.abort());

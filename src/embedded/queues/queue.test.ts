@@ -50,7 +50,7 @@ const kept = () => {
   return { messages: [...messages.values()], sends: [...sends.values()] };
 };
 
-test("a deduplication id is known for 5 minutes from the first send on, not from a duplicate on", () => {
+test("remembers a deduplication ID for 5 minutes from the first send, not from a duplicate", () => {
   const queue = create(true);
   const first = send(queue, "x", start, "d");
   expect(send(queue, "x", start + 4 * minute, "d")).toMatchObject(first);
@@ -61,7 +61,7 @@ test("a deduplication id is known for 5 minutes from the first send on, not from
   expect(queue.counts(start + 9 * minute).visible).toBe(2);
 });
 
-test("ids that are known no more are forgotten, each in its time", () => {
+test("forgets each expired deduplication ID in its own time", () => {
   const queue = create(true);
   send(queue, "1", start);
   send(queue, "2", start + minute);
@@ -69,7 +69,7 @@ test("ids that are known no more are forgotten, each in its time", () => {
   expect(kept().sends.map(({ deduplicationId }) => deduplicationId)).toEqual(["2", "3"]);
 });
 
-test("sequence numbers grow, also after a restart with nothing left and with a clock that stands", () => {
+test("sequence numbers grow, even after a restart of an empty queue and with a clock that stands still", () => {
   const queue = create(true);
   const numbers = [
     send(queue, "1", start),
@@ -83,7 +83,7 @@ test("sequence numbers grow, also after a restart with nothing left and with a c
   expect(send(create(true), "5", start + 1).sequence).toBeGreaterThan(numbers[2] ?? 0);
 });
 
-test("what a restart finds goes on where it was: order, flight, handles and duplicates", () => {
+test("a restart keeps order, messages in flight, handles and deduplication IDs", () => {
   const queue = create(true);
   for (const body of ["1", "2", "3"]) send(queue, body, start);
   send(queue, "other", start + 1, "other", "h");
@@ -96,7 +96,7 @@ test("what a restart finds goes on where it was: order, flight, handles and dupl
   expect(bodies(receive(restarted, start + 6).taken)).toEqual(["2", "3"]);
 });
 
-test("a message that is not hidden is seen by a clock that is behind", () => {
+test("a visible message can be received by a clock that is behind", () => {
   const queue = create(true);
   send(queue, "sent", start);
   const [message] = receive(queue, start - minute).taken;
@@ -105,7 +105,7 @@ test("a message that is not hidden is seen by a clock that is behind", () => {
   expect(receive(queue, start - 2 * minute).taken).toHaveLength(1);
 });
 
-test("a message that becomes visible again after as many receives as are allowed is dead", () => {
+test("a message that becomes visible again after its last allowed receive is dead", () => {
   const queue = create(false);
   send(queue, "x", start);
   for (const at of [0, 30_000])
@@ -119,7 +119,7 @@ test("a message that becomes visible again after as many receives as are allowed
   expect(kept().messages).toEqual([]);
 });
 
-test("dead messages do not take the place of others", () => {
+test("dead messages do not count towards the number of messages to receive", () => {
   const queue = create(true);
   for (const body of ["1", "2", "3"]) send(queue, body, start);
   receive(queue, start, 2);
@@ -127,7 +127,7 @@ test("dead messages do not take the place of others", () => {
   expect([bodies(taken), bodies(dead)]).toEqual([["3"], ["1", "2"]]);
 });
 
-test("a message that is accepted from another queue begins anew, behind the others", () => {
+test("a message accepted from another queue starts over, behind the others", () => {
   const [source, target] = [create(true), create(true)];
   send(source, "moved", start);
   const [message] = receive(source, start).taken;
@@ -145,7 +145,7 @@ test("a message that is accepted from another queue begins anew, behind the othe
   expect(moved?.receipt).not.toBe(message?.receipt);
 });
 
-test("a delayed message of a group holds up those behind it", () => {
+test("a delayed message holds up those behind it in its group", () => {
   const queue = create(true);
   queue.send({ body: "1", group: "g", delayMs: 1000 }, start);
   send(queue, "2", start);
@@ -154,14 +154,14 @@ test("a delayed message of a group holds up those behind it", () => {
   expect(bodies(receive(queue, start + 1000).taken)).toEqual(["1", "2"]);
 });
 
-test("in a standard queue a message in flight holds up nothing", () => {
+test("a message in flight holds up no others in a standard queue", () => {
   const queue = create(false);
   for (const body of ["1", "2"]) send(queue, body, start);
   receive(queue, start, 1);
   expect(bodies(receive(queue, start).taken)).toEqual(["2"]);
 });
 
-test("messages are counted by where they are", () => {
+test("counts visible, in-flight and delayed messages, and tells when the next becomes visible", () => {
   const queue = create(false);
   for (const body of ["1", "2", "3"]) send(queue, body, start);
   queue.send({ body: "late", delayMs: 1000 }, start);
@@ -176,7 +176,7 @@ test("messages are counted by where they are", () => {
 test.each([
   [false, "deleted"],
   [true, "expired"],
-])("a handle whose time is over deletes in a standard queue only (FIFO: %s)", (fifo, outcome) => {
+])("an expired handle deletes in a standard queue only (FIFO: %s)", (fifo, outcome) => {
   const queue = create(fifo);
   send(queue, "x", start);
   const [message] = receive(queue, start).taken;
@@ -184,7 +184,7 @@ test.each([
   expect(queue.delete(message?.receipt ?? "", start + 30_000)).toBe(fifo ? "expired" : "missing");
 });
 
-test("only the newest handle has effect, and only in flight is there a visibility to change", () => {
+test("only the newest handle has an effect, and only a message in flight can change its visibility", () => {
   const queue = create(false);
   send(queue, "x", start);
   const handle = (now: number) => receive(queue, now).taken[0]?.receipt ?? "";
@@ -201,7 +201,7 @@ test("only the newest handle has effect, and only in flight is there a visibilit
   expect(queue.changeVisibility(newest, 0, now)).toBe("missing");
 });
 
-test("what fits can be removed, and everything cleared", () => {
+test("removes matching messages, and clears all of them", () => {
   const queue = create(true);
   for (const body of ["1", "2", "3"]) send(queue, body, start);
   expect(bodies(queue.remove(({ body }) => body < "3"))).toEqual(["1", "2"]);
@@ -212,7 +212,7 @@ test("what fits can be removed, and everything cleared", () => {
   expect(queue.counts(start).visible).toBe(1);
 });
 
-test("a receipt handle is told from any other text", () => {
+test("tells a receipt handle from any other text", () => {
   const queue = create(false);
   send(queue, "x", start);
   expect(isReceipt(receive(queue, start).taken[0]?.receipt ?? "")).toBe(true);

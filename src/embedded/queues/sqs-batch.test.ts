@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { answerBatch } from "./sqs-batch.ts";
 import { SqsError } from "./sqs-error.ts";
 
-test("what SQS refuses is the entry's own failure, and a fault is everybody's", () => {
+test("an SqsError fails only its entry, and any other error fails the whole batch", () => {
   const entries = [{ Id: "a" }, { Id: "b" }];
   const refuseA = ({ Id }: { readonly Id?: unknown }) => {
     if (Id === "a") throw new SqsError("MessageNotInflight", "no");
