@@ -71,7 +71,7 @@ const redriveTo = (name: string, maxReceiveCount: unknown = 1) => ({
 });
 
 describe("after a restart", () => {
-  test("messages in flight, handles, delays and queues are as they were", async () => {
+  test("keeps queues, delays, handles and messages in flight", async () => {
     await create("q", { VisibilityTimeout: "60" });
     await call("SetQueueAttributes", { QueueUrl, Attributes: { DelaySeconds: "0", Policy: "{}" } });
     await create("other");
@@ -99,7 +99,7 @@ describe("after a restart", () => {
     ]);
   });
 
-  test("a FIFO queue knows what was sent, and a deleted queue left nothing", async () => {
+  test("a FIFO queue remembers what was sent, and a deleted queue leaves nothing behind", async () => {
     await createFifo("q.fifo");
     const first = await send("x", { QueueUrl: fifoUrl, MessageGroupId: "g" });
     const [message] = await receive(fifoUrl);
@@ -120,7 +120,7 @@ describe("after a restart", () => {
     );
   });
 
-  test("a message is in one of two queues, its own or that of dead letters", async () => {
+  test("a message is in exactly one queue, its own or its dead-letter queue", async () => {
     await create("dead");
     await create("q", redriveTo("dead"));
     const { MessageId } = await send("x");
@@ -135,13 +135,13 @@ describe("after a restart", () => {
     });
   });
 
-  test("a file that is none of ours is named", () => {
+  test("names a file that the embedded stack did not write", () => {
     writeFileSync(path, "{\n");
     expect(() => openSqs({ path })).toThrow(`${path}:1 is not what the embedded stack wrote`);
   });
 });
 
-test("queues are listed by name, and by its beginning", async () => {
+test("lists queues by name, and by prefix", async () => {
   for (const name of ["b", "a2", "a1"]) await create(name);
   const urls = (...names: string[]) => ({
     QueueUrls: names.map((name) => `http://here/000000000000/${name}`),
@@ -151,7 +151,7 @@ test("queues are listed by name, and by its beginning", async () => {
   expect(await call("ListQueues", { QueueNamePrefix: "c" })).toEqual({});
 });
 
-test("messages are gone when their queue has kept them long enough", async () => {
+test("messages expire at the end of their queue's retention period", async () => {
   await create("q", { MessageRetentionPeriod: "60" });
   await create("default");
   await send("x");
@@ -169,7 +169,7 @@ test("messages are gone when their queue has kept them long enough", async () =>
   expect(await receive("http://here/000000000000/default", at(start + fourDays))).toEqual([]);
 });
 
-test("the time that dead letters are kept begins anew in FIFO queues", async () => {
+test("the retention period of dead letters starts over in FIFO queues", async () => {
   await createFifo("dead.fifo");
   await createFifo("q.fifo", redriveTo("dead.fifo", "1"));
   await send("x", { QueueUrl: fifoUrl, MessageGroupId: "g" });
@@ -182,7 +182,7 @@ test("the time that dead letters are kept begins anew in FIFO queues", async () 
   });
 });
 
-test("where the dead-letter queue was deleted, messages stay", async () => {
+test("messages stay when their dead-letter queue was deleted", async () => {
   await create("dead");
   await create("q", redriveTo("dead"));
   await call("DeleteQueue", { QueueUrl: "http://here/000000000000/dead" });
@@ -191,7 +191,7 @@ test("where the dead-letter queue was deleted, messages stay", async () => {
   expect(await receive(QueueUrl, at(start + 30_000))).toHaveLength(1);
 });
 
-test("an attribute that is set to nothing is gone", async () => {
+test("setting an attribute to an empty text removes it", async () => {
   await create("dead");
   await create("q", redriveTo("dead"));
   expect(await attributesOf()).toMatchObject({
@@ -202,7 +202,7 @@ test("an attribute that is set to nothing is gone", async () => {
   expect(await create("q", { RedrivePolicy: "" })).toEqual({ QueueUrl });
 });
 
-test("a delay of the queue holds where the message has none of its own", async () => {
+test("the queue's delay applies to messages without their own", async () => {
   await create("q", { DelaySeconds: "10" });
   await createFifo("q.fifo", { DelaySeconds: "10" });
   await send("queue's");
@@ -225,7 +225,7 @@ describe("moving dead letters", () => {
   };
   const later = at(start + 40_000);
 
-  test("each goes to where it came from; what came from nowhere, or is in flight, stays", async () => {
+  test("returns each to its source queue, except those in flight or without a source", async () => {
     await deadLetter();
     await send("y");
     await receive();
@@ -239,7 +239,7 @@ describe("moving dead letters", () => {
     ]);
   });
 
-  test("all go to a destination that is named", async () => {
+  test("moves all to the destination given", async () => {
     await deadLetter();
     await create("third");
     await call(
@@ -252,7 +252,7 @@ describe("moving dead letters", () => {
     expect(moved[0]?.Attributes).not.toHaveProperty("DeadLetterQueueSourceArn");
   });
 
-  test("a destination that is not there is refused", async () => {
+  test("refuses a destination that does not exist", async () => {
     await deadLetter();
     const input = { SourceArn: arn("dead"), DestinationArn: "arn:aws:s3:::bucket" };
     await expect(call("StartMessageMoveTask", input)).rejects.toThrow(
@@ -264,7 +264,7 @@ describe("moving dead letters", () => {
 describe("a long poll", () => {
   const poll = (context = at(), url = QueueUrl) => receive(url, context, { WaitTimeSeconds: 20 });
 
-  test("ends when a message comes, and of several only one gets it", async () => {
+  test("ends when a message comes, and only one of several polls gets it", async () => {
     await create("q");
     const polls = [poll(), poll()];
     await send("x");
@@ -273,7 +273,7 @@ describe("a long poll", () => {
     expect((await Promise.all(polls)).flat()).toHaveLength(1);
   });
 
-  test("ends empty where the polls of its queue are ended, and the next message is there for others", async () => {
+  test("ends empty when the polls of its queue are ended, and later polls get the next message", async () => {
     await create("q");
     const polls = [poll(), poll()];
     await call("KeelsonEndPolls", { QueueUrl });
@@ -282,7 +282,7 @@ describe("a long poll", () => {
     expect((await poll()).map(({ Body }) => Body)).toEqual(["x"]);
   });
 
-  test("ends when a message becomes visible, by itself or since somebody lets go of it", async () => {
+  test("ends when a message becomes visible, by itself or by a visibility change", async () => {
     await create("q");
     await send("x");
     await receive(QueueUrl, at(), { VisibilityTimeout: 1 });
@@ -302,7 +302,7 @@ describe("a long poll", () => {
     expect((await polling).map(({ Body }) => Body)).toEqual(["2"]);
   });
 
-  test("ends when a dead letter comes", async () => {
+  test("ends when a dead letter arrives", async () => {
     await create("dead");
     await create("q", redriveTo("dead"));
     await send("x");
@@ -319,14 +319,14 @@ describe("a long poll", () => {
     await expect(polling).rejects.toThrow("The specified queue does not exist.");
   });
 
-  test("ends when its time is over, which the queue may say", async () => {
+  test("ends after the queue's default wait time", async () => {
     await create("q", { ReceiveMessageWaitTimeSeconds: "1" });
     const started = performance.now();
     expect(await receive()).toEqual([]);
     expect(performance.now() - started).toBeGreaterThanOrEqual(990);
   });
 
-  test("takes nothing when the client has hung up, before or meanwhile", async () => {
+  test("takes nothing when the client has hung up, before the poll or during it", async () => {
     await create("q");
     const hungUp = new AbortController();
     const polling = poll(at(start, hungUp.signal));
@@ -337,7 +337,7 @@ describe("a long poll", () => {
     expect(await receive()).toHaveLength(1);
   });
 
-  test("ends when the stack closes, which then takes no more calls", async () => {
+  test("ends when the stack closes, and later calls are refused", async () => {
     await create("q");
     const polling = poll();
     sqs.close();
@@ -346,7 +346,7 @@ describe("a long poll", () => {
   });
 });
 
-test("over HTTP the caller's clock moves visibility and deduplication, and a client that hangs up ends its poll", async () => {
+test("over HTTP, the caller's clock moves visibility and deduplication, and hanging up ends a poll", async () => {
   const server = createFrontServer([sqs], (fault) => console.error(fault)).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo; // it listens on TCP, so its address is one
@@ -402,7 +402,7 @@ test("over HTTP the caller's clock moves visibility and deduplication, and a cli
   server.closeAllConnections();
 });
 
-describe("what is wrong is refused:", () => {
+describe("refuses the invalid call", () => {
   const entries = (...Entries: unknown[]) => ({ QueueUrl, Entries });
   test.each<[string, object, string]>([
     ["Unknown", {}, "has no operation"],
@@ -554,7 +554,7 @@ describe("what is wrong is refused:", () => {
   });
 });
 
-test("members that are null are as if they were not there", async () => {
+test("treats members that are null as absent", async () => {
   await call("CreateQueue", { QueueName: "q", Attributes: null });
   await send("x", { MessageAttributes: null, MessageGroupId: null, DelaySeconds: null });
   await send("y", { MessageAttributes: {} });
@@ -565,7 +565,7 @@ test("members that are null are as if they were not there", async () => {
   expect(await call("GetQueueAttributes", { QueueUrl })).toEqual({});
 });
 
-test("an entry without a body is wrong, and the others are sent", async () => {
+test("rejects an entry without a body, and sends the others", async () => {
   await create("q");
   const answer = await call("SendMessageBatch", {
     QueueUrl,
@@ -577,7 +577,7 @@ test("an entry without a body is wrong, and the others are sent", async () => {
   });
 });
 
-test("a handle of a FIFO message whose time is over is refused, and its message stays", async () => {
+test("refuses an expired handle of a FIFO message, and keeps the message", async () => {
   await createFifo("q.fifo");
   await send("x", { QueueUrl: fifoUrl, MessageGroupId: "g" });
   const [message] = await receive(fifoUrl);

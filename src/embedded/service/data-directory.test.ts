@@ -47,7 +47,7 @@ test.runIf(process.platform !== "win32").each([
   ["is empty", []],
   ["keeps the development's secret", ["development-secret"]],
   ["was somebody's before", ["holder.json", "db"]],
-])("a directory that is open to others and %s is closed", (_, names) => {
+])("closes to others a directory that was open to them and %s", (_, names) => {
   for (const name of names) writeFileSync(join(directory, name), "{}");
   chmodSync(directory, 0o755);
   createDataDirectory(directory);
@@ -55,7 +55,7 @@ test.runIf(process.platform !== "win32").each([
 });
 
 test.runIf(process.platform !== "win32")(
-  "one that is open to others and holds other things is refused, and left as it is",
+  "refuses a directory that is open to others and holds other files, and leaves it as it is",
   () => {
     writeFileSync(join(directory, "thesis.txt"), "");
     chmodSync(directory, 0o770);
@@ -67,7 +67,7 @@ test.runIf(process.platform !== "win32")(
 );
 
 test.runIf(process.platform !== "win32")(
-  "what another user has left in it while it was open is not taken, at any start",
+  "refuses, at every start, files that another user left in a directory open to all",
   () => {
     writeFileSync(
       join(directory, "development-secret"),
@@ -85,7 +85,7 @@ test.runIf(process.platform !== "win32")(
   },
 );
 
-test("one of another user is refused, and a machine without users has none", () => {
+test("refuses a directory of another user, and skips the check on a system without user IDs", () => {
   const { getuid } = process;
   try {
     process.getuid = () => statSync(directory).uid + 1;
@@ -99,19 +99,19 @@ test("one of another user is refused, and a machine without users has none", () 
   }
 });
 
-test("who opens a directory is written down in it", async () => {
+test("writes the process that opens a directory to its holder file", async () => {
   expect(await openExclusively(directory, here, "us-east-1", async () => "opened")).toBe("opened");
   expect(JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"))).toEqual(here);
 });
 
-test("a directory that a living process holds is refused at once, naming both", async () => {
+test("refuses at once a directory that a live process holds, naming its process and its store's", async () => {
   holderFile({ pid: process.pid, parentPid: process.ppid });
   await expect(openExclusively(directory, here, "us-east-1", locked)).rejects.toThrow(
     `The data directory ${directory} is in use by process ${process.ppid} (its store is process ${process.pid}): stop that one first`,
   );
 });
 
-test("a holder whose parent is gone is waited for", async () => {
+test("waits for a holder whose parent is gone", async () => {
   holderFile({ pid: process.pid, parentPid: await deadPid() });
   let attempts = 0;
   const opened = await openExclusively(directory, here, "us-east-1", () =>
@@ -122,19 +122,19 @@ test("a holder whose parent is gone is waited for", async () => {
 
 const sharing = { port: 1, key: "key", region: "us-east-1" };
 
-test("a holder that shares a stack of the same region is no failure", async () => {
+test("accepts a holder that shares a stack of the same region", async () => {
   holderFile({ pid: process.pid, parentPid: await deadPid(), shared: sharing });
   expect(await openExclusively(directory, here, "us-east-1", locked)).toBe(shared);
 });
 
-test("a holder that shares a stack of another region is refused at once, naming both", async () => {
+test("refuses at once a holder that shares a stack of another region, naming region and process", async () => {
   holderFile({ pid: process.pid, parentPid: await deadPid(), shared: sharing });
   await expect(openExclusively(directory, here, "eu-west-1", locked)).rejects.toThrow(
     `The data directory ${directory} is in use by the embedded stack of us-east-1 (process ${process.pid}): stop that one first, or give this one a directory of its own, or AWS_REGION=us-east-1`,
   );
 });
 
-test("a holder that shares a stack of any region is no failure where none is asked for", async () => {
+test("accepts a holder that shares a stack of any region when no region is requested", async () => {
   holderFile({
     pid: process.pid,
     parentPid: await deadPid(),
@@ -143,7 +143,7 @@ test("a holder that shares a stack of any region is no failure where none is ask
   expect(await openExclusively(directory, here, undefined, locked)).toBe(shared);
 });
 
-test("a holder that says that it starts or ends, or has ended, is waited for", async () => {
+test("waits for a holder that is starting, is ending or has ended", async () => {
   for (const holder of [
     { pid: process.pid, parentPid: 1, isStarting: true },
     { pid: process.pid, parentPid: process.ppid, isEnding: true },
@@ -157,7 +157,7 @@ test("a holder that says that it starts or ends, or has ended, is waited for", a
 });
 
 test.each([undefined, {}, { pid: 1 }, { pid: "1", parentPid: 1 }])(
-  "a holder written down as %j is another process",
+  "reports a holder file of %j as another process",
   async (content) => {
     if (content !== undefined) holderFile(content);
     await expect(openExclusively(directory, here, "us-east-1", locked, 10)).rejects.toThrow(
@@ -166,21 +166,21 @@ test.each([undefined, {}, { pid: 1 }, { pid: "1", parentPid: 1 }])(
   },
 );
 
-test("an error that is not about the lock is passed on", async () => {
+test("passes on an error that is not about the lock", async () => {
   const fault = new Error("disk full");
   await expect(
     openExclusively(directory, here, "us-east-1", () => Promise.reject(fault)),
   ).rejects.toBe(fault);
 });
 
-test("a directory is created for its owner and may be there already", () => {
+test("creates a directory with a .gitignore, and accepts one that exists", () => {
   const nested = join(directory, "a", "b");
   createDataDirectory(nested);
   createDataDirectory(nested);
   expect(readFileSync(join(nested, ".gitignore"), "utf8")).toBe("*\n");
 });
 
-test("a directory that cannot be created or written is an error", () => {
+test("fails when a directory cannot be created or written to", () => {
   writeFileSync(join(directory, "file"), "");
   expect(() => createDataDirectory(join(directory, "file"))).toThrow("EEXIST");
   vi.mocked(writeFileSync).mockImplementationOnce(() => {

@@ -28,7 +28,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(directory, ".."), { recursive: true }));
 
-test("a secret is made once, for its owner's eyes and not for git", () => {
+test("creates a secret once, readable by its owner only and ignored by git", () => {
   const secret = developmentSecret(directory, env);
   expect(Buffer.byteLength(secret)).toBeGreaterThanOrEqual(32);
   expect(developmentSecret(directory, env)).toBe(secret);
@@ -38,13 +38,13 @@ test("a secret is made once, for its owner's eyes and not for git", () => {
   expect(readdirSync(directory).sort()).toEqual([".gitignore", "development-secret"]);
 });
 
-test("two directories have two secrets", () => {
+test("gives two directories different secrets", () => {
   expect(developmentSecret(directory, env)).not.toBe(
     developmentSecret(join(directory, "other"), env),
   );
 });
 
-test("processes that ask at the same time agree", async () => {
+test("concurrent processes get the same secret", async () => {
   const module = new URL("./development-secret.ts", import.meta.url).href;
   const script = `import(${JSON.stringify(module)}).then((m) => console.log(m.developmentSecret(process.argv[1], { NODE_ENV: "test" })))`;
   const answers = await Promise.all(
@@ -59,7 +59,7 @@ test("processes that ask at the same time agree", async () => {
   expect(new Set(answers)).toEqual(new Set([developmentSecret(directory, env)]));
 });
 
-test("a secret that another process links first is taken", () => {
+test("uses the secret of a process that links its own first", () => {
   const theirs = "t".repeat(43);
   vi.mocked(linkSync).mockImplementationOnce((draft, path) => {
     writeFileSync(path, theirs);
@@ -69,7 +69,7 @@ test("a secret that another process links first is taken", () => {
   expect(readdirSync(directory).sort()).toEqual([".gitignore", "development-secret"]);
 });
 
-test("a file system without links is an error that leaves nothing behind", () => {
+test("on a file system without links, fails and leaves nothing behind", () => {
   vi.mocked(linkSync).mockImplementationOnce(() => {
     throw Object.assign(new Error("EPERM: operation not permitted, link"), { code: "EPERM" });
   });
@@ -77,7 +77,7 @@ test("a file system without links is an error that leaves nothing behind", () =>
   expect(readdirSync(directory)).toEqual([".gitignore"]);
 });
 
-test("a file of less than 32 bytes is named, not used", () => {
+test("names a file of less than 32 bytes, and does not use it", () => {
   mkdirSync(directory);
   writeFileSync(join(directory, "development-secret"), "short\n");
   expect(() => developmentSecret(directory, env)).toThrow(
@@ -85,12 +85,12 @@ test("a file of less than 32 bytes is named, not used", () => {
   );
 });
 
-test("a file that cannot be read is an error, not a new secret", () => {
+test("fails when the file cannot be read, instead of creating a new secret", () => {
   mkdirSync(join(directory, "development-secret"), { recursive: true });
   expect(() => developmentSecret(directory, env)).toThrow("EISDIR");
 });
 
-test("production and Lambda get none", () => {
+test("refuses production and Lambda", () => {
   expect(() => developmentSecret(directory, {})).toThrow(
     "The development secret is for development and tests, and NODE_ENV is not set",
   );

@@ -4,14 +4,14 @@ import { openDynalite } from "./dynalite.ts";
 
 const load = createRequire(import.meta.url);
 
-test("an absent dynalite is named, with the command that installs it", async () => {
+test("when dynalite is missing, names the command that installs it", async () => {
   const absent = (id: string) => {
     throw Object.assign(new Error(`Cannot find module '${id}'`), { code: "MODULE_NOT_FOUND" });
   };
   await expect(openDynalite(undefined, absent)).rejects.toThrow("npm i -D dynalite");
 });
 
-test("a dynalite that stores items in another way is refused", async () => {
+test("refuses a dynalite that stores items differently", async () => {
   const changed = (id: string) => {
     const module = load(id);
     if (id !== "dynalite/db") return module;
@@ -26,7 +26,7 @@ test("a dynalite that stores items in another way is refused", async () => {
   await expect(openDynalite(undefined, changed)).rejects.toThrow("npm i -D dynalite@4.0");
 });
 
-test("abandoning fails what runs and nothing else", async () => {
+test("abandoning fails the running operation and no later one", async () => {
   const stuck = (id: string) => (id === "dynalite/actions/listTables" ? () => {} : load(id));
   const dynalite = await openDynalite(undefined, stuck);
   const run = dynalite.run("ListTables", dynalite.prepare("ListTables", {}));
@@ -38,7 +38,7 @@ test("abandoning fails what runs and nothing else", async () => {
   });
 });
 
-test("a fault in an action is passed on as it is", async () => {
+test("passes on an action's error unchanged", async () => {
   const fault = new Error("corrupt");
   const failing = (id: string) =>
     id === "dynalite/actions/listTables"
@@ -48,7 +48,7 @@ test("a fault in an action is passed on as it is", async () => {
   await expect(dynalite.run("ListTables", {})).rejects.toBe(fault);
 });
 
-test("a fault of the store is passed on as it is", async () => {
+test("passes on an error of the store", async () => {
   const dynalite = await openDynalite();
   await dynalite.store.db.close();
   await expect(dynalite.table("any")).rejects.toThrow("closed");

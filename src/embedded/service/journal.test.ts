@@ -22,7 +22,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 
 const lines = () => readFileSync(path, "utf8").split("\n").length - 1;
 
-test("what was flushed is there again, in the order in which it came", () => {
+test("restores what was flushed, in the original order", () => {
   const first = openJournal<object>(path);
   first.put("b", { n: 1 });
   first.put("a", { text: "line\nbreak" });
@@ -36,12 +36,12 @@ test("what was flushed is there again, in the order in which it came", () => {
   expect(openJournal(path).opened).toEqual([{ n: 2 }, { text: "line\nbreak" }]);
 });
 
-test("what was not flushed is not there", () => {
+test("loses what was not flushed", () => {
   openJournal<number>(path).put("a", 1);
   expect(openJournal(path).opened).toEqual([]);
 });
 
-test("changes of one flush come together or not at all", () => {
+test("restores all changes of a flush or none of them", () => {
   const journal = openJournal<number>(path);
   journal.put("a", 1);
   journal.flush();
@@ -54,7 +54,7 @@ test("changes of one flush come together or not at all", () => {
   expect(readFileSync(path, "utf8")).toBe('[["a",1]]\n');
 });
 
-test("a line that is none of ours is named, and the file is left alone", () => {
+test("names a line that it did not write, and leaves the file alone", () => {
   openJournal<number>(path).close();
   for (const line of ["{", "7", "[7]", "[[7]]"]) {
     writeFileSync(path, '[["a",1]]\n');
@@ -67,7 +67,7 @@ test("a line that is none of ours is named, and the file is left alone", () => {
   expect(() => openJournal(path)).toThrow("EISDIR");
 });
 
-test("it does not grow far beyond what is live", () => {
+test("keeps the file close to the size of its live entries", () => {
   const journal = openJournal<string>(path, 1000);
   for (let n = 0; n < 500; n += 1) {
     journal.put("same", "x".repeat(100));
@@ -79,7 +79,7 @@ test("it does not grow far beyond what is live", () => {
   expect(openJournal(path).opened).toEqual(["x".repeat(100), "y"]);
 });
 
-test("it is not rewritten again and again for what is live", () => {
+test("keeps all live entries in a file larger than its limit", () => {
   const journal = openJournal<string>(path, 100);
   for (let n = 0; n < 100; n += 1) {
     journal.put(`key-${n}`, "x".repeat(100));
@@ -88,12 +88,12 @@ test("it is not rewritten again and again for what is live", () => {
   expect(openJournal(path).opened).toHaveLength(100);
 });
 
-test("only its owner can read it", () => {
+test("only the owner can read the file", () => {
   openJournal(path);
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test("closed it takes nothing more, and says so", () => {
+test("refuses to flush entries once closed", () => {
   const journal = openJournal<number>(path);
   journal.close();
   journal.close();
@@ -102,7 +102,7 @@ test("closed it takes nothing more, and says so", () => {
   expect(() => journal.flush()).toThrow(`${path} is closed`);
 });
 
-test("without a path nothing is kept", () => {
+test("keeps nothing without a path", () => {
   const journal = openJournal<number>();
   journal.put("a", 1);
   journal.delete("a");

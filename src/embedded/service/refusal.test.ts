@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { refuseInProduction } from "./refusal.ts";
 
-test.each(["development", "test"])("NODE_ENV=%s is accepted", (name) => {
+test.each(["development", "test"])("accepts NODE_ENV=%s", (name) => {
   expect(() => refuseInProduction("It", { NODE_ENV: name })).not.toThrow();
 });
 
@@ -13,6 +13,6 @@ test.each([
     { NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" },
     'It is not for Lambda (AWS_LAMBDA_FUNCTION_NAME is "f")',
   ],
-])("%j is refused, naming the variable", (env, message) => {
+])("refuses %j, naming the variable", (env, message) => {
   expect(() => refuseInProduction("It", env)).toThrow(message);
 });

@@ -44,7 +44,7 @@ const attached = async () => {
   return attachment;
 };
 
-test("a stack is idle once its last client has let go for long enough, and not before", async () => {
+test("a stack is idle some time after its last client has detached, and not before", async () => {
   const { onIdle } = accept(500);
   const [first, second] = [await attached(), await attached()];
   expect([first.port, first.region]).toEqual([port, region]);
@@ -54,7 +54,7 @@ test("a stack is idle once its last client has let go for long enough, and not b
   await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
-test("a client that comes in time keeps it", async () => {
+test("a client that attaches in time keeps the stack from becoming idle", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const { onIdle } = accept(1_000);
   const next = async () => {
@@ -73,12 +73,12 @@ test("a client that comes in time keeps it", async () => {
   vi.useRealTimers();
 });
 
-test("one that nobody ever attaches to is idle as well", async () => {
+test("a stack without any client becomes idle too", async () => {
   const { onIdle } = accept(1);
   await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
-test("a process that needs no connection counts as long as it says so, once", async () => {
+test("a process that needs no connection counts until it leaves", async () => {
   const { onIdle, enter } = accept(0);
   const leave = enter();
   const client = await attached();
@@ -89,7 +89,7 @@ test("a process that needs no connection counts as long as it says so, once", as
   await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
-test("where the stack ends with its last client, that one waits for the end, and the others do not", async () => {
+test("when the last client's detaching ends the stack, that client waits for the end, and others do not", async () => {
   const { onIdle, enter } = accept(0);
   const leave = enter();
   const [first, second] = [await attached(), await attached()];
@@ -107,14 +107,14 @@ test("where the stack ends with its last client, that one waits for the end, and
   await ended;
 });
 
-test("a stack that closes takes no client", async () => {
+test("a stack that is closing accepts no client", async () => {
   const { close, onIdle } = accept(60_000);
   close();
   expect(await attach(directory, region)).toBeUndefined();
   expect(onIdle).not.toHaveBeenCalled();
 });
 
-test("what the stack reports reaches its clients", async () => {
+test("reports of the stack reach its clients", async () => {
   const { tell } = accept(60_000);
   const write = vi.fn();
   await attach(directory, region, write);
@@ -122,7 +122,7 @@ test("what the stack reports reaches its clients", async () => {
   await waitFor(() => expect(String(write.mock.calls[0]?.[0])).toBe("it broke\n"));
 });
 
-test("without a listener of its own a report goes to the standard error", async () => {
+test("writes reports to standard error when the client has no listener", async () => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const { tell, close } = accept(60_000);
   await attached();
@@ -132,7 +132,7 @@ test("without a listener of its own a report goes to the standard error", async 
   close();
 });
 
-test("who does not know the key is no client", async () => {
+test("refuses a client with the wrong key", async () => {
   const { close } = accept(60_000);
   writeHolder(directory, {
     pid: process.pid,
@@ -143,7 +143,7 @@ test("who does not know the key is no client", async () => {
   close();
 });
 
-test("nothing is attached to where the port is somebody else's by now, or nobody's, or the stack is of another region", async () => {
+test("does not attach when the region differs, or when the port has no stack or another server", async () => {
   expect(await attach(directory, "us-east-1")).toBeUndefined();
   expect(await attach(directory, region)).toBeUndefined();
   expect(await attach(directory, undefined)).toBeUndefined();
@@ -154,7 +154,7 @@ test("nothing is attached to where the port is somebody else's by now, or nobody
   expect(existsSync(directory)).toBe(true);
 });
 
-test("a connection that breaks is a client that has gone", async () => {
+test("a broken connection counts as a client that has gone", async () => {
   const { onIdle } = accept(200);
   const socket = connect(port, "127.0.0.1");
   socket.write(
@@ -165,7 +165,7 @@ test("a connection that breaks is a client that has gone", async () => {
   await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
-test("a connection that breaks is for its client the end of the stack", async () => {
+test("a client treats a broken connection as the end of the stack", async () => {
   server.on("upgrade", (_request, socket: Socket) => {
     socket.write(
       "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: keelson-stack\r\n\r\n",

@@ -13,7 +13,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 const env = { NODE_ENV: "development" };
 const read = (at: 0 | 1) => readFileSync(developmentLogFiles(directory)[at], "utf8");
 
-test("records are kept as lines that only their owner can read, without a call for each", async () => {
+test("buffers records, and writes them as lines that only their owner can read", async () => {
   const log = openDevelopmentLog(directory, env);
   log.keep('{"a":1}');
   log.keep('{"a":2}');
@@ -28,7 +28,7 @@ test("records are kept as lines that only their owner can read, without a call f
   expect(read(1)).not.toContain('{"a":4}\n');
 });
 
-test("there are two files of a bounded size", () => {
+test("keeps two files of a bounded size", () => {
   const log = openDevelopmentLog(directory, env, 1_000_000);
   const line = JSON.stringify({ text: "x".repeat(99_989) });
   for (let count = 0; count < 55; count += 1) log.keep(line);
@@ -40,7 +40,7 @@ test("there are two files of a bounded size", () => {
     expect(new Set(text.trimEnd().split("\n"))).toEqual(new Set([line]));
 });
 
-test("where nothing can be written, nothing is, and nothing fails", () => {
+test("drops records without an error when the directory cannot be written to", () => {
   const log = openDevelopmentLog(directory, env);
   rmSync(directory, { recursive: true });
   log.keep("{}".repeat(200_000));
@@ -49,7 +49,7 @@ test("where nothing can be written, nothing is, and nothing fails", () => {
   expect(() => read(1)).toThrow("ENOENT");
 });
 
-test("there is none in production and in Lambda", () => {
+test("refuses production and Lambda", () => {
   expect(() => openDevelopmentLog(directory, {})).toThrow("The development log is for development");
   expect(() => openDevelopmentLog(directory, { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" })).toThrow(
     "not for Lambda",

@@ -56,7 +56,7 @@ const receive = async (WaitTimeSeconds = 0): Promise<Message[]> =>
     )
   ).Messages ?? [];
 
-test("a stack that is killed loses no event: what was put is delivered, in flight, known and routed as before", async () => {
+test("a killed stack keeps events, messages in flight, deduplication IDs and routes", async () => {
   await sqs.send(
     new CreateQueueCommand({
       QueueName,
@@ -94,7 +94,7 @@ test("a stack that is killed loses no event: what was put is delivered, in fligh
   expect((await receive()).map(({ Body = "" }) => JSON.parse(Body).detail)).toEqual([{ n: 2 }]);
 });
 
-test("a stack that is closed answers those who wait for a message", async () => {
+test("closing a stack ends its long polls", async () => {
   await sqs.send(new CreateQueueCommand({ QueueName, Attributes: { FifoQueue: "true" } }));
   const waiting = receive(20);
   await receive(); // the stack has taken the call before this one

@@ -57,7 +57,7 @@ async function post(
   };
 }
 
-test("a request goes to the service that its target names", async () => {
+test("passes a request to the service that its target names", async () => {
   const input = { Text: "ä\u0000", List: [1] };
   expect(await post("Echo_1.Say", JSON.stringify(input))).toEqual({
     status: 200,
@@ -72,7 +72,7 @@ test("a request goes to the service that its target names", async () => {
   });
 });
 
-test("a refusal has its type, its message, its members and its headers", async () => {
+test("a refusal has its type, message, members and headers", async () => {
   expect(await post("Echo_1.Refuse", "{}")).toMatchObject({
     status: 400,
     body: { __type: "echo#Refused", message: "no", Item: { a: 1 } },
@@ -80,7 +80,7 @@ test("a refusal has its type, its message, its members and its headers", async (
   });
 });
 
-test("a fault is reported here and told to nobody", async () => {
+test("reports a fault to the server only, without its details in the response", async () => {
   const { status, body } = await post("Echo_1.Fault", "{}");
   expect(status).toBe(500);
   expect(body.__type).toBe("com.amazon.coral.service#InternalServerError");
@@ -89,7 +89,7 @@ test("a fault is reported here and told to nobody", async () => {
 });
 
 test.each(["Nobody.Say", "Echo_2.Say", undefined])(
-  "target %s is an unknown operation",
+  "answers the target %s with an unknown operation error",
   async (target) => {
     const { status, body } = await post(target, "{}");
     expect([status, body.__type]).toEqual([
@@ -100,14 +100,14 @@ test.each(["Nobody.Say", "Echo_2.Say", undefined])(
 );
 
 test.each(["", "{", "null", "[]", '"text"', "7"])(
-  "the body %j is a serialization error",
+  "answers the body %j with a serialization error",
   async (sent) => {
     const { status, body } = await post("Echo_1.Say", sent);
     expect([status, body.__type]).toEqual([400, "com.amazon.coral.service#SerializationException"]);
   },
 );
 
-test("a body above the limit is refused before it has been read whole", async () => {
+test("refuses a body above the limit before reading all of it", async () => {
   const sending = request({ port, method: "POST", headers: { "x-amz-target": "Echo_1.Say" } });
   sending.on("error", () => {}); // the server hangs up on what is left
   const answered = once(sending, "response");
@@ -120,7 +120,7 @@ test("a body above the limit is refused before it has been read whole", async ()
   sending.destroy();
 });
 
-test("a page of another site that resolves to this machine gets nothing", async () => {
+test("refuses a request whose Host is another site, and accepts local names", async () => {
   for (const [host, status] of [
     ["evil.example", 403],
     ["localhost.evil.example", 403],
@@ -135,13 +135,13 @@ test("a page of another site that resolves to this machine gets nothing", async 
   }
 });
 
-test("a request that names no host gets nothing", async () => {
+test("refuses a request without a Host", async () => {
   const socket = connect(port, "127.0.0.1");
   socket.write("GET / HTTP/1.0\r\n\r\n");
   expect(await text(socket)).toContain("403 Forbidden");
 });
 
-test("GET tells that it is there, and other methods are unknown", async () => {
+test("answers GET with its health, and other methods with 404", async () => {
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).json()).toEqual({ status: "healthy" });
   const preflight = await fetch(`http://127.0.0.1:${port}/`, {
     method: "OPTIONS",
@@ -151,7 +151,7 @@ test("GET tells that it is there, and other methods are unknown", async () => {
   expect(preflight.headers.get("access-control-allow-origin")).toBeNull();
 });
 
-test("a client that hangs up in the middle of its body does no harm", async () => {
+test("a client that hangs up while sending its body does no harm", async () => {
   const sending = request({
     port,
     method: "POST",
@@ -167,7 +167,7 @@ test("a client that hangs up in the middle of its body does no harm", async () =
   expect(faults).toEqual([]);
 });
 
-test("a service knows by which address it was asked", async () => {
+test("tells a service the address that the client used", async () => {
   await post("Echo_1.Say", "{}");
   expect(context?.endpoint).toBe(`http://127.0.0.1:${port}`);
 });
@@ -188,7 +188,7 @@ test.each([
   expect(context?.nowMs).toBeLessThanOrEqual(Date.now() + moved);
 });
 
-test("a service learns that the client hung up while it waited", async () => {
+test("tells a waiting service that its client has hung up", async () => {
   const asking = request({ port, method: "POST", headers: { "x-amz-target": "Echo_1.Wait" } });
   asking.on("error", () => {});
   asking.end("{}");

@@ -15,7 +15,7 @@ afterEach(() => rmSync(directory, { recursive: true, maxRetries: 20 }));
 const env = { NODE_ENV: "test", KEELSON_WATCH: "1" };
 const holder = () => JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
 
-test("a stack that watched processes share ends 5 s after the last of them, and lets go of the directory", async () => {
+test("a stack shared by watched processes ends 5 s after the last of them, and releases the directory", async () => {
   const stack = await startEmbeddedStack({ directory, env });
   const { pid } = holder();
   const beganMs = performance.now();
@@ -28,7 +28,7 @@ test("a stack that watched processes share ends 5 s after the last of them, and 
   await own.close();
 });
 
-test("one that hangs is named", async () => {
+test("names a shared stack that hangs", async () => {
   await startEmbeddedStack({ directory, env });
   const { pid } = holder();
   process.kill(pid, "SIGSTOP");

@@ -14,7 +14,7 @@ const parents = {
   AWS_SECRET_ACCESS_KEY: "secret",
 };
 
-test("a stack gets what Node needs of its parent's environment, and nothing of watchers, debuggers, loaders and accounts", () => {
+test("passes on only what Node needs of the parent's environment", () => {
   expect(stackVariables(parents)).toEqual({
     PATH: "/bin",
     Path: "C:\\bin",
@@ -23,6 +23,6 @@ test("a stack gets what Node needs of its parent's environment, and nothing of w
   });
 });
 
-test("with Plug'n'Play it gets the loader that finds packages", () => {
+test("with Plug'n'Play, passes on the loader that finds packages", () => {
   expect(stackVariables(parents, true)).toHaveProperty("NODE_OPTIONS", "--import tsx");
 });

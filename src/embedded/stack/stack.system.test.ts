@@ -56,7 +56,7 @@ const get = async (client: DynamoDBClient, pk: string) =>
   (await client.send(new GetItemCommand({ TableName: "tab", Key: { pk: { S: pk } } }))).Item;
 const storePid = (): number => JSON.parse(readFileSync(join(directory, "holder.json"), "utf8")).pid;
 
-test("it listens on this machine alone, and its variables point a client at it", async () => {
+test("listens on localhost only, and its variables point a client at it", async () => {
   const stack = await start();
   expect(stack.endpoint).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
   expect(stack.env).toEqual({
@@ -69,13 +69,13 @@ test("it listens on this machine alone, and its variables point a client at it",
   expect(created.TableDescription?.TableArn).toContain(":us-east-1:");
 });
 
-test("a region that the environment names is kept", async () => {
+test("keeps the region that the environment names", async () => {
   const stack = await start({ env: { ...env, AWS_REGION: "eu-west-1" } });
   expect(stack.env["AWS_REGION"]).toBe("eu-west-1");
   expect((await createTable(clientOf(stack))).TableDescription?.TableArn).toContain(":eu-west-1:");
 });
 
-test("two stacks in memory share nothing", async () => {
+test("two in-memory stacks share nothing", async () => {
   const [one, two] = await Promise.all([start(), start()]);
   await createTable(clientOf(one));
   await createTable(clientOf(two));
@@ -83,14 +83,14 @@ test("two stacks in memory share nothing", async () => {
   expect(await get(clientOf(two), "a")).toBeUndefined();
 });
 
-test("closed twice it is closed, and its address answers no more", async () => {
+test("can be closed twice, and then no longer answers", async () => {
   const stack = await start();
   await Promise.all([stack.close(), stack.close()]);
   await stack.close();
   await expect(fetch(stack.endpoint)).rejects.toThrow("fetch failed");
 });
 
-test("what is in a directory outlives the stack", async () => {
+test("data in a directory outlives the stack", async () => {
   const first = await start({ directory });
   await createTable(clientOf(first));
   await put(clientOf(first), "a");
@@ -98,7 +98,7 @@ test("what is in a directory outlives the stack", async () => {
   expect(await get(clientOf(await start({ directory })), "a")).toEqual({ pk: { S: "a" } });
 });
 
-test("a second stack on a directory is the first, which goes on until both are closed", async () => {
+test("a second start on a directory attaches to the first stack, which runs until both are closed", async () => {
   const log = logged();
   const first = await start({ directory, log });
   const pid = storePid();
@@ -116,12 +116,12 @@ test("a second stack on a directory is the first, which goes on until both are c
   expect(await get(clientOf(await start({ directory })), "a")).toBeDefined();
 });
 
-test("of several that start on one directory at once one has it, and all of them use it", async () => {
+test("concurrent starts on one directory share one stack", async () => {
   const stacks = await Promise.all(Array.from({ length: 4 }, () => start({ directory })));
   expect(new Set(stacks.map(({ endpoint }) => endpoint)).size).toBe(1);
 });
 
-test("processes that come and go on one directory at any time lose neither the stack nor a row", async () => {
+test("processes that come and go on one directory lose neither the stack nor a row", async () => {
   const rows: string[] = [];
   await createTable(clientOf(await start({ directory })));
   const comeAndGo = async (name: string) => {
@@ -139,7 +139,7 @@ test("processes that come and go on one directory at any time lose neither the s
   for (const row of rows) expect(await get(client, row)).toBeDefined();
 });
 
-test("a port that is taken is named", async () => {
+test("names a port that is in use", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   opened.push({ close: () => taken.close() });
@@ -148,14 +148,14 @@ test("a port that is taken is named", async () => {
   await expect(start({ port })).rejects.toThrow(`127.0.0.1:${port}`);
 });
 
-test("a port that is free is used", async () => {
+test("uses a free port that is given", async () => {
   const first = await start();
   const port = Number(new URL(first.endpoint).port);
   await first.close();
   expect((await start({ port })).endpoint).toBe(`http://127.0.0.1:${port}`);
 });
 
-test("production and Lambda are refused before anything is started", async () => {
+test("refuses production and Lambda before starting anything", async () => {
   await expect(start({ env: {}, directory })).rejects.toThrow(
     "The embedded stack is for development and tests, and NODE_ENV is not set",
   );
@@ -165,13 +165,13 @@ test("production and Lambda are refused before anything is started", async () =>
   expect(() => readFileSync(directory)).toThrow("ENOENT");
 });
 
-test("the environment of the process counts where none is given", async () => {
+test("uses the process's environment when none is given", async () => {
   vi.stubEnv("NODE_ENV", "production");
   await expect(startEmbeddedStack()).rejects.toThrow('NODE_ENV is "production"');
   vi.unstubAllEnvs();
 });
 
-test("a process that cannot be started is an error", async () => {
+test("fails when its process cannot be started", async () => {
   const { execPath } = process;
   process.execPath = "/nowhere/node";
   try {
@@ -181,7 +181,7 @@ test("a process that cannot be started is an error", async () => {
   }
 });
 
-test("a process that ends before it listens is an error", async () => {
+test("fails when its process ends before it listens", async () => {
   const { execPath } = process;
   process.execPath = "/bin/false";
   try {
@@ -193,7 +193,7 @@ test("a process that ends before it listens is an error", async () => {
   }
 });
 
-test("signals to the whole group do not end it before its parent closes it", async () => {
+test("ignores signals that are sent to the whole process group", async () => {
   const stack = await start({ directory });
   const client = clientOf(stack);
   await createTable(client);
@@ -202,7 +202,7 @@ test("signals to the whole group do not end it before its parent closes it", asy
   expect(await get(client, "a")).toBeDefined();
 });
 
-test("one that hangs is killed when it is closed", async () => {
+test("closing kills a stack that hangs", async () => {
   const stack = await start({ directory });
   const pid = storePid();
   process.kill(pid, "SIGSTOP");
@@ -210,7 +210,7 @@ test("one that hangs is killed when it is closed", async () => {
   expect(isAlive(pid)).toBe(false);
 });
 
-test("one that is killed is told to the log, and its directory can be opened at once", async () => {
+test("logs a killed stack, whose directory can be reopened at once", async () => {
   const log = logged();
   const stack = await start({ directory, log });
   await createTable(clientOf(stack));
@@ -226,7 +226,7 @@ test("one that is killed is told to the log, and its directory can be opened at 
   expect(log.error).toHaveBeenCalledTimes(1);
 });
 
-test("killed in the middle of transactions it comes back with each of them done or not done, and none lost", async () => {
+test("a stack killed amid transactions comes back with each of them complete or absent, and none lost", async () => {
   let expected = 0;
   for (let round = 0; round < 5; round += 1) {
     const stack = await start({ directory });
@@ -277,7 +277,7 @@ function endShared(): void {
   process.kill(storePid(), "SIGKILL");
 }
 
-test("a watched process leaves its stack running, and the next one finds it with its data", async () => {
+test("a watched process leaves its stack running for the next one, with its data", async () => {
   const log = logged();
   const first = await start({ directory, env: watched, log });
   await createTable(clientOf(first));
@@ -293,7 +293,7 @@ test("a watched process leaves its stack running, and the next one finds it with
   endShared();
 });
 
-test("of several watched processes that start at once one has the directory, and all of them use it", async () => {
+test("concurrent starts of watched processes on one directory share one stack", async () => {
   const stacks = await Promise.all(
     Array.from({ length: 4 }, () => start({ directory, env: watched })),
   );
@@ -301,7 +301,7 @@ test("of several watched processes that start at once one has the directory, and
   endShared();
 });
 
-test("a process that is not watched uses what a watched one has started, and lets it run", async () => {
+test("a process that is not watched uses a watched one's stack, and leaves it running", async () => {
   const shared = await start({ directory, env: watched });
   const stack = await start({ directory });
   expect(stack.endpoint).toBe(shared.endpoint);
@@ -310,7 +310,7 @@ test("a process that is not watched uses what a watched one has started, and let
   endShared();
 });
 
-test("a watched process whose stack is killed is told to the log, and its directory can be opened at once", async () => {
+test("a watched process logs that its stack was killed, and the directory can be reopened at once", async () => {
   const log = logged();
   const stack = await start({ directory, env: watched, log });
   endShared();
@@ -320,7 +320,7 @@ test("a watched process whose stack is killed is told to the log, and its direct
   await start({ directory });
 });
 
-test("a stack that is shared is no stack of another port or region", async () => {
+test("refuses to share a stack with another port or region", async () => {
   const { endpoint } = await start({ directory, env: watched });
   const port = Number(new URL(endpoint).port);
   expect((await start({ directory, port, env: watched })).endpoint).toBe(endpoint);
@@ -333,7 +333,7 @@ test("a stack that is shared is no stack of another port or region", async () =>
   endShared();
 });
 
-test("a port that is taken is named to a watched process as well, and nothing is left of the stack", async () => {
+test("a watched process names a port that is in use, and leaves no stack behind", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   opened.push({ close: () => taken.close() });
@@ -344,12 +344,12 @@ test("a port that is taken is named to a watched process as well, and nothing is
   await start({ directory });
 });
 
-test("in memory a watched process has a stack of its own", async () => {
+test("watched processes in memory have a stack each", async () => {
   const [one, two] = [await start({ env: watched }), await start({ env: watched })];
   expect(one.endpoint).not.toBe(two.endpoint);
 });
 
-test("what tells a watched process about itself does not reach its stack", async () => {
+test("variables of watchers and loaders do not reach the stack", async () => {
   vi.stubEnv("WATCH_REPORT_DEPENDENCIES", "1");
   vi.stubEnv("NODE_OPTIONS", "--import=data:text/javascript,process.exit(3)");
   expect((await start()).endpoint).toMatch(/^http:/);
@@ -367,7 +367,7 @@ function startParent(then: string) {
   });
 }
 
-test("it ends with its parent, also one that is killed, and lets go of the directory", async () => {
+test("ends with its parent, even a killed one, and releases the directory", async () => {
   const parent = startParent("setInterval(() => {}, 1000)");
   const [endpoint] = await once(parent.stdout, "data");
   expect((await fetch(String(endpoint).trim())).status).toBe(200);
@@ -377,7 +377,7 @@ test("it ends with its parent, also one that is killed, and lets go of the direc
   await expect(fetch(String(endpoint).trim())).rejects.toThrow("fetch failed");
 });
 
-test("others go on using it when its parent is killed, and it ends with the last of them", async () => {
+test("runs on for other processes when its parent is killed, and ends with the last of them", async () => {
   const parent = startParent("setInterval(() => {}, 1000)");
   const [endpoint] = await once(parent.stdout, "data");
   const stack = await start({ directory });
@@ -391,13 +391,13 @@ test("others go on using it when its parent is killed, and it ends with the last
   await waitFor(() => expect(isAlive(pid)).toBe(false));
 });
 
-test("a process without a region uses a stack of any, and its variables name that one", async () => {
+test("a process without a region uses a stack of any region, and its variables name that region", async () => {
   const { endpoint } = await start({ directory, env: { ...env, AWS_REGION: "eu-west-1" } });
   const other = await start({ directory });
   expect(other.env).toMatchObject({ AWS_ENDPOINT_URL: endpoint, AWS_REGION: "eu-west-1" });
 });
 
-test("a script that forgets to close it ends, and it with it", async () => {
+test("a script that forgets to close the stack still ends, and the stack with it", async () => {
   const parent = startParent("");
   const [[endpoint], [code]] = await Promise.all([
     once(parent.stdout, "data"),
