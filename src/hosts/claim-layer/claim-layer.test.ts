@@ -65,7 +65,7 @@ const counted = (work: (event: { id: string }) => unknown = () => "done") => {
   return { counter, run };
 };
 
-test("a concurrent duplicate waits for the first call, and gets its answer", async () => {
+test("a concurrent duplicate waits for the first call, and gets its result", async () => {
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => gate.promise);
   const once = makeIdempotent(run, { persistenceStore: layer({ waitMs: 60_000 }) });
@@ -77,7 +77,7 @@ test("a concurrent duplicate waits for the first call, and gets its answer", asy
   expect(counter.runs).toBe(1);
 });
 
-test("where it fails, its duplicate runs", async () => {
+test("when the first call fails, its duplicate runs", async () => {
   const { run, counter } = counted(() => {
     if (counter.runs === 1) throw new Error("the first fails");
     return "done";
@@ -90,7 +90,7 @@ test("where it fails, its duplicate runs", async () => {
   expect([await once(event), await once(event), counter.runs]).toEqual(["done", "done", 2]);
 });
 
-test("a function within another has a claim of its own, in the same layer", async () => {
+test("nested functions have their own claims in the same layer", async () => {
   const persistenceStore = layer();
   const { run: charge, counter: charges } = counted(async () => ({ charged: true }));
   const chargeOnce = makeIdempotent(charge, { persistenceStore, keyPrefix: "charge" });
@@ -105,7 +105,7 @@ test("a function within another has a claim of its own, in the same layer", asyn
   expect([charges.runs, orders.runs]).toEqual([1, 1]);
 });
 
-test("what Powertools' own layer has stored is answered, until it expires", async () => {
+test("returns what Powertools' own layer has stored, until it expires", async () => {
   const { run, counter } = counted(() => ({ nested: [1, "two"] }));
   const config = new IdempotencyConfig({ expiresAfterSeconds: 7_200 });
   const event = newEvent();
@@ -119,7 +119,7 @@ test("what Powertools' own layer has stored is answered, until it expires", asyn
   expect(counter.runs).toBe(1);
 });
 
-test("a record of Powertools' own without a lease holds until it expires", async () => {
+test("a record of Powertools without a lease holds until it expires", async () => {
   const persistenceStore = layer({ waitMs: 0 });
   const { run } = counted();
   const once = makeIdempotent(run, {
@@ -141,7 +141,7 @@ test("a record of Powertools' own without a lease holds until it expires", async
   expect(await once(event)).toBe("done");
 });
 
-test("a record lives in a table with a sort key too, and as long as the configuration says", async () => {
+test("stores a record in a table with a sort key too, for as long as the configuration says", async () => {
   const sorted = layer({
     tableName: "sorted",
     keyAttr: "pk",
@@ -166,7 +166,7 @@ test("a record lives in a table with a sort key too, and as long as the configur
   expect(await unnamed(newEvent())).toBe("done");
 });
 
-test("the same key with another payload is refused, where payloads are validated", async () => {
+test("refuses the same key with another payload when payloads are validated", async () => {
   const { run } = counted();
   const config = new IdempotencyConfig({
     eventKeyJmesPath: "id",
@@ -184,7 +184,7 @@ test("the same key with another payload is refused, where payloads are validated
   });
 });
 
-test("a layer is asked for a record", async () => {
+test("getRecord returns the record of an event", async () => {
   const persistenceStore = layer();
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => gate.promise);
@@ -200,7 +200,7 @@ test("a layer is asked for a record", async () => {
   });
 });
 
-test("a success that nobody claimed is stored where nothing is in its way", async () => {
+test("stores an unclaimed result unless another record exists", async () => {
   const { run, counter } = counted();
   const validating = new IdempotencyConfig({
     eventKeyJmesPath: "id",
@@ -226,7 +226,7 @@ test("a success that nobody claimed is stored where nothing is in its way", asyn
   );
 });
 
-test("a result that cannot be stored for now leaves the claim, which ends by itself", async () => {
+test("a result that cannot be stored for now leaves its claim to expire", async () => {
   const { run, counter } = counted((event) => (event.id.endsWith("0") ? Number.NaN : "done"));
   for (const id of [`${newEvent().id}0`, `${newEvent().id}1`]) {
     const disturbed = new DynamoDBClient(clientConfig);
@@ -251,7 +251,7 @@ test("a result that cannot be stored for now leaves the claim, which ends by its
   expect(counter.runs).toBe(2);
 });
 
-test("a result that cannot be stored is not written to a claim that was taken over", async () => {
+test("does not write a result to a claim that another invocation has taken over", async () => {
   const { run } = counted(async (event) => {
     const Item = {
       id: { S: keyOf(event) },
@@ -268,7 +268,7 @@ test("a result that cannot be stored is not written to a claim that was taken ov
   });
 });
 
-test("a subclass may give records other keys, and claims with saveInProgress alone", async () => {
+test("a subclass may change the keys of records, and only saveInProgress makes claims", async () => {
   class Tenant extends ClaimLayer {
     protected override getHashedIdempotencyKey(data: JSONValue): string {
       return `ann#${super.getHashedIdempotencyKey(data)}`;
@@ -296,7 +296,7 @@ test("a subclass may give records other keys, and claims with saveInProgress alo
   await expect(persistenceStore.put("k")).rejects.toThrow("k is claimed by saveInProgress alone");
 });
 
-test("a duplicate under Middy takes over from a call that fails", async () => {
+test("under Middy, a duplicate takes over from a call that fails", async () => {
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => (counter.runs === 1 ? gate.promise : "done"));
   const handler = middy()
@@ -314,7 +314,7 @@ test("a duplicate under Middy takes over from a call that fails", async () => {
   expect([await call({ ...event }), counter.runs]).toEqual(["done", 2]);
 });
 
-test("a claim that the engine does not come back for is released", async () => {
+test("releases a claim that the engine abandons", async () => {
   const persistenceStore = layer({ waitMs: 60_000 });
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => gate.promise);
@@ -337,7 +337,7 @@ test("a claim that the engine does not come back for is released", async () => {
   );
 });
 
-test("a duplicate with another payload is not kept waiting", async () => {
+test("a duplicate with another payload fails without waiting", async () => {
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => gate.promise);
   const config = new IdempotencyConfig({
@@ -358,7 +358,7 @@ test("a duplicate with another payload is not kept waiting", async () => {
   await first;
 });
 
-describe("what IdempotencyConfig has", () => {
+describe("IdempotencyConfig", () => {
   const once = (
     config: IdempotencyConfig,
     work: () => unknown = () => ({ charged: true }),
@@ -374,7 +374,7 @@ describe("what IdempotencyConfig has", () => {
     };
   };
 
-  test("responseHook changes what a repeat gets, also after waiting", async () => {
+  test("responseHook changes what a repeat gets, even after waiting", async () => {
     const gate = Promise.withResolvers<object>();
     const responseHook = (response: unknown, record: IdempotencyRecord) =>
       ({ response, key: record.idempotencyKey }) as never; // any value is given
@@ -392,7 +392,7 @@ describe("what IdempotencyConfig has", () => {
     expect(await call(event)).toEqual(hooked);
   });
 
-  test("useLocalCache answers a repeat without a call, up to maxLocalCacheSize", async () => {
+  test("useLocalCache answers a repeat without calling DynamoDB, up to maxLocalCacheSize", async () => {
     const send = vi.spyOn(client, "send");
     const { call, counter } = once(
       new IdempotencyConfig({ useLocalCache: true, maxLocalCacheSize: 1 }),
@@ -407,7 +407,7 @@ describe("what IdempotencyConfig has", () => {
     expect(send.mock.calls.length).toBeGreaterThan(before);
   });
 
-  test("throwOnNoIdempotencyKey refuses a call without a key; without it the call is not made idempotent", async () => {
+  test("throwOnNoIdempotencyKey refuses a call without a key; otherwise it runs without idempotency", async () => {
     const strict = once(
       new IdempotencyConfig({ eventKeyJmesPath: "missing", throwOnNoIdempotencyKey: true }),
     );
@@ -420,7 +420,7 @@ describe("what IdempotencyConfig has", () => {
     expect([strict.counter.runs, lax.counter.runs]).toEqual([0, 2]);
   });
 
-  test("hashFunction, keyPrefix and Powertools' functions of JMESPath make the key", async () => {
+  test("hashFunction, keyPrefix and Powertools' JMESPath functions determine the key", async () => {
     const { run } = counted();
     const config = new IdempotencyConfig({
       eventKeyJmesPath: "powertools_json(body).id",
@@ -441,7 +441,7 @@ describe("what IdempotencyConfig has", () => {
     ).toBe("COMPLETED");
   });
 
-  test("dataIndexArgument says which argument is hashed", async () => {
+  test("dataIndexArgument selects the argument to hash", async () => {
     let runs = 0;
     const fn = async (_note: string, order: { id: string }) => `${order.id}, run ${++runs}`;
     const call = makeIdempotent(fn, { persistenceStore: layer(), dataIndexArgument: 1 });
@@ -453,7 +453,7 @@ describe("what IdempotencyConfig has", () => {
   });
 });
 
-test("a record of Powertools' own that expires before its lease is in progress still", async () => {
+test("a record of Powertools that expires before its lease is still in progress", async () => {
   const event = newEvent();
   const now = Date.now();
   const expiration = { N: String(Math.floor(now / 1000) - 60) };
@@ -470,7 +470,7 @@ test("a record of Powertools' own that expires before its lease is in progress s
   await expect(once(event)).rejects.toMatchObject({ name: "IdempotencyAlreadyInProgressError" });
 });
 
-test("a lease is not renewed beyond the function's time, though its work has no end", async () => {
+test("does not renew a lease beyond the function's time, even when its work never ends", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   try {
     const send = vi.spyOn(client, "send");

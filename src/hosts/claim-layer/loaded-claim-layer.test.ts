@@ -5,7 +5,7 @@ import { ClaimLayer as FromMiddy } from "../middy/middy.ts";
 import * as entry from "./index.ts";
 import { loadedClaimLayer } from "./loaded-claim-layer.ts";
 
-test("the ClaimLayer of keelson/middy is that of keelson/claim-layer, and a class can extend it", () => {
+test("keelson/middy's ClaimLayer behaves like that of keelson/claim-layer, and can be extended", () => {
   class Layer extends FromMiddy {
     readonly own = true;
   }
@@ -19,7 +19,7 @@ test("the ClaimLayer of keelson/middy is that of keelson/claim-layer, and a clas
   ).toBeTypeOf("function");
 });
 
-test("is loaded with its first use", () => {
+test("the implementation is loaded on first use", () => {
   let loads = 0;
   const Layer = loadedClaimLayer(() => {
     loads += 1;

@@ -32,7 +32,7 @@ function followMost({ bodies }: Bounded) {
   };
 }
 
-test("bytes are taken as long as there are any, and released once", () => {
+test("grants bytes while any are left, and releases them once", () => {
   const budget = createByteBudget(10);
   const [one, two] = [holdBytes(budget), holdBytes(budget)];
   expect([one.take(6), two.take(4), two.take(1)]).toEqual([true, true, false]);
@@ -41,7 +41,7 @@ test("bytes are taken as long as there are any, and released once", () => {
   expect([budget.heldBytes, two.take(6), budget.heldBytes]).toEqual([4, true, 10]);
 });
 
-test("600 uploads at once hold no more than the budget; those it has no room for are 503, and all is released", async () => {
+test("600 concurrent uploads never hold more than the budget; the rest get 503, and all bytes are released", async () => {
   const bounded = await serveBounded({}, limits);
   const { port, bodies, probe } = bounded;
   const most = followMost(bounded);
@@ -64,7 +64,7 @@ test("600 uploads at once hold no more than the budget; those it has no room for
   await expect.poll(after.got).toContain(`"bytes":${limits.bodyBytes}`);
 });
 
-test("over HTTP/2 uploads hold no more than the budget either", async () => {
+test("over HTTP/2, uploads never hold more than the budget either", async () => {
   const bounded = await serveBounded({ tls }, limits);
   const { port, bodies, probe } = bounded;
   const most = followMost(bounded);
@@ -92,7 +92,7 @@ test("over HTTP/2 uploads hold no more than the budget either", async () => {
   await expect.poll(() => bodies.heldBytes).toBe(0);
 });
 
-test("a body in the smallest pieces arrives whole", async () => {
+test("receives a body sent in the smallest pieces whole", async () => {
   const { port, bodies } = await serveBounded({}, limits);
   const bytes = Array.from({ length: 30_000 }, (_, index) => index % 7);
   const pieces = bytes.map((byte) => Buffer.from([0x31, 13, 10, byte, 13, 10]));
@@ -121,7 +121,7 @@ test("a body in the smallest pieces arrives whole", async () => {
 describe.each([
   ["HTTP/1.1", {}],
   ["HTTP/2", { tls }],
-] as const)("over %s nothing stays held", (protocol, options) => {
+] as const)("over %s, no bytes stay held", (protocol, options) => {
   /** Sends the beginning of an upload: `sent` bytes of `bytes`. */
   async function begin(
     { port }: Bounded,
@@ -161,7 +161,7 @@ describe.each([
   const holds = ({ bodies }: Bounded, bytes: number) =>
     expect.poll(() => bodies.heldBytes).toBe(bytes);
 
-  test("of a request that was answered, or whose handler threw", async () => {
+  test("by a request that was answered, or whose handler threw", async () => {
     const bounded = await served();
     const answered = await begin(bounded, "/size", 50_000, 50_000);
     const failed = await begin(bounded, "/failing", 50_000, 50_000);
@@ -170,7 +170,7 @@ describe.each([
     await holds(bounded, 0);
   });
 
-  test("of a client that leaves in mid-body, or is too late with it", async () => {
+  test("by a client that leaves amid its body, or sends it too late", async () => {
     const bounded = await served();
     const client = await begin(bounded, "/size", 30_000);
     await holds(bounded, 30_000);
@@ -183,14 +183,14 @@ describe.each([
     await holds(bounded, 0);
   });
 
-  test("of a body over the limit", async () => {
+  test("by a body over the limit", async () => {
     const bounded = await served(20_000);
     const client = await begin(bounded, "/size", 30_000);
     await expect.poll(client.got).toContain("payload_too_large");
     await holds(bounded, 0);
   });
 
-  test("once its handler has ended, of a client that leaves while it runs", async () => {
+  test("by a client that leaves while its handler runs, once the handler has ended", async () => {
     const bounded = await served();
     const client = await begin(bounded, "/held", 50_000, 50_000);
     await expect.poll(() => bounded.probe.began).toBe(1);

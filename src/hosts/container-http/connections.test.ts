@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SmallSet } from "./connections.ts";
 
-test("members come and go in any order, and those that are left keep theirs", () => {
+test("keeps the remaining members when others are removed in any order", () => {
   const set = new SmallSet<string>();
   for (const name of ["a", "b", "c", "d"]) set.add(name);
   expect([set.delete("b"), set.delete("b"), set.delete("d"), set.delete("x")]).toEqual([
@@ -22,7 +22,7 @@ test("members come and go in any order, and those that are left keep theirs", ()
   expect([set.size, ...set]).toEqual([0]);
 });
 
-test("all that were there are gone through, also where each takes itself out", () => {
+test("visits all members, even when each is removed during its visit", () => {
   const set = new SmallSet<number>();
   for (const number of [1, 2, 3]) set.add(number);
   const seen: number[] = [];

@@ -6,7 +6,7 @@ import { reportRefused } from "./counted-report.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-test("a flood of refused connections is one line at once, and their number now and then", () => {
+test("logs a flood of refused connections with one line at once, and their number every now and then", () => {
   vi.useFakeTimers();
   // Safe: of a server its events and its limit are used, of a logger one method.
   const server = Object.assign(new EventEmitter(), { maxConnections: 2 }) as unknown as Server;

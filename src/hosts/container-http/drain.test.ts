@@ -29,7 +29,7 @@ async function connectionsUntilClosed(coming: number): Promise<number> {
 }
 
 test.each([0, 1, 7])(
-  "A listener closes once all that have come are accepted (%i)",
+  "A listener closes once it has accepted all waiting connections (%i)",
   async (coming) => {
     expect(await connectionsUntilClosed(coming)).toBe(coming);
   },
@@ -56,7 +56,7 @@ const client = `
   });
   parentPort.postMessage("ready");`;
 
-test("A connection that comes in a long turn, after the look for connections, is served before the listener closes", async () => {
+test("A listener serves a connection that arrives during a long turn of the event loop before it closes", async () => {
   const http = createServer(
     (_request: IncomingMessage, response: ServerResponse) => void response.end("served"),
   );
@@ -78,7 +78,7 @@ test("A connection that comes in a long turn, after the look for connections, is
   await worker.terminate();
 });
 
-test("A process that is never at rest closes its listener all the same", async () => {
+test("A busy process closes its listener all the same", async () => {
   const listener = Object.assign(new EventEmitter(), {
     close: (whenEnded: () => void) => whenEnded(),
   });

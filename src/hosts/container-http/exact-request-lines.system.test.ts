@@ -277,7 +277,7 @@ test.each([
   ["HTTP/1.1, in pipelines", undefined, overHttp1, 3],
   ["HTTP/2, in sessions", tls, overHttp2, 12],
 ] as const)(
-  "over %s, whatever clients do, each request has one line, and it says what its client saw",
+  "over %s, whatever clients do, each request has one line, which matches what its client saw",
   async (_name, secure, visitBy, most) => {
     const groups = fc.array(fc.array(visits, { minLength: 1, maxLength: most }), {
       minLength: 1,

@@ -17,7 +17,7 @@ function problemsOf(options: unknown): readonly BootProblem[] {
   }
 }
 
-test("every option has a default, and one that is undefined has it too", () => {
+test("every option has a default, which also replaces undefined", () => {
   const defaults = {
     keepAliveTimeoutMs: 65_000,
     headersTimeoutMs: 10_000,
@@ -33,7 +33,7 @@ test("every option has a default, and one that is undefined has it too", () => {
   expect(httpSettings({ requestTimeoutMs: 5_000 }).headersTimeoutMs).toBe(5_000);
 });
 
-test("options that make sense are taken", () => {
+test("accepts valid options", () => {
   expect(problemsOf({})).toEqual([]);
   expect(
     problemsOf({
@@ -65,7 +65,7 @@ test.each([
   ["upgrade", {}],
   ["port", 65_536],
   ["host", ""],
-])("%s: %j is refused, and the message says what would do", (name, value) => {
+])("refuses %s: %j, and says which values are allowed", (name, value) => {
   expect(problemsOf({ [name]: value })).toEqual([
     expect.objectContaining({
       key: `runContainer: ${name}`,
@@ -76,7 +76,7 @@ test.each([
   ]);
 });
 
-test("an option that is not known fails, whatever it is called, and all problems are named at once", () => {
+test("refuses unknown options, whatever their name, and reports all problems at once", () => {
   const options = { keepAliveTimeout: 5, toString: 1, ["x".repeat(1_000)]: 1, maxConnections: 0 };
   expect(problemsOf(options).map(({ key, rule }) => [key.slice(0, 40), rule])).toEqual([
     ["runContainer: keepAliveTimeout", "unknown-option"],
@@ -89,7 +89,7 @@ test("an option that is not known fails, whatever it is called, and all problems
   );
 });
 
-test("the head of a request cannot take longer than the whole", () => {
+test("refuses a longer timeout for a request's head than for the whole request", () => {
   const order = [
     expect.objectContaining({ key: "runContainer: headersTimeoutMs", rule: "timeout-order" }),
   ];
@@ -97,7 +97,7 @@ test("the head of a request cannot take longer than the whole", () => {
   expect(problemsOf({ headersTimeoutMs: 20, requestTimeoutMs: 10 })).toEqual(order);
 });
 
-test("a key and its certificate are taken, as text or bytes", () => {
+test("accepts a key and its certificate as text or bytes", () => {
   expect(problemsOf({ tls: { key, cert } })).toEqual([]);
   expect(
     problemsOf({
@@ -127,7 +127,7 @@ test.each<[string, object, string, string]>([
   ],
   ["what is no key", { tls: { key: "SECRET", cert } }, "tls", "certificate"],
   ["what is no certificate", { tls: { key, cert: key } }, "tls", "certificate"],
-])("TLS with %s is refused, without a word of the key", (_name, options, name, rule) => {
+])("refuses TLS with %s, without revealing the key", (_name, options, name, rule) => {
   const problems = problemsOf(options);
   expect(problems).toEqual([expect.objectContaining({ key: `runContainer: ${name}`, rule })]);
   expect(JSON.stringify(problems)).not.toMatch(/SECRET|PRIVATE KEY/);

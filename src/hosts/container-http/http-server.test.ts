@@ -197,7 +197,7 @@ function exchange(
   });
 }
 
-test("a connection that is new when the listener closes is still served; one that stays unused is closed half a second later", async () => {
+test("serves a connection opened just before the listener closes, and closes it after half a second if unused", async () => {
   const { container, http, port } = await serving();
   const now = vi.spyOn(performance, "now").mockReturnValue(10_000);
   try {
@@ -226,7 +226,7 @@ test("a connection that is new when the listener closes is still served; one tha
   }
 });
 
-test("text, streams and cookies go out; HEAD has the headers only", async () => {
+test("sends text, streams and cookies; HEAD gets the headers only", async () => {
   const { get } = await serving();
 
   expect(await (await get("/text")).text()).toBe("text");
@@ -236,7 +236,7 @@ test("text, streams and cookies go out; HEAD has the headers only", async () => 
   expect([head.headers.get("content-length"), await head.text()]).toEqual(["4", ""]);
 });
 
-test("OPTIONS says what is allowed, and a token that is none leaves the caller of an open route anonymous", async () => {
+test("OPTIONS lists the allowed methods, and an invalid token leaves the caller of an open route anonymous", async () => {
   const { get } = await serving();
 
   expect((await get("/text", { method: "OPTIONS" })).headers.get("allow")).toBe(
@@ -245,7 +245,7 @@ test("OPTIONS says what is allowed, and a token that is none leaves the caller o
   expect((await get("/text", { headers: { authorization: "Bearer x.y.z" } })).status).toBe(200);
 });
 
-test("where the key set cannot be had, an open route goes on without knowing the caller, and a guarded one is 503", async () => {
+test("without the key set, an open route treats the caller as unknown, and a guarded one answers 503", async () => {
   const { get, logs } = await serving({}, { jwks: "http://127.0.0.1:9/keys" });
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const token = `${part({ alg: "RS256", kid: "k" })}.${part({ sub: "ann", tenantId: "acme", exp: 4_000_000_000 })}.c2ln`;
@@ -258,7 +258,7 @@ test("where the key set cannot be had, an open route goes on without knowing the
   );
 });
 
-test("a body arrives whole, in one chunk or in several, and every request carries a signal", async () => {
+test("receives a body whole, in one chunk or several, and gives every request a signal", async () => {
   const { get, port } = await serving();
   const head = "POST /size HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
 
@@ -275,7 +275,7 @@ test("a body arrives whole, in one chunk or in several, and every request carrie
   expect(await exchange(port, `${head}content-length: 0\r\n\r\n`)).toContain('{"bytes":0,');
 });
 
-test("a body over the limit is 413, announced or not, and its connection is ended where the rest does not come", async () => {
+test("answers 413 to a body over the limit, announced or not, and closes a connection whose rest never comes", async () => {
   const { port } = await serving({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
   const announced = await exchange(
     port,
@@ -293,7 +293,7 @@ test("a body over the limit is 413, announced or not, and its connection is ende
 });
 
 test.each(["gzip, chunked", "GZIP , chunked", "identity, chunked"])(
-  "a body in a coding that is not undone is 501, and its connection goes on: %s",
+  "answers 501 to a body in an unsupported coding, and keeps its connection: %s",
   async (coding) => {
     const { port } = await serving();
     const answers = await exchange(
@@ -307,7 +307,7 @@ test.each(["gzip, chunked", "GZIP , chunked", "identity, chunked"])(
   },
 );
 
-test("chunked alone is read, however it is written, and an answer without a request has the date", async () => {
+test("reads a chunked body in any spelling, and dates even a response without a request", async () => {
   const { port } = await serving();
   const body = "transfer-encoding: Chunked\r\nconnection: close\r\n\r\n2\r\nab\r\n0\r\n\r\n";
   expect(await exchange(port, `POST /size HTTP/1.1\r\nhost: x\r\n${body}`)).toContain(
@@ -320,7 +320,7 @@ test("chunked alone is read, however it is written, and an answer without a requ
   expect(Math.abs(Date.now() - Date.parse(date))).toBeLessThan(600_000);
 });
 
-test("an upload that never ends is ended by the server when its time is over, also on a route that is not there", async () => {
+test("ends an upload that never finishes when its time is over, even on an unknown route", async () => {
   const { port } = await serving({ requestTimeoutMs: 2_000 });
   const upload = (path: string) => {
     let timer: NodeJS.Timeout | undefined;
@@ -343,7 +343,7 @@ test.each([
   ["ends", (socket: Socket) => socket.end()],
   ["is reset", (socket: Socket) => socket.resetAndDestroy()],
 ])(
-  "a body whose connection %s early is a malformed request, not an error of the server",
+  "a body whose connection %s early is a malformed request, not a server error",
   async (_name, leave) => {
     const { port, logs } = await serving();
     // The server is in mid-body once it has asked for the rest of it.
@@ -367,7 +367,7 @@ test.each([
   },
 );
 
-test("a target may be absolute, with or without a path", async () => {
+test("accepts an absolute target, with or without a path", async () => {
   const { port } = await serving();
   const ask = (target: string) =>
     exchange(port, `GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
@@ -379,7 +379,7 @@ test("a target may be absolute, with or without a path", async () => {
 test.each([
   ["what is no HTTP", "nonsense\r\n\r\n", 400],
   ["headers that are too large", `GET / HTTP/1.1\r\nlarge: ${"x".repeat(5_000)}\r\n\r\n`, 431],
-])("%s is refused in the uniform body", async (_name, text, status) => {
+])("refuses %s in the uniform body", async (_name, text, status) => {
   const { port, logs } = await serving({ maxHeaderBytes: 4_096 });
   const answer = await exchange(port, text);
 
@@ -391,7 +391,7 @@ test.each([
   );
 });
 
-test("what breaks after a request does not get into its answer, which comes whole before the connection ends", async () => {
+test("garbage after a request does not affect its response, which is sent whole before the connection ends", async () => {
   const { port } = await serving();
   const slow = await exchange(
     port,
@@ -408,7 +408,7 @@ test("what breaks after a request does not get into its answer, which comes whol
   expect(slow + chunks).not.toContain("malformed_request");
 });
 
-test("a body that breaks is answered under the request's own ID, and logged once", async () => {
+test("answers a broken or slow body under the request's own ID, and logs it once", async () => {
   const { port, logs } = await serving({ requestTimeoutMs: 500, headersTimeoutMs: 400 });
   const head = "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\n";
   const broken = await exchange(
@@ -463,7 +463,7 @@ test.each([
     400,
   ],
   ["for a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\nx-request-id: r1\r\n\r\n", 405],
-])("a request %s is refused under its own ID, in the uniform body", async (_name, text, status) => {
+])("refuses a request %s under its own ID, in the uniform body", async (_name, text, status) => {
   const { port } = await serving();
   const answer = await exchange(port, text, (socket) => socket.end());
 
@@ -476,7 +476,7 @@ test.each([
   ["nonsense", "nonsense\r\n\r\n"],
   ["a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n"],
 ])(
-  "what is refused at the socket (%s) has its stack in development, and only there",
+  "a request refused at the socket (%s) shows its stack in development only",
   async (_name, text) => {
     const bodyIn = async (environment: "development" | "production") => {
       const { port } = await serving({}, undefined, environment);
@@ -497,7 +497,7 @@ test.each([
   },
 );
 
-test("a tunnel is refused as problem+json where that is asked for, and its line says who wanted it", async () => {
+test("refuses a tunnel as problem+json when asked to, and logs the caller", async () => {
   const secret = "s".repeat(32);
   const { port, logs } = await serving({}, { secret });
   const token = await signToken(
@@ -519,13 +519,13 @@ test("a tunnel is refused as problem+json where that is asked for, and its line 
     ]);
 });
 
-test("HTTP/1.0 needs no Host", async () => {
+test("HTTP/1.0 does not need a Host", async () => {
   const { port } = await serving();
 
   expect(await exchange(port, "GET /text HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-test("hosts as clients send them are taken", async () => {
+test("accepts hosts as clients send them", async () => {
   const { port } = await serving();
   for (const host of [
     "localhost:3000",
@@ -540,7 +540,7 @@ test("hosts as clients send them are taken", async () => {
   }
 });
 
-test("OPTIONS * says what the server as a whole allows, and nothing else has that target", async () => {
+test("OPTIONS * lists what the whole server allows, and other methods get 404 for *", async () => {
   const { port } = await serving();
   const ask = (method: string) =>
     `${method} * HTTP/1.1\r\nhost: x\r\nx-request-id: r1\r\nconnection: close\r\n\r\n`;
@@ -551,7 +551,7 @@ test("OPTIONS * says what the server as a whole allows, and nothing else has tha
   expect(await exchange(port, ask("GET"))).toMatch(/^HTTP\/1\.1 404 [\s\S]*x-request-id: r1/);
 });
 
-test("every header reaches the handler as a text, repeated ones joined", async () => {
+test("passes every header to the handler as text, with repeated ones joined", async () => {
   const { port } = await serving();
   const twice =
     "x-a: 1\r\nX-A: 2\r\nreferer: a\r\nreferer: b\r\ncookie: a=1\r\ncookie: b=2\r\nset-cookie: c\r\nset-cookie: d\r\n";
@@ -568,7 +568,7 @@ test("every header reaches the handler as a text, repeated ones joined", async (
   });
 });
 
-test("a client that was refused and keeps its side open is cut off", async () => {
+test("disconnects a refused client that keeps its side open", async () => {
   const { http, port } = await serving();
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }, () =>
     socket.write("nonsense\r\n\r\n"),
@@ -580,7 +580,7 @@ test("a client that was refused and keeps its side open is cut off", async () =>
   socket.destroy();
 });
 
-test("a stream that fails before its first byte is a 500 like any other error", async () => {
+test("answers 500 to a stream that fails before its first byte, like any other error", async () => {
   const { get, logs } = await serving();
   const response = await get("/broken");
 
@@ -597,13 +597,13 @@ test("a stream that fails before its first byte is a 500 like any other error", 
   );
 });
 
-test("a stream is read in the request's own context", async () => {
+test("reads a stream in the request's own context", async () => {
   const { get } = await serving();
 
   expect(await (await get("/ambient", { headers: { "x-request-id": "r1" } })).text()).toBe("r1 r1");
 });
 
-test("a body over the limit is refused before anybody asks who calls, and one that is compressed after", async () => {
+test("refuses a body over the limit before authentication, and a compressed one after it", async () => {
   const { get } = await serving();
   const large = await get("/guarded", { method: "POST", body: "x".repeat(1_001) });
   const compressed = { method: "POST", body: "x", headers: { "content-encoding": "gzip" } };
@@ -616,7 +616,7 @@ test("a body over the limit is refused before anybody asks who calls, and one th
   ).toBe(200);
 });
 
-test("a connection that was reset is let go without an answer", async () => {
+test("drops a reset connection without a response", async () => {
   const { http } = await serving();
   const destroyed: boolean[] = [];
   const socket = { writable: true, destroy: () => void destroyed.push(true) };
@@ -626,7 +626,7 @@ test("a connection that was reset is let go without an answer", async () => {
   expect(destroyed).toEqual([true, true]);
 });
 
-test("an error of the parser without a code is a plain 400", async () => {
+test("answers 400 to a parser error without a code", async () => {
   const { http } = await serving();
   const written: string[] = [];
   http.emit("clientError", new Error("odd"), {
@@ -639,7 +639,7 @@ test("an error of the parser without a code is a plain 400", async () => {
   expect(written[0]).toMatch(/^HTTP\/1\.1 400 Bad Request/);
 });
 
-test("a client that goes away aborts the handler, and that is no error", async () => {
+test("a client that goes away aborts the handler, and is no error", async () => {
   const { get, logs } = await serving();
   const leaving = new AbortController();
   const asked = get("/wait", { signal: leaving.signal }).catch(() => "gone");
@@ -658,7 +658,7 @@ test("a client that goes away aborts the handler, and that is no error", async (
     );
 });
 
-test("a stream that breaks later is cut off, and logged as an error of its request", async () => {
+test("cuts off a stream that breaks later, and logs it as an error of its request", async () => {
   const { get, logs } = await serving();
   const outcome = await get("/failing", { headers: { "x-request-id": "r1" } })
     .then((response) => response.text())
@@ -678,7 +678,7 @@ test("a stream that breaks later is cut off, and logged as an error of its reque
     );
 });
 
-test("a client that leaves in mid-stream is no error", async () => {
+test("a client that leaves mid-stream is no error", async () => {
   const { get, logs } = await serving();
   const leaving = new AbortController();
   const response = await get("/endless", { signal: leaving.signal });
@@ -715,7 +715,7 @@ test("draining: every response asks the client to close, and the server ends whe
   );
 });
 
-test("connections that wait for nothing do not hold the drain: one never used, one idle since its stream ended", async () => {
+test("a drain does not wait for a connection that was never used or whose stream has ended", async () => {
   const { container, runtime, port, get } = await serving();
   const unused = connect(port, "127.0.0.1");
   unused.on("error", () => {});
@@ -727,7 +727,7 @@ test("connections that wait for nothing do not hold the drain: one never used, o
   expect(await drained).toBe(0);
 });
 
-test("what is in flight past its time is cut off, and says so", async () => {
+test("cuts off requests still in flight after their time, and logs them", async () => {
   const { container, runtime, get, logs } = await serving();
   const stuck = get("/stick", { headers: { "x-request-id": "stuck-1" } }).catch(() => "cut off");
   await expect.poll(() => container.drain.underWay().count).toBe(1);
@@ -753,7 +753,7 @@ test("what is in flight past its time is cut off, and says so", async () => {
   );
 });
 
-test("what is in flight is told shortly before its time is over, and can still answer", async () => {
+test("tells requests in flight shortly before their time is over, and they can still answer", async () => {
   const { container, runtime, get, logs } = await serving();
   const told = get("/wait");
   await expect.poll(() => logs.map(({ msg }) => msg)).toContain("wait.began");
@@ -773,7 +773,7 @@ test("what is in flight is told shortly before its time is over, and can still a
   expect(logs.map(({ msg }) => msg)).not.toContain("request.aborted");
 });
 
-test("what the SDK throws because the drain is nearly over is the 504 too, and an error in the log", async () => {
+test("an error of the SDK caused by the drain's end is answered with 504 and logged as an error", async () => {
   const { container, runtime, get, logs } = await serving();
   const told = get("/abortable");
   await expect.poll(() => container.drain.underWay().count).toBe(1);
@@ -787,7 +787,7 @@ test("what the SDK throws because the drain is nearly over is the 504 too, and a
   ]);
 });
 
-test("a stream that the drain cuts off is an error of the service, not a client that left", async () => {
+test("a stream cut off by the drain is an error of the service, not a client that left", async () => {
   const { container, runtime, get, logs } = await serving();
   const response = await get("/endless");
   const text = response.text().catch(() => "cut off");
@@ -838,7 +838,7 @@ test.each([
   ["no host", ""],
   ["two credentials", "host: x\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\n"],
 ])(
-  "a request for an upgrade with %s is refused, and the application does not see it",
+  "refuses an upgrade request with %s before the application sees it",
   async (_name, headers) => {
     const upgrade = vi.fn<UpgradeHandler>((_request, socket) => void socket.destroy());
     const { port } = await serving({ upgrade });
@@ -849,7 +849,7 @@ test.each([
   },
 );
 
-test("without a handler for it a request for an upgrade is a plain one", async () => {
+test("treats an upgrade request as a plain one when there is no handler for it", async () => {
   const { port } = await serving();
   const plain = upgradeRequest
     .replace("/echo?a=1", "/text")
@@ -857,7 +857,7 @@ test("without a handler for it a request for an upgrade is a plain one", async (
   expect(await exchange(port, plain)).toMatch(/^HTTP\/1\.1 200 [\s\S]*text$/);
 });
 
-test("an upgraded connection is the application's, with the first bytes that came and the request's own context", async () => {
+test("hands an upgraded connection to the application with its first bytes and the request's own context", async () => {
   const contexts: unknown[] = [];
   const { port } = await serving({
     upgrade: (...given) => {
@@ -872,7 +872,7 @@ test("an upgraded connection is the application's, with the first bytes that cam
   expect(contexts).toEqual(["up1", "/echo?a=1"]);
 });
 
-test("an upgraded connection is told when draining begins, and the drain waits until it has ended by itself", async () => {
+test("tells an upgraded connection that draining begins, and waits until it has ended", async () => {
   const { container, runtime, port, logs } = await serving({ upgrade: echo });
   const client = await upgradedClient(port);
   const other = await upgradedClient(port);
@@ -887,7 +887,7 @@ test("an upgraded connection is told when draining begins, and the drain waits u
   expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOff: [] }));
 });
 
-test("an upgraded connection that does not end is cut off with the requests in flight, counted and named", async () => {
+test("cuts off an upgraded connection that does not end, and counts and names it", async () => {
   const { container, runtime, port, logs } = await serving({
     upgrade: (_request, socket) => void socket.write(switching),
   });
@@ -915,7 +915,7 @@ test.each([
   ],
   ["rejects", () => Promise.reject(new Error("no upgrade today"))],
 ])(
-  "a handler of upgrades that %s is logged under the request's ID, and its connection destroyed",
+  "when an upgrade handler %s, logs it under the request's ID and destroys the connection",
   async (_name, upgrade) => {
     const { port, logs } = await serving({ upgrade });
 
@@ -933,7 +933,7 @@ test.each([
   },
 );
 
-test("an upgraded connection that breaks does not take the process with it", async () => {
+test("an upgraded connection that breaks does not crash the process", async () => {
   const broken: string[] = [];
   const { port } = await serving({
     upgrade: (_request, socket) => {
@@ -946,7 +946,7 @@ test("an upgraded connection that breaks does not take the process with it", asy
   await expect.poll(() => broken).toEqual(["closed"]);
 });
 
-test("while the process drains a request for an upgrade is 503 in the uniform body", async () => {
+test("while draining, answers 503 to an upgrade request, in the uniform body", async () => {
   const { port, runtime } = await serving({ upgrade: echo });
   runtime.lifecycle.drain();
   const answer = await exchange(port, upgradeRequest);
@@ -960,7 +960,7 @@ test.each([
   ["an upgrade", upgradeRequest],
   ["a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n"],
 ])(
-  "%s that is asked for behind another request does not get into its answer: the connection ends with that",
+  "%s requested behind another request does not get into its response, which closes the connection",
   async (_name, text) => {
     const { port } = await serving({ upgrade: echo });
     const answer = await exchange(
@@ -979,7 +979,7 @@ const ask = (path: string, id: string) =>
   `GET ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n\r\n`;
 const idsOf = (answer: string) => [...answer.matchAll(/x-request-id: (\w+)/g)].map(([, id]) => id);
 
-test("pipelined requests are answered in their order, each under its own ID", async () => {
+test("answers pipelined requests in order, each under its own ID", async () => {
   const { port } = await serving();
   const answer = await exchange(
     port,
@@ -998,7 +998,7 @@ test("pipelined requests are answered in their order, each under its own ID", as
   expect(answer).not.toMatch(/connection: close/i);
 });
 
-test("draining: all pipelined requests that have come are answered, and the last answer closes the connection", async () => {
+test("draining: answers all pipelined requests received, and closes the connection with the last one", async () => {
   const { port, runtime } = await serving();
   runtime.lifecycle.drain();
   const answer = await exchange(
@@ -1011,7 +1011,7 @@ test("draining: all pipelined requests that have come are answered, and the last
   expect(answer.indexOf("p3")).toBeLessThan(answer.indexOf("slow", answer.indexOf("p2")));
 });
 
-test("draining: what comes after an answer that closes the connection is not executed", async () => {
+test("draining: does not execute a request that follows a closing response", async () => {
   const { port, runtime, logs } = await serving();
   runtime.lifecycle.drain();
   const answer = await exchange(port, ask("/chunks", "p1"), (socket) => {
@@ -1023,14 +1023,14 @@ test("draining: what comes after an answer that closes the connection is not exe
   expect(logs.map(({ msg }) => msg)).not.toContain("wait.began");
 });
 
-test("what breaks behind pipelined requests takes the answer from none of them", async () => {
+test("answers all pipelined requests despite garbage behind them", async () => {
   const { port } = await serving();
   const answer = await exchange(port, `${ask("/slow", "p1")}${ask("/slow", "p2")}GARBAGE\r\n\r\n`);
 
   expect(idsOf(answer)).toEqual(["p1", "p2"]);
 });
 
-test("connections beyond the limit are closed at once, and that is logged", async () => {
+test("closes connections beyond the limit at once, and logs that", async () => {
   const { port, logs } = await serving({ maxConnections: 1 });
   const first = connect(port, "127.0.0.1");
   await once(first, "connect");
@@ -1051,7 +1051,7 @@ test("connections beyond the limit are closed at once, and that is logged", asyn
   );
 });
 
-test("who has sent nothing in time is let go without an answer and without a line", async () => {
+test("drops a client that sends nothing in time without a response or a line", async () => {
   const { port, logs } = await serving({ headersTimeoutMs: 1_000 });
 
   expect(await exchange(port, "")).toBe("");
@@ -1059,7 +1059,7 @@ test("who has sent nothing in time is let go without an answer and without a lin
   expect(logs.filter(({ msg }) => msg === "request.failed")).toHaveLength(1);
 });
 
-test("a request whose head does not come does not hold the drain, on a new connection or on one that was used", async () => {
+test("an incomplete request head does not hold up the drain, on a new connection or a used one", async () => {
   const { container, runtime, port } = await serving();
   const half = exchange(port, "GET /text HT");
   const second = exchange(port, ask("/text", "p1"), (socket) => {
@@ -1073,7 +1073,7 @@ test("a request whose head does not come does not hold the drain, on a new conne
   expect(await drained).toBe(0);
 });
 
-test("a body that does not come is answered with 504 shortly before the drain ends, and not cut off", async () => {
+test("answers 504 to an incomplete body shortly before the drain ends, instead of cutting it off", async () => {
   const { container, runtime, port, logs } = await serving();
   const answer = exchange(
     port,
@@ -1088,7 +1088,7 @@ test("a body that does not come is answered with 504 shortly before the drain en
   expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOff: [] }));
 });
 
-test("resources close last first; one that throws or hangs is named and does not stop the rest", async () => {
+test("closes resources last first; one that throws or hangs is named and does not stop the rest", async () => {
   const closed: string[] = [];
   const failing = async (register: (server: ReturnType<typeof buildServer>) => void) => {
     const server = buildServer({ features: [] });
@@ -1129,7 +1129,7 @@ function countConnections(http: HttpServer): Promise<number> {
   return new Promise((resolve) => http.getConnections((_error, count) => resolve(count)));
 }
 
-test("no answer's type is guessed: a handler's, an error's, a refused connection's", async () => {
+test("sends nosniff with a handler's response, an error's and a refused connection's", async () => {
   const { get, port } = await serving();
 
   for (const path of ["/text", "/nowhere"]) {
