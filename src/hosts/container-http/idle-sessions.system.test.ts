@@ -14,7 +14,7 @@ import {
 
 afterEach(closeAll);
 
-test("an HTTP/2 session whose request outlived keepAliveTimeoutMs is closed once it is idle", async () => {
+test("closes an idle HTTP/2 session after a request that outlived keepAliveTimeoutMs", async () => {
   const { port, connections, said } = await serveBounded({
     tls,
     keepAliveTimeoutMs: 100,
@@ -29,7 +29,7 @@ test("an HTTP/2 session whose request outlived keepAliveTimeoutMs is closed once
   await expect.poll(() => connections.known.size).toBe(0);
 });
 
-test("so is one whose handler took longer, and has answered", async () => {
+test("closes an idle session after a handler that took longer has answered", async () => {
   const { port, connections, probe, runtime } = await serveBounded({
     tls,
     keepAliveTimeoutMs: 100,
@@ -45,7 +45,7 @@ test("so is one whose handler took longer, and has answered", async () => {
   await expect.poll(() => connections.known.size).toBe(0);
 });
 
-test("so is one whose client keeps its side of the connection open", async () => {
+test("closes an idle session whose client keeps its side of the connection open", async () => {
   const { port, connections, probe } = await serveBounded({ tls, keepAliveTimeoutMs: 100 });
   probe.letGo();
   const options = { port, host: "localhost", ca: cert, ALPNProtocols: ["h2"], allowHalfOpen: true }; // which the types do not know

@@ -29,7 +29,7 @@ test.each([
   ["in the clear", undefined],
   ["over TLS", "http/1.1"],
 ] as const)(
-  "1,000 pipelined requests are answered in their order, 100 at once, %s",
+  "answers 1,000 pipelined requests in order, running 100 at once, %s",
   async (_name, protocol) => {
     const { port, probe } = await serveBounded(protocol === undefined ? {} : { tls });
     const client = await rawClient(
@@ -53,7 +53,7 @@ test.each([
   },
 );
 
-test("beside the first of each connection, 100 requests of all that pipeline run at once", async () => {
+test("runs 100 pipelined requests of all connections at once, besides the first of each connection", async () => {
   const { port, probe } = await serveBounded();
   const requests = names(0, 150).map((name) => ask(`/held/${name}`));
   const [first, second] = [
@@ -70,7 +70,7 @@ test("beside the first of each connection, 100 requests of all that pipeline run
     .toEqual([150, 150]);
 });
 
-test("while requests wait, nothing more is read", async () => {
+test("reads nothing more while requests wait", async () => {
   const { port, probe, container } = await serveBounded();
   await rawClient(
     port,
@@ -86,7 +86,7 @@ test("while requests wait, nothing more is read", async () => {
   expect(waiting).toBeLessThan(5_000);
 });
 
-test("a body of a request that had to wait is read in its turn", async () => {
+test("reads the body of a waiting request in its turn", async () => {
   const { port, probe } = await serveBounded();
   const body = "x".repeat(500_000);
   const client = await rawClient(
@@ -103,7 +103,7 @@ test("a body of a request that had to wait is read in its turn", async () => {
   await expect.poll(client.got).toMatch(/"bytes":500000.*[\s\S]*{"text":"text"}$/);
 });
 
-test("answers that are not read stop further requests of their connection from running", async () => {
+test("unread responses keep further requests of their connection from running", async () => {
   const { port, probe } = await serveBounded();
   const client = await rawClient(port);
   client.socket.pause();
@@ -116,7 +116,7 @@ test("answers that are not read stop further requests of their connection from r
   await expect.poll(client.bytes, { timeout: 60_000 }).toBeGreaterThan(300 * mebibyte);
 });
 
-test("what waits does not run when its client has gone, and what runs is told", async () => {
+test("when a client has gone, its waiting requests do not run, and the running ones are aborted", async () => {
   const { port, probe, connections } = await serveBounded();
   const client = await rawClient(
     port,
@@ -138,7 +138,7 @@ test("what waits does not run when its client has gone, and what runs is told", 
   expect(requests.filter(({ signal }) => !signal.aborted)).toEqual([]);
 });
 
-test("draining: pipelined requests that came and wait are all answered, and the last answer closes the connection", async () => {
+test("draining: answers all waiting pipelined requests, and closes the connection with the last response", async () => {
   const { port, probe, runtime } = await serveBounded();
   const client = await rawClient(
     port,
@@ -155,7 +155,7 @@ test("draining: pipelined requests that came and wait are all answered, and the 
   expect(client.got().match(/connection: close/gi)).toHaveLength(1);
 });
 
-test("HTTP/2 streams that are reset leave no more than 100 handlers running, and none that had to wait", async () => {
+test("after resets of HTTP/2 streams, at most 100 handlers run, and reset streams that had to wait never do", async () => {
   const { port, probe, container } = await serveBounded({ tls });
   const client = await rawClient(port, preface(), "h2");
   const send = (from: number, to: number, frameOf: (id: number) => Buffer) =>
@@ -185,7 +185,7 @@ test("HTTP/2 streams that are reset leave no more than 100 handlers running, and
   expect([probe.most, probe.began]).toEqual([maxInFlight, maxInFlight + 1]);
 });
 
-test("HTTP/2 streams run 100 at once, and others after them", async () => {
+test("runs 100 HTTP/2 streams at once, and the others after them", async () => {
   const { port, probe } = await serveBounded({ tls });
   const session = await http2Client(port);
   const answers = names(0, 250).map(async (name) => {
@@ -199,7 +199,7 @@ test("HTTP/2 streams run 100 at once, and others after them", async () => {
   expect(probe.most).toBe(maxInFlight);
 });
 
-test("a socket that two hold back is read again when the second lets go", () => {
+test("resumes a socket held back twice only when both holds are released", () => {
   const socket = new Socket();
   const [first, second] = [holdBack(socket), holdBack(socket)];
   first(false);

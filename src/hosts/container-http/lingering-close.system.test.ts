@@ -56,7 +56,7 @@ test.each([
   ["over the limit", "/size", 413],
   ["where no route is", "/nowhere", 404],
 ])(
-  "a client that reads only when it has sent everything reads why its upload is refused: %s",
+  "a client that reads only after sending its whole upload gets the refusal: %s",
   async (_name, path, status) => {
     const bodyBytes = path === "/size" ? mebibyte : large.byteLength;
     const { port, bodies, connections } = await serveBounded({}, { bodyBytes });
@@ -72,7 +72,7 @@ test.each([
   },
 );
 
-test("so does one that sends slowly, with rests, and one over the limit in chunks", async () => {
+test("a client that sends slowly, and one over the limit in chunks, get the refusal too", async () => {
   const { port } = await serveBounded({}, { bodyBytes: 100_000 });
   const slow = await rawClient(port, head("/guarded", "content-length: 100000"));
   const chunked = await rawClient(port, head("/size", "transfer-encoding: chunked"));
@@ -108,7 +108,7 @@ test.each([
   ["HTTP/1.1 over TLS", { tls }, ["--http1.1"], "https"],
   ["HTTP/2", { tls }, ["--http2"], "https"],
 ] as const)(
-  "curl says 401 and 413 of a large upload, over %s",
+  "curl gets the 413 or 404 of a large upload, over %s",
   async (_name, options, more, scheme) => {
     const { port } = await serveBounded(options);
     const upload = async (path: string) => {
@@ -134,7 +134,7 @@ test.each([
   },
 );
 
-test("curl says 401 of an upload within the limit", async () => {
+test("curl gets the 401 of an upload within the limit", async () => {
   const { port } = await serveBounded({}, { bodyBytes: large.byteLength });
   const file = ["--data-binary", `@${join(directory, "large")}`];
   const { stdout } = await run("curl", [
@@ -152,7 +152,7 @@ test.each([
   ["http", {}, requestHttp],
   ["https", { tls }, requestHttps],
 ] as const)(
-  "Node's %s.request gets the answer to a large upload that is refused",
+  "Node's %s.request gets the response to a refused large upload",
   async (_name, options, request) => {
     const { port } = await serveBounded(options, { bodyBytes: large.byteLength });
     for (let times = 0; times < 5; times++) {
@@ -174,7 +174,7 @@ test.each([
   },
 );
 
-test("fetch gets the answer to a large upload that is refused", async () => {
+test("fetch gets the response to a refused large upload", async () => {
   const { port } = await serveBounded();
   for (let times = 0; times < 5; times++) {
     const response = await fetch(`http://127.0.0.1:${port}/guarded`, {
@@ -188,7 +188,7 @@ test("fetch gets the answer to a large upload that is refused", async () => {
   }
 });
 
-test("over HTTP/2 a large upload is refused without an error, and its session goes on, however often", async () => {
+test("over HTTP/2, refuses large uploads without an error, and keeps their session open", async () => {
   const { port, bodies } = await serveBounded({ tls }, { bodyBytes: large.byteLength });
   const session = await http2Client(port, { maxSessionMemory: 1_000 }); // MB; it counts what it has not sent
   for (let times = 0; times < 12; times++) {
@@ -208,7 +208,7 @@ test("over HTTP/2 a large upload is refused without an error, and its session go
   expect(bodies.heldBytes).toBe(0);
 });
 
-test("a client that asks first is told to go on only when its body is going to be read", async () => {
+test("sends 100 Continue only when it is going to read the body", async () => {
   const { port } = await serveBounded();
   const expecting = (path: string, bytes: number) =>
     rawClient(port, head(path, `content-length: ${bytes}\r\nexpect: 100-continue`));
@@ -231,7 +231,7 @@ test("a client that asks first is told to go on only when its body is going to b
   expect(guarded.got() + over.got()).not.toContain("100 Continue");
 });
 
-test("a request that asks to go on and has no host is refused without being told to", async () => {
+test("refuses a request without a Host instead of sending 100 Continue", async () => {
   const { port } = await serveBounded();
   const client = await rawClient(
     port,
@@ -242,7 +242,7 @@ test("a request that asks to go on and has no host is refused without being told
   expect(client.got()).toMatch(/^HTTP\/1\.1 400 /);
 });
 
-test("what follows a large refused upload is not executed, and what is no HTTP takes no second answer", async () => {
+test("after a refused large upload, executes no further request and answers garbage with nothing", async () => {
   const { port, probe } = await serveBounded();
   const bytes = "x".repeat(65_537);
   const client = await rawClient(port, head("/guarded", `content-length: ${bytes.length}`));
@@ -258,7 +258,7 @@ test("what follows a large refused upload is not executed, and what is no HTTP t
   expect((client.got() + broken.got()).match(/HTTP\/1\.1/g)).toHaveLength(2);
 });
 
-test("an upload that is refused and goes on is read for so many bytes, and not longer", async () => {
+test("reads a refused upload up to a limit of bytes, and no further", async () => {
   const { port } = await serveBounded();
   const client = await rawClient(port, head("/guarded", "transfer-encoding: chunked"));
   const chunk = Buffer.concat([
@@ -277,7 +277,7 @@ test("an upload that is refused and goes on is read for so many bytes, and not l
   expect(sent).toBeLessThan(500);
 });
 
-test("draining: an upload that is refused has less time", async () => {
+test("draining: gives a refused upload less time", async () => {
   const { port, runtime, connections } = await serveBounded({}, { bodyBytes: large.byteLength });
   const before = await rawClient(port, head("/guarded"));
   await expect.poll(before.got).toContain("401");

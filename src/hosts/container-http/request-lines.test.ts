@@ -34,7 +34,7 @@ const requestsOf = ({ connections }: Bounded) =>
   new Set([...connections.known.values()].flatMap(({ requests }) => [...requests]));
 const whole = { level: "info", method: "GET", replayed: false, coldStart: true };
 
-test("a request has one line at its end: method, pattern, status, bytes of the body", async () => {
+test("logs one line at a request's end: method, pattern, status, bytes of the body", async () => {
   const served = await serving();
   const client = await rawClient(served.port, ask("/held/a"));
   await expect.poll(() => served.probe.running).toBe(1);
@@ -47,7 +47,7 @@ test("a request has one line at its end: method, pattern, status, bytes of the b
   ]);
 });
 
-test("what is sent in pieces counts as long as it is, and HEAD has no body", async () => {
+test("counts all bytes of a response sent in pieces, and none for HEAD", async () => {
   const served = await serving();
   for (const [path, method] of [
     ["/large"],
@@ -75,7 +75,7 @@ test("what is sent in pieces counts as long as it is, and HEAD has no body", asy
   expect(unknown).toEqual({ ...whole, coldStart: false, status: 404, bytes: expect.any(Number) });
 });
 
-test("a stream has its line at its end, with all of its bytes", async () => {
+test("logs a stream's line at its end, with all of its bytes", async () => {
   const served = await serving();
   const client = await rawClient(served.port, ask("/halting"));
   await expect.poll(() => client.got()).toContain("chunk 1");
@@ -90,7 +90,7 @@ test.each([
   ["a whole answer", "/big"],
   ["a stream", "/endless"],
 ])(
-  "%s whose client leaves in the middle is aborted, with the bytes that were sent",
+  "%s whose client leaves midway is logged as aborted, with the bytes sent",
   async (_name, path) => {
     const served = await serving();
     const client = await rawClient(served.port, ask(path));
@@ -105,7 +105,7 @@ test.each([
   },
 );
 
-test("a client that leaves before it has an answer is aborted with the bytes of none, when the handler has come to its end", async () => {
+test("a client that leaves before the response is logged as aborted, with 0 bytes, when the handler ends", async () => {
   const served = await serving();
   const client = await rawClient(served.port, ask("/held/a"));
   await expect.poll(() => served.probe.running).toBe(1);
@@ -117,7 +117,7 @@ test("a client that leaves before it has an answer is aborted with the bytes of 
   expect(await ended(served)).toMatchObject([{ status: 200, bytes: 0, aborted: true }]);
 });
 
-test("a request that waited for room until its client left was never begun, and has no line", async () => {
+test("logs no line for a request that waited until its client left and never began", async () => {
   const served = await serving({ tls });
   const session = await http2Client(served.port);
   const open = (path: string) =>
@@ -140,7 +140,7 @@ test("a request that waited for room until its client left was never begun, and 
   expect(new Set(lines.map(({ route }) => route))).toEqual(new Set(["/held/:name"]));
 });
 
-test("one of a pipeline that waited for room until its connection closed has no line either", async () => {
+test("logs no line for pipelined requests that waited until their connection closed", async () => {
   const served = await serving();
   const client = await rawClient(served.port, ask("/held/a").repeat(300));
   await expect.poll(() => served.probe.running).toBe(100);
@@ -171,7 +171,7 @@ test.each([
     413,
     "POST",
   ],
-])("%s has a line as well, with what is known of it", async (_name, text, status, method) => {
+])("logs a line for %s as well, with what is known", async (_name, text, status, method) => {
   const served = await serving();
   await rawClient(served.port, text);
 
@@ -181,7 +181,7 @@ test.each([
   expect(line).not.toHaveProperty("aborted");
 });
 
-test("an upgrade that is refused has a line; one that is taken is the application's", async () => {
+test("logs a line for a refused upgrade, and none for an accepted one", async () => {
   const served = await serving({
     upgrade: (_request, socket) => void socket.end("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
   });
@@ -194,7 +194,7 @@ test("an upgrade that is refused has a line; one that is taken is the applicatio
   expect(await ended(served)).toMatchObject([{ method: "GET", status: 400 }]);
 });
 
-test("a body whose client leaves in the middle of it ends its request at once, behind a whole one", async () => {
+test("a client that leaves amid a body ends its request at once, even behind a complete one", async () => {
   const served = await serving();
   const client = await rawClient(
     served.port,
@@ -210,7 +210,7 @@ test("a body whose client leaves in the middle of it ends its request at once, b
   expect(served.bodies.heldBytes).toBe(0);
 });
 
-test("a body whose client leaves in the middle of it ends its request at once, before anybody has asked for it", async () => {
+test("a client that leaves amid a body ends its request at once, even before the body is read", async () => {
   const served = await serving();
   const hasFailed = () =>
     [...served.connections.known.values()].some(({ bodyFailure }) => bodyFailure !== undefined);
@@ -229,7 +229,7 @@ test("a body whose client leaves in the middle of it ends its request at once, b
   expect(served.bodies.heldBytes).toBe(0);
 });
 
-test("who is turned away and has gone is aborted", async () => {
+test("a refused client that has already gone is logged as aborted", async () => {
   const served = await serving();
   const { http } = served;
   http.prependListener("connect", (_message, socket) => void socket.destroy());
@@ -240,7 +240,7 @@ test("who is turned away and has gone is aborted", async () => {
   ]);
 });
 
-test("health polls have no line, and do not count as the first request; what else is asked of health has one", async () => {
+test("health polls have no line and do not count as the first request; other requests to health have one", async () => {
   const served = await serving();
   for (const path of ["/health/live", "/health/ready", "/text"])
     await (await fetch(`http://127.0.0.1:${served.port}${path}`)).text();
@@ -256,7 +256,7 @@ test("health polls have no line, and do not count as the first request; what els
   ]);
 });
 
-test("over HTTP/2 every stream has a line, with its bytes", async () => {
+test("over HTTP/2, logs a line for every stream, with its bytes", async () => {
   const served = await serving({ tls });
   const session = await http2Client(served.port);
   for (const [path, method] of [["/text"], ["/text", "HEAD"], ["/large"]] as const) {
@@ -283,7 +283,7 @@ test.each([
   ["a long one", "/echo", 100_000],
   ["an error", "/failing", 9],
 ])(
-  "over HTTP/2 a request that has sent a body, and gets %s, is not aborted",
+  "over HTTP/2, a request that sends a body and gets %s is not logged as aborted",
   async (_what, path, bytes) => {
     const served = await serving({ tls });
     const session = await http2Client(served.port);
@@ -305,7 +305,7 @@ test.each([
   },
 );
 
-test("a stream of HTTP/2 that is reset is aborted, with the bytes that were sent", async () => {
+test("logs a reset HTTP/2 stream as aborted, with the bytes sent", async () => {
   const served = await serving({ tls });
   const session = await http2Client(served.port);
   const gone = session.request({ ":path": "/held/a" }).on("error", () => {});
@@ -326,7 +326,7 @@ test("a stream of HTTP/2 that is reset is aborted, with the bytes that were sent
   expect(line?.["bytes"]).toBeLessThan(bigBytes);
 });
 
-test("a stream over HTTP/2 that waits for its source is let go of as soon as its client is", async () => {
+test("over HTTP/2, cancels a stream that waits for its source as soon as its client leaves", async () => {
   const served = await serving({ tls });
   const session = await http2Client(served.port);
   const stream = session.request({ ":path": "/halting" });
@@ -338,7 +338,7 @@ test("a stream over HTTP/2 that waits for its source is let go of as soon as its
   expect(await ended(served)).toMatchObject([{ route: "/halting", aborted: true }]);
 });
 
-test("without lines of requests nobody is told of any, and every answer is what it was", async () => {
+test("without request lines, logs none and answers as before", async () => {
   const served = await serveBounded({}, { bodyBytes: mebibyte }, { requests: false });
   expect(served.runtime.observer).toBeUndefined();
   for (const [path, bytes] of [

@@ -28,7 +28,7 @@ test.each([
   ["over a small limit, in a chunk", chunked("/size", "x".repeat(2_000)), 413],
   ["where no route is", sized("/nowhere", "{}"), 404],
 ])(
-  "a small body that nobody wants is read, and the request after it is answered: %s",
+  "reads a small body that no handler uses, and answers the request after it: %s",
   async (_name, text, status) => {
     const { port, bodies } = await serveBounded(
       {},
@@ -44,7 +44,7 @@ test.each([
   },
 );
 
-test("so it is over TLS, where it comes later, and where earlier requests are unanswered", async () => {
+test("reads an unused body over TLS too, when it comes late and earlier requests are unanswered", async () => {
   const { port, probe } = await serveBounded({ tls });
   const client = await rawClient(
     port,
@@ -59,7 +59,7 @@ test("so it is over TLS, where it comes later, and where earlier requests are un
   await expect.poll(() => statuses(client.got())).toEqual([200, 401, 200]);
 });
 
-test("Node's client uses its connection again after an early refusal", async () => {
+test("Node's client reuses its connection after an early refusal", async () => {
   const { port } = await serveBounded();
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const sockets = new Set<unknown>();
@@ -81,7 +81,7 @@ test("Node's client uses its connection again after an early refusal", async () 
   expect(sockets.size).toBe(1);
 });
 
-test("a client that sends no more is cut off", async () => {
+test("cuts off a client that stops sending its body", async () => {
   const { port, connections } = await serveBounded({
     headersTimeoutMs: 300,
     requestTimeoutMs: 300,
@@ -93,7 +93,7 @@ test("a client that sends no more is cut off", async () => {
   await expect.poll(() => connections.known.size).toBe(0);
 });
 
-test("a client that sends a byte now and then is cut off as well", async () => {
+test("cuts off a client that sends its body a byte at a time", async () => {
   const { port } = await serveBounded({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
   const client = await rawClient(port, post("/guarded", "content-length: 60000", "x"));
   const sending = setInterval(() => client.socket.write("x"), 20);
@@ -102,7 +102,7 @@ test("a client that sends a byte now and then is cut off as well", async () => {
   expect(statuses(client.got())).toEqual([401]);
 });
 
-test("a client that sends too much in chunks is told the end, and nothing after it is executed", async () => {
+test("a client that sends too much in chunks gets the end, and nothing after it is executed", async () => {
   const { port, probe } = await serveBounded();
   const client = await rawClient(port, post("/guarded", "transfer-encoding: chunked", ""));
   await expect.poll(() => statuses(client.got())).toEqual([401]);
@@ -113,7 +113,7 @@ test("a client that sends too much in chunks is told the end, and nothing after 
   expect([statuses(client.got()), probe.began]).toEqual([[401], 0]);
 });
 
-test("a client that was not told to send its body finds the connection closed", async () => {
+test("closes the connection of a client that never got 100 Continue", async () => {
   const { port } = await serveBounded();
   const client = await rawClient(
     port,
@@ -124,7 +124,7 @@ test("a client that was not told to send its body finds the connection closed", 
   expect(client.got()).toMatch(/^HTTP\/1\.1 401 [\s\S]*connection: close/i);
 });
 
-test("a rest that is no HTTP ends the connection without a second answer", async () => {
+test("garbage instead of the rest of a body ends the connection without a second response", async () => {
   const { port } = await serveBounded();
   const client = await rawClient(port, post("/guarded", "transfer-encoding: chunked", ""));
   await expect.poll(() => statuses(client.got())).toEqual([401]);

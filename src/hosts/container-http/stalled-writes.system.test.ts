@@ -37,7 +37,7 @@ test.each([
   ["in the clear", undefined],
   ["over TLS", "http/1.1"],
 ] as const)(
-  "an answer that nobody reads ends its connection after writeTimeoutMs, %s, with one line",
+  "an unread response ends its connection after writeTimeoutMs, %s, with one line",
   async (_name, protocol) => {
     const { port, connections, logs } = await serveBounded({
       writeTimeoutMs: 200,
@@ -60,7 +60,7 @@ test.each([
   },
 );
 
-test("a stream that nobody reads is cancelled, and one line says why", async () => {
+test("cancels a stream that its client does not read, and logs one line", async () => {
   const { port, connections, logs, probe } = await serveBounded({ writeTimeoutMs: 200 });
   await deaf(port, ask("/endless"));
 
@@ -71,7 +71,7 @@ test("a stream that nobody reads is cancelled, and one line says why", async () 
   ]);
 });
 
-test("who sends on while it reads nothing is cut off all the same", async () => {
+test("cuts off a client that reads nothing, even when it keeps sending", async () => {
   const { port, connections, said } = await serveBounded({ writeTimeoutMs: 200 });
   const { socket } = await deaf(port, ask("/big"));
   const sending = setInterval(() => socket.write("\r\n"), 20);
@@ -83,7 +83,7 @@ test("who sends on while it reads nothing is cut off all the same", async () => 
   await expect.poll(() => connections.known.size).toBe(0);
 });
 
-test("a client that reads slowly gets all of a large answer", async () => {
+test("a slow reader gets all of a large response", async () => {
   const { port, logs } = await serveBounded({ writeTimeoutMs: 800 });
   const client = await deaf(port, ask("/big"));
   const startMs = performance.now();
@@ -106,7 +106,7 @@ test("a client that reads slowly gets all of a large answer", async () => {
   expect(logs).toEqual([]);
 });
 
-test("a handler may take longer than writeTimeoutMs, and so may what was upgraded", async () => {
+test("a handler and an upgraded connection may take longer than writeTimeoutMs", async () => {
   const { port, probe, logs, said } = await serveBounded({
     writeTimeoutMs: 50,
     upgrade: (_request, socket) => void socket.write(Buffer.alloc(bigBytes)),
@@ -125,7 +125,7 @@ test("a handler may take longer than writeTimeoutMs, and so may what was upgrade
   expect(logs).toMatchObject([{ msg: "response.stalled", path: "/big" }]);
 });
 
-test("over HTTP/2 a handler may take longer too, before its answer and in the midst of it", async () => {
+test("over HTTP/2, a handler may take longer too, before its response and in the middle of it", async () => {
   const { port, probe, said, logs } = await serveBounded({ tls, writeTimeoutMs: 50 });
   const [session, closed] = [
     await http2Client(port),
@@ -146,7 +146,7 @@ test("over HTTP/2 a handler may take longer too, before its answer and in the mi
 });
 
 test.each(["/text", "/large", "/big", "/endless"])(
-  "over HTTP/2 a stream whose window stays closed is reset, and the others go on: %s",
+  "over HTTP/2, resets a stream whose window stays closed, and serves others: %s",
   async (path) => {
     const { port, connections, logs, probe } = await serveBounded({ tls, writeTimeoutMs: 200 });
     const session = await http2Client(port, { settings: { initialWindowSize: 0 } });
@@ -167,7 +167,7 @@ test.each(["/text", "/large", "/big", "/endless"])(
   },
 );
 
-test("over HTTP/2 streams are reset where the window of the connection stays closed", async () => {
+test("over HTTP/2, resets streams when the connection's window stays closed", async () => {
   const { port, said } = await serveBounded({ tls, writeTimeoutMs: 200 });
   const wide = preface([4, 2 ** 31 - 1]); // SETTINGS_INITIAL_WINDOW_SIZE; that of the connection stays at 65,535
   await rawClient(
@@ -181,7 +181,7 @@ test("over HTTP/2 streams are reset where the window of the connection stays clo
     .toEqual(["/big", "/large"]);
 });
 
-test("over HTTP/2 a connection that takes nothing is ended, whatever its windows say", async () => {
+test("over HTTP/2, ends a connection that takes no bytes, even when its windows are open", async () => {
   const { port, connections, said, probe } = await serveBounded({ tls, writeTimeoutMs: 200 });
   const window = Buffer.alloc(4);
   window.writeUInt32BE(2 ** 31 - 1 - 65_535);
@@ -202,7 +202,7 @@ test("over HTTP/2 a connection that takes nothing is ended, whatever its windows
   expect(said("request.aborted")).toEqual([]);
 });
 
-test("over HTTP/2 a client that reads slowly gets all of a large answer", async () => {
+test("over HTTP/2, a slow reader gets all of a large response", async () => {
   const { port, logs } = await serveBounded({ tls, writeTimeoutMs: 700 });
   const session = await http2Client(port);
   const stream = session.request({ ":path": "/mebibyte" });
@@ -220,7 +220,7 @@ test("over HTTP/2 a client that reads slowly gets all of a large answer", async 
   expect(logs).toEqual([]);
 });
 
-test("a connection that is stuck with what belongs to no request is ended as well", async () => {
+test("ends a connection that is stuck with bytes of no request", async () => {
   const { http, runtime, said } = await serveBounded();
   const socket = Object.assign(new Duplex(), { _handle: { bytesWritten: 10, writeQueueSize: 5 } });
   const connections = followConnections(http, false);

@@ -222,7 +222,7 @@ function ended(runtime: Runtime, container: ContainerServer, times: ShutdownTime
   return life.ended;
 }
 
-test("HTTP/2 answers text, streams, cookies and nothing, as HTTP/1.1 does", async () => {
+test("HTTP/2 sends text, streams, cookies and empty responses as HTTP/1.1 does", async () => {
   const { client } = await serving();
   const { get, send } = await client();
 
@@ -242,7 +242,7 @@ test("HTTP/2 answers text, streams, cookies and nothing, as HTTP/1.1 does", asyn
   expect((await send("/cookie", "")).headers["set-cookie"]).toHaveLength(2);
 });
 
-test("HTTP/1.1 is served over the same port to who does not speak HTTP/2", async () => {
+test("serves HTTP/1.1 over the same port to clients without HTTP/2", async () => {
   const { port } = await serving();
   const [response] = await once(
     getHttps({ port, host: "localhost", path: "/view/1", ca: cert, agent: false }),
@@ -258,7 +258,7 @@ test("HTTP/1.1 is served over the same port to who does not speak HTTP/2", async
   });
 });
 
-test("a handler sees no difference: the host, the address, the path, joined headers, nothing of the protocol", async () => {
+test("a handler sees the same host, address, path and headers as over HTTP/1.1, and no pseudo-headers", async () => {
   const { client, port } = await serving();
   const { get } = await client();
   const view = JSON.parse(
@@ -273,7 +273,7 @@ test("a handler sees no difference: the host, the address, the path, joined head
   expect(Object.keys(view.headers).filter((name) => name.startsWith(":"))).toEqual([]);
 });
 
-test("headers that HTTP/2 does not have are left out, also while draining", async () => {
+test("leaves out headers that HTTP/2 does not allow, even while draining", async () => {
   const { client, runtime } = await serving();
   const { get } = await client();
   runtime.lifecycle.drain();
@@ -285,7 +285,7 @@ test("headers that HTTP/2 does not have are left out, also while draining", asyn
   ).toEqual([]);
 });
 
-test("a body arrives whole, and one over the limit is 413, announced or not", async () => {
+test("receives a body whole, and answers 413 to one over the limit, announced or not", async () => {
   const { client } = await serving();
   const { send, get } = await client();
 
@@ -303,7 +303,7 @@ test("a body arrives whole, and one over the limit is 413, announced or not", as
   expect((await get("/size", { ":method": "POST" })).status).toBe(200);
 });
 
-test("an upload that never ends is ended by the server, also on a route that is not there", async () => {
+test("ends an upload that never finishes, even on an unknown route", async () => {
   const { client } = await serving();
   const { open } = await client();
   for (const [path, status] of [
@@ -327,7 +327,7 @@ test.each<[string, OutgoingHttpHeaders, number]>([
   ["two hosts in one", { ":path": "/text", ":authority": "a,b" }, 400],
   ["no route", { ":path": "/nowhere" }, 404],
 ])(
-  "%s is refused under the request's own ID, in the uniform body",
+  "refuses %s under the request's own ID, in the uniform body",
   async (_name, headers, status) => {
     const { client } = await serving({ maxHeaderBytes: 4_096 });
     const { open, session } = await client();
@@ -339,7 +339,7 @@ test.each<[string, OutgoingHttpHeaders, number]>([
   },
 );
 
-test("a host is taken from :authority or Host, also where both name the same one", async () => {
+test("takes the host from :authority or Host, even when both name the same one", async () => {
   const { get } = await (await serving()).client();
   const names = [
     { host: "x" },
@@ -357,7 +357,7 @@ test("a host is taken from :authority or Host, also where both name the same one
   }
 });
 
-test("OPTIONS * says what the server as a whole allows", async () => {
+test("OPTIONS * lists what the whole server allows", async () => {
   const { open } = await (await serving()).client();
   const answer = await answerOf(
     open({ ":method": "OPTIONS", ":path": "*", "x-request-id": "r1" }, { endStream: true }),
@@ -369,7 +369,7 @@ test("OPTIONS * says what the server as a whole allows", async () => {
   });
 });
 
-test("two credentials are refused under the request's own ID", async () => {
+test("refuses two credentials under the request's own ID", async () => {
   const { port } = await serving();
   const socket = connectTls({ port, host: "localhost", ca: cert, ALPNProtocols: ["h2"] });
   closers.push(() => socket.destroy());
@@ -403,7 +403,7 @@ test("two credentials are refused under the request's own ID", async () => {
     .toMatch(/"error":"malformed_request".*"requestId":"/);
 });
 
-test("headers far over the limit are reset, and the connection goes on", async () => {
+test("resets a stream whose headers are far over the limit, and keeps the connection", async () => {
   const { client } = await serving({ maxHeaderBytes: 4_096 });
   const { get } = await client();
 
@@ -412,7 +412,7 @@ test("headers far over the limit are reset, and the connection goes on", async (
   expect((await get("/text")).status).toBe(200);
 });
 
-test("a body that takes too long is 408", async () => {
+test("answers 408 to a body that takes too long", async () => {
   const { client } = await serving({ requestTimeoutMs: 1_000 });
   const { open } = await client();
   const stream = open({ ":method": "POST", ":path": "/size" });
@@ -421,7 +421,7 @@ test("a body that takes too long is 408", async () => {
   expect(await answerOf(stream)).toMatchObject({ status: 408 });
 });
 
-test("a client that resets its stream aborts the handler, and that is no error", async () => {
+test("a client that resets its stream aborts the handler, and is no error", async () => {
   const served = await serving();
   const { open, get } = await served.client();
   const stream = open({ ":path": "/wait" });
@@ -434,7 +434,7 @@ test("a client that resets its stream aborts the handler, and that is no error",
   expect((await get("/text")).status).toBe(200);
 });
 
-test("a client that goes in mid-body is a malformed request, and one that goes with everything breaks nothing", async () => {
+test("a session that ends amid a body is a malformed request, and later clients are served", async () => {
   const served = await serving();
   const { open, session } = await served.client();
   const stream = open({ ":method": "POST", ":path": "/size" });
@@ -449,7 +449,7 @@ test("a client that goes in mid-body is a malformed request, and one that goes w
   expect((await (await served.client()).get("/text")).status).toBe(200);
 });
 
-test("a stream that breaks is reset, and logged", async () => {
+test("resets a stream that breaks, and logs it", async () => {
   const served = await serving();
   const { get } = await served.client();
 
@@ -463,7 +463,7 @@ test("a stream that breaks is reset, and logged", async () => {
     );
 });
 
-test("a session that is idle is closed in time, one in use is not", async () => {
+test("closes an idle session in time, but not a busy one", async () => {
   const served = await serving({ keepAliveTimeoutMs: 300 });
   const busy = await served.client();
   const waiting = busy.get("/held/busy");
@@ -476,7 +476,7 @@ test("a session that is idle is closed in time, one in use is not", async () => 
   expect(await waiting).toMatchObject({ status: 200, body: "held" });
 });
 
-test("a client that opens and resets streams without end is sent away, and others are served", async () => {
+test("sends away a client that opens and resets streams endlessly, and serves others", async () => {
   const served = await serving();
   const socket = connectTls({
     port: served.port,
@@ -533,7 +533,7 @@ function frame(type: number, flags: number, stream: number, payload = Buffer.all
   return Buffer.concat([head, payload]);
 }
 
-test("hands that are not shaken are let go, with a line for who looks for it", async () => {
+test("drops failed TLS handshakes, and logs them at debug level", async () => {
   const served = await serving();
   const plain = connectTcp(served.port, "127.0.0.1");
   plain.on("error", () => {});
@@ -552,7 +552,7 @@ test("hands that are not shaken are let go, with a line for who looks for it", a
   expect(served.logs.filter(({ level }) => level !== "debug")).toEqual([]);
 });
 
-test("draining: a session in use is told, what is in flight is answered, and it closes with the last answer", async () => {
+test("draining: sends GOAWAY to a busy session, answers what is in flight, and closes with the last response", async () => {
   const served = await serving();
   const { get, goaways, session } = await served.client();
   const [first, second] = [get("/held/1"), get("/held/2")];
@@ -568,7 +568,7 @@ test("draining: a session in use is told, what is in flight is answered, and it 
   await gone;
 });
 
-test("draining: an idle session is served once more, with all that came at once, and closes with it; a new one likewise", async () => {
+test("draining: serves idle and new sessions once more, with all requests sent at once, and closes them", async () => {
   const served = await serving();
   const idle = await served.client();
   served.runtime.lifecycle.drain();
@@ -585,7 +585,7 @@ test("draining: an idle session is served once more, with all that came at once,
   }
 });
 
-test("draining: a session that breaks in that moment breaks nothing else", async () => {
+test("draining: a session that breaks at that moment breaks nothing else", async () => {
   const served = await serving();
   const sockets: Socket[] = [];
   served.http.on("secureConnection", (socket: Socket) => void sockets.push(socket));
@@ -601,7 +601,7 @@ test("draining: a session that breaks in that moment breaks nothing else", async
   expect(await (await served.client()).get("/text")).toMatchObject({ status: 200 });
 });
 
-test("draining: a client that goes elsewhere when it is told loses none of its requests", async () => {
+test("draining: a client that reconnects on GOAWAY loses no request", async () => {
   const served = await serving();
   let client = await served.client();
   const answers: Promise<Answer>[] = [];
@@ -625,7 +625,7 @@ test("draining: a client that goes elsewhere when it is told loses none of its r
   expect(outcomes.filter(({ status, reset }) => status !== 200 && reset !== 7)).toEqual([]);
 });
 
-test("the drain waits for streams in flight, not for idle sessions, nor for hands that are not shaken", async () => {
+test("a drain waits for streams in flight, but not for idle sessions or unfinished handshakes", async () => {
   const served = await serving({ headersTimeoutMs: 60_000 });
   const idle = await served.client();
   await idle.get("/text");
@@ -648,7 +648,7 @@ test("the drain waits for streams in flight, not for idle sessions, nor for hand
   expect(await drained).toBe(0);
 });
 
-test("over TLS too, HTTP/1.1 connections that are idle are closed with the listener", async () => {
+test("over TLS too, closes idle HTTP/1.1 connections with the listener", async () => {
   const served = await serving();
   const idle = connectTls({
     port: served.port,
@@ -681,7 +681,7 @@ test("over TLS too, HTTP/1.1 connections that are idle are closed with the liste
   expect(served.logs.filter(({ msg }) => msg === "request.failed")).toEqual([]);
 });
 
-test("a body that does not come is answered with 504, and a stream that is stuck is cut off and named", async () => {
+test("answers 504 to an incomplete body, and cuts off and names a stuck stream", async () => {
   const served = await serving();
   const { open, get } = await served.client();
   const upload = open({ ":method": "POST", ":path": "/size" });

@@ -38,7 +38,7 @@ function budgetOf(limitBytes: number) {
 const requestsOf = (...requests: object[]) => Object.assign(requests, { size: requests.length });
 const twoRequests = requestsOf({}, {});
 
-test("all connections hold no more than the limit: those that hold most are cut, down to three quarters of it", () => {
+test("over the limit, cuts the connections that hold most until three quarters of it are held", () => {
   const { budget, connect, cuts } = budgetOf(100);
   const [large, small, latest] = [connect(), connect(), connect()];
   budget.hold(large, 60);
@@ -55,7 +55,7 @@ test("all connections hold no more than the limit: those that hold most are cut,
   expect([budget.heldBytes, cuts]).toEqual([50, [1]]);
 });
 
-test("what is cut counts no more, whatever it still holds or gives back", () => {
+test("the bytes of a cut connection no longer count, and releasing them changes nothing", () => {
   const { budget, connect } = budgetOf(100);
   const [cut, other] = [connect(), connect(requestsOf({}))];
   budget.hold(cut, 90);
@@ -68,7 +68,7 @@ test("what is cut counts no more, whatever it still holds or gives back", () => 
   expect(budget.heldBytes).toBe(0);
 });
 
-test("a client that reads keeps its connection before one that does not, even if it holds more", async () => {
+test("spares a client that reads before one that does not, even if it holds more", async () => {
   const { budget, connect } = budgetOf(1_000);
   const [reading, stuck, latest] = [connect(), connect(), connect()];
   for (const { handle } of [reading, stuck])
@@ -83,7 +83,7 @@ test("a client that reads keeps its connection before one that does not, even if
   expect([reading, stuck].map(({ unread }) => unread.isCut)).toEqual([false, true]);
 });
 
-test("a stream of HTTP/2 that is taken counts as read, and its session is ended where it is cut", async () => {
+test("counts an HTTP/2 stream that is taken as read, and ends the session of a cut connection", async () => {
   const { budget, connect } = budgetOf(1_000);
   let taken = 0;
   const ended: string[] = [];
@@ -106,7 +106,7 @@ test("a stream of HTTP/2 that is taken counts as read, and its session is ended 
   expect(ended).toEqual(["stuck", "answer"]);
 });
 
-test("one response alone may be larger than the limit, and several of one connection may not", () => {
+test("one response alone may be larger than the limit, but several of one connection may not", () => {
   const { budget, connect } = budgetOf(100);
   const [alone, several] = [connect(requestsOf({})), connect()];
   budget.hold(alone, 500);
@@ -117,7 +117,7 @@ test("one response alone may be larger than the limit, and several of one connec
   expect([several.unread.isCut, budget.heldBytes]).toEqual([true, 0]);
 });
 
-test("an eighth of the limit is a strain, which is told, and so is each further eighth", () => {
+test("reports a strain at an eighth of the limit, and at each further eighth", () => {
   const { budget, connect, strains } = budgetOf(800);
   const one = connect();
   for (let times = 0; times < 5; times += 1) budget.hold(one, 50);
@@ -130,7 +130,7 @@ test("an eighth of the limit is a strain, which is told, and so is each further 
   expect(strains).toEqual([150, 300, 110]);
 });
 
-test("there is room for a further request while its connection holds little, and all of them less than most", () => {
+test("has room for a request while its connection and all connections together hold little", () => {
   const { budget, connect } = budgetOf(800);
   const [one, other] = [connect(), connect()];
   expect(budget.hasRoom(one)).toBe(true);
@@ -146,7 +146,7 @@ test.each([
   [24 * mebibyte, 24],
   [100, 1],
 ])(
-  "with a limit of %d bytes, so many requests of all connections run ahead of those before them: %d",
+  "with a limit of %d bytes, lets this many requests run ahead of earlier ones: %d",
   (limitBytes, count) => {
     const { budget } = budgetOf(limitBytes);
     const taken = Array.from({ length: 101 }, () => budget.takeAhead());
@@ -157,7 +157,7 @@ test.each([
   },
 );
 
-test("without a limit it is 128 MiB, in a small heap a quarter of it, and 8 MiB at the least", () => {
+test("the default limit is 128 MiB, a quarter of a small heap, and at least 8 MiB", () => {
   const withHeap = (megabytes: number) =>
     defaultUnreadBytes((megabytes + 192) * mebibyte) / mebibyte; // with its young objects
   expect([4_096, 512, 96, 10].map(withHeap)).toEqual([128, 128, 24, 8]);

@@ -77,7 +77,7 @@ test.each([
   ["100 requests that are answered at the same time", 60, pipelined("/late")],
   ["64 KiB of the shortest requests", 60, "GET / HTTP/1.1\r\n\r\n".repeat(3_640)],
 ])(
-  "a process survives clients that pipeline and read nothing, and answers others: %s",
+  "survives clients that pipeline and read nothing, and answers others: %s",
   async (_name, clients, text) => {
     const { port, child, exited } = await start();
     deafClients(port, clients, text);
@@ -89,7 +89,7 @@ test.each([
 );
 
 test.each(["/large", "/late"])(
-  "a process survives HTTP/2 clients whose windows stay closed, and answers others: %s",
+  "survives HTTP/2 clients whose windows stay closed, and answers others: %s",
   async (path) => {
     const { port, child, exited } = await start("tls");
     for (let client = 0; client < 30; client += 1) {
@@ -114,7 +114,7 @@ test.each(["/large", "/late"])(
   },
 );
 
-test("clients that hold too much are cut, one line says how many, and nothing stays held", async () => {
+test("cuts clients that hold too much, logs one line with their number, and releases their bytes", async () => {
   const limits = { bodyBytes: mebibyte, unreadBytes: 20 * mebibyte };
   const { port, said, container } = await serveBounded({}, limits);
   const clients = await Promise.all(Array.from({ length: 6 }, () => rawClient(port)));
@@ -137,7 +137,7 @@ test("clients that hold too much are cut, one line says how many, and nothing st
   expect(said("response.cut_off")).toEqual([]);
 });
 
-test("clients that pipeline more than all may hold, and read, are all answered", async () => {
+test("answers all pipelined requests of clients that read, even beyond the limit for all", async () => {
   const { port, said } = await serveBounded({}, { bodyBytes: mebibyte, unreadBytes: 8 * mebibyte });
   const requests = "GET /text HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1_000);
   const clients = await Promise.all(Array.from({ length: 20 }, () => rawClient(port, requests)));
@@ -147,7 +147,7 @@ test("clients that pipeline more than all may hold, and read, are all answered",
   expect(said("server.connections_cut")).toEqual([]);
 });
 
-test("requests that wait count as well: who sends most is cut, also while its requests are read, and others are answered", async () => {
+test("counts waiting requests too: cuts the client that sends most, and answers others", async () => {
   const { port, container, probe, said } = await serveBounded(
     {},
     { bodyBytes: mebibyte, unreadBytes: mebibyte },
@@ -167,7 +167,7 @@ test("requests that wait count as well: who sends most is cut, also while its re
   await expect.poll(() => container.unread.heldBytes).toBe(0);
 });
 
-test("pipelined streams wait for their turn, and are let go of where their client leaves", async () => {
+test("pipelined streams wait their turn, and are cancelled when their client leaves", async () => {
   const { port, container, connections, probe, logs } = await serveBounded();
   const client = await rawClient(
     port,

@@ -33,7 +33,7 @@ const open = (
   binding: Pick<RuntimeOptions, "openAdapters">,
 ) => createRuntime(owner, { variables, ...binding }).adapters();
 
-test("development without an endpoint is the embedded stack, with a secret of its own, and it closes", async () => {
+test("development without an endpoint uses the embedded stack, with a secret of its own, and closes it", async () => {
   const owner = server("development");
   const binding = await bindAdapters(owner, local);
   const adapters = await open(owner, local, binding);
@@ -46,7 +46,7 @@ test("development without an endpoint is the embedded stack, with a secret of it
   await adapters.close();
 });
 
-test("development keeps log records in the data directory, whatever their endpoint; nothing else does", async () => {
+test("keeps log records in the data directory in development only, whatever the endpoint", async () => {
   const kept = mkdtempSync(join(tmpdir(), "keelson-kept-"));
   const variables = { ...local, KEELSON_DIRECTORY: kept };
   for (const [count, owner] of [
@@ -80,7 +80,7 @@ test("development keeps log records in the data directory, whatever their endpoi
   }
 });
 
-test("polls are ended on the embedded stack, and not where the queues are elsewhere", async () => {
+test("can end polls on the embedded stack, but not on queues elsewhere", async () => {
   for (const [more, is] of [
     [{}, true],
     [{ AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" }, false],
@@ -93,7 +93,7 @@ test("polls are ended on the embedded stack, and not where the queues are elsewh
   }
 });
 
-test("an embedded stack whose tables cannot be made is stopped, and its directory let go", async () => {
+test("stops an embedded stack whose tables cannot be created, and releases its directory", async () => {
   const owner = server("development");
   const broken = { ...local, KEELSON_TABLE_CONFIG: "x" }; // DynamoDB wants three characters
   await expect(open(owner, broken, await bindAdapters(owner, broken))).rejects.toThrow(/3/);
@@ -101,7 +101,7 @@ test("an embedded stack whose tables cannot be made is stopped, and its director
   await (await open(owner, local, await bindAdapters(owner, local))).close();
 });
 
-test("the directory is .keelson where none is named", async () => {
+test("the default directory is .keelson", async () => {
   const before = process.cwd();
   process.chdir(directory);
   try {
@@ -115,7 +115,7 @@ test("the directory is .keelson where none is named", async () => {
   }
 });
 
-test("an endpoint that is named wins, and its tables are created", async () => {
+test("a configured endpoint takes precedence, and its tables are created", async () => {
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   try {
     const owner = server("production");
@@ -130,7 +130,7 @@ test("an endpoint that is named wins, and its tables are created", async () => {
   }
 });
 
-test("processes that start at the same time on one emulator all find what each of them needs", async () => {
+test("processes that start at once on one emulator all find the resources they need", async () => {
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   try {
     const feature = defineFeature("files", (r) => {
@@ -150,7 +150,7 @@ test("processes that start at the same time on one emulator all find what each o
   }
 });
 
-test("production without an endpoint is the AWS account; an endpoint of AWS's is only checked", async () => {
+test("production without an endpoint uses the AWS account, and names an endpoint of AWS", async () => {
   expect((await bindAdapters(server("production"), {})).adapters).toEqual({ dynamodb: "aws" });
   expect(
     (await bindAdapters(server("development"), { ...local, AWS_LAMBDA_FUNCTION_NAME: "f" }))
@@ -164,7 +164,7 @@ test("production without an endpoint is the AWS account; an endpoint of AWS's is
   });
 });
 
-test("where the server names a path of SSM, the adapters say where it is read", async () => {
+test("with an SSM path, the adapters tell where parameters are read", async () => {
   const owner = (environment: "development" | "production") =>
     buildServer({ features: [], environment, ssm: { path: "/app" } });
   const ssmOf = async (
@@ -185,7 +185,7 @@ test("where the server names a path of SSM, the adapters say where it is read", 
   );
 });
 
-test("where the server has events, jobs or channels, the adapters say where bus and queues are", async () => {
+test("with events, jobs or channels, the adapters tell where the bus and queues are", async () => {
   const pager = defineFeature("pager", (r) => {
     r.channel("beeper", { input: z.object({}), send: async () => undefined });
   });
@@ -214,7 +214,7 @@ test("where the server has events, jobs or channels, the adapters say where bus 
   expect(await placesOf("production", elsewhere)).toEqual(Object.values(elsewhere));
 });
 
-test("tables are created on any endpoint but AWS's, where they belong to the deployment", () => {
+test("creates tables on any endpoint but AWS's, where it only checks them", () => {
   expect(tableMode("http://localhost:4566")).toBe("create");
   expect(tableMode("https://dynamodb.eu-central-1.amazonaws.com")).toBe("check");
   expect(tableMode("http://localstack:4566")).toBe("create");
@@ -224,7 +224,7 @@ test("tables are created on any endpoint but AWS's, where they belong to the dep
   expect(tableMode("https://dynamodb.internal.example.com")).toBe("check");
 });
 
-test("a store that is not there is an error, and nothing stays open", async () => {
+test("fails when the store cannot be reached", async () => {
   const owner = server("production");
   const binding = await bindAdapters(owner, unreachable);
 

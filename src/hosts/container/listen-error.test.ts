@@ -9,13 +9,13 @@ test.each([
     "Port 80 is in use: stop the process that listens on it, or set PORT to another one",
   ],
   ["EACCES", "Port 80 may not be used by this user: set PORT to one above 1023"],
-])("%s is one sentence that says what to do", (code, message) => {
+])("%s becomes one sentence that tells how to fix it", (code, message) => {
   const error = listenError(failure(code), 80);
   expect(error).toBeInstanceOf(ListenError);
   expect((error as ListenError).message).toBe(message); // safe: it is one
 });
 
-test("another failure stays what it is", () => {
+test("leaves any other error unchanged", () => {
   const error = failure("EADDRNOTAVAIL");
   expect(listenError(error, 80)).toBe(error);
 });

@@ -31,7 +31,7 @@ function begun(drainMs = 0, totalMs = 10_000) {
   return { measured, life: beginLife(runtime, { lingerMs: 0, drainMs, totalMs }), runtime, logs };
 }
 
-test("A process that has opened nothing yet has nothing to wait for", async () => {
+test("A process that has opened nothing yet waits for nothing", async () => {
   const { life, runtime, logs, measured } = begun();
   expect([life.isAlive(), runtime.lifecycle.state]).toEqual([true, "running"]);
   life.tell({ type: "terminate" });
@@ -42,7 +42,7 @@ test("A process that has opened nothing yet has nothing to wait for", async () =
   expect(measured.sums()).toEqual({ "keelson.drains lossy": 1 });
 });
 
-test("Where a process is shows in its readiness", () => {
+test("Readiness follows the state of the process", () => {
   const { life, runtime } = begun();
   life.tell({ type: "started" });
   expect(runtime.lifecycle.state).toBe("running");
@@ -50,7 +50,7 @@ test("Where a process is shows in its readiness", () => {
   expect(["draining", "in-flight-drain", "workers-stopped"]).toContain(runtime.lifecycle.state);
 });
 
-test("What runs without a request is waited for, as messages are", async () => {
+test("Shutdown waits for runs without a request, as it does for messages", async () => {
   const { life, runtime, logs, measured } = begun(5_000);
   const running = Promise.withResolvers<void>();
   runtime.inFlight.set("run 1", {
@@ -68,7 +68,7 @@ test("What runs without a request is waited for, as messages are", async () => {
   expect(measured.sums()).toEqual({ "keelson.drains clean": 1 });
 });
 
-test("a meter of OpenTelemetry sends what it has before the process ends, how it ended among it", async () => {
+test("an OpenTelemetry meter sends its metrics before the process ends, including how it ended", async () => {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
   api.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
@@ -104,7 +104,7 @@ test.each<[string, () => Promise<void>]>([
     },
   ],
 ])(
-  "a tracer whose receiver %s holds up the end for a moment at most, and changes nothing about it",
+  "a tracer whose receiver %s delays the end for a moment at most, and does not change its outcome",
   async (_how, forceFlush) => {
     trace.setGlobalTracerProvider({
       getTracer: () => trace.getTracer("none"),
@@ -119,7 +119,7 @@ test.each<[string, () => Promise<void>]>([
   },
 );
 
-test("where no time is left a tracer is asked, and nobody waits for it", async () => {
+test("with no time left, flushes the tracer without waiting for it", async () => {
   const forceFlush = vi.fn(() => new Promise<void>(() => {}));
   trace.setGlobalTracerProvider({ getTracer: () => trace.getTracer("none"), forceFlush } as never); // as an SDK's has it
   const { life } = begun(0, 0);

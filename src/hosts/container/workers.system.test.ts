@@ -114,7 +114,7 @@ describe("the workers of a container", () => {
     expect(runs.filter((name) => name === "c")).toHaveLength(1);
   });
 
-  test("keep the order of a lane where a job fails, and let others overtake it", async () => {
+  test("keep the order of a lane when a job fails, and let other lanes overtake it", async () => {
     broken.add("1");
     await send(["1", "2", "3"], "lane");
     await send(["other"], "other lane");
@@ -125,7 +125,7 @@ describe("the workers of a container", () => {
     expect(runs).toContain("other");
   });
 
-  test("hold up nobody of a group of a fair queue where one fails", async () => {
+  test("do not let a failed message of a fair queue hold up others of its group", async () => {
     broken.add("1");
     const { AWS_ENDPOINT_URL: endpoint = "", KEELSON_EVENT_QUEUE: QueueName = "keelson-events" } =
       app.env;
@@ -158,7 +158,7 @@ describe("the workers of a container", () => {
     await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["event 1", "event 2", "event 1"]);
   });
 
-  test("finish what they are at before they are stopped, and say so where it takes too long", async () => {
+  test("finish their current job before they stop, and log it when it takes too long", async () => {
     held = Promise.withResolvers();
     const { runtime: bound, workers: running } = await start();
     await send(["held"], "free");
@@ -186,7 +186,7 @@ describe("the workers of a container", () => {
   // A poll of the embedded queue can be ended; one of LocalStack's cannot.
   const isEmbedded = process.env["KEELSON_TEST_ENDPOINT"] === undefined;
   if (isEmbedded)
-    test("do not wait for an idle poll when they are stopped, and leave what comes then to others", async () => {
+    test("do not wait for an idle poll when stopped, and leave later messages to others", async () => {
       const { workers: running } = await start({ environment: "production" });
       await send(["polled"], "free");
       await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["polled"]);
@@ -200,7 +200,7 @@ describe("the workers of a container", () => {
       expect(runs).toEqual(["polled", "unpolled"]);
     }, 60_000);
 
-  test("are quick where the next process waits: what is left of the outbox is the next one's", async () => {
+  test("stop quickly when the next process waits, and leave the outbox to it", async () => {
     app.faults.before("PutEvents", 1).fail("InternalException");
     await send(["left behind"], "event");
     const { workers: running } = await start({ isWatched: true });
@@ -211,7 +211,7 @@ describe("the workers of a container", () => {
     await app.settled();
   });
 
-  test("sweep the outbox a last time when they are stopped", async () => {
+  test("sweep the outbox one last time when stopped", async () => {
     app.faults.before("PutEvents", 1).fail("InternalException");
     await send(["left"], "event");
     const { workers: running } = await start();
@@ -222,7 +222,7 @@ describe("the workers of a container", () => {
     await app.settled();
   });
 
-  test("sweep the outbox now and then, also after a sweep that failed", async () => {
+  test("sweep the outbox regularly, even after a failed sweep", async () => {
     const { runtime: bound } = await start({ sweepMs: 50 });
     const { database } = await bound.adapters();
     database.middlewareStack.add(
@@ -247,7 +247,7 @@ describe("the workers of a container", () => {
       .toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
   });
 
-  test("run the jobs of a server that has no events, in production too", async () => {
+  test("run the jobs of a server without events, in production too", async () => {
     const done: string[] = [];
     const errands = defineFeature("loads", (r) => {
       r.job("load.carry", {
@@ -260,7 +260,7 @@ describe("the workers of a container", () => {
     await expect.poll(() => done, { timeout: 30_000 }).toEqual(["errand"]);
   });
 
-  test("pause and say so where the queue cannot be reached", async () => {
+  test("log a queue that cannot be reached, and continue once it can", async () => {
     const server = await start();
     const { sqs } = await (await server.runtime.adapters()).messaging.open();
     sqs.middlewareStack.add(
@@ -286,7 +286,7 @@ describe("the workers of a container", () => {
     await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["after"]);
   });
 
-  test("keep hidden what takes long, until it is done", async () => {
+  test("keep a long-running message hidden until it is done", async () => {
     held = Promise.withResolvers();
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
@@ -321,7 +321,7 @@ describe("the workers of a container", () => {
     }
   });
 
-  test("say so where a message cannot be acknowledged, and skip it when it comes again", async () => {
+  test("log a message that cannot be acknowledged, and skip it when it comes again", async () => {
     const { runtime: bound } = await start();
     const { sqs, jobs } = await (await bound.adapters()).messaging.open();
     sqs.middlewareStack.add(
@@ -346,7 +346,7 @@ describe("the workers of a container", () => {
     expect(runs).toEqual(["once"]);
   });
 
-  test("hand back at once what their last poll is given", async () => {
+  test("hand back at once the messages of their last poll", async () => {
     const { runtime: bound, workers: running } = await start();
     const { sqs } = await (await bound.adapters()).messaging.open();
     const polling = Promise.withResolvers<void>();
@@ -378,7 +378,7 @@ describe("the workers of a container", () => {
     expect(app.clock.now() - began).toBeLessThan(30_000);
   });
 
-  test("have nothing to do for a server without events and jobs", async () => {
+  test("do nothing for a server without events and jobs", async () => {
     const plain = defineFeature("plain", () => {});
     const { workers: none } = await start({ features: [plain] });
     none.stop();

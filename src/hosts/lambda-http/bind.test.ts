@@ -12,7 +12,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test("functions of one server share a runtime, also where their first invocations come at once", async () => {
+test("functions of one server share a runtime, even when first invoked concurrently", async () => {
   const server = buildServer({ features: [] });
   const functions = [
     prepareLambda(server, async () => runtimeModule),
@@ -23,7 +23,7 @@ test("functions of one server share a runtime, also where their first invocation
   expect(functions[0]?.value?.runtime).toBe(first?.runtime);
 });
 
-test("what invocations need is loaded with the first, in Lambda with the function, and then no invocation has begun", async () => {
+test("loads the runtime on the first invocation, or in Lambda when the function is created", async () => {
   const server = buildServer({ features: [] });
   const load = vi.fn(async () => runtimeModule);
   const invoked = prepareLambda(server, load);
@@ -39,7 +39,7 @@ test("what invocations need is loaded with the first, in Lambda with the functio
   expect(serverInternals(server).started).toBe(true);
 });
 
-test("a load that failed while the function started fails no one, and is tried again by the invocation", async () => {
+test("a load that fails while the function starts throws nothing, and the invocation retries it", async () => {
   vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "fn");
   const before = process.listeners("SIGTERM");
   const load = vi.fn(async () => runtimeModule).mockRejectedValueOnce(new Error("not there"));
@@ -52,7 +52,7 @@ test("a load that failed while the function started fails no one, and is tried a
   expect(load).toHaveBeenCalledTimes(2);
 });
 
-test("what runs without a request has the function's runtime, before its first invocation too", async () => {
+test("runs without a request use the function's runtime, even before its first invocation", async () => {
   const server = buildServer({ features: [] });
   const invoked = prepareLambda(server, async () => runtimeModule);
   vi.stubEnv("LOG_LEVEL", "error");

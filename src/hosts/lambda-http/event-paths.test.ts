@@ -74,7 +74,7 @@ async function invoke(event: object, options: { basePath?: string } = {}) {
   return { status: answer.statusCode, ...JSON.parse(answer.body) };
 }
 
-test.each(Object.entries(triggers))("a path of %s is decoded once", async (_name, eventOf) => {
+test.each(Object.entries(triggers))("decodes a path of %s once", async (_name, eventOf) => {
   const ids = [
     "100%",
     "%20",
@@ -105,7 +105,7 @@ test.each(Object.entries(triggers))(
 );
 
 test.each(Object.entries(triggers))(
-  "a base path stands before a path of %s",
+  "removes a base path from a path of %s",
   async (_name, eventOf) => {
     expect(await invoke(eventOf("/v1/files/50%25"), { basePath: "/v1" })).toMatchObject({
       status: 200,
@@ -114,14 +114,14 @@ test.each(Object.entries(triggers))(
   },
 );
 
-test("an encoded slash is one character of a parameter, and of an HTTP API a slash like any other", async () => {
+test("an encoded slash is one character of a parameter, except in an HTTP API, which decodes it", async () => {
   for (const eventOf of Object.values(asSent))
     expect(await invoke(eventOf("/files/a%2Fb"))).toMatchObject({ id: "a/b" });
   for (const eventOf of Object.values(decoding))
     expect(await invoke(eventOf("/files/a%2Fb"))).toMatchObject({ status: 404 });
 });
 
-test("dot segments lead nowhere, whoever has decoded them", async () => {
+test("answers 404 to dot segments, whether decoded or not", async () => {
   for (const eventOf of Object.values(triggers)) {
     for (const path of ["/files/%2e%2e", "/files/..", "/files/%2E", "/x/%2e%2e/files/1"]) {
       expect(await invoke(eventOf(path))).toMatchObject({ status: 404 });
@@ -129,7 +129,7 @@ test("dot segments lead nowhere, whoever has decoded them", async () => {
   }
 });
 
-test("a decoded path that no client could send is read like one, and ends no line of the log", async () => {
+test("encodes a decoded path with line breaks in the log, and accepts one that no client could send", async () => {
   const lines: string[] = [];
   const output = vi
     .spyOn(process.stdout, "write")
