@@ -34,7 +34,7 @@ const request = { httpMethod: "GET", path: "/request" };
 const balancer = { ...request, requestContext: { elb: {} }, body: "" };
 const rest = { ...request, requestContext: { stage: "dev" }, body: null };
 
-test("a load balancer's query outlives the empty lists that Middy's event normalizer adds", async () => {
+test("keeps a load balancer's query despite the empty lists that Middy's event normalizer adds", async () => {
   const event = {
     ...balancer,
     headers: { host: "x" },
@@ -57,7 +57,7 @@ test.each([
   ["a list of another name", { c: ["3"] }, { a: "1", b: "2", c: "3" }],
   ["an empty value in a list", { a: [""] }, { a: "", b: "2" }],
 ])(
-  "query parameters are merged by name: with %s",
+  "merges query parameters by name: with %s",
   async (_name, multiValueQueryStringParameters, input) => {
     for (const event of [balancer, rest]) {
       const given = {
@@ -83,14 +83,14 @@ test.each([
     { "X-A": ["0"], "x-a": ["1"], Cookie: ["a=1"], cookie: ["b=2"] },
     { "x-a": "0, 1", cookie: "a=1; b=2" },
   ],
-])("headers are merged by name: with %s", async (_name, multiValueHeaders, headers) => {
+])("merges headers by name: with %s", async (_name, multiValueHeaders, headers) => {
   for (const event of [balancer, rest]) {
     const given = { ...event, headers: { "X-A": "1", "X-B": "2" }, multiValueHeaders };
     expect((await invoke(given)).headers).toMatchObject(headers);
   }
 });
 
-test("a load balancer is answered with lists only where its own event has them", async () => {
+test("answers a load balancer with lists only when its event has them", async () => {
   const login = { ...balancer, httpMethod: "POST", path: "/cookie" };
   const answer = async (event: object) =>
     (await build()(event as LambdaHttpEvent, {} as never)) as unknown as Record<string, unknown>;
@@ -145,13 +145,13 @@ for (const [name, value] of [
 }
 
 test.each(twice)(
-  "a second %s is refused under the request's own ID: %s",
+  "refuses a second %s under the request's own ID: %s",
   async (_name, _trigger, event) => {
     expect(await invoke(event)).toMatchObject({ error: "malformed_request", requestId: "r1" });
   },
 );
 
-test("headers of an event are a copy, with names in lower case, whatever case they came in and however many there are", async () => {
+test("copies an event's headers with lower-case names, whatever their case and number", async () => {
   const api = (headers: object) => ({
     version: "2.0",
     rawPath: "/request",
@@ -192,7 +192,7 @@ test("headers of an event are a copy, with names in lower case, whatever case th
   }
 });
 
-test("a list of values is a header whatever its name is", async () => {
+test("accepts a list of values for a header of any name", async () => {
   const multiValueHeaders = JSON.parse('{"__proto__":["a","b"],"x-c":["c"]}');
   const { headers } = await invoke({ ...rest, headers: { "x-a": "1" }, multiValueHeaders });
   expect(Object.entries(headers).toSorted()).toEqual([
@@ -202,7 +202,7 @@ test("a list of values is a header whatever its name is", async () => {
   ]);
 });
 
-test("a middleware that changes the event's headers changes nothing of the request's ID", async () => {
+test("a middleware that changes the event's headers does not change the request ID", async () => {
   const event = { ...rest, headers: { "x-request-id": "mine", host: "x" } };
   const before = ({ event: { headers } }: { event: { headers: Record<string, string> } }) => {
     headers["x-request-id"] = "theirs";

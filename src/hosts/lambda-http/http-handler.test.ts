@@ -60,7 +60,7 @@ const parts = defineFeature("parts", (r) => {
 const build = (options: Partial<Parameters<typeof buildServer>[0]> = {}): Server =>
   buildServer({ features: [parts], log: { level: "error" }, ...options });
 
-test("every response carries the request ID that the client gave", async () => {
+test("every response carries the request ID that the client sent", async () => {
   const http = lambdaHttp(build());
 
   for (const path of ["/parts/1", "/missing", "/nowhere"]) {
@@ -72,7 +72,7 @@ test("every response carries the request ID that the client gave", async () => {
   }
 });
 
-test("a handler answers with its own ctx, and the ambient context agrees", async () => {
+test("a handler gets its own ctx, and the ambient context has the same request ID", async () => {
   const { statusCode, body } = await invoke(
     lambdaHttp(build()),
     event("GET", "/parts/a b", { rawQueryString: "q=1", headers: { "x-request-id": "r1" } }),
@@ -101,7 +101,7 @@ test("a typed error becomes the uniform response", async () => {
   });
 });
 
-test("one function a handler answers its own route and no other", async () => {
+test("a function of one handler answers its own route and no other", async () => {
   const show = lambdaHandler(build(), "parts.part.show");
 
   expect((await invoke(show, event("GET", "/parts/1"))).statusCode).toBe(200);
@@ -109,7 +109,7 @@ test("one function a handler answers its own route and no other", async () => {
   expect((await invoke(show, event("DELETE", "/parts/1"))).statusCode).toBe(405);
 });
 
-test("a function for a handler that is not there, or has no route, is refused when it is made", () => {
+test("refuses to create a function for a handler that does not exist or has no route", () => {
   expect(() => lambdaHandler(build(), "parts.part.none")).toThrow(
     /no handler with a route; the server has parts\.part\.show/,
   );
@@ -119,7 +119,7 @@ test("a function for a handler that is not there, or has no route, is refused wh
   );
 });
 
-test("a handler given to Middy is refused, since it would never be called", () => {
+test("refuses a handler given to Middy, since it would never be called", () => {
   const http = lambdaHttp(build()).use({ before: () => undefined });
   const one = lambdaHandler(build(), "parts.part.show");
 
@@ -131,7 +131,7 @@ test("a handler given to Middy is refused, since it would never be called", () =
   }
 });
 
-test("a stage other than $default does not belong to the path", async () => {
+test("removes a stage other than $default from the path", async () => {
   const http = lambdaHttp(build());
 
   expect((await invoke(http, event("GET", "/dev/parts/1", { stage: "dev" }))).statusCode).toBe(200);
@@ -139,7 +139,7 @@ test("a stage other than $default does not belong to the path", async () => {
   expect((await invoke(http, event("GET", "/developers", { stage: "dev" }))).statusCode).toBe(404);
 });
 
-test("claims that the gateway's JWT authorizer verified say who calls; roles arrive as a string", async () => {
+test("takes the caller from claims that the gateway's JWT authorizer verified, with roles as a string", async () => {
   const authorizer = {
     jwt: { claims: { sub: "ann", tenantId: "acme", roles: "[admin user]" }, scopes: [] },
   };
@@ -152,7 +152,7 @@ test("claims that the gateway's JWT authorizer verified say who calls; roles arr
   });
 });
 
-test("claims of a Lambda authorizer count as well, and headers that claim an identity never do", async () => {
+test("accepts claims of a Lambda authorizer, but never headers that claim an identity", async () => {
   const http = lambdaHttp(build());
   const authorizer = { lambda: { sub: "bob", tenantId: "globex" } };
 
@@ -166,7 +166,7 @@ test("claims of a Lambda authorizer count as well, and headers that claim an ide
   expect(forged.statusCode).toBe(401);
 });
 
-test("a body is read as text or base64, and one over the limit is 413", async () => {
+test("reads a body as text or base64, and answers 413 over the limit", async () => {
   const http = lambdaHttp(build({ limits: { bodyBytes: 20 } }));
   const headers = { "content-type": "application/json" };
   const plain = await invoke(http, event("POST", "/parts", { headers, body: '{"a":1}' }));
@@ -184,7 +184,7 @@ test("a body is read as text or base64, and one over the limit is 413", async ()
   expect(large.statusCode).toBe(413);
 });
 
-test("cookies go out one by one, bytes and streams as base64", async () => {
+test("sends cookies one by one, and bytes and streams as base64", async () => {
   const http = lambdaHttp(build());
   const created = await invoke(
     http,
@@ -202,7 +202,7 @@ test("cookies go out one by one, bytes and streams as base64", async () => {
   expect(Buffer.from(stream.body ?? "", "base64").toString()).toBe("streamed");
 });
 
-test("ctx.request shows headers in lower case and cookies; without a client to lose there is no signal", async () => {
+test("ctx.request has lower-case headers and cookies, but no signal", async () => {
   const { body } = await invoke(
     lambdaHttp(build()),
     event("GET", "/request", { headers: { "X-Custom": "1" }, cookies: ["a=1", "b=2"] }),
@@ -216,13 +216,13 @@ test("ctx.request shows headers in lower case and cookies; without a client to l
   });
 });
 
-test("an event of another kind is an error that Lambda sees", async () => {
+test("fails the invocation for an event of another kind", async () => {
   await expect(lambdaHttp(build())({ Records: [] } as never, {} as never)).rejects.toThrow(
     /not of a REST API, an HTTP API, a function URL or a load balancer/,
   );
 });
 
-test("Middy's own middlewares run around a handler, and an early return carries the request ID too", async () => {
+test("runs Middy's own middlewares around a handler, and adds the request ID to an early response", async () => {
   const order: string[] = [];
   const http = lambdaHttp(build())
     .use({ before: () => void order.push("before"), after: () => void order.push("after") })
@@ -235,7 +235,7 @@ test("Middy's own middlewares run around a handler, and an early return carries 
   expect(early).toMatchObject({ statusCode: 418, headers: { "x-request-id": "r9" } });
 });
 
-test("a middleware that answers with a bare value answers in JSON, as the gateway would take it", async () => {
+test("turns a bare value from a middleware into a JSON response, as the gateway does", async () => {
   const text = lambdaHttp(build()).before(() => "hello" as never);
   const object = lambdaHttp(build()).before(() => ({ a: 1 }) as never);
   const nothing = lambdaHttp(build()).after((request) => {
@@ -250,7 +250,7 @@ test("a middleware that answers with a bare value answers in JSON, as the gatewa
   expect((await invoke(nothing, event("GET", "/parts/1"))).statusCode).toBe(200);
 });
 
-test("what a middleware throws is the uniform response too", async () => {
+test("turns a middleware's error into the uniform response", async () => {
   const http = lambdaHttp(build()).before(() => {
     throw new NotFoundError("tenant", "x");
   });
@@ -260,7 +260,7 @@ test("what a middleware throws is the uniform response too", async () => {
   });
 });
 
-test("an event with only what has to be there is read, and an empty stage path is the root", async () => {
+test("accepts an event with required members only, and reads the bare stage path as the root", async () => {
   const bare = {
     version: "2.0",
     rawPath: "/dev",
@@ -288,13 +288,13 @@ test("an event with only what has to be there is read, and an empty stage path i
   expect((await invoke(lambdaHttp(build()), post as never)).statusCode).toBe(201);
 });
 
-test("an error that answers a HEAD request has no body", async () => {
+test("a HEAD request that fails gets no body", async () => {
   const { statusCode, body } = await invoke(lambdaHttp(build()), event("HEAD", "/missing"));
 
   expect([statusCode, body]).toEqual([404, undefined]);
 });
 
-test("an early answer may have a status and nothing else, or headers that are no text", async () => {
+test("accepts an early response with only a status and a header that is a number", async () => {
   const http = lambdaHttp(build()).before(() => ({ statusCode: 200, headers: { "X-Count": 1 } }));
 
   expect(await invoke(http, event("GET", "/x"))).toMatchObject({
@@ -303,7 +303,7 @@ test("an early answer may have a status and nothing else, or headers that are no
   });
 });
 
-test("concurrent invocations in one environment stay apart", async () => {
+test("keeps concurrent invocations in one environment apart", async () => {
   const http = lambdaHttp(build());
   const ids = Array.from({ length: 200 }, (_, index) => `request-${index}`);
   const answers = await Promise.all(

@@ -14,7 +14,7 @@ const echo = async (event: unknown, context: unknown, options: unknown) => [
 ];
 type Invoke = (event: unknown, context: unknown) => Promise<unknown>;
 
-test("a mode is loaded with the first invocation, once for all that come", async () => {
+test("loads a mode on the first invocation, once for all concurrent ones", async () => {
   const load = vi.fn(async () => plainMode);
   const invoke = middy({ executionMode: lazyMode(load) }).handler(echo as never) as Invoke;
   expect(load).not.toHaveBeenCalled();
@@ -25,14 +25,14 @@ test("a mode is loaded with the first invocation, once for all that come", async
   expect(load).toHaveBeenCalledTimes(1);
 });
 
-test("a load that failed fails its invocation and is tried again", async () => {
+test("a failed load fails its invocation, and the next one retries it", async () => {
   const load = vi.fn(async () => plainMode).mockRejectedValueOnce(new Error("not there"));
   const invoke = middy({ executionMode: lazyMode(load) }).handler(echo as never) as Invoke;
   await expect(invoke("a", "c")).rejects.toThrow("not there");
   expect(await invoke("b", "c")).toEqual([0, ["b", "c", "options"]]);
 });
 
-test("middlewares and another handler count whenever they come", async () => {
+test("applies middlewares and a handler that are added later", async () => {
   const function_ = middy({ executionMode: lazyMode(async () => plainMode) }).handler(
     echo as never,
   );

@@ -110,13 +110,13 @@ async function ask(function_: LambdaHttpHandler, path: string): Promise<unknown>
   return JSON.parse(body ?? "");
 }
 
-test("a query that reads configuration needs no SDK, however often it is asked", async () => {
+test("a query that only reads configuration never needs the SDK", async () => {
   const show = lambdaHandler(serve(), "limits.limit.show");
   for (let time = 0; time < 3; time++) expect(await ask(show, "/show")).toBe(7);
   expect(calls).toEqual(Array(3).fill({ operation: "BatchGetItem", bySdk: false }));
 });
 
-test("a store that answers anything but plainly is the SDK's, and the request does not notice", async () => {
+test("falls back to the SDK when the store answers with an error, unnoticed by the request", async () => {
   answer = (response, operation) => {
     if (calls.length > 1) return found(response, operation);
     return response.writeHead(400).end('{"__type":"x#ProvisionedThroughputExceededException"}');
@@ -126,14 +126,14 @@ test("a store that answers anything but plainly is the SDK's, and the request do
   expect(calls.map(({ bySdk }) => bySdk)).toEqual([false, true, true]);
 });
 
-test("its ctx.db waits for the SDK, which reads from then on", async () => {
+test("ctx.db waits for the SDK, which then makes all reads", async () => {
   const everything = lambdaHttp(serve());
   expect(await ask(everything, "/show")).toBe(7);
   expect(await ask(everything, "/item")).toEqual([7, { id: "1", text: "kept" }]);
   expect(calls.map(({ bySdk }) => bySdk)).toEqual([false, true, true]);
 });
 
-test("the SDK's paginators take its ctx.db in the first request", async () => {
+test("the SDK's paginators accept ctx.db in the first request", async () => {
   expect(await ask(lambdaHandler(serve(), "limits.limit.pages"), "/pages")).toEqual([
     [{ id: "1" }],
   ]);
@@ -142,20 +142,20 @@ test("the SDK's paginators take its ctx.db in the first request", async () => {
 test.each([
   ["of a feature with tables", [limits, notes], "/notes", {}],
   ["of a server with an endpoint of its own", [limits], "/show", { dynamodb: {} }],
-])("a query %s waits for the SDK as ever", async (_which, features, path, options) => {
+])("a query %s waits for the SDK as usual", async (_which, features, path, options) => {
   const endpoint = String(process.env["AWS_ENDPOINT_URL"]);
   const server = serve([...features], "dynamodb" in options ? { dynamodb: { endpoint } } : {});
   await ask(lambdaHttp(server), path);
   expect(calls).toEqual([{ operation: "BatchGetItem", bySdk: true }]);
 });
 
-test("what only the SDK knows of the environment is left to it", async () => {
+test("leaves settings that only the SDK understands to the SDK", async () => {
   vi.stubEnv("AWS_DEFAULTS_MODE", "in-region");
   expect(await ask(lambdaHandler(serve(), "limits.limit.show"), "/show")).toBe(7);
   expect(calls).toEqual([{ operation: "BatchGetItem", bySdk: true }]);
 });
 
-test("a server that is closed before and after it was ready serves again", async () => {
+test("a server that was closed, before or after it was ready, serves again", async () => {
   const server = serve();
   const show = lambdaHandler(server, "limits.limit.show");
   for (const isReady of [false, true]) {
@@ -167,7 +167,7 @@ test("a server that is closed before and after it was ready serves again", async
   expect(calls.map(({ bySdk }) => bySdk)).toEqual([false, false, false]);
 });
 
-test("a function that starts loads the SDK, unless all it answers reads configuration", async () => {
+test("a starting function loads the SDK, unless everything it answers only reads configuration", async () => {
   const isLoaded = (features: readonly Feature[], name?: string, options = {}) =>
     loadSdk(serverInternals(serve([...features], options)), name) !== undefined;
 

@@ -80,7 +80,7 @@ const event = (body: string, headers: Record<string, string> = {}): HttpApiEvent
   }) as unknown as HttpApiEvent; // the parts of the event that are read
 
 test.each(stacks)(
-  "%s around a handler of keelson's: it answers as it does without",
+  "with %s, a keelson handler answers as it does without",
   async (_name, middlewares) => {
     vi.spyOn(process.stdout, "write").mockImplementation(() => true);
     const server = buildServer({ features: [orders] });
@@ -95,7 +95,7 @@ test.each(stacks)(
   },
 );
 
-test("headers that the middlewares set are on answers and errors", async () => {
+test("responses have the headers that middlewares set", async () => {
   vi.spyOn(process.stdout, "write").mockImplementation(() => true);
   const handler = lambdaHandler(buildServer({ features: [orders] }), "orders.order.create").use([
     httpSecurityHeaders(),
@@ -112,7 +112,7 @@ test("headers that the middlewares set are on answers and errors", async () => {
   });
 });
 
-test("a body that a middleware makes of what JSON does not have is refused", async () => {
+test("refuses a number or a circular object that a middleware sets as the body", async () => {
   vi.spyOn(process.stdout, "write").mockImplementation(() => true);
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
@@ -130,7 +130,7 @@ test("a body that a middleware makes of what JSON does not have is refused", asy
   }
 });
 
-test("an error of Middy's own middlewares keeps its status from 400 to 499, in the uniform body", async () => {
+test("keeps the status of an error of Middy's own middlewares from 400 to 499, in the uniform body", async () => {
   vi.spyOn(process.stdout, "write").mockImplementation(() => true);
   const handler = lambdaHandler(buildServer({ features: [orders] }), "orders.order.create").use(
     httpJsonBodyParser() as middy.MiddlewareObj,
@@ -146,7 +146,7 @@ test("an error of Middy's own middlewares keeps its status from 400 to 499, in t
   expect(typed.statusCode).toBe(415);
 });
 
-test("a handler's error says its status by its class alone, with middlewares as without", async () => {
+test("ignores the statusCode of a handler's error, with middlewares and without", async () => {
   vi.spyOn(process.stdout, "write").mockImplementation(() => true);
   const failing = defineFeature("failing", (r) => {
     const failsAs = (statusCode: number) => async () => {
@@ -162,7 +162,7 @@ test("a handler's error says its status by its class alone, with middlewares as 
   for (const handler of handlers) expect((await answerOf(handler, "{}")).status).toBe(500);
 });
 
-test("a middleware's typed error that Middy's error handler answers is logged, under a handler of keelson's too", async () => {
+test("logs a middleware's typed error even when Middy's error handler answers it", async () => {
   const write = vi.spyOn(process.stdout, "write").mockImplementation(() => true);
   const handler = lambdaHandler(buildServer({ features: [orders] }), "orders.order.create")
     .use(httpErrorHandler({ logger: false }) as middy.MiddlewareObj)
@@ -220,7 +220,7 @@ test.each([
     { fields: { item: "a b" }, text: "a.txt: hello" },
   ],
 ])(
-  "%s that a middleware has parsed is the input of a route that takes forms",
+  "%s parsed by a middleware is the input of a route that takes forms",
   async (_what, parser, type, body, expected) => {
     vi.spyOn(process.stdout, "write").mockImplementation(() => true);
     const of = (limits: { bodyBytes?: number }) =>
@@ -241,7 +241,7 @@ test.each([
   },
 );
 
-test("what no form can be is refused on a route that takes forms", async () => {
+test("a route that takes forms refuses a body that cannot be a form", async () => {
   vi.spyOn(process.stdout, "write").mockImplementation(() => true);
   const circle: Record<string, unknown> = { list: [null, 7] };
   circle["self"] = circle;

@@ -3,7 +3,7 @@ import type { RequestScope } from "../../app/runtime/scope.ts";
 import { ConflictError } from "../../base/errors/errors.ts";
 import { logAnswered } from "./middy-error.ts";
 
-test("a span records an error that a middleware answers with the status of that answer", () => {
+test("a span records an error that a middleware answers, with the status of the response", () => {
   const spans = { thrown: vi.fn() };
   const log = { warn: vi.fn(), error: vi.fn() };
   const scope = { runtime: { environment: "production" }, log, spans } as unknown as RequestScope; // as much of it as is read

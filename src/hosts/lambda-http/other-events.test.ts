@@ -136,7 +136,7 @@ const others: [string, string, unknown][] = [
 ];
 
 test.each(others)(
-  "an event that is %s is refused with an error that says so",
+  "refuses an event that is %s with an error that names its kind",
   async (_name, kind, event) => {
     await expect(invoke(event)).rejects.toThrow(
       `the event is ${kind}, not of a REST API, an HTTP API, a function URL or a load balancer; check the function's trigger`,
@@ -145,7 +145,7 @@ test.each(others)(
   },
 );
 
-test("requestScope hands an authorizer's event to its handler, whose policy goes back as it is", async () => {
+test("requestScope passes an authorizer's event to its handler, and returns its policy unchanged", async () => {
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
   vi.stubEnv("AWS_REGION", "eu-west-1");
   const policy = { principalId: "ann", policyDocument: { Version: "2012-10-17", Statement: [] } };
@@ -195,6 +195,6 @@ const sparse: [string, object][] = [
   ],
 ];
 
-test.each(sparse)("%s is answered", async (_name, event) => {
+test.each(sparse)("answers %s", async (_name, event) => {
   expect(await invoke(event)).toMatchObject({ statusCode: 200 });
 });

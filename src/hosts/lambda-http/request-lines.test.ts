@@ -64,7 +64,7 @@ const usual = {
 };
 
 test.each(["httpApi", "restApi", "loadBalancer"] as const)(
-  "an answer to an event of %s has one line, handed over",
+  "logs one line for the response to an event of %s",
   async (shape) => {
     const handler = lambdaHttp<LambdaHttpEvent>(serverOf());
     for (const path of ["/files/7", "/bytes", "/stream", "/none", "/nowhere", "/health/live"]) {
@@ -97,7 +97,7 @@ test.each(["httpApi", "restApi", "loadBalancer"] as const)(
   },
 );
 
-test("an answer that the transport does not take, or that comes too late, is the error that is sent", async () => {
+test("logs the error that replaces a response that is too large or too late", async () => {
   const handler = lambdaHttp(serverOf());
   await handler(lambdaEvent("httpApi", { path: "/huge" }), {} as never);
   await handler(lambdaEvent("httpApi", { path: "/stuck" }), lasting(60));
@@ -109,7 +109,7 @@ test("an answer that the transport does not take, or that comes too late, is the
   expect(completed()[0]?.["bytes"]).toBeLessThan(1_000);
 });
 
-test("what a middleware makes of an answer is what its line says", async () => {
+test("logs the response as a middleware changed it", async () => {
   const handler = lambdaHttp(serverOf()).after((request) => {
     request.response = { statusCode: 202, body: "changed" };
   });
@@ -117,7 +117,7 @@ test("what a middleware makes of an answer is what its line says", async () => {
   expect(completed()).toMatchObject([{ route: "/files/:id", status: 202, bytes: 7 }]);
 });
 
-test("without lines of requests there is none", async () => {
+test("logs nothing when request lines are turned off", async () => {
   const handler = lambdaHttp(serverOf(false));
   await handler(lambdaEvent("httpApi", { path: "/files/7" }), {} as never);
   expect(logs).toEqual([]);
@@ -141,7 +141,7 @@ test.each([
   ["a route for everything", http({ routeKey: "ANY /{proxy+}" }), undefined],
   ["a function URL", http({ routeKey: "$default" }), undefined],
 ])(
-  "an adopted handler has its line as well, with the pattern that %s has matched",
+  "logs a line for an adopted handler too, with the pattern that %s has matched",
   async (_name, event, route) => {
     await adopted(() => ({ statusCode: 200, body: "{}" }))(event);
     expect(completed()).toMatchObject([
@@ -151,7 +151,7 @@ test.each([
   },
 );
 
-test("an adopted handler of other events has a line of a run, whether it comes to its end or fails", async () => {
+test("logs a run for an adopted handler of other events, whether it succeeds or fails", async () => {
   await adopted(() => "done")({ Records: [] });
   const failing = adopted(() => {
     throw new NotFoundError("order", "7");

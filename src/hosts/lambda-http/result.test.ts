@@ -28,14 +28,14 @@ test.each([
   });
 });
 
-test("an object as the body keeps the content type that was given", () => {
+test("a body that is an object keeps the content type given", () => {
   const headers = { "Content-Type": "application/vnd.api+json" };
   expect(readResult({ statusCode: 200, headers, body: {} }).headers).toEqual({
     "content-type": "application/vnd.api+json",
   });
 });
 
-test("null is as good as absent, wherever a result has it", () => {
+test("treats null as absent, wherever a result has it", () => {
   const nothing = {
     headers: null,
     multiValueHeaders: null,
@@ -50,7 +50,7 @@ test("null is as good as absent, wherever a result has it", () => {
   });
 });
 
-test("a status may be text of three digits", () => {
+test("accepts a status that is text of three digits", () => {
   expect(readResult({ statusCode: "201" }).statusCode).toBe(201);
 });
 
@@ -62,7 +62,7 @@ test.each([
   ["yes", false],
   [{}, false],
   [undefined, undefined],
-])("isBase64Encoded of %j counts as %j", (isBase64Encoded, expected) => {
+])("reads isBase64Encoded of %j as %j", (isBase64Encoded, expected) => {
   expect(readResult({ statusCode: 200, body: "YQ==", isBase64Encoded }).isBase64Encoded).toBe(
     expected,
   );
@@ -83,7 +83,7 @@ test.each([
   });
 });
 
-test("a header without a value is left out, and a list of values is joined", () => {
+test("leaves out a header without a value, and joins a list of values", () => {
   const headers = {
     "X-None": undefined,
     "X-Null": null,
@@ -99,7 +99,7 @@ test("a header without a value is left out, and a list of values is joined", () 
   });
 });
 
-test("every cookie is kept, however its header is spelled and wherever it stands, and the same one once", () => {
+test("keeps every cookie once, whatever the spelling and place of its header", () => {
   const { cookies, headers } = readResult({
     statusCode: 200,
     cookies: ["a=1", "b=2"],
@@ -111,7 +111,7 @@ test("every cookie is kept, however its header is spelled and wherever it stands
   expect(readResult({ statusCode: 200, cookies: "a=1" }).cookies).toEqual(["a=1"]);
 });
 
-test("a member is what plain Lambda's JSON makes of it: the text of a date, and nothing of a function or a symbol", () => {
+test("serializes values as plain Lambda does: dates as text, functions and symbols not at all", () => {
   const when = new Date(0);
   const headers = {
     "Last-Modified": when,
@@ -129,7 +129,7 @@ test("a member is what plain Lambda's JSON makes of it: the text of a date, and 
     expect(readResult({ statusCode: 200, body }).body).toBeUndefined();
 });
 
-test("a result with a toJSON is what that gives", () => {
+test("uses the value that a result's toJSON returns", () => {
   class Created {
     toJSON() {
       return { statusCode: 201, body: "made" };
@@ -165,7 +165,7 @@ test.each([
   ["a stream of Node's", { statusCode: 200, body: { pipe: () => undefined } }, "stream"],
   ["a web stream", { statusCode: 200, body: new ReadableStream() }, "stream"],
   ["a circle without a status", circle, "result cannot be written as JSON"],
-])("%s is refused, and the message says which part", (_what, result, message) => {
+])("refuses %s, and the message names the part", (_what, result, message) => {
   expect(() => readResult(result)).toThrow(TypeError);
   expect(() => readResult(result)).toThrow(message);
 });

@@ -186,7 +186,7 @@ test.for(names)(
   },
 );
 
-test.for(names)("%s: a body is read as text or base64, one over the limit is 413", async (name) => {
+test.for(names)("%s: reads a body as text or base64, and answers 413 over the limit", async (name) => {
   const post = { method: "POST", path: "/items", headers: jsonType };
   const server = build({ limits: { bodyBytes: 20 } });
 
@@ -199,7 +199,7 @@ test.for(names)("%s: a body is read as text or base64, one over the limit is 413
   ).toBe(413);
 });
 
-test.for(names)("%s: bytes go out as base64", async (name) => {
+test.for(names)("%s: sends bytes as base64", async (name) => {
   expect(await invoke(name, { path: "/bytes" })).toMatchObject({
     isBase64Encoded: true,
     body: "AP8=",
@@ -207,7 +207,7 @@ test.for(names)("%s: bytes go out as base64", async (name) => {
 });
 
 test.for(names)(
-  "%s: HEAD has the headers and no body, and an error has the uniform one",
+  "%s: HEAD gets the headers and no body, and an error has the uniform body",
   async (name) => {
     const head = await invoke(name, { method: "HEAD", path: "/items/1" });
     const missing = await invoke(name, { path: "/nowhere", headers: { "X-Request-ID": "r1" } });
@@ -223,7 +223,7 @@ test.for(names)(
 );
 
 test.for(names)(
-  "%s: a middleware's early answer keeps its headers and gets the request ID and CORS",
+  "%s: a middleware's early response keeps its headers and gets the request ID and CORS",
   async (name) => {
     const server = build({ cors: { origins: "*" } });
     const handler = lambdaHttp<LambdaHttpEvent>(server).before(
@@ -242,7 +242,7 @@ test.for(names)(
   },
 );
 
-test.for(names)("%s: a handler's own function answers it too", async (name) => {
+test.for(names)("%s: a function of one handler answers its own route and no other", async (name) => {
   const server = build();
   const show = lambdaHandler<LambdaHttpEvent>(server, "large.item.show");
 
@@ -250,7 +250,7 @@ test.for(names)("%s: a handler's own function answers it too", async (name) => {
   expect((await handle(server, eventOf(name, { path: "/request" }), show)).statusCode).toBe(404);
 });
 
-test.for(gateways)("%s: claims that its authorizer verified say who calls", async (name) => {
+test.for(gateways)("%s: takes the caller from the claims that its authorizer verified", async (name) => {
   expect(
     json(await invoke(name, { path: "/who", as: { sub: "ann", tenantId: "acme" } })),
   ).toMatchObject({
@@ -259,7 +259,7 @@ test.for(gateways)("%s: claims that its authorizer verified say who calls", asyn
   });
 });
 
-test("a REST API's Lambda authorizer counts, and one that says nothing does not", async () => {
+test("takes the caller from a REST API's Lambda authorizer, but not from incomplete claims", async () => {
   const rest = (authorizer: unknown) => {
     const event = eventOf("REST API", { path: "/who" });
     return handle(build(), { ...event, requestContext: { ...event.requestContext, authorizer } });
@@ -279,7 +279,7 @@ test("a REST API's Lambda authorizer counts, and one that says nothing does not"
   }
 });
 
-test("a list of roles is read as the authorizer of its gateway writes it, and no role is split otherwise", async () => {
+test("reads a list of roles in the format of its gateway's authorizer, and splits no other role", async () => {
   const rolesOf = async (name: string, authorizer: unknown, format = {}) => {
     const event = { ...eventOf(name, { path: "/who" }), ...format };
     return json(
@@ -312,7 +312,7 @@ test("a list of roles is read as the authorizer of its gateway writes it, and no
 });
 
 test.for(names)(
-  "%s: no header makes anybody a caller, x-amzn-oidc-data of a load balancer included",
+  "%s: no header authenticates a caller, not even a load balancer's x-amzn-oidc-data",
   async (name) => {
     const data = btoa(JSON.stringify({ sub: "ann", tenantId: "acme" }));
     const headers = {
@@ -325,7 +325,7 @@ test.for(names)(
   },
 );
 
-test("a load balancer's event with an authorizer in it is nobody's", async () => {
+test("ignores an authorizer in a load balancer's event", async () => {
   const event = eventOf("load balancer", { path: "/who" });
   const requestContext = {
     ...event.requestContext,
@@ -335,7 +335,7 @@ test("a load balancer's event with an authorizer in it is nobody's", async () =>
   expect((await handle(build(), { ...event, requestContext })).statusCode).toBe(401);
 });
 
-test("two cookies go out where the shape has room for them", async () => {
+test("sends two cookies wherever the shape has room for them", async () => {
   const ask = { method: "POST", path: "/items", headers: jsonType, body: "{}" };
   const both = [expect.stringMatching(/^a=1;/), expect.stringMatching(/^b=2;/)];
 
@@ -347,7 +347,7 @@ test("two cookies go out where the shape has room for them", async () => {
   }
 });
 
-test("a load balancer without multi-value headers gets the first cookie, and the log says what was lost", async () => {
+test("sends a load balancer without multi-value headers the first cookie, and logs the loss of the others", async () => {
   const lines: string[] = [];
   const output = vi
     .spyOn(process.stdout, "write")
@@ -375,7 +375,7 @@ test("a load balancer without multi-value headers gets the first cookie, and the
   });
 });
 
-test("a load balancer gets a status line; an unknown status is its number", async () => {
+test("sends a load balancer a status line, with only the number of an unknown status", async () => {
   expect((await invoke("load balancer", { path: "/items/1" })).statusDescription).toBe("200 OK");
   expect((await invoke("load balancer", { path: "/nowhere" })).statusDescription).toBe(
     "404 Not Found",
@@ -384,7 +384,7 @@ test("a load balancer gets a status line; an unknown status is its number", asyn
 });
 
 test.for(names)(
-  "%s: an answer over what the transport takes as JSON is a 500 with one line",
+  "%s: answers 500 to a response that is too large for the transport as JSON, with one line",
   async (name) => {
     const limit = name.startsWith("load balancer") ? 1_000_000 : 6_291_456;
     const lines: string[] = [];
@@ -413,14 +413,14 @@ test.for(names)(
   },
 );
 
-test("the stage is part of an HTTP API's path with payload format 1.0, and never of a REST API's", async () => {
+test("the stage is part of an HTTP API's path in payload format 1.0, but never of a REST API's", async () => {
   const event = eventOf("REST API", { path: "/dev/items/1" });
 
   expect((await handle(build(), { ...event, version: "1.0" })).statusCode).toBe(200);
   expect((await handle(build(), event)).statusCode).toBe(404);
 });
 
-test("headers of middlewares are read whichever way they write them, and lists win", async () => {
+test("accepts headers of middlewares in any form, and lists take precedence", async () => {
   const result = {
     statusCode: 200,
     headers: { "Set-Cookie": "a=1", Vary: "Accept" },
@@ -438,7 +438,7 @@ test("headers of middlewares are read whichever way they write them, and lists w
   expect(multiValueHeaders).toEqual({ "set-cookie": ["a=1", "b=2"] });
 });
 
-test("events with only what has to be there are read, and odd values in them are passed over", async () => {
+test("accepts events with required members only, and ignores odd values", async () => {
   const rest = { httpMethod: "GET", path: "/items/1", requestContext: {} };
   const odd = {
     ...rest,
@@ -454,7 +454,7 @@ test("events with only what has to be there are read, and odd values in them are
   );
 });
 
-test("an event that is none of HTTP is an error that Lambda sees, never a response", async () => {
+test("fails the invocation for an event that is not HTTP, instead of answering it", async () => {
   const others = [
     null,
     "text",
@@ -468,7 +468,7 @@ test("an event that is none of HTTP is an error that Lambda sees, never a respon
     await expect(handle(build(), event)).rejects.toThrow(/check the function's trigger/);
 });
 
-test("200 overlapping invocations of different tenants over every shape stay apart", async () => {
+test("keeps 200 overlapping invocations of different tenants and shapes apart", async () => {
   const secret = "s".repeat(32);
   const server = build({ auth: { secret } });
   const handler = lambdaHttp<LambdaHttpEvent>(server);

@@ -32,7 +32,7 @@ const added = () =>
 const terminate = () => added()[0]?.("SIGTERM");
 
 describe("SIGTERM in Lambda", () => {
-  test("is heard by one listener, however many functions and servers there are, and by none elsewhere", () => {
+  test("is handled by one listener for all functions and servers, and by none outside Lambda", () => {
     vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", undefined);
     lambdaHttp(buildServer({ features: [] }));
     expect(added()).toHaveLength(0);
@@ -43,7 +43,7 @@ describe("SIGTERM in Lambda", () => {
     expect(added()).toHaveLength(1);
   });
 
-  test("closes what each server named, once, in reverse order, whatever fails, and exits with 0", async () => {
+  test("closes each server's resources once, in reverse order, despite failures, and exits with 0", async () => {
     const closed: string[] = [];
     const server = buildServer({ features: [] });
     server.onClose("first", () => void closed.push("first"));
@@ -67,7 +67,7 @@ describe("SIGTERM in Lambda", () => {
     ]);
   });
 
-  test("is measured, where the function measures", async () => {
+  test("is measured when the server has metrics", async () => {
     const [clean, failing] = [
       buildServer({ features: [], metrics: {} }),
       buildServer({ features: [], metrics: {} }),
@@ -82,7 +82,7 @@ describe("SIGTERM in Lambda", () => {
     ]);
   });
 
-  test("ends the process also where a server cannot be bound", async () => {
+  test("ends the process even when a server cannot be bound", async () => {
     vi.stubEnv("KEELSON_AUTH_SECRET", "too short");
     lambdaHttp(buildServer({ features: [] }));
     terminate();

@@ -69,7 +69,7 @@ const ask = async (http: LambdaHttpHandler) => {
   return { statusCode, retryAfter: headers?.["retry-after"], body: JSON.parse(body ?? "") };
 };
 
-test("parameters reach the container and the Lambda function, a SecureString in clear", async () => {
+test("parameters reach the container and the Lambda function, a SecureString decrypted", async () => {
   const stack = await stackWith({ "/app/hello/limit": "7" });
   expect(await (await stack.app.fetch("/limit")).json()).toEqual({ limit: 7 });
 
@@ -81,7 +81,7 @@ test("parameters reach the container and the Lambda function, a SecureString in 
   await stack.close();
 });
 
-test("an invalid parameter answers 503 until it is mended, and says on the log alone what is wrong", async () => {
+test("answers 503 until an invalid parameter is corrected, and tells the problem only in the log", async () => {
   const stack = await stackWith({});
   await stack.put("/app/hello/limit", "many");
   await stack.put("/app/hello/tokn", "hush-hush", "SecureString");
@@ -123,7 +123,7 @@ test("an invalid parameter answers 503 until it is mended, and says on the log a
   await stack.close();
 });
 
-test("an SSM that is not there answers 503, and later invocations find it", async () => {
+test("answers 503 while SSM cannot be reached, and recovers in later invocations", async () => {
   const stack = await stackWith({ "/app/hello/limit": "7" });
   vi.useFakeTimers({ toFake: ["Date"] });
   vi.stubEnv("AWS_ENDPOINT_URL_SSM", "http://127.0.0.1:9");

@@ -68,7 +68,7 @@ test.each([
   ["/all", "globex", "acme", 403],
   ["/all", "acme", "acme", 200],
 ])(
-  "GET %s with a token of %s in an environment of %s is a %i",
+  "answers GET %s with a token of %s in an environment of %s with %i",
   async (path, token, isolatedTo, status) => {
     expect(
       (await ask(path, { token, isolatedTo } as { token?: string; isolatedTo?: string }))
@@ -77,7 +77,7 @@ test.each([
   },
 );
 
-test("the refusal of another tenant's token says so, and its line names whose it was", async () => {
+test("refuses another tenant's token with the reason, and logs whose token it was", async () => {
   const { body } = await ask("/own", { token: "globex", isolatedTo: "acme" });
 
   expect(body).toMatchObject({
@@ -103,7 +103,7 @@ test("the refusal of another tenant's token says so, and its line names whose it
   ]);
 });
 
-test("a function of one handler and an adopted one refuse it too", async () => {
+test("a function of one handler and an adopted handler refuse another tenant's token too", async () => {
   const one = lambdaHandler(serverOf(), "rooms.room.own");
   const existing = vi.fn(async () => ({ statusCode: 200, body: "{}" }));
   const adopted = middy({
@@ -117,7 +117,7 @@ test("a function of one handler and an adopted one refuse it too", async () => {
   expect(existing).not.toHaveBeenCalled();
 });
 
-test("an event that is not HTTP runs as the tenant that Lambda names, and does not cross tenants", async () => {
+test("an event that is not HTTP runs as the tenant that Lambda names, and may not cross tenants", async () => {
   const handler = middy({
     executionMode: requestScope(serverOf(), { handler: "legacy.room.import" }),
   }).handler((async (_event: unknown, { keelson }: AdoptedContext) => {

@@ -57,7 +57,7 @@ const event = (path: string): HttpApiEvent =>
 const lasting = (ms: unknown) => ({ getRemainingTimeInMillis: () => ms }) as never; // the part of the context that is read
 const logs = () => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 
-test("shortly before the time is over the answer is a 504, the signal aborts, and the log names the handler", async () => {
+test("shortly before the time is over, answers 504, aborts the signal and logs the handler's name", async () => {
   const { statusCode, headers, body } = await lambdaHttp(build())(event("/wait"), lasting(1_050));
 
   expect(statusCode).toBe(504);
@@ -81,7 +81,7 @@ test("shortly before the time is over the answer is a 504, the signal aborts, an
   ]);
 });
 
-test("an abandoned handler's database refuses, and its late result is dropped", async () => {
+test("an abandoned handler's database calls fail, and its late result is dropped", async () => {
   const { statusCode } = await lambdaHttp(build())(event("/wait"), lasting(60));
   const before = lines.length;
   held.resolve(undefined);
@@ -94,7 +94,7 @@ test.each([
   ["bare", () => lambdaHttp(build())],
   ["behind a middleware", () => lambdaHttp(build()).before(() => undefined)],
 ])(
-  "an abandoned handler's late error, %s, is logged for debugging and is nobody's unhandled rejection",
+  "logs an abandoned handler's late error, %s, at debug level, without an unhandled rejection",
   async (_how, make) => {
     const http = make();
     const unhandled = vi.fn();
@@ -115,7 +115,7 @@ test.each([
   },
 );
 
-test("a middleware that hangs before the handler is cut off as well", async () => {
+test("cuts off a middleware that hangs before the handler", async () => {
   const http = lambdaHttp(build()).before(() => new Promise(() => {}));
 
   expect((await http(event("/now"), lasting(60))).statusCode).toBe(504);
@@ -138,7 +138,7 @@ test("one timer serves all invocations", async () => {
   expect((await waiting).statusCode).toBe(500);
 });
 
-test("a process in which nothing else happens lives until the time is over, and not much longer", async () => {
+test("an otherwise idle process lives until the time is over, and then ends", async () => {
   const source = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
   const script = `
     import { access, buildServer, defineFeature } from ${source("../../index.ts")};
@@ -158,7 +158,7 @@ test("a process in which nothing else happens lives until the time is over, and 
   expect(stdout.trim().split("\n").at(-1)).toBe("504");
 });
 
-test("an invocation that is due earlier is cut off in its time, and one that is due later goes on", async () => {
+test("cuts off an invocation due earlier in its own time, while one due later goes on", async () => {
   const http = lambdaHttp(build());
   const later = http(event("/wait"), lasting(60_000));
   await waitFor(() => expect(seen.signal).toBeDefined());
@@ -170,7 +170,7 @@ test("an invocation that is due earlier is cut off in its time, and one that is 
   expect((await later).statusCode).toBe(500);
 });
 
-test("what hears of the abort runs in the context of its own request", async () => {
+test("abort listeners run in the context of their own request", async () => {
   const heard: (string | undefined)[] = [];
   const listening = defineFeature("listening", (r) => {
     r.query("thing.hear", {
@@ -189,7 +189,7 @@ test("what hears of the abort runs in the context of its own request", async () 
   expect(heard.sort()).toEqual(["a", "b", "c"]);
 });
 
-test("a signal is there where the context knows a time, and only there", async () => {
+test("has a signal only when the context gives a remaining time", async () => {
   const http = lambdaHttp(build());
   const signalWith = async (context: unknown) =>
     JSON.parse((await http(event("/now"), context as never)).body ?? "").signal;

@@ -11,7 +11,7 @@ declare module "../../base/types/names.ts" {
   }
 }
 
-test("a function answers before its time is over, though what runs after its write takes longer", async () => {
+test("a function answers before its time is over, even when a hook after its write takes longer", async () => {
   const [begun, ending] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()];
   const frozen = defineFeature("frozen", (r) => {
     r.table("parts", { partitionKey: "pk" });

@@ -169,7 +169,7 @@ async function invoke(
 }
 
 describe("a batch of events", () => {
-  test("is consumed each once: a duplicate in it is acknowledged, and so is one that comes later", async () => {
+  test("runs each event once, and acknowledges duplicates in the same batch and in later ones", async () => {
     const records = await received("events", [event("a", "dup"), event("a", "dup"), event("b")]);
     expect(await invoke(records)).toEqual([]);
     expect(runs.sort()).toEqual(["a", "b"]);
@@ -177,7 +177,7 @@ describe("a batch of events", () => {
     expect(runs).toHaveLength(2);
   });
 
-  test("has a line for each run with the age of its message, where the event says when it was sent", async () => {
+  test("logs a line for each run, with the age of its message if the record has a timestamp", async () => {
     const [record, other] = await received("events", [event("aged"), event("ageless")]);
     if (record === undefined || other === undefined) throw new Error("two were sent");
     const { SentTimestamp: _left, ...attributes } = other.attributes;
@@ -193,7 +193,7 @@ describe("a batch of events", () => {
     ]);
   });
 
-  test("of a fair queue is not held up by one that fails in its group, nor buried by it", async () => {
+  test("of a fair queue goes on after a failure in its group, and only buries what can never succeed", async () => {
     broken.add("broken");
     const records = await received("events", [
       event("broken"),
@@ -213,7 +213,7 @@ describe("a batch of events", () => {
     expect(lines.filter(({ msg }) => msg === "queue.dead_letter_failed")).toEqual([]);
   });
 
-  test("answers with those that failed alone, and buries what can never be done with one line that says why", async () => {
+  test("reports only the failed events, and dead-letters those that can never succeed, with one line each", async () => {
     broken.add("broken");
     const poison = '{"detail-type":"x","detail":{"kind":"private"}}';
     const records = await received("events", [
@@ -244,7 +244,7 @@ describe("a batch of events", () => {
     });
   });
 
-  test("has no job in it: one is dead-lettered, and a queue for both takes it", async () => {
+  test("dead-letters a job, unless the queue is for both", async () => {
     expect(await invoke(await received("events", [job("stray-job")]))).toEqual([]);
     const [line] = lines.filter(({ msg }) => msg === "queue.dead_lettered");
     expect([runs, line?.["reason"]]).toEqual([[], "a job is not taken from the queue of events"]);
@@ -260,13 +260,13 @@ describe("a batch of events", () => {
     ]);
   });
 
-  test("is not begun where no time is left, and comes again", async () => {
+  test("is handed back without a run when no time is left", async () => {
     const records = await received("events", [event("late")]);
     expect(await invoke(records, 900)).toEqual([event("late")]);
     expect(runs).toEqual([]);
   });
 
-  test("comes again as long as another process is at it", async () => {
+  test("runs once when two processes receive it, and at most one of them hands it back", async () => {
     const other = lambdaQueue(build());
     const records = await received("events", [event("shared-run")]);
     const again = records.map((record) => ({ ...record }));
@@ -281,7 +281,7 @@ describe("a batch of events", () => {
 });
 
 describe("an ordered batch of jobs", () => {
-  test("keeps the order of a group: what stands behind a job that failed comes again with it, other groups go on", async () => {
+  test("keeps each group's order: hands back the jobs behind a failed one, and goes on with other groups", async () => {
     broken.add("one-1");
     const records = await received("jobs", [
       job("one-1", "one"),
@@ -294,7 +294,7 @@ describe("an ordered batch of jobs", () => {
     expect(runs.filter((name) => name.startsWith("two"))).toEqual(["two-1", "two-2"]);
   });
 
-  test("is handled also where the queue is one that the server does not name, and that is said once", async () => {
+  test("is handled even when the server does not name its queue, with one warning", async () => {
     const other = `${names.jobs.slice(0, -5)}-dead.fifo`;
     expect(await invoke(await received("jobs", [job("elsewhere")], other))).toEqual([]);
     expect(await invoke(await received("jobs", [job("elsewhere-2")], other))).toEqual([]);
@@ -304,7 +304,7 @@ describe("an ordered batch of jobs", () => {
     ]);
   });
 
-  test("has no event in it: one is dead-lettered", async () => {
+  test("dead-letters an event", async () => {
     const stray = JSON.parse(event("stray")) as { payload?: object };
     stray.payload = { group: "stray" };
     expect(await invoke(await received("jobs", [JSON.stringify(stray)]))).toEqual([]);
@@ -314,7 +314,7 @@ describe("an ordered batch of jobs", () => {
     expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toEqual([]);
   });
 
-  test("an empty batch has nothing to say", async () => {
+  test("reports no failures when it is empty", async () => {
     expect(await queue({ Records: [] }, {})).toEqual({ batchItemFailures: [] });
   });
 });

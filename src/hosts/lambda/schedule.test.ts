@@ -33,7 +33,7 @@ afterEach(() => {
   handler = () => undefined;
 });
 
-test("a rule's function lets fire what is due, once however often it is called, and says what came of it", async () => {
+test("a rule's function fires each due schedule once, however often it is called, and counts failures", async () => {
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const app = await startTestApp(build());
   try {

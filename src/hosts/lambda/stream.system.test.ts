@@ -157,7 +157,7 @@ async function infront(
 }
 
 describe("the stream of the outbox", () => {
-  test("dispatches what is left, once, and finds nothing to do when it comes again", async () => {
+  test("dispatches waiting rows once, and finds nothing to do on a retry", async () => {
     const records = await committed("a", "b", "c");
     expect(records).toHaveLength(3);
     later();
@@ -172,7 +172,7 @@ describe("the stream of the outbox", () => {
     expect(heard.sort()).toEqual(["a", "b", "c"]);
   });
 
-  test("costs one read a shard where all was dispatched after the commit", async () => {
+  test("costs one read per shard when everything was dispatched after the commit", async () => {
     const records = await committed("d");
     later();
     await lambdaStream(build())({ Records: records }, lasting(30_000));
@@ -186,7 +186,7 @@ describe("the stream of the outbox", () => {
     front.close();
   });
 
-  test("waits for a row that is on its way, and dispatches it where it is not taken away meanwhile", async () => {
+  test("waits for a row that is on its way, and dispatches it if it is still there", async () => {
     const [first, second] = [await committed("e"), await committed("f")];
     const stream = lambdaStream(build());
     const begunMs = performance.now();
@@ -200,7 +200,7 @@ describe("the stream of the outbox", () => {
     expect(await waiting()).toEqual([]);
   });
 
-  test("dispatches nothing where a row that was on its way has arrived meanwhile", async () => {
+  test("dispatches nothing when a row that was on its way has arrived in the meantime", async () => {
     const records = await committed("arrived");
     const front = await infront(() => undefined);
     const underWay = lambdaStream(build())({ Records: records }, lasting(30_000));
@@ -216,7 +216,7 @@ describe("the stream of the outbox", () => {
     front.close();
   });
 
-  test("waits no longer than that for a row of a clock that is ahead", async () => {
+  test("does not wait longer for a row from a clock that is ahead", async () => {
     const records = await committed("g");
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 60_000 });
     expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual({
@@ -225,7 +225,7 @@ describe("the stream of the outbox", () => {
     expect(await waiting()).toEqual([]);
   });
 
-  test("begins the next time with the first record that failed, and leaves rows alone that it was not told of", async () => {
+  test("resumes with the first failed record, and leaves rows alone that are not in its batch", async () => {
     const others = await committed("other");
     const records = await committed("h", "i", "j", "k", "l");
     later();
@@ -267,7 +267,7 @@ describe("the stream of the outbox", () => {
     ]);
   });
 
-  test("is not begun where no time is left, neither at once nor to wait for a row, and comes again", async () => {
+  test("hands back its records when no time is left to read rows or to wait for one", async () => {
     const records = await committed("m");
     const front = await infront(() => undefined);
     const stream = lambdaStream(build());
@@ -282,7 +282,7 @@ describe("the stream of the outbox", () => {
     expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
   });
 
-  test("leaves to a sweep what that is at, and comes again", async () => {
+  test("leaves a row to the sweep that is dispatching it, and hands back its record", async () => {
     const records = await committed("n");
     later(15_000);
     let atBus: () => void = () => {};
@@ -310,7 +310,7 @@ describe("the stream of the outbox", () => {
     front.close();
   });
 
-  test("reports what it cannot read, of that shard alone, and says why", async () => {
+  test("hands back the records of a shard that it cannot read, and logs a warning", async () => {
     const records = await committed("o");
     later();
     let queries = 0;
@@ -332,7 +332,7 @@ describe("the stream of the outbox", () => {
     expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
   });
 
-  test("reads as many pages of a shard as its rows take", async () => {
+  test("reads all pages of a shard that its rows need", async () => {
     const [pk, at] = ["shard#5", Date.now() - 60_000];
     const many = Array.from({ length: 103 }, (_, n) => ({
       pk,
@@ -364,7 +364,7 @@ describe("the stream of the outbox", () => {
   });
 });
 
-describe("a row that the bus will never take", () => {
+describe("a row that the bus never accepts", () => {
   /** Writes rows of one shard a minute ago, in this order, and gives their keys. */
   async function written(...envelopes: unknown[]): Promise<{ pk: string; sk: string }[]> {
     const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
@@ -426,7 +426,7 @@ describe("a row that the bus will never take", () => {
   const asides = (...keys: ({ pk: string; sk: string } | undefined)[]) =>
     keys.map((key) => `${key?.sk}#${key?.pk}`).sort();
 
-  test("is set aside by a sweep, all others of its shard go exactly once, and the next sweep puts nothing", async () => {
+  test("is set aside by a sweep, all others of its shard go exactly once, and the next sweep sends nothing", async () => {
     const keys = await written(
       "a",
       "b",
@@ -460,7 +460,7 @@ describe("a row that the bus will never take", () => {
     expect(heard.sort()).toEqual(["a", "c", "d"]);
   });
 
-  test("does not come again with the stream either, and that it was moved is no news", async () => {
+  test("is set aside by the stream too, which logs the move only at debug level", async () => {
     const keys = await written("a", "b", "c");
     const { front, went } = await refusing("b");
     const stream = lambdaStream(build());
@@ -481,7 +481,7 @@ describe("a row that the bus will never take", () => {
   });
 });
 
-describe("a record that is none of the outbox", () => {
+describe("a record that is not of the outbox", () => {
   const good = recordOf({ pk: "shard#1", sk: "001700000000000#e1" });
   const of = (given: Record<string, unknown>) => ({ ...good, ...given }) as DynamoDBRecord; // as somebody may send it
   const withKeys = (Keys: unknown) => of({ dynamodb: { ...good.dynamodb, Keys } });
@@ -508,7 +508,7 @@ describe("a record that is none of the outbox", () => {
       () => withKeys({ pk: { S: "shard#1" }, sk: { S: "tomorrow" } }),
     ],
     ["it has no sequence number", () => of({ dynamodb: { Keys: good.dynamodb?.Keys } })],
-  ])("is skipped with a line that says why: %s", async (reason, given) => {
+  ])("is skipped with a line that gives the reason: %s", async (reason, given) => {
     const made =
       typeof given === "function" ? (given() as DynamoDBRecord) : (given as DynamoDBRecord);
     const arn = `arn:aws:dynamodb:us-east-1:000000000000:table/${table}/stream/x`;
@@ -522,7 +522,7 @@ describe("a record that is none of the outbox", () => {
     ]);
   });
 
-  test("does not hold up the others, and what was removed is no news", async () => {
+  test("does not hold up the others, and a removed row is logged only at debug level", async () => {
     const records = await committed("p");
     later();
     const removed = records.map((record) => ({ ...record, eventName: "REMOVE" as const }));
@@ -541,7 +541,7 @@ describe("a record that is none of the outbox", () => {
     ]);
   });
 
-  test("a job that is due later is the sweep's, whatever becomes of its row", async () => {
+  test("of a job due later is left to the sweep, whatever happened to its row", async () => {
     const records = (["INSERT", "MODIFY", "REMOVE"] as const).map((eventName) => ({
       ...recordOf({ pk: "due#3", sk: "001763812800000#0193c1f4-8f5e-8000-8000-2b7f6c1f5e0a" }),
       eventName,
@@ -552,7 +552,7 @@ describe("a record that is none of the outbox", () => {
     expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons }]);
   });
 
-  test("an event of another kind is an error that Lambda sees", async () => {
+  test("fails the invocation when the whole event is of another kind", async () => {
     for (const event of [undefined, {}, { Records: "many" }]) {
       await expect(lambdaStream(build())(event as never, {})).rejects.toThrow(
         "check the function's trigger",
@@ -560,7 +560,7 @@ describe("a record that is none of the outbox", () => {
     }
   });
 
-  test("a table that is named by its ARN is known by it", async () => {
+  test("is recognized by a table name that is an ARN", async () => {
     const arn = `arn:aws:dynamodb:us-east-1:000000000000:table/${table}`;
     vi.stubEnv("KEELSON_TABLE_OUTBOX", arn);
     const record = { ...good, eventSourceARN: `${arn}/stream/x`, eventName: "REMOVE" as const };

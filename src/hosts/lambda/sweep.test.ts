@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("A schedule's function dispatches what is left in the outbox, once it is no longer on its way", async () => {
+test("A schedule's function dispatches rows left in the outbox, once they are no longer on their way", async () => {
   const app = await startTestApp(build());
   try {
     app.faults.before("PutEvents", 1).fail("InternalException");

@@ -90,7 +90,7 @@ test.each([
   ["its status as text", { statusCode: "201", body: "a" }, 201],
   ["a strange isBase64Encoded", { statusCode: 200, body: "a", isBase64Encoded: "maybe" }, 200],
 ])(
-  "an answer with %s is one, with a claim, without one, and early",
+  "accepts a response with %s, with a claim, without one, and early",
   async (_what, result, status) => {
     let effects = 0;
     const claimed = adopted(async () => {
@@ -119,7 +119,7 @@ test.each([
   ["a status that is none", { statusCode: 1, body: "a" }],
   ["headers that are no object", { statusCode: 201, headers: "a: b" }],
 ])(
-  "a handler that answers with %s had its effect: all requests with its key get the same 500, and one effect",
+  "when a handler answers with %s, all requests with its key get the same 500, and it runs once",
   async (_w, result) => {
     let effects = 0;
     const call = adopted(async () => {
@@ -146,7 +146,7 @@ test.each([
   },
 );
 
-test("concurrent duplicates in one process share the 500 of a handler that had its effect", async () => {
+test("concurrent duplicates in one process share the 500 of a handler with an invalid response", async () => {
   let effects = 0;
   const call = adopted(async () => {
     effects += 1;
@@ -157,7 +157,7 @@ test("concurrent duplicates in one process share the 500 of a handler that had i
   expect([...answers.map(({ statusCode }) => statusCode), effects]).toEqual([500, 500, 500, 1]);
 });
 
-test("what a handler published goes with an answer that cannot be read, with a claim and without one", async () => {
+test("publishes a handler's events even when its response is invalid, with a claim and without one", async () => {
   const call = adopted(async (_event, { keelson: ctx }) => {
     await ctx.publish("order.created" as never, { n: 1 } as never);
     return { statusCode: 201, body: circle };
@@ -167,7 +167,7 @@ test("what a handler published goes with an answer that cannot be read, with a c
   expect(logs.filter(({ msg }) => msg === "event.published")).toHaveLength(2);
 });
 
-test("a commit of an answer that cannot be read is refused before anything is written", async () => {
+test("refuses to commit an invalid response before anything is written", async () => {
   let refused: unknown;
   const call = adopted(async (_event, { keelson: ctx }) => {
     const put = { Put: { TableName: feature.table.name, Item: { pk: ctx.requestId } } };
@@ -178,7 +178,7 @@ test("a commit of an answer that cannot be read is refused before anything is wr
   expect(String(refused)).toContain("statusCode is 1");
 });
 
-test("an answer that cannot be read is a 500 without a claim, and early", async () => {
+test("answers 500 to an invalid response without a claim, from the handler or a middleware", async () => {
   expect((await adopted(async () => ({ statusCode: 1 }), [])()).statusCode).toBe(500);
   expect(
     (await adopted(async () => 1, [{ before: () => ({ statusCode: 200, body: circle }) }])())
@@ -188,7 +188,7 @@ test("an answer that cannot be read is a 500 without a claim, and early", async 
   expect((await adopted(async () => ({ statusCode: 200 }), [spoils])()).statusCode).toBe(500);
 });
 
-test("a length that a middleware made stale is that of the body that goes out", async () => {
+test("replaces a stale Content-Length with the length of the body that is sent", async () => {
   const lengthOf = async (result: object, method = "POST") =>
     (await adopted(async () => ({ headers: { "Content-Length": "3" }, ...result }), [])({}, method))
       .headers["content-length"];
@@ -199,7 +199,7 @@ test("a length that a middleware made stale is that of the body that goes out", 
   expect(await lengthOf({ statusCode: 200 }, "HEAD")).toBe("3");
 });
 
-test("cookies of every spelling and place reach the client, and headers without a value do not", async () => {
+test("cookies of every spelling and place reach the client, and headers without a value are left out", async () => {
   const answer = await adopted(
     async () => ({
       statusCode: 200,

@@ -55,7 +55,7 @@ const failed = (error: unknown) => async () => {
   throw error;
 };
 
-test("a hook that throws at the end becomes the cause of the handler's error, and replaces none", async () => {
+test("an error of requestEnd becomes the cause of the handler's error, unless that has one", async () => {
   const end = new Error("requestEnd");
   const own = new Error("own");
   const ends = { requestEnd: failed(end) };
@@ -72,7 +72,7 @@ test("a hook that throws at the end becomes the cause of the handler's error, an
   expect([conflict.statusCode, JSON.parse(conflict.body).error]).toEqual([409, "taken"]);
 });
 
-test("a hook that throws at the end of what succeeded is the error, at once or later", async () => {
+test("an error of requestEnd fails a call whose handler succeeded, thrown at once or later", async () => {
   const end = new Error("requestEnd");
   await expect(call(() => 1, { requestEnd: failed(end) })).rejects.toBe(end);
   const atOnce = () => {
@@ -84,7 +84,7 @@ test("a hook that throws at the end of what succeeded is the error, at once or l
   );
 });
 
-test("of what a hook returns only a promise is waited for", async () => {
+test("waits for the result of a hook only if it is a promise", async () => {
   const [thenable, wait] = ["then", vi.fn()];
   const order: string[] = [];
   expect(await call(() => "done", { requestEnd: () => ({ [thenable]: wait }) })).toBe("done");
@@ -110,7 +110,7 @@ test("the handler's third argument has the signal of its ctx, which aborts when 
   expect(given?.aborted).toBe(true);
 });
 
-test("without a time the handler has a signal as well, which never aborts", async () => {
+test("without a time limit, the handler has a signal that never aborts", async () => {
   for (const event of [record, http]) {
     let given: AbortSignal | undefined;
     await call(
@@ -125,7 +125,7 @@ test("without a time the handler has a signal as well, which never aborts", asyn
   }
 });
 
-test("timeoutEarlyInMillis says how long before the end the answer comes; Middy's default counts as not given", async () => {
+test("timeoutEarlyInMillis sets how long before the end the response comes; Middy's default is ignored", async () => {
   expect(
     (await call(hangs, { timeoutEarlyInMillis: 59_950 }, http, lasting(60_000))).statusCode,
   ).toBe(504);
@@ -134,7 +134,7 @@ test("timeoutEarlyInMillis says how long before the end the answer comes; Middy'
   expect(logs).toContainEqual(expect.objectContaining({ msg: "handler.abandoned", afterMs: 30 }));
 });
 
-test("timeoutEarlyInMillis of 0 turns the early timeout off, and a claim's lease still knows the end", async () => {
+test("timeoutEarlyInMillis of 0 turns the early timeout off, and the signal does not abort", async () => {
   let finish: (value: unknown) => void = () => {};
   const waiting = new Promise((resolve) => {
     finish = resolve;
@@ -182,7 +182,7 @@ test.each([
   },
 );
 
-test("of an event that is not HTTP an early timeout is Middy's own, or what the option makes of it", async () => {
+test("an early timeout of an event that is not HTTP is Middy's own error, or the option's result", async () => {
   await expect(call(hangs, {}, record, lasting(60))).rejects.toMatchObject({
     name: "TimeoutError",
   });
@@ -211,7 +211,7 @@ test.each([
     { statusCode: 422.5 },
     [500, "Internal server error"],
   ],
-])("an error of a middleware of Middy's has %s", async (_what, members, expected) => {
+])("the response to an error of Middy's own middlewares has %s", async (_what, members, expected) => {
   const { statusCode, body } = await call(
     failed(Object.assign(new Error("the message"), members)),
     {},
@@ -220,7 +220,7 @@ test.each([
   expect([statusCode, JSON.parse(body).message]).toEqual(expected);
 });
 
-test("an error of a middleware of Middy's brings its headers", async () => {
+test("the response to an error of Middy's own middlewares has the error's headers", async () => {
   const error = Object.assign(new Error("slow down"), {
     statusCode: 429,
     headers: { "Retry-After": "5" },

@@ -85,7 +85,7 @@ function adopted(
 const tokenOf = (userId: string, roles: string[] = []) =>
   signToken({ secret, tenantId: "acme", userId, roles }, { now: () => Date.now() });
 
-test("an event of another source is nobody's request, so its handler may cross tenants; an anonymous request is one", async () => {
+test("an event of another source is no request, so it may cross tenants; an anonymous request may not", async () => {
   const crossing = async (_event: unknown, { keelson }: AdoptedContext) => {
     keelson.acrossTenants("import of a file");
     return { statusCode: 204 };
@@ -103,7 +103,7 @@ test("an event of another source is nobody's request, so its handler may cross t
   ]);
 });
 
-test("an existing handler is in the trace of a caller who had to sign in, and in that of its invocation for any other event", async () => {
+test("joins the invocation's trace for a signed-in caller and for other events, but not for a stranger", async () => {
   const root = "5759e988bd862e3fe1be46a994272793";
   vi.stubEnv(
     "_X_AMZN_TRACE_ID",
@@ -128,7 +128,7 @@ test("an existing handler is in the trace of a caller who had to sign in, and in
   expect(traces).toEqual([root, stranger.body, root]);
 });
 
-test("an existing handler has its ctx in the context, and its request the ID, the lines and the ambient context of any other", async () => {
+test("gives an existing handler a ctx, with the request's ID, caller, configuration and ambient context", async () => {
   const call = adopted(async (given, { keelson: ctx }) => {
     ctx.log.info("legacy.ran");
     const { limit } = feature.config;
@@ -172,7 +172,7 @@ test("an existing handler has its ctx in the context, and its request the ID, th
   );
 });
 
-test("errors become the uniform response, of the handler and of Middy's own middlewares", async () => {
+test("turns errors of the handler and of Middy's own middlewares into the uniform response", async () => {
   const thrown = await adopted(async () => {
     throw new ConflictError("order_locked");
   })(event());
@@ -191,7 +191,7 @@ test("errors become the uniform response, of the handler and of Middy's own midd
   expect([odd.statusCode, odd.body.includes("s3cret")]).toEqual([500, false]);
 });
 
-test("an early answer of a before carries the request ID, and an error handler of Middy's keeps its say", async () => {
+test("adds the request ID to early responses and to those of Middy's error handler", async () => {
   const early = { before: async () => ({ statusCode: 304, headers: {} }) };
   expect(await adopted(async () => 1, { use: [early] })(event())).toMatchObject({
     statusCode: 304,
@@ -206,7 +206,7 @@ test("an early answer of a before carries the request ID, and an error handler o
   expect(own).toMatchObject({ statusCode: 418, headers: { "x-request-id": expect.any(String) } });
 });
 
-describe("an error that a middleware answers has its line, with the status of the answer", () => {
+describe("an error that a middleware answers", () => {
   const middys = httpErrorHandler({
     logger: false,
     fallbackMessage: "Sorry",
@@ -261,7 +261,7 @@ describe("an error that a middleware answers has its line, with the status of th
       [500, "Sorry", ""],
       { level: "error", message: "thrown string: s3cret" },
     ],
-  ])("Middy's own error handler, of %s", async (_, make, [status, body, retryAfter], line) => {
+  ])("is logged with the status of the response of Middy's own error handler: %s", async (_, make, [status, body, retryAfter], line) => {
     const fails = async () => Promise.reject(make());
     const chains: [Handler, middy.MiddlewareObj[]][] = [
       [fails, [middys]],
@@ -298,14 +298,14 @@ describe("an error that a middleware answers has its line, with the status of th
     ["recovers", { statusCode: 200, body: "of yesterday" }, { level: "warn", status: 200 }],
     ["says no status", "of yesterday", { level: "error", status: 500 }],
     ["says that it has none", { statusCode: null }, { level: "error", status: 500 }],
-  ])("one of the application's, which %s", async (_, answered, line) => {
+  ])("is logged with the status of the response when the application's middleware %s", async (_, answered, line) => {
     const onError = () => answered as never;
     await adopted(async () => Promise.reject(new Error("gone")), { use: [{ onError }] })(event());
 
     expect(failedLines()).toEqual([expect.objectContaining({ ...line, message: "gone" })]);
   });
 
-  test("one that answers an event which is not HTTP", async () => {
+  test("is logged for an event that is not HTTP", async () => {
     const mode = requestScope(serverOf(), { handler: "legacy.queue.drain" });
     const handler = middy({ executionMode: mode })
       .onError(() => ({ batchItemFailures: [] }) as never)
@@ -317,7 +317,7 @@ describe("an error that a middleware answers has its line, with the status of th
     ]);
   });
 
-  test("none that answers nothing: there the line is that of the uniform answer, once", async () => {
+  test("is logged once, with the uniform response, when no middleware returns one", async () => {
     const names: unknown[] = [];
     const mode = requestScope(serverOf(), { handler: "legacy.order.create" });
     const chain = middy({
@@ -336,7 +336,7 @@ describe("an error that a middleware answers has its line, with the status of th
     ]);
   });
 
-  test("but one whose time is over, which was answered before", async () => {
+  test("is not logged again when the timeout was answered before", async () => {
     let fails = () => {};
     const existing = () =>
       new Promise((_, reject) => {
@@ -357,7 +357,7 @@ describe("an error that a middleware answers has its line, with the status of th
   });
 });
 
-test("an access rule is enforced before anything runs; without one a token that is not valid leaves its caller unknown", async () => {
+test("enforces an access rule before anything runs; without one, an invalid token leaves the caller unknown", async () => {
   let ran = 0;
   const call = adopted(
     async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id), ran: ++ran }),
@@ -426,7 +426,7 @@ function bare(existing: (event: unknown, context: AdoptedContext) => unknown, ru
   return async (given: unknown): Promise<unknown> => handler(given as never, {} as never);
 }
 
-describe("an event that says of nobody who sent it", () => {
+describe("an event without a known sender", () => {
   const others: [string, unknown][] = [
     ["of an unknown kind", [{ info: { fieldName: "orders" } }]],
     ["records of aws:sqs", { Records: [{ eventSource: "aws:sqs", body: "{}" }] }],
@@ -437,7 +437,7 @@ describe("an event that says of nobody who sent it", () => {
     ["of type string", "text"],
   ];
   test.each([...requests, ...others])(
-    "is refused where a rule asks for that, before anything runs: %s",
+    "is refused before anything runs when a rule requires a sender: %s",
     async (kind, given) => {
       const existing = vi.fn();
       const rules = [
@@ -469,7 +469,7 @@ describe("an event that says of nobody who sent it", () => {
     ...requests,
     ["of AppSync, several at once", [{ info: { fieldName: "orders" } }]] as const,
   ])(
-    "is an anonymous request where everyone may send it, and crosses no tenants: %s",
+    "is an anonymous request when everyone may send it, and crosses no tenants: %s",
     async (_, given) => {
       const seen = bare(
         (_event, { keelson: { user } }) => user.id ?? "nobody",
@@ -482,7 +482,7 @@ describe("an event that says of nobody who sent it", () => {
   );
 });
 
-test("an event that is not HTTP has a ctx too, and its error is logged and rethrown", async () => {
+test("an event that is not HTTP gets a ctx too, and its error is logged and rethrown", async () => {
   const mode = requestScope(serverOf(), { handler: "legacy.queue.drain" });
   const handler = middy({ executionMode: mode }).handler((async (
     given: { fails: boolean },
@@ -508,7 +508,7 @@ test("an event that is not HTTP has a ctx too, and its error is logged and rethr
   );
 });
 
-test("with writeOnce a repeat gets the first answer, and neither handler nor middlewares run again", async () => {
+test("with writeOnce, a repeat gets the first response without running the handler again", async () => {
   let runs = 0;
   const call = adopted(
     async () => ({
@@ -537,7 +537,7 @@ test("with writeOnce a repeat gets the first answer, and neither handler nor mid
   expect(runs).toBe(3);
 });
 
-test("an answer that the transport does not take is refused before it counts as done, and the handler's signal is that of its time", async () => {
+test("does not store a response that is too large, so a repeat runs again, with a signal of its own", async () => {
   let runs = 0;
   const large = adopted(
     async (_event, { keelson }) => ({
@@ -559,7 +559,7 @@ test("an answer that the transport does not take is refused before it counts as 
   expect((await timed(event(), context)).body).toBe("false");
 });
 
-test("what failed, also by a returned status, is run again; a binary answer is repeated byte for byte", async () => {
+test("runs a failed call again, even one failed by its status; repeats a binary response byte for byte", async () => {
   let runs = 0;
   const bytes = Buffer.from([0, 255, 128]).toString("base64");
   const call = adopted(
@@ -585,7 +585,7 @@ test("what failed, also by a returned status, is run again; a binary answer is r
   expect(runs).toBe(2);
 });
 
-test("callers whom only the handler knows are kept apart by what they send", async () => {
+test("separates callers that only the handler can identify by their credentials", async () => {
   let runs = 0;
   const call = adopted(async () => ({ statusCode: 200, body: String(++runs) }), {
     use: [writeOnce()],
@@ -599,7 +599,7 @@ test("callers whom only the handler knows are kept apart by what they send", asy
   ]);
 });
 
-test("an adopted handler commits, with its claim and without one", async () => {
+test("an adopted handler can commit, with a claim and without one", async () => {
   const call = adopted(
     async (_event, { keelson: ctx }) => {
       const put = { Put: { TableName: feature.table.name, Item: { pk: ctx.requestId } } };
@@ -616,7 +616,7 @@ test("an adopted handler commits, with its claim and without one", async () => {
   });
 });
 
-test("writeOnce without requestScope fails the first request before the handler runs, and says what to do", async () => {
+test("writeOnce without requestScope fails the first request before the handler runs, and names the fix", async () => {
   let ran = false;
   const handler = middy()
     .use(writeOnce())
@@ -628,14 +628,14 @@ test("writeOnce without requestScope fails the first request before the handler 
   expect(() => writeOnce({ once: "sometimes" as never })).toThrow("writeOnce");
 });
 
-test("a name that is none, or is taken, is refused", () => {
+test("refuses a handler name that is invalid or taken", () => {
   expect(() => requestScope(serverOf(), { handler: "order" })).toThrow(
     "<feature>.<entity>.<operation>",
   );
   expect(() => requestScope(serverOf(), { handler: "legacy.order.show" })).toThrow("lambdaHandler");
 });
 
-test("two credentials are refused before an existing handler sees them, under the request's own ID", async () => {
+test("refuses two credentials before an existing handler sees them, under the request's own ID", async () => {
   const existing = vi.fn();
   const result = await adopted(existing)(
     event({ headers: { authorization: "Bearer a,Bearer b", "x-request-id": "r1" } }),
@@ -648,7 +648,7 @@ test("two credentials are refused before an existing handler sees them, under th
   expect(existing).not.toHaveBeenCalled();
 });
 
-test("a request that is refused before an existing handler sees it is logged with its sender", async () => {
+test("logs the caller of a request that is refused before an existing handler sees it", async () => {
   const token = await signToken(
     { secret, userId: "ann", tenantId: "acme", roles: [] },
     { now: Date.now },
@@ -661,7 +661,7 @@ test("a request that is refused before an existing handler sees it is logged wit
   );
 });
 
-test("a run has one signal, claimed or not, in its ctx and in the ambient context", async () => {
+test("a run has one signal in its ctx and in the ambient context, with a claim and without one", async () => {
   const existing: Handler = (_event, { keelson }) => {
     const signal = currentContext()?.signal;
     return {
