@@ -198,7 +198,7 @@ test("keeps the queue within its bound while the server fails", async () => {
   expect(sent[4]?.records.map(({ msg }) => msg)).toEqual(["last"]);
 });
 
-test("reports a record that throws when read, and throws nothing at the application", async () => {
+test("reports a record that throws when read, without throwing itself", async () => {
   const log = start();
   const data = new Proxy(
     {},

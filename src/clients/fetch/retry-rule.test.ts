@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { errorCodes } from "../../base/errors/codes.ts";
 import { isRetried, mayBeRetried } from "./retry-rule.ts";
 
-test("retries those codes of keelson that a later attempt may avoid", () => {
+test("retries only keelson's temporary errors", () => {
   const retried = Object.entries(errorCodes).filter(
     ([code, status]) => mayBeRetried(status) && isRetried(status, code, null),
   );

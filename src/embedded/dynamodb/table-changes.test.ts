@@ -40,7 +40,7 @@ async function withTable() {
   };
 }
 
-test("a table is active once its creation is answered", async () => {
+test("a table is active once CreateTable has answered", async () => {
   const { dynalite, create, indexed } = await withTable();
   await create(indexed);
   expect(await dynalite.table("tab")).toMatchObject({

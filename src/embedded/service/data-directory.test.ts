@@ -47,7 +47,7 @@ test.runIf(process.platform !== "win32").each([
   ["is empty", []],
   ["keeps the development's secret", ["development-secret"]],
   ["was somebody's before", ["holder.json", "db"]],
-])("closes to others a directory that was open to them and %s", (_, names) => {
+])("makes private a directory that is open to others and %s", (_, names) => {
   for (const name of names) writeFileSync(join(directory, name), "{}");
   chmodSync(directory, 0o755);
   createDataDirectory(directory);
@@ -67,7 +67,7 @@ test.runIf(process.platform !== "win32")(
 );
 
 test.runIf(process.platform !== "win32")(
-  "refuses, at every start, files that another user left in a directory open to all",
+  "refuses, at every start, a directory open to all that holds another user's files",
   () => {
     writeFileSync(
       join(directory, "development-secret"),

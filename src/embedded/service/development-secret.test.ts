@@ -59,7 +59,7 @@ test("concurrent processes get the same secret", async () => {
   expect(new Set(answers)).toEqual(new Set([developmentSecret(directory, env)]));
 });
 
-test("uses the secret of a process that links its own first", () => {
+test("uses another process's secret when that one is linked first", () => {
   const theirs = "t".repeat(43);
   vi.mocked(linkSync).mockImplementationOnce((draft, path) => {
     writeFileSync(path, theirs);

@@ -226,7 +226,7 @@ test("logs a killed stack, whose directory can be reopened at once", async () =>
   expect(log.error).toHaveBeenCalledTimes(1);
 });
 
-test("a stack killed amid transactions comes back with each of them complete or absent, and none lost", async () => {
+test("after a kill amid transactions, each one is complete or absent, and no acknowledged one is lost", async () => {
   let expected = 0;
   for (let round = 0; round < 5; round += 1) {
     const stack = await start({ directory });

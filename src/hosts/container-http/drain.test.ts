@@ -56,7 +56,7 @@ const client = `
   });
   parentPort.postMessage("ready");`;
 
-test("A listener serves a connection that arrives during a long turn of the event loop before it closes", async () => {
+test("A closing listener still serves a connection that arrives during a long turn of the event loop", async () => {
   const http = createServer(
     (_request: IncomingMessage, response: ServerResponse) => void response.end("served"),
   );

@@ -639,7 +639,7 @@ test("answers 400 to a parser error without a code", async () => {
   expect(written[0]).toMatch(/^HTTP\/1\.1 400 Bad Request/);
 });
 
-test("a client that goes away aborts the handler, and is no error", async () => {
+test("a client that goes away aborts the handler, and is logged as a warning", async () => {
   const { get, logs } = await serving();
   const leaving = new AbortController();
   const asked = get("/wait", { signal: leaving.signal }).catch(() => "gone");
@@ -678,7 +678,7 @@ test("cuts off a stream that breaks later, and logs it as an error of its reques
     );
 });
 
-test("a client that leaves mid-stream is no error", async () => {
+test("a client that leaves mid-stream is logged as a warning", async () => {
   const { get, logs } = await serving();
   const leaving = new AbortController();
   const response = await get("/endless", { signal: leaving.signal });
@@ -753,7 +753,7 @@ test("cuts off requests still in flight after their time, and logs them", async 
   );
 });
 
-test("tells requests in flight shortly before their time is over, and they can still answer", async () => {
+test("warns requests in flight shortly before their time is over, so that they can still answer", async () => {
   const { container, runtime, get, logs } = await serving();
   const told = get("/wait");
   await expect.poll(() => logs.map(({ msg }) => msg)).toContain("wait.began");
@@ -838,7 +838,7 @@ test.each([
   ["no host", ""],
   ["two credentials", "host: x\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\n"],
 ])(
-  "refuses an upgrade request with %s before the application sees it",
+  "refuses a request for an upgrade with %s before the application sees it",
   async (_name, headers) => {
     const upgrade = vi.fn<UpgradeHandler>((_request, socket) => void socket.destroy());
     const { port } = await serving({ upgrade });
@@ -1030,7 +1030,7 @@ test("answers all pipelined requests despite garbage behind them", async () => {
   expect(idsOf(answer)).toEqual(["p1", "p2"]);
 });
 
-test("closes connections beyond the limit at once, and logs that", async () => {
+test("closes connections beyond the limit at once, and logs it", async () => {
   const { port, logs } = await serving({ maxConnections: 1 });
   const first = connect(port, "127.0.0.1");
   await once(first, "connect");

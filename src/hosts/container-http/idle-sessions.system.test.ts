@@ -29,7 +29,7 @@ test("closes an idle HTTP/2 session after a request that outlived keepAliveTimeo
   await expect.poll(() => connections.known.size).toBe(0);
 });
 
-test("closes an idle session after a handler that took longer has answered", async () => {
+test("closes an idle HTTP/2 session after a slow handler has answered", async () => {
   const { port, connections, probe, runtime } = await serveBounded({
     tls,
     keepAliveTimeoutMs: 100,
@@ -45,7 +45,7 @@ test("closes an idle session after a handler that took longer has answered", asy
   await expect.poll(() => connections.known.size).toBe(0);
 });
 
-test("closes an idle session whose client keeps its side of the connection open", async () => {
+test("closes an idle HTTP/2 session whose client keeps its side of the connection open", async () => {
   const { port, connections, probe } = await serveBounded({ tls, keepAliveTimeoutMs: 100 });
   probe.letGo();
   const options = { port, host: "localhost", ca: cert, ALPNProtocols: ["h2"], allowHalfOpen: true }; // which the types do not know

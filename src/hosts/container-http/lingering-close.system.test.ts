@@ -72,7 +72,7 @@ test.each([
   },
 );
 
-test("a client that sends slowly, and one over the limit in chunks, get the refusal too", async () => {
+test("a slow client and one that exceeds the limit in chunks get the refusal too", async () => {
   const { port } = await serveBounded({}, { bodyBytes: 100_000 });
   const slow = await rawClient(port, head("/guarded", "content-length: 100000"));
   const chunked = await rawClient(port, head("/size", "transfer-encoding: chunked"));
@@ -242,7 +242,7 @@ test("refuses a request without a Host instead of sending 100 Continue", async (
   expect(client.got()).toMatch(/^HTTP\/1\.1 400 /);
 });
 
-test("after a refused large upload, executes no further request and answers garbage with nothing", async () => {
+test("after a refused large upload, executes no further request and does not answer garbage", async () => {
   const { port, probe } = await serveBounded();
   const bytes = "x".repeat(65_537);
   const client = await rawClient(port, head("/guarded", `content-length: ${bytes.length}`));

@@ -171,7 +171,7 @@ test.each([
     413,
     "POST",
   ],
-])("logs a line for %s as well, with what is known", async (_name, text, status, method) => {
+])("logs a line for %s as well, with the known fields", async (_name, text, status, method) => {
   const served = await serving();
   await rawClient(served.port, text);
 

@@ -102,7 +102,7 @@ test("cuts off a client that sends its body a byte at a time", async () => {
   expect(statuses(client.got())).toEqual([401]);
 });
 
-test("a client that sends too much in chunks gets the end, and nothing after it is executed", async () => {
+test("closes the connection of a client that sends too much in chunks, and executes nothing after it", async () => {
   const { port, probe } = await serveBounded();
   const client = await rawClient(port, post("/guarded", "transfer-encoding: chunked", ""));
   await expect.poll(() => statuses(client.got())).toEqual([401]);

@@ -327,7 +327,7 @@ test.each<[string, OutgoingHttpHeaders, number]>([
   ["two hosts in one", { ":path": "/text", ":authority": "a,b" }, 400],
   ["no route", { ":path": "/nowhere" }, 404],
 ])(
-  "refuses %s under the request's own ID, in the uniform body",
+  "refuses %s under the request's own ID and in the uniform body",
   async (_name, headers, status) => {
     const { client } = await serving({ maxHeaderBytes: 4_096 });
     const { open, session } = await client();
@@ -421,7 +421,7 @@ test("answers 408 to a body that takes too long", async () => {
   expect(await answerOf(stream)).toMatchObject({ status: 408 });
 });
 
-test("a client that resets its stream aborts the handler, and is no error", async () => {
+test("a client that resets its stream aborts the handler, and its session goes on", async () => {
   const served = await serving();
   const { open, get } = await served.client();
   const stream = open({ ":path": "/wait" });
@@ -434,7 +434,7 @@ test("a client that resets its stream aborts the handler, and is no error", asyn
   expect((await get("/text")).status).toBe(200);
 });
 
-test("a session that ends amid a body is a malformed request, and later clients are served", async () => {
+test("a session that ends amid a body counts as a malformed request, and later clients are served", async () => {
   const served = await serving();
   const { open, session } = await served.client();
   const stream = open({ ":method": "POST", ":path": "/size" });

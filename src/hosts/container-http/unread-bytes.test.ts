@@ -38,7 +38,7 @@ function budgetOf(limitBytes: number) {
 const requestsOf = (...requests: object[]) => Object.assign(requests, { size: requests.length });
 const twoRequests = requestsOf({}, {});
 
-test("over the limit, cuts the connections that hold most until three quarters of it are held", () => {
+test("over the limit, cuts the connections that hold most until at most three quarters of it are held", () => {
   const { budget, connect, cuts } = budgetOf(100);
   const [large, small, latest] = [connect(), connect(), connect()];
   budget.hold(large, 60);

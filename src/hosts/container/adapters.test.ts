@@ -150,7 +150,7 @@ test("processes that start at once on one emulator all find the resources they n
   }
 });
 
-test("production without an endpoint uses the AWS account, and names an endpoint of AWS", async () => {
+test("production and Lambda use the AWS account, unless an endpoint is given", async () => {
   expect((await bindAdapters(server("production"), {})).adapters).toEqual({ dynamodb: "aws" });
   expect(
     (await bindAdapters(server("development"), { ...local, AWS_LAMBDA_FUNCTION_NAME: "f" }))
@@ -214,7 +214,7 @@ test("with events, jobs or channels, the adapters tell where the bus and queues 
   expect(await placesOf("production", elsewhere)).toEqual(Object.values(elsewhere));
 });
 
-test("creates tables on any endpoint but AWS's, where it only checks them", () => {
+test("creates tables on any endpoint but AWS's, and only checks them there", () => {
   expect(tableMode("http://localhost:4566")).toBe("create");
   expect(tableMode("https://dynamodb.eu-central-1.amazonaws.com")).toBe("check");
   expect(tableMode("http://localstack:4566")).toBe("create");

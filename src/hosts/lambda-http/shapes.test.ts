@@ -186,7 +186,7 @@ test.for(names)(
   },
 );
 
-test.for(names)("%s: reads a body as text or base64, and answers 413 over the limit", async (name) => {
+test.for(names)("%s: reads a text or base64 body, and answers 413 over the limit", async (name) => {
   const post = { method: "POST", path: "/items", headers: jsonType };
   const server = build({ limits: { bodyBytes: 20 } });
 
@@ -242,7 +242,7 @@ test.for(names)(
   },
 );
 
-test.for(names)("%s: a function of one handler answers its own route and no other", async (name) => {
+test.for(names)("%s: a function of one handler answers its own route only", async (name) => {
   const server = build();
   const show = lambdaHandler<LambdaHttpEvent>(server, "large.item.show");
 
@@ -250,7 +250,7 @@ test.for(names)("%s: a function of one handler answers its own route and no othe
   expect((await handle(server, eventOf(name, { path: "/request" }), show)).statusCode).toBe(404);
 });
 
-test.for(gateways)("%s: takes the caller from the claims that its authorizer verified", async (name) => {
+test.for(gateways)("%s: takes the caller from the claims its authorizer verified", async (name) => {
   expect(
     json(await invoke(name, { path: "/who", as: { sub: "ann", tenantId: "acme" } })),
   ).toMatchObject({

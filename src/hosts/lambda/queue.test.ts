@@ -193,7 +193,7 @@ describe("a batch of events", () => {
     ]);
   });
 
-  test("of a fair queue goes on after a failure in its group, and only buries what can never succeed", async () => {
+  test("of a fair queue goes on after a failure in its group, and dead-letters only what can never succeed", async () => {
     broken.add("broken");
     const records = await received("events", [
       event("broken"),

@@ -560,7 +560,7 @@ describe("a record that is not of the outbox", () => {
     }
   });
 
-  test("is recognized by a table name that is an ARN", async () => {
+  test("an outbox table named by its ARN is recognized", async () => {
     const arn = `arn:aws:dynamodb:us-east-1:000000000000:table/${table}`;
     vi.stubEnv("KEELSON_TABLE_OUTBOX", arn);
     const record = { ...good, eventSourceARN: `${arn}/stream/x`, eventName: "REMOVE" as const };

@@ -211,7 +211,7 @@ test.each([
     { statusCode: 422.5 },
     [500, "Internal server error"],
   ],
-])("the response to an error of Middy's own middlewares has %s", async (_what, members, expected) => {
+])("the response to an error of Middy's middlewares has %s", async (_what, members, expected) => {
   const { statusCode, body } = await call(
     failed(Object.assign(new Error("the message"), members)),
     {},
@@ -220,7 +220,7 @@ test.each([
   expect([statusCode, JSON.parse(body).message]).toEqual(expected);
 });
 
-test("the response to an error of Middy's own middlewares has the error's headers", async () => {
+test("the response to an error of Middy's middlewares has the error's headers", async () => {
   const error = Object.assign(new Error("slow down"), {
     statusCode: 429,
     headers: { "Retry-After": "5" },

@@ -206,7 +206,7 @@ test("adds the request ID to early responses and to those of Middy's error handl
   expect(own).toMatchObject({ statusCode: 418, headers: { "x-request-id": expect.any(String) } });
 });
 
-describe("an error that a middleware answers", () => {
+describe("an error that a middleware turns into a response", () => {
   const middys = httpErrorHandler({
     logger: false,
     fallbackMessage: "Sorry",
@@ -261,7 +261,7 @@ describe("an error that a middleware answers", () => {
       [500, "Sorry", ""],
       { level: "error", message: "thrown string: s3cret" },
     ],
-  ])("is logged with the status of the response of Middy's own error handler: %s", async (_, make, [status, body, retryAfter], line) => {
+  ])("is logged when Middy answers it: %s", async (_, make, [status, body, retryAfter], line) => {
     const fails = async () => Promise.reject(make());
     const chains: [Handler, middy.MiddlewareObj[]][] = [
       [fails, [middys]],
@@ -298,7 +298,7 @@ describe("an error that a middleware answers", () => {
     ["recovers", { statusCode: 200, body: "of yesterday" }, { level: "warn", status: 200 }],
     ["says no status", "of yesterday", { level: "error", status: 500 }],
     ["says that it has none", { statusCode: null }, { level: "error", status: 500 }],
-  ])("is logged with the status of the response when the application's middleware %s", async (_, answered, line) => {
+  ])("is logged with the response's status when a middleware %s", async (_, answered, line) => {
     const onError = () => answered as never;
     await adopted(async () => Promise.reject(new Error("gone")), { use: [{ onError }] })(event());
 
