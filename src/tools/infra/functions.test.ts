@@ -126,7 +126,7 @@ describe("the functions of a server", () => {
     expect(functions([forks, writer, drawers, auditor])[0]?.tables).toContain("write audits");
   });
 
-  test("for queues and schedules write only the tables of features with consumers or schedules", () => {
+  test("for queues and schedules write only the tables of the features that they run", () => {
     const consumer = defineFeature("consumer", (r) => {
       r.table("seen", { partitionKey: "pk" });
       r.event("fork.lost", z.object({}));

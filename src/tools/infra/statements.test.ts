@@ -83,7 +83,7 @@ describe("a role", () => {
     expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
   });
 
-  test("may supersede configuration rows of former keys only where a key has one", () => {
+  test("may rename configuration rows only if a key has a former name", () => {
     const renaming = defineFeature("renaming", (r) => {
       r.config({ keys: { limit: createTenantConfig("number", { formerly: "sheds:config:max" }) } });
     });
@@ -94,7 +94,7 @@ describe("a role", () => {
     expect(sids(all, "HttpRole")).not.toContain("RenameConfig");
   });
 
-  test("may rename configuration rows only if a key has a former name", () => {
+  test("may write kept events in functions with writes, and read them in all functions with handlers", () => {
     const keeping = defineFeature("keeping", (r) => {
       r.event("leek.pulled" as never, z.object({}) as never, { keepDays: 30 });
       r.query("leek.list", {
@@ -126,7 +126,7 @@ describe("a role", () => {
     });
   });
 
-  test("may write kept events in functions with writes, and read them in all functions with handlers", () => {
+  test("of the sweep may send due jobs if the server has jobs", () => {
     const jobs = defineFeature(
       "jobs",
       (r) => void r.job("spade.clean", { input: z.object({}), handler: async () => 1 }),
@@ -151,7 +151,7 @@ describe("a role", () => {
     });
   });
 
-  test("of the sweep may send due jobs if the server has jobs", () => {
+  test("may read tables for queries, and write them for writes", () => {
     expect(statement(each, "SpadesSpadeListRole", "ReadTables")).toEqual({
       Sid: "ReadTables",
       Effect: "Allow",
@@ -171,14 +171,14 @@ describe("a role", () => {
     });
   });
 
-  test("may read the tables of queries, and write those of writes", () => {
+  test("may only query indexes, each by its name", () => {
     expect(statement(all, "HttpRole", "QueryIndexes")).toMatchObject({
       Action: ["dynamodb:Query"],
       Resource: [sub("${SpadesTable.Arn}/index/byOwner"), sub("${SpadesTable.Arn}/index/byAge")],
     });
   });
 
-  test("may only query indexes, each by its name", () => {
+  test("may read the server's parameters, with or without a leading slash", () => {
     const parameter = (name: string) =>
       sub(`arn:\${AWS::Partition}:ssm:${account}:parameter/${name}`);
     expect(statement(all, "SweepRole", "ReadParameters")?.Resource).toEqual([
@@ -195,7 +195,7 @@ describe("a role", () => {
     expect(named?.Resource).toEqual([parameter("garden/ring")]);
   });
 
-  test("may read the server's parameters, with or without a leading slash", () => {
+  test("may use the customer's key", () => {
     expect(statement(all, "HttpRole", "UseCustomerKey")).toEqual({
       Sid: "UseCustomerKey",
       Effect: "Allow",
@@ -204,11 +204,11 @@ describe("a role", () => {
     });
   });
 
-  test("may use the customer's key", () => {
+  test("may write only to its function's log group", () => {
     expect(statement(all, "QueueRole", "Log")?.Resource).toEqual([arn("QueueLogGroup")]);
   });
 
-  test("may write only to its function's log group", () => {
+  test("names the data of another stack by its ARN", () => {
     const of = (service: string, name: string) =>
       sub(`arn:\${AWS::Partition}:${service}:${account}:${name}`);
     const named = (sid: string, role = "QueueRole") => statement(functions, role, sid)?.Resource;

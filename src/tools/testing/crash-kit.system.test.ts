@@ -129,7 +129,7 @@ test("a write with a commit takes effect once at every crash point, and all cras
   ]);
 });
 
-test("a write without a commit is detected, and the error names the crash point", async () => {
+test("a write that takes effect twice is detected, and the error names the crash point", async () => {
   const careless = crashEverywhere(server, {
     act: (app) => app.call("counters.counter.careless", {}, { as: ann, requestId: "r1" }),
     check: async (app) => {
@@ -170,7 +170,7 @@ test("rejects a scenario that fails without a crash, or makes no call", async ()
   await expect(calm).rejects.toThrow("makes no call");
 });
 
-test("retries a response that asks for it up to five times, and checks the last one", async () => {
+test("retries up to five attempts while the response asks for it, and checks the last one", async () => {
   const statuses: number[] = [];
   const busyUntil = (attempt: number) =>
     crashEverywhere(server, {

@@ -129,7 +129,7 @@ test.each(triggers)("%s: a request needs only a path", async (trigger) => {
   });
 });
 
-test.each(triggers)("%s: a body is JSON, text or bytes, and makes the request a POST", async (trigger) => {
+test.each(triggers)("%s: a body is JSON, text or bytes, and implies POST", async (trigger) => {
   const sent = (of: { body: unknown; headers?: Record<string, string> }) =>
     ask(lambdaEvent(trigger, { path: "/echo", ...of }));
   expect(await sent({ body: { a: 1 } })).toEqual({

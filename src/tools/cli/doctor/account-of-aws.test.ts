@@ -529,7 +529,7 @@ describe("a bus in AWS", () => {
       put,
     ],
   ])(
-    "with %s loses events, and gets the commands that fix it",
+    "with %s loses events, and gets the commands that repair it",
     async (_, rules, lost, fixes) => {
       const message = `nothing brings ${lost} to ${arn("events")}`;
       expect(await look(rulesOf(rules), "bus b: rules")).toEqual(["fail", message, ...fixes]);

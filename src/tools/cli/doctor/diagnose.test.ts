@@ -177,7 +177,7 @@ describe("the check of message signatures", () => {
     });
   });
 
-  test("suggests to create a key ring in production, and finds messages signed in development", async () => {
+  test("suggests creating a key ring in production, and finds messages signed in development", async () => {
     const inside = (environment: "production" | "development") =>
       proofOf(buildServer({ features: [cups], environment }));
     expect(await inside("production")).toMatchObject({

@@ -52,7 +52,7 @@ test("no printed text, complaint, progress or question contains control characte
   );
 });
 
-test("JSON parses to the same value", () => {
+test("printed JSON parses to the same value", () => {
   fc.assert(
     fc.property(fc.json({ stringUnit: "binary" }), (json) => {
       const { shown, context } = terminal();

@@ -173,7 +173,7 @@ describe("attempts", () => {
   const letter = { ...queued, msg: "queue.dead_lettered", time: at(62) };
   const until = at(5_061);
 
-  test("that failed are retried when their queue says so", () => {
+  test("that failed are retried at the time that their queue logged", () => {
     const { roots, says } = build([...chain.slice(0, 4), ...failed, retry], { nowMs: 1_000 });
     expect([...nodesOf(roots)].at(-1)).toMatchObject({
       kind: "job",

@@ -97,7 +97,7 @@ test("finds lines across chunk boundaries and with many IDs", async () => {
   expect(lines).toHaveLength(80);
 });
 
-test("counts a broken line that mentions the ID, and reads a last line without a line end", async () => {
+test("counts a broken line that mentions the ID, and reads a last line without a newline", async () => {
   const path = await fileOf(
     `${JSON.stringify(request("r1")).slice(0, -5)}\n${JSON.stringify(request("r1"))}`,
   );
