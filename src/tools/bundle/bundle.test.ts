@@ -139,7 +139,7 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     return outdir;
   };
 
-  test("a bundled handler does what it did", async () => {
+  test("a bundled handler returns the same results as its source", async () => {
     const outdir = await bundle(["one"]);
 
     expect(await called(outdir, "one", "start")).toMatchObject({ result: "named ca97" });
@@ -151,7 +151,7 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     });
   });
 
-  test("a start reads one file, the first request one more, the SDK its own, and others what they need", async () => {
+  test("loads one file at the start, one more for the first request plus the SDK's, and others on demand", async () => {
     const outdir = await bundle(["one"]);
 
     expect((await called(outdir, "one", "start")).read).toEqual(["one"]);
@@ -167,7 +167,7 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     expect((await called(outdir, "one", "text")).read).toContain("write");
   });
 
-  test("a function runs nothing of another that is bundled with it", async () => {
+  test("a function does not run the code of another function in the same bundle", async () => {
     const outdir = await bundle(["one", "two"]);
 
     expect(await called(outdir, "one", "first")).toMatchObject({
@@ -180,7 +180,7 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     });
   });
 
-  test("no module of Node's own is imported, which would make all of its members", async () => {
+  test("imports no module of Node statically, which would initialise all of its members", async () => {
     const outdir = await bundle(["one"]);
     const text = scripts(outdir).map((file) => readFileSync(join(outdir, file), "utf8"));
 
@@ -190,7 +190,7 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
   });
 
   test.each([true, "inline"] as const)(
-    "a stack trace names the source with sourcemap: %s",
+    "a stack trace names the source file and line with sourcemap: %s",
     async (sourcemap) => {
       const outdir = await bundle(["one"], { sourcemap });
       const line =
@@ -202,7 +202,7 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     },
   );
 
-  test("what a build leaves outside stays there", async () => {
+  test("modules that the build marks as external stay external", async () => {
     const outdir = await bundle(["outside"], {
       external: ["outside"],
       ...(name === "esbuild" ? { banner: { js: requires } } : {}),
@@ -213,14 +213,14 @@ describe.each(["rolldown", "esbuild"] as const)("%s", (name) => {
     });
   });
 
-  test("what a build sets is not changed", async () => {
+  test("the build's own options take precedence", async () => {
     const outdir = await bundle(["one"], { minify: false });
 
     expect(readFileSync(join(outdir, "one.mjs"), "utf8")).toMatch(/\n\s+return/);
   });
 });
 
-test("Vite builds what Rolldown does", async () => {
+test("Vite builds the same files as Rolldown", async () => {
   const outDir = join(folder, "vite");
   await vite({
     configFile: false,
@@ -239,7 +239,7 @@ test("Vite builds what Rolldown does", async () => {
   expect(readFileSync(join(outDir, "one.mjs"), "utf8").trim().split("\n").length).toBeLessThan(5);
 });
 
-test("what Vite is told is not changed", async () => {
+test("Vite's own options take precedence", async () => {
   const outDir = join(folder, "vite-told");
   await vite({
     configFile: false,
@@ -264,7 +264,7 @@ test("what Vite is told is not changed", async () => {
   expect(scripts(outDir).filter((file) => file.startsWith("own-"))).toHaveLength(1);
 });
 
-test("several outputs of Vite are left as they are configured", async () => {
+test("an array of Vite outputs keeps its configuration", async () => {
   const outDir = join(folder, "vite-several");
   await vite({
     configFile: false,
@@ -281,13 +281,13 @@ test("several outputs of Vite are left as they are configured", async () => {
   expect(scripts(outDir)).toContain("one.a.mjs");
 });
 
-test("Rolldown's plugin refuses one file for all, which a start would read", async () => {
+test("Rolldown's plugin refuses codeSplitting: false, since each start would read the whole bundle", async () => {
   const bundle = await rolldown({ input: join(folder, "one.ts"), plugins: [rolldownPlugin()] });
 
   await expect(bundle.generate({ codeSplitting: false })).rejects.toThrow("codeSplitting is false");
 });
 
-test("Rolldown's plugin refuses Rollup, which has neither groups nor TypeScript", () => {
+test("Rolldown's plugin refuses Rollup, which supports neither groups nor TypeScript", () => {
   // Safe: it is the plugin's own hook.
   const { options } = rolldownPlugin() as unknown as {
     options: (this: object, options: object) => object;
@@ -296,7 +296,7 @@ test("Rolldown's plugin refuses Rollup, which has neither groups nor TypeScript"
   expect(() => options.call({ meta: { rollupVersion: "4.62.0" } }, {})).toThrow("not Rollup");
 });
 
-test("an application of one file is one file", async () => {
+test("an application of one module is bundled into one file", async () => {
   for (const [name, build] of Object.entries(bundlers)) {
     const outdir = join(folder, `${name}-alone`);
     await build(["errors"], outdir, {});
@@ -305,7 +305,7 @@ test("an application of one file is one file", async () => {
   }
 });
 
-test("esbuild gives its files and what they consist of where it is asked to", async () => {
+test("esbuild returns its output files and metafile with write: false", async () => {
   writeFileSync(join(folder, "text.txt"), "text");
   writeFileSync(
     join(folder, "asset.ts"),
@@ -329,7 +329,7 @@ test("esbuild gives its files and what they consist of where it is asked to", as
   expect(Object.keys(one?.inputs ?? {})).toContain("one.ts");
 });
 
-test("esbuild keeps names of its own, folders, and exports that look like ours", async () => {
+test("esbuild keeps custom file names and folders, and exports that look like generated ones", async () => {
   const outdir = join(folder, "named");
   writeFileSync(
     join(folder, "dollar.ts"),
@@ -355,7 +355,7 @@ test("esbuild keeps names of its own, folders, and exports that look like ours",
   expect(await handler("abc")).toBe("named shared/abc 3 function function function");
 });
 
-test("esbuild's errors are its own", async () => {
+test("esbuild's own errors are passed on", async () => {
   const entryPoints = [join(folder, "nothing.ts")];
 
   await expect(
@@ -390,7 +390,7 @@ function scripts(outdir: string): readonly string[] {
   return existsSync(outdir) ? readdirSync(outdir).filter((file) => file.endsWith(".mjs")) : [];
 }
 
-test("every optional peer that code at run time may ask for may be missing in a bundle", () => {
+test("a bundle can lack each optional peer dependency that runtime code may import", () => {
   const { peerDependenciesMeta } = JSON.parse(
     readFileSync(join(import.meta.dirname, "../../../package.json"), "utf8"),
   );
@@ -401,7 +401,7 @@ test("every optional peer that code at run time may ask for may be missing in a 
   );
 });
 
-test("an optional package that is not installed stays outside, and one that is installed is bundled", async () => {
+test("a missing optional package stays external, and an installed one is bundled", async () => {
   const entry = join(folder, "optional.ts");
   writeFileSync(entry, 'export const load = () => import("prom-client").catch(() => undefined);\n');
   const built = async () => {

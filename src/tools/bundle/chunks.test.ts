@@ -18,7 +18,7 @@ function divided(
   return Object.fromEntries(Object.keys(modules).map((id) => [id, start(id) ?? lazy(id)]));
 }
 
-test("what an entry imports is one file, and what the first request imports another", () => {
+test("puts an entry's static imports in one file and the first request's imports in another", () => {
   const chunks = divided({
     A: [
       ["b", "outside"],
@@ -43,7 +43,7 @@ test("what an entry imports is one file, and what the first request imports anot
   });
 });
 
-test("entries share a file of what they all import, and have files of their own", () => {
+test("entries share a file for their common imports and have one file each for the rest", () => {
   const chunks = divided({
     A: [["b", "both"], []],
     b: [[], []],
@@ -54,19 +54,19 @@ test("entries share a file of what they all import, and have files of their own"
   expect(chunks).toEqual({ A: "start", b: "start", C: "start2", both: "start3" });
 });
 
-test("a module that one entry imports and another asks for later is in no file of entries", () => {
+test("leaves a module out of start files if one entry imports it statically and another dynamically", () => {
   const chunks = divided({ A: [["sometimes"], []], C: [[], ["sometimes"]], sometimes: [[], []] });
 
   expect(chunks).toEqual({ A: "start", C: "start2", sometimes: undefined });
 });
 
-test("a module of the first request that one entry imports and another does not is in neither file", () => {
+test("leaves a first-request module unassigned if only some of the entries import it statically", () => {
   const chunks = divided({ A: [["c"], [http]], C: [[], [http]], [http]: [["c"], []], c: [[], []] });
 
   expect(chunks).toEqual({ A: "start", C: "start2", [http]: "first", c: undefined });
 });
 
-test("what an application calls like a module of keelson's is known by its folder", () => {
+test("recognises keelson's modules by their folder, so an application's file may have the same name", () => {
   const chunks = divided({
     A: [[], ["/app/hosts/lambda-http/http-events.ts"]],
     "/app/hosts/lambda-http/http-events.ts": [[], []],

@@ -30,7 +30,7 @@ async function run(
 }
 
 describe("keelson token", () => {
-  test("prints one token that says what was asked for", async () => {
+  test("prints one token with the requested claims", async () => {
     const { code, out, err } = await run([
       "token",
       "--tenant",
@@ -50,7 +50,7 @@ describe("keelson token", () => {
     });
   });
 
-  test("leaves roles out where none are named, and takes the options in any order and form", async () => {
+  test("sets no roles by default, and accepts its options in any order and form", async () => {
     const { out } = await run([
       "--expires-in-seconds=60",
       "--user=ann",
@@ -73,7 +73,7 @@ describe("keelson token", () => {
   test.each<[string, Record<string, string>]>([
     ["is not set", {}],
     ["is empty", { KEELSON_AUTH_SECRET: "" }],
-  ])("signs with the development secret where KEELSON_AUTH_SECRET %s", async (_, env) => {
+  ])("signs with the development secret when KEELSON_AUTH_SECRET %s", async (_, env) => {
     const developmentSecret = () => Promise.resolve("d".repeat(32));
     const { out } = await run(["token", "--tenant", "acme", "--user", "ann"], {
       env,
@@ -103,7 +103,7 @@ describe("keelson token", () => {
     ],
     // A rejection that is no Error still has to be told.
     ["fails oddly", { env: {}, developmentSecret: () => Promise.reject("locked") }, /: locked$/],
-  ])("exits with 1 where the secret %s, without showing it", async (_, given, message) => {
+  ])("exits with 1 when the secret %s, without printing it", async (_, given, message) => {
     const { code, out, err } = await run(["token", "--tenant", "acme", "--user", "ann"], given);
     expect({ code, out }).toEqual({ code: 1, out: [] });
     expect(err).toMatch(message);
@@ -143,7 +143,7 @@ describe("keelson token", () => {
   });
 
   test.each([[["--help"]], [["token", "--help"]], [["--help", "whatever"]]])(
-    "explains itself for %j",
+    "prints its usage for %j",
     async (args) => {
       const { code, out, err } = await run(args);
       expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -190,19 +190,19 @@ describe("the program", () => {
     });
   });
 
-  test("complains on stderr and exits with 2 where it is used wrongly", async () => {
+  test("prints usage errors on stderr and exits with 2", async () => {
     const { code, stdout, stderr } = await execute(["token"], { KEELSON_AUTH_SECRET: secret });
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain("--tenant is missing");
   });
 
-  test("exits with 1 and names the variable to set, where it is in production without a secret", async () => {
+  test("exits with 1 and names the missing variable when it runs in production without a secret", async () => {
     const { code, stdout, stderr } = await execute(ann, { NODE_ENV: "production" });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain("KEELSON_AUTH_SECRET");
   });
 
-  test("signs with one and the same secret of development, run after run", async () => {
+  test("signs with the same development secret on each run", async () => {
     const [one, two] = [
       await execute(ann, { NODE_ENV: "development" }),
       await execute(ann, { NODE_ENV: "development" }),
@@ -229,7 +229,7 @@ describe("the program", () => {
     ["ends the process", "process.exit(0);"],
     ["ends the process with a failure", "process.exit(1);"],
     ["is never loaded", "await new Promise(() => {});"],
-  ])("a module that %s is no check that found nothing", async (_what, source) => {
+  ])("exits with 2 when a module %s", async (_what, source) => {
     await writeFile(join(folder, "module.mjs"), source);
     const { code, stdout, stderr } = await execute(["doctor", "module.mjs"]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -238,7 +238,7 @@ describe("the program", () => {
     );
   });
 
-  test("a reader that has seen enough does not make the command fail", async () => {
+  test("exits with 0 when the reader closes the pipe early", async () => {
     const child = spawn(process.execPath, [program, "--help"], {
       stdio: ["ignore", "pipe", "pipe"],
     });

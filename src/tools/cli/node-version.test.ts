@@ -8,7 +8,7 @@ const { engines } = JSON.parse(
 );
 
 test.each(["18.20.8", "20.20.2", "22.9.0", "22.12.0", "22.17.1"])(
-  "Node %s is too old, and is told with what is needed",
+  "Node %s is too old, and the message names the required version",
   (version) => {
     expect(nodeTooOld(version)).toBe(
       `this command needs Node 22.18 or newer, and this is Node ${version}`,
@@ -18,7 +18,7 @@ test.each(["18.20.8", "20.20.2", "22.9.0", "22.12.0", "22.17.1"])(
 );
 
 test.each(["22.18.0", "22.20.1", "23.0.0", "24.1.0", "100.0.0"])(
-  "Node %s is new enough",
+  "Node %s is supported",
   (version) => {
     expect(nodeTooOld(version)).toBeUndefined();
   },

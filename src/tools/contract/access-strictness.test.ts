@@ -39,7 +39,7 @@ const everybody: readonly User[] = [
 /** As it comes out of the file. */
 const stored = (given: AccessRule): unknown => JSON.parse(JSON.stringify(lockedAccess(given)));
 
-test("a rule is stricter exactly where it refuses somebody whom the other let through", () => {
+test("a rule is stricter exactly when it refuses a user that the other allowed", () => {
   fc.assert(
     fc.property(rule, rule, (before, after) => {
       const refused = everybody.filter((user) => allows(before, user) && !allows(after, user));
@@ -49,7 +49,7 @@ test("a rule is stricter exactly where it refuses somebody whom the other let th
   );
 });
 
-test("a rule in another order, or said twice, is the same rule", () => {
+test("the order and repetition of roles and rules do not matter", () => {
   const before = access.anyOf(access.roles("editor", "owner"), access.admin);
   const after = access.anyOf(access.admin, access.roles("owner", "editor", "owner"));
 
@@ -70,13 +70,13 @@ test.each([
   { roles: ["editor"], anyOf: ["admin"] },
   { noneOf: ["admin"] },
   { anyOf: [{ allOf: [] }] },
-])("what is no rule is stricter than every other, and the same as itself: %j", (strange) => {
+])("an unknown rule is stricter than any other, but equal to itself: %j", (strange) => {
   expect(isStricter(strange, "everyone")).toBe(true);
   expect(isStricter("systemAdmin", strange)).toBe(true);
   expect(isStricter(strange, structuredClone(strange))).toBe(false);
 });
 
-test("a rule of too many cases is stricter in doubt, and is decided in no time", () => {
+test("a rule with too many cases counts as stricter, and is decided quickly", () => {
   const choice = (index: number) =>
     access.roles(`a${index}`, `b${index}`, `c${index}`, `d${index}`);
   const before = access.allOf(...Array.from({ length: 30 }, (_, index) => choice(index)));

@@ -292,7 +292,7 @@ describe("a change of a route:", () => {
     expect(changed(before, after)).toEqual(expected);
   });
 
-  test("items of an answer have their place", () => {
+  test("a change in an answer's items is reported at their path", () => {
     const found = changed(
       { output: { type: "array", items: text } },
       { output: { type: "array", items: { ...text, format: "email" } } },
@@ -301,7 +301,7 @@ describe("a change of a route:", () => {
   });
 });
 
-test("what comes and goes is named by what it is", () => {
+test("lists each added or removed declaration by its identity", () => {
   const one = {
     routes: [{ ...route, method: "GET" }],
     events: [{ type: "mug.made", payload: {} }],
@@ -329,7 +329,7 @@ test("what comes and goes is named by what it is", () => {
   expect(listed(one, one)).toEqual([]);
 });
 
-test("for how long an event is kept is listed", () => {
+test("lists a change in how long an event is kept", () => {
   const kept = (days?: number | "forever") => ({
     events: [{ type: "mug.made", payload: {}, ...(days === undefined ? {} : { kept: days }) }],
   });
@@ -343,7 +343,7 @@ test("for how long an event is kept is listed", () => {
   ).toEqual(["consumer event a payload[] payload-min-length-raised"]);
 });
 
-describe("what a change of a schema is called:", () => {
+describe("the rule for a change of a schema:", () => {
   const number = { type: "number" };
   test.each<[object | boolean, object | boolean, string, string]>([
     [number, { ...number, minimum: 1 }, "input-minimum-raised", "output-minimum-raised -"],
@@ -436,7 +436,7 @@ describe("what a change of a schema is called:", () => {
     expect([said("input"), said("output")]).toEqual([input, output]);
   });
 
-  test("a job may lose a property that is in the queue, an event may not", () => {
+  test("a job may lose a property, but an event may not", () => {
     const [before, after] = [object({ a: text, b: text }), object({ a: text })];
     const breaks = (role: "job" | "message" | "payload") =>
       schemaChanges(role, before, after, (path) => path);
@@ -452,7 +452,7 @@ describe("what a change of a schema is called:", () => {
   });
 });
 
-test("a lock without the members of its entries is not taken", () => {
+test("refuses a lock whose entries lack required members", () => {
   expect(() => readContract(JSON.stringify({ ...none, keys: [{}] }))).toThrow(
     "its keys are not a list",
   );

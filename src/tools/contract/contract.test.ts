@@ -11,7 +11,7 @@ const internalsOf = (declare: Declare, options: Omit<ServerOptions, "features" |
   serverInternals(buildServer({ features: [defineFeature("mugs", declare)], ...options }));
 const handler = async () => ({}) as never;
 
-test("a write says by which header its retries are known, its own before the server's", async () => {
+test("a write lists the header of its idempotency key, with its own setting before the server's", async () => {
   const { contract } = await contractOf(
     internalsOf(
       (r) => {
@@ -60,7 +60,7 @@ test("a write says by which header its retries are known, its own before the ser
   ]);
 });
 
-test("events say for how long they are kept", async () => {
+test("events list how long they are kept", async () => {
   const { contract } = await contractOf(
     internalsOf((r) => {
       r.event("mug.c", z.object({}) as never);
@@ -76,7 +76,7 @@ test("events say for how long they are kept", async () => {
   ]);
 });
 
-test("a route whose output may be nothing says both of its statuses", async () => {
+test("a route with an optional output lists both of its statuses", async () => {
   const server = internalsOf((r) => {
     const declared = { access: access.tenant, handler };
     r.query("mug.a", { route: "GET /a", ...declared, output: z.object({}).optional() });
@@ -98,7 +98,7 @@ test("a route whose output may be nothing says both of its statuses", async () =
   ]);
 });
 
-test("a route says its statuses and the errors of its own", async () => {
+test("a route lists its statuses and its own errors", async () => {
   const server = internalsOf((r) =>
     r.query("mug.a", {
       route: "GET /a",
@@ -112,7 +112,7 @@ test("a route says its statuses and the errors of its own", async () => {
   expect(contract.routes).toMatchObject([{ statuses: [200, 304], errors: { sold: 410 } }]);
 });
 
-test("a parameter that takes its text no longer breaks clients", async () => {
+test("breaks clients when a parameter no longer accepts its text", async () => {
   const locked = (limit: z.ZodType) =>
     contractOf(
       internalsOf((r) =>

@@ -21,7 +21,7 @@ const changes = (before: readonly LockedKey[], after: readonly LockedKey[]) =>
     ({ breaks, where, rule }) => `${where.replace("files:config:", "")} ${rule} ${breaks ?? "-"}`,
   );
 
-test("a key is stored with everything that a change of it may break, and with nothing of a secret", () => {
+test("a key is stored with everything that a change could break, and without any secret", () => {
   expect(
     key(
       createTenantConfig("select", {
@@ -256,7 +256,7 @@ test.each<[string, LockedKey[], LockedKey[], string[]]>([
   expect(changes(before, after)).toEqual(expected);
 });
 
-test("changes come in the order of the identifiers", () => {
+test("changes are sorted by key", () => {
   expect(changes([named("c"), named("a")], [named("d"), named("b")])).toEqual([
     "a key-removed row",
     "b key-added -",

@@ -24,7 +24,7 @@ const deep = (levels: number, value: string): SchemaNode =>
 const operator = (name: string): SchemaNode =>
   only({ arg: { $ref: "#" }, op: { const: name } }, { required: ["arg", "op"] });
 
-describe("a difference says its place and kind:", () => {
+describe("a difference has its path and kind:", () => {
   test.each<[string, SchemaNode, SchemaNode, string[]]>([
     [
       "anything and nothing",
@@ -836,7 +836,7 @@ describe("a difference says its place and kind:", () => {
     ).toEqual(expected);
   });
 
-  test("what is refused by name alone is none for who skips what it does not know", () => {
+  test("a property refused by name alone is no difference to a reader that ignores unknown properties", () => {
     const closedText = only({ a: text }, { additionalProperties: false });
     const more = only({ a: text, b: text }, { additionalProperties: false });
     expect(differences(more, closedText, { isOpen: true })).toEqual([
@@ -847,7 +847,7 @@ describe("a difference says its place and kind:", () => {
     ).toEqual([]);
   });
 
-  test("too many alternatives are said to be so, in no time", () => {
+  test("too many alternatives are quickly reported as too complex", () => {
     const either = (name: string) => ({
       anyOf: [0, 1, 2, 3].map((value) => only({ [name]: { const: value } })),
     });
@@ -858,7 +858,7 @@ describe("a difference says its place and kind:", () => {
     expect(differences(wide, true)).toEqual([]);
   });
 
-  test("so are alternatives within alternatives", () => {
+  test("nested alternatives are reported as too complex", () => {
     const nested = (level: number, at: number): SchemaNode =>
       level === 0
         ? { ...number, minimum: at }
@@ -872,12 +872,12 @@ describe("a difference says its place and kind:", () => {
     );
   });
 
-  test("what is no schema is an error", () => {
+  test("throws for an invalid schema", () => {
     expect(() => differences({ anyOf: 7 }, text)).toThrow(TypeError);
     expect(differences({ type: "date" }, text)).toEqual([]); // as no value has that type
   });
 
-  test("for people: what it was and what it is", () => {
+  test("describes the old and the new value in readable form", () => {
     const said = (from: SchemaNode, to: SchemaNode) =>
       differences(from, to).map((one) => `${one.from} -> ${one.to}`);
     expect(said({ ...number, minimum: 1 }, { ...number, exclusiveMinimum: 2 })).toEqual([
@@ -920,7 +920,7 @@ describe("a difference says its place and kind:", () => {
   });
 });
 
-test("a property that one side alone names refuses nothing", () => {
+test("a property on one side only does not refuse a value", () => {
   const kinds = (from: SchemaNode, to: SchemaNode) =>
     differences(from, to).map((one) => [one.kind, isRefusing(one)]);
   expect(kinds(only({ a: text }), only({ b: text }))).toEqual([
@@ -939,13 +939,13 @@ describe("another branch of a union", () => {
     branch("cash", { at: text }),
   ];
 
-  test("is known by its discriminator alone, whatever else it has", () => {
+  test("is recognised by its discriminator alone, whatever its other properties", () => {
     expect(kinds({ anyOf: [card, bill, cash] }, { anyOf: [card, bill] })).toEqual(["by|value"]);
     expect(kinds({ anyOf: [card, cash] }, card)).toEqual(["by|value"]);
     expect(kinds(cash, { anyOf: [card, bill] })).toEqual(["by|value"]);
   });
 
-  test("is none that has a value more in a property which tells no branches apart", () => {
+  test("is not recognised by an extra value in a property that distinguishes no branches", () => {
     const first = only({ by: { enum: ["card", "cash"] }, note: text }, { required: ["by"] });
     expect(kinds({ anyOf: [first, bill] }, { anyOf: [card, bill] })).toEqual([
       "by|value",
@@ -954,7 +954,7 @@ describe("another branch of a union", () => {
     ]);
   });
 
-  test("is none where there is one on each side, whatever there is of another type", () => {
+  test("is not recognised when each side has one of its own, whatever other types there are", () => {
     const all = ["by|value", "number|only-from", "to|only-to"];
     expect(kinds(card, bill)).toEqual(all);
     expect(kinds({ anyOf: [card, text] }, { anyOf: [bill, text] })).toEqual(all);

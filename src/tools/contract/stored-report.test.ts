@@ -125,7 +125,7 @@ interface Placed {
   readonly given: typeof storedRow extends fc.Arbitrary<infer Row> ? Row : never;
 }
 
-test("whatever is declared before and after, and whatever is stored: what the report says is what is then read, and what it does not list is read as it is stored", async () => {
+test("for any declarations and stored rows, the report matches the values that the new release reads", async () => {
   await fc.assert(
     fc.asyncProperty(
       release,

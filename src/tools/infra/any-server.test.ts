@@ -21,7 +21,7 @@ declare module "../../base/types/names.ts" {
   }
 }
 
-test("any server's template has what it refers to, allows nothing too wide, and is the same each time", () => {
+test("any server's template refers only to existing names, grants nothing too broad, and is deterministic", () => {
   const features = fc
     .subarray([
       "table",

@@ -65,12 +65,12 @@ const handlersOf = (exports: object) =>
   Object.keys(exports).map((name) => ({ "Fn::Sub": `\${CodeEntry}.${name}` }));
 const entry = (exports: Readonly<Record<string, unknown>>) => ({ name: "lambda", exports });
 
-describe("a template of data", () => {
+describe("a data template", () => {
   test("of the same server has no mistakes", () => {
     expect(mistakes(server, data())).toEqual([]);
   });
 
-  test("that lacks a table, its queue or the bus is told so", () => {
+  test("without a required table, queue or bus is reported with the name", () => {
     const {
       KitesTable: _table,
       EventBus: _bus,
@@ -156,7 +156,7 @@ describe("a template of functions", () => {
   test.each([
     ["one for all routes", own],
     ["one for each handler", each],
-  ])("with %s fits an entry that exports them, and more", (_name, exports) => {
+  ])("with %s fits an entry that exports them and others", (_name, exports) => {
     const template = functions(...handlersOf(exports));
     expect(mistakes(server, template, entry({ ...each, config: {} }))).toEqual([]);
     expect(mistakes(server, template)).toEqual([]);
@@ -165,7 +165,7 @@ describe("a template of functions", () => {
     ).toEqual([]);
   });
 
-  test("that lacks what the server needs is told its name", () => {
+  test("without a required function is reported with its name", () => {
     expect(mistakes(server, functions("lambda.http", "lambda.kitesKiteShow"))).toEqual(
       ["kitesKiteCutLoose", "queue", "stream", "sweep"].map(
         (name) => `the server needs a function ${name}, and the template has none`,
@@ -178,7 +178,7 @@ describe("a template of functions", () => {
     ]);
   });
 
-  test("whose functions are told no name of a table is told so", () => {
+  test("without a function that has a table's variable is reported", () => {
     const Resources = {
       Http: { Type: "AWS::Lambda::Function", Properties: { Handler: "lambda.http" } },
     };
@@ -188,7 +188,7 @@ describe("a template of functions", () => {
     ]);
   });
 
-  test("whose function the entry does not export, or exports as something else, is told both names", () => {
+  test("with a function that the entry lacks or exports as another one is reported with both names", () => {
     const { http: _, ...without } = each;
     const template = functions(...handlersOf(each));
     expect(mistakes(server, template, entry({ ...without, _a: () => 1 }))).toEqual([
@@ -218,7 +218,7 @@ describe("a template of functions", () => {
     ]);
   });
 
-  test("may have functions of the application's own: wrapped, from elsewhere, or as an image", () => {
+  test("may have the application's own functions: wrapped, from another file, or as an image", () => {
     const wrapped = { ...own, http: () => own.http, report: own.sweep };
     const template = functions(
       ...handlersOf(wrapped),
@@ -231,14 +231,14 @@ describe("a template of functions", () => {
     expect(mistakes(server, template, entry(wrapped))).toEqual([]);
   });
 
-  test("with no function of the entry is another's", () => {
+  test("without a function of the entry is reported as one for another entry", () => {
     expect(
       mistakes(server, functions(...handlersOf(own)), { ...entry(own), name: "index" }),
     ).toEqual(["the template has no function whose handler is in index"]);
   });
 });
 
-test("a template with neither tables nor functions has nothing to be checked", () => {
+test("a template without tables and functions is reported", () => {
   expect(mistakes(server, { Resources: {} })).toEqual([
     "the template has neither tables nor functions",
   ]);

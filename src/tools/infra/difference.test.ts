@@ -36,8 +36,8 @@ const between = (before: ComparedTemplate, after: Template) =>
 const ofTables = (before: Resource, after: Resource) =>
   between(template({ CupsTable: before }), template({ CupsTable: after }));
 
-describe("between two templates", () => {
-  test("that are alike nothing changes, in whatever order they name things", () => {
+describe("the difference between two templates", () => {
+  test("is empty if they are equal in a different order", () => {
     const [a, b] = [table(), queue({ VisibilityTimeout: 30, FifoQueue: true })];
     expect(
       between(
@@ -47,7 +47,7 @@ describe("between two templates", () => {
     ).toEqual([]);
   });
 
-  test("each resource that comes, goes or changes is named with what changes", () => {
+  test("names each resource that is added, removed or changed, with the changed properties", () => {
     const before = template({
       Gone: queue(),
       Other: queue({ VisibilityTimeout: 30, DelaySeconds: 1 }),
@@ -67,7 +67,7 @@ describe("between two templates", () => {
     ]);
   });
 
-  test("parameters, conditions and outputs that change are named", () => {
+  test("names changed parameters, conditions and outputs", () => {
     const output = (Value: string) => ({ Description: "", Value });
     const before: ComparedTemplate = {
       Resources: {},
@@ -86,7 +86,7 @@ describe("between two templates", () => {
     ]);
   });
 
-  test("a template that another tool has written is compared, by the names that come of the parameters", () => {
+  test("resolves parameters, so that a template written by another tool can be compared", () => {
     const written = { Resources: { CupsTable: table({ TableName: "app-dev-cups" }) } };
     expect(between(written, template({ CupsTable: table() }))).toEqual([
       "added: parameter NamePrefix",
@@ -95,7 +95,7 @@ describe("between two templates", () => {
 });
 
 describe("a table is in danger", () => {
-  test("where it is deleted, or leaves the stack", () => {
+  test("if it is deleted or leaves the stack", () => {
     expect(between(template({ CupsTable: table(), Q: queue() }), template({}))).toEqual([
       "! the table app-dev-cups is deleted with all its items: CupsTable (AWS::DynamoDB::Table)",
       "removed: Q (AWS::SQS::Queue)",
@@ -124,14 +124,14 @@ describe("a table is in danger", () => {
       { AttributeDefinitions: [{ AttributeName: "pk", AttributeType: "N" }] },
     ],
     ["LocalSecondaryIndexes", { LocalSecondaryIndexes: [index("byAge")] }],
-  ])("where another takes its place: %s", (property, properties) => {
+  ])("if it is replaced by an empty one: %s", (property, properties) => {
     expect(ofTables(table(), table(properties))).toEqual([
       `! the table app-dev-cups is replaced by an empty one: CupsTable (AWS::DynamoDB::Table) changes ${property}`,
       `changed: CupsTable (AWS::DynamoDB::Table): ${property}`,
     ]);
   });
 
-  test("where the default of a parameter gives it another name", () => {
+  test("if a parameter's new default changes its name", () => {
     const [before, after] = [
       template({ CupsTable: table() }),
       template({ CupsTable: table() }, "app-prod"),
@@ -141,7 +141,7 @@ describe("a table is in danger", () => {
     );
   });
 
-  test("where two of its indexes change at once, which DynamoDB refuses half way", () => {
+  test("if two of its indexes change at once, which DynamoDB refuses", () => {
     const at = (...names: string[]) =>
       table({ GlobalSecondaryIndexes: names.map((name) => index(name)) });
     const refused = (count: number, names: string) =>
@@ -156,13 +156,13 @@ describe("a table is in danger", () => {
   });
 });
 
-test("a parameter's default stands for it, whether it is taken whole or within a text", () => {
+test("resolves a parameter's default, on its own and inside a text", () => {
   const at = (value: unknown) => template({ Q: queue({ QueueName: value }) });
   expect(between(at({ Ref: "NamePrefix" }), at({ "Fn::Sub": namePrefix }))).toEqual([]);
   expect(between(at({ Ref: "NamePrefix" }), at("app-dev"))).toEqual([]);
 });
 
-test("what no parameter names is compared as it stands", () => {
+test("compares references that are not parameters as written", () => {
   const arn = (...names: string[]) =>
     queue({
       Policy: { "Fn::Sub": names.map((name) => `\${${name}}`).join("-") },
@@ -177,13 +177,13 @@ test("what no parameter names is compared as it stands", () => {
 });
 
 describe("a table is not in danger", () => {
-  test("where what was written of its indexes is none of CloudFormation's", () => {
+  test("if its previous index definition is invalid", () => {
     expect(ofTables(table({ GlobalSecondaryIndexes: [null] }), table())).toEqual([
       "changed: CupsTable (AWS::DynamoDB::Table): GlobalSecondaryIndexes",
     ]);
   });
 
-  test("where one index comes or goes, with the attributes that it needs", () => {
+  test("if one index is added or removed with its attributes", () => {
     const one = table({
       AttributeDefinitions: [
         { AttributeName: "pk", AttributeType: "S" },
@@ -197,7 +197,7 @@ describe("a table is not in danger", () => {
     expect(ofTables(one, table())).toEqual([changed]);
   });
 
-  test("where it is kept or protected otherwise, which is named", () => {
+  test("if its deletion policy or protection changes, which is listed", () => {
     const kept = table({ DeletionProtectionEnabled: true }, { DeletionPolicy: "Retain" });
     expect(ofTables(table(), kept)).toEqual([
       "changed: CupsTable (AWS::DynamoDB::Table): DeletionProtectionEnabled, DeletionPolicy",

@@ -46,8 +46,8 @@ const added = (read: unknown, options: Parameters<typeof templateOf>[1] = {}) =>
 const variables = (template: ReturnType<typeof added>, id: string) =>
   (properties(template, id)["Environment"] as { readonly Variables: object }).Variables; // safe: each function has one
 
-describe("a template of an application's own", () => {
-  test("is added to what is generated, and refers to it", () => {
+describe("the application's own template", () => {
+  test("is added to the generated template, and may refer to its resources", () => {
     const [plain, template] = [templateOf([spades, sheds]), added(own)];
     expect(template).toMatchObject({
       Description: plain.Description,
@@ -67,7 +67,7 @@ describe("a template of an application's own", () => {
     expect(template).not.toHaveProperty("Globals");
   });
 
-  test("tells every function, whatever calls it", () => {
+  test("sets its variables in every function", () => {
     const template = added(own, { shape: "each" });
     const functions = Object.keys(template.Resources).filter((id) => id.endsWith("LambdaFunction"));
     expect(functions).toHaveLength(7);
@@ -80,7 +80,7 @@ describe("a template of an application's own", () => {
     }
   });
 
-  test("may be empty, and may be of data alone", () => {
+  test("may be empty, and works with the data part alone", () => {
     expect(templateOf([quiet], { extension: extensionOf({}) })).toEqual(templateOf([quiet]));
     const { Resources, Globals, ...others } = own;
     const { GardenBucket } = Resources;
@@ -115,7 +115,7 @@ describe("a template of an application's own", () => {
       { Globals: { Function: { Environment: { Variables: { KEELSON_AUTH_SECRET: "s" } } } } },
       "the variable KEELSON_AUTH_SECRET is set by keelson",
     ],
-  ])("fails by the name that does not fit: %j", (read, message) => {
+  ])("fails and names the conflict: %j", (read, message) => {
     expect(() => added(read)).toThrow(message);
   });
 
@@ -140,11 +140,11 @@ describe("a template of an application's own", () => {
       { Globals: { Function: { Environment: { Variables: "A=1" } } } },
       'Globals.Function.Environment.Variables is "A=1", not',
     ],
-  ])("is refused where it is none: %j", (read, message) => {
+  ])("is refused if it is invalid: %j", (read, message) => {
     expect(() => extensionOf(read)).toThrow(message);
   });
 
-  test("tells nothing where its globals say nothing", () => {
+  test("sets no variables if its globals have none", () => {
     for (const Globals of [{}, { Function: {} }, { Function: { Environment: {} } }]) {
       expect(extensionOf({ Globals }).variables).toEqual({});
     }

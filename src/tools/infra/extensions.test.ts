@@ -5,7 +5,7 @@ import { combined } from "./extensions.ts";
 const told = (name: string) => ({ Function: { Environment: { Variables: { [name]: name } } } });
 const topic = { Type: "AWS::SNS::Topic" };
 
-test("several extensions are one, and none is an empty one", () => {
+test("several extensions are merged, and no extension gives an empty one", () => {
   const both = combined([
     extensionOf({ Resources: { Hat: topic }, Globals: told("HAT") }),
     extensionOf({
@@ -24,7 +24,7 @@ test("several extensions are one, and none is an empty one", () => {
   expect(combined([]).variables).toEqual({});
 });
 
-test("what is in two of them is refused with its name", () => {
+test("refuses a name that occurs in two extensions", () => {
   const hat = extensionOf({ Resources: { Hat: topic } });
   expect(() => combined([hat, hat])).toThrow("Resources.Hat is in two files; keep it in one");
   const variable = extensionOf({ Globals: told("HAT") });

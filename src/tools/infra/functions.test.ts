@@ -48,7 +48,7 @@ const names = (...given: Parameters<typeof functions>) =>
   functions(...given).map(({ name }) => name);
 
 describe("the functions of a server", () => {
-  test("are those that its declarations need, and no more", () => {
+  test("are only those that its declarations need", () => {
     expect(names([forks])).toEqual(["http"]);
     const jobs = defineFeature(
       "jobs",
@@ -68,7 +68,7 @@ describe("the functions of a server", () => {
     expect(names([schedules])).toEqual(["http", "schedule"]);
   });
 
-  test("are one for each handler with a route, named as its export, and one for what every server has", () => {
+  test("are one for each handler with a route, named like its export, and one for the default route", () => {
     const all = functions([forks, writer, drawers], "each");
     expect(all.map(({ name, routes }) => [name, ...routes])).toEqual([
       ["forksForkShow", "GET /forks/{forkId}", "HEAD /forks/{forkId}"],
@@ -89,7 +89,7 @@ describe("the functions of a server", () => {
     ).toEqual(routes);
   });
 
-  test("reach the tables of the features that they run, and those that these use", () => {
+  test("reach the tables of their own features and of the features these use", () => {
     const each = functions([forks, writer, drawers], "each");
     expect(each.map(({ tables }) => tables)).toEqual([
       ["query forks"],
@@ -101,7 +101,7 @@ describe("the functions of a server", () => {
     ]);
   });
 
-  test("read what their queries use, whatever their writes do with it", () => {
+  test("may only read the tables of a query, even if its feature may write them", () => {
     const reader = defineFeature(
       "reader",
       (r) => void r.query("fork.read", { route: "GET /read", ...everyone }),
@@ -112,7 +112,7 @@ describe("the functions of a server", () => {
     expect(functions([drawers, reader], "each")[0]?.tables).toEqual(["query drawers"]);
   });
 
-  test("of a write reach the tables of who hooks into it", () => {
+  test("of a write reach the tables of the features that hook into it", () => {
     const auditor = defineFeature("auditor", (r) => {
       r.table("audits", { partitionKey: "pk" });
       r.hook("writer.fork.count-all", { after: async () => undefined });
@@ -126,7 +126,7 @@ describe("the functions of a server", () => {
     expect(functions([forks, writer, drawers, auditor])[0]?.tables).toContain("write audits");
   });
 
-  test("of queues and schedules write the tables of who consumes, and of nobody else", () => {
+  test("for queues and schedules write only the tables of the features that they run", () => {
     const consumer = defineFeature("consumer", (r) => {
       r.table("seen", { partitionKey: "pk" });
       r.event("fork.lost", z.object({}));
@@ -148,7 +148,7 @@ describe("the functions of a server", () => {
     expect([tables.get("stream"), tables.get("sweep")]).toEqual([[], []]);
   });
 
-  test("claim, publish and enqueue where they may write, and not where they only read", () => {
+  test("may claim, publish and enqueue if they can write, but not if they only read", () => {
     const events = defineFeature("events", (r) => r.event("fork.lost", z.object({})));
     const keys = defineFeature("keys", (r) => {
       r.config({ keys: { most: createTenantConfig("number", {}) } });
@@ -171,7 +171,7 @@ describe("the functions of a server", () => {
     ]);
   });
 
-  test("have names that fit, or a handler is named", () => {
+  test("have names of limited length, and a handler with a longer name is refused", () => {
     const long = "a".repeat(25);
     const endless = defineFeature(
       "forks",

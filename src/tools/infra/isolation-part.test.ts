@@ -39,8 +39,8 @@ const open = templateOf([rakes, hoses], { shape: "each" }, {});
 const roles = (template: typeof isolated) => idsOf(template, "AWS::IAM::Role");
 
 // What the statements allow, and what they do not, is tried out in a simulator of IAM: test/deploy/tenant-role.deploy.ts.
-describe("a server that is isolated", () => {
-  test("has a role for tenants beside that of each function that reaches their rows, and no other has one", () => {
+describe("a server with tenant isolation", () => {
+  test("has a tenant role for each function that reaches tenants' rows, and for no other", () => {
     expect(roles(isolated).filter((id) => !roles(open).includes(id))).toEqual([
       "RakesRakeListTenantRole",
       "RakesRakeLendTenantRole",
@@ -54,7 +54,7 @@ describe("a server that is isolated", () => {
     expect(told("HosesHoseRoll")).not.toHaveProperty("KEELSON_ISOLATION_ROLE");
   });
 
-  test("takes the rows away from the functions' own roles, and nothing else", () => {
+  test("removes access to tenants' rows from the functions' own roles, and nothing else", () => {
     expect(statement(open, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([
       arn("RakesTable"),
       arn("CountsTable"),
@@ -69,8 +69,8 @@ describe("a server that is isolated", () => {
   });
 });
 
-describe("the role for tenants", () => {
-  test("is assumed by its function's role alone, with a tag", () => {
+describe("the tenant role", () => {
+  test("can be assumed only by its function's role, and only with a session tag", () => {
     expect(properties(isolated, "RakesRakeLendTenantRole")["AssumeRolePolicyDocument"]).toEqual({
       Version: "2012-10-17",
       Statement: [
@@ -87,7 +87,7 @@ describe("the role for tenants", () => {
     });
   });
 
-  test("of a query reads rows of the tag's tenant, and scans those of every tenant in a session for that", () => {
+  test('of a query reads the rows of the tagged tenant, and those of all tenants with the tag "across"', () => {
     const role = "RakesRakeListTenantRole";
     expect(sids(isolated, role)).toEqual([
       ...["TenantReadTables", "TenantQueryIndexes", "AcrossReadTables", "AcrossQueryIndexes"],
@@ -113,7 +113,7 @@ describe("the role for tenants", () => {
     });
   });
 
-  test("of a write has claims and tables without tenants inside of transactions", () => {
+  test("of a write accesses claims and tables without tenants in transactions", () => {
     const role = "RakesRakeLendTenantRole";
     const found = ["ReadTogether", "CheckTogether", "WriteTogether", "Commit"].map(
       (sid) => statement(isolated, role, sid)?.Resource,

@@ -17,14 +17,14 @@ test("a template within CloudFormation's limits has nothing to report", () => {
   expect(report(templateWith(500))).toEqual({ problems: [], notes: [] });
 });
 
-test("a resource too many is a problem", () => {
+test("more than 500 resources are a problem", () => {
   expect(report(templateWith(501))).toEqual({
     problems: ["it has 501 resources, and CloudFormation takes 500"],
     notes: [],
   });
 });
 
-test("one that is too long for a call is deployed from a bucket, up to a million bytes", () => {
+test("a template too long for a direct call is deployed from a bucket, up to a million bytes", () => {
   const { problems, notes } = report(templateWith(1, 51_200));
   expect(problems).toEqual([]);
   expect(notes).toEqual([
@@ -37,7 +37,7 @@ test("one that is too long for a call is deployed from a bucket, up to a million
   ]);
 });
 
-test("a role that allows more than IAM takes is told", () => {
+test("reports a role whose policies exceed IAM's limit", () => {
   const role = (tables: number, indexes = 0): Template => {
     const Resource = [
       ...Array.from({ length: tables }, (_, index) => ({ "Fn::GetAtt": [`Table${index}`, "Arn"] })),
@@ -73,7 +73,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
     });
 
   test.each(["all", "functions"] as const)(
-    "is told by its name, with the size that it has about: the part %s",
+    "is reported by name, with its approximate size: the part %s",
     (part) => {
       expect(
         report(serverTemplateOf([tablesOf(35)], { part })).notes.filter((note) =>
@@ -104,7 +104,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
     expect(bytesOf({ A: 5, B: "x".repeat(5_000) })).toBe(5_000 + '{"A":"5","B":""}'.length);
   });
 
-  test("is measured with what CloudFormation puts in place of its functions", () => {
+  test("is measured with the values that CloudFormation substitutes", () => {
     const filler = "x".repeat(5_000);
     const base = bytesOf({ A: filler, B: "" });
     const added = (value: unknown, more?: TemplatePart) =>
@@ -146,7 +146,7 @@ describe("a function whose environment is over Lambda's 4 KB", () => {
   });
 });
 
-test("parts that are put together keep what each has", () => {
+test("merged parts keep all their members", () => {
   const parameter = { Type: "String", Description: "one" } as const;
   const template = templateOf("two parts", [
     { Parameters: { One: parameter }, Conditions: { Is: { "Fn::Equals": ["a", "a"] } } },

@@ -25,7 +25,7 @@ const alarmsOf = (template: typeof measured) =>
     ({ Properties }) => Properties as Readonly<Record<string, unknown>>,
   );
 
-test("functions that measure have an alarm for each thing that somebody has to look at, on the metrics themselves", () => {
+test("functions with metrics have all alarms, which use the metrics directly", () => {
   const alarms = alarmsOf(measured);
 
   for (const { name, metric, labels, statistic, threshold } of metricAlarms) {
@@ -48,7 +48,7 @@ test("functions that measure have an alarm for each thing that somebody has to l
   expect(of(measured, "AWS::Logs::MetricFilter")).toEqual([]);
 });
 
-test("an alarm looks at dimensions that its metric has, all of them, with values that they may have", () => {
+test("each alarm uses all dimensions of its metric, with valid values", () => {
   for (const { metric, labels } of metricAlarms) {
     const declared = metricList.find(({ name }) => name === metric) as MetricDeclaration;
     expect(Object.keys(labels), metric).toEqual(declared.dimensions ?? []);
@@ -59,7 +59,7 @@ test("an alarm looks at dimensions that its metric has, all of them, with values
   }
 });
 
-test("every function is told where alarms look", () => {
+test("every function has the metric namespace of the alarms", () => {
   const variables = of(measured, "AWS::Lambda::Function").map(
     ({ Properties }) => Object(Properties["Environment"]).Variables,
   );
@@ -68,7 +68,7 @@ test("every function is told where alarms look", () => {
     expect(known["POWERTOOLS_METRICS_NAMESPACE"]).toEqual({ "Fn::Sub": "${NamePrefix}" });
 });
 
-test("a server without tables, messages, schedules and keys has no alarms on them", () => {
+test("a server without tables, messages, schedules and keys has no alarms for them", () => {
   const names = alarmsOf(templateOf([quiet], {}, { metrics: { service: "quiet" } })).map(
     ({ MetricName }) => MetricName,
   );
@@ -80,7 +80,7 @@ test("a server without tables, messages, schedules and keys has no alarms on the
   expect(services({})).toContainEqual({ Name: "service", Value: "keelson" });
 });
 
-test("the dashboard has what functions measure, the application's own among it, by the dimensions that CloudWatch has", () => {
+test("the dashboard shows all Lambda metrics, including the application's own, by existing dimensions", () => {
   const [dashboard] = of(measured, "AWS::CloudWatch::Dashboard");
   const text = String(Object(dashboard?.Properties["DashboardBody"])["Fn::Sub"]);
   const { widgets } = JSON.parse(text) as {
@@ -112,7 +112,7 @@ test("the dashboard has what functions measure, the application's own among it, 
   expect([...new Set(text.match(/\$\{[^}]*\}/g))]).toEqual(["${AWS::Region}", "${NamePrefix}"]);
 });
 
-test("functions that do not measure have no dashboard, and are told nothing", () => {
+test("functions without metrics have no dashboard and no metric namespace", () => {
   const silent = templateOf([spades, sheds]);
 
   expect(of(silent, "AWS::CloudWatch::Dashboard")).toEqual([]);

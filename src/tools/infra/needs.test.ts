@@ -18,7 +18,7 @@ const spoons = defineFeature("spoons", (r) => {
 });
 const server = serverInternals(buildServer({ features: [spoons], dynamodb: { prefix: "my.app" } }));
 
-test("what a server needs has the names that it looks for itself, and each consumed type once", () => {
+test("needs the names that the server itself uses, and each consumed event type once", () => {
   const { tables, events, jobs, bus } = needsOf(server);
   expect(tables.map(({ tableName }) => tableName)).toEqual(
     ["config", "once", "outbox", "spoons"].map((name) => `my.app-${name}`),
@@ -42,7 +42,7 @@ test("what a server needs has the names that it looks for itself, and each consu
   });
 });
 
-test("what is read of SSM is named, and nothing where the server reads nothing", () => {
+test("names the SSM parameters that the server reads, if any", () => {
   const { options } = server;
   expect(needsOf(server).parameters).toEqual({ overrides: undefined, keyRing: undefined });
   const reading = {
@@ -52,7 +52,7 @@ test("what is read of SSM is named, and nothing where the server reads nothing",
   expect(needsOf(reading).parameters).toEqual({ overrides: "/app", keyRing: "/ring" });
 });
 
-test("tokens are verified with a secret of the environment, where the server does not say with what", () => {
+test("tokens are verified with a secret from the environment unless the server configures another way", () => {
   expect(needsOf(server).hasAuthSecret).toBe(true);
   const auth = { jwks: "https://id.example.com/keys", audience: "spoons" };
   expect(needsOf(serverInternals(buildServer({ features: [spoons], auth }))).hasAuthSecret).toBe(
@@ -60,7 +60,7 @@ test("tokens are verified with a secret of the environment, where the server doe
   );
 });
 
-test("a server is isolated where it asks for it and has rows of tenants", () => {
+test("a server is isolated if it sets the option and has tenants' rows", () => {
   const forks = defineFeature("forks", (r) => {
     r.table("forks", { partitionKey: "id", tenant: true });
   });
@@ -73,7 +73,7 @@ test("a server is isolated where it asks for it and has rows of tenants", () => 
   ]).toEqual([false, false, true]);
 });
 
-test("variables name others, a queue by its URL as well", () => {
+test("variables override names, and a queue's variable may be its URL", () => {
   const env = {
     KEELSON_TABLE_SPOONS: "cutlery",
     KEELSON_EVENT_QUEUE: "https://sqs.eu-west-1.amazonaws.com/1/all-events",
@@ -85,7 +85,7 @@ test("variables name others, a queue by its URL as well", () => {
   expect([bus?.name, bus?.source]).toEqual(["shared", "my.app"]);
 });
 
-test("another prefix changes names alone", () => {
+test("a different prefix changes only names", () => {
   const { tables, bus } = needsOf(server, { prefix: "stage" });
   expect([tables[0].tableName, bus?.name, bus?.source, bus?.rule.name]).toEqual([
     "stage-config",
@@ -95,7 +95,7 @@ test("another prefix changes names alone", () => {
   ]);
 });
 
-test("a table of kept events is needed where one is kept, and its rows belong to tenants and expire", () => {
+test("a server with kept events needs a table for them, whose rows belong to tenants and expire", () => {
   const needed = (options: { keepDays: number } | undefined) => {
     const feature = defineFeature(
       "spoons",

@@ -31,7 +31,7 @@ test.each<[unknown]>([
   [{ "Fn::Not": [{ Condition: "IsBig" }] }],
   [{ Condition: { Bool: { "aws:SecureTransport": "false" } } }],
   [[null, 1, "Ref", { Ref: "A", Other: "of no intrinsic function" }]],
-])("what is there is no dangling reference: %j", (value) => {
+])("an existing name is not a dangling reference: %j", (value) => {
   expect(withProperty(value)).toEqual([]);
 });
 
@@ -49,11 +49,11 @@ test.each<[unknown, string[]]>([
     ["A refers to the condition IsSmall", "A refers to B"],
   ],
   [{ Condition: "IsSmall" }, ["A refers to the condition IsSmall"]],
-])("what is not there is told, each once: %j", (value, dangling) => {
+])("each dangling reference is reported once: %j", (value, dangling) => {
   expect(withProperty(value)).toEqual(dangling);
 });
 
-test("resources, conditions and outputs refer as well, each by its own members", () => {
+test("checks the references of resources, conditions and outputs", () => {
   const output = (value: Value, more: Partial<Output> = {}): Output => ({
     Description: "",
     Value: value,

@@ -20,7 +20,7 @@ const each = templateOf([spades, sheds], { shape: "each" });
 const functions = templateOf([spades, sheds], { part: "functions" });
 
 describe("a function", () => {
-  test("is an export of one archive, as osls would name it", () => {
+  test("is an export of the code archive, named as osls would name it", () => {
     expect(all.Resources["HttpLambdaFunction"]).toMatchObject({
       Type: "AWS::Lambda::Function",
       DependsOn: "HttpLogGroup",
@@ -50,7 +50,7 @@ describe("a function", () => {
     });
   });
 
-  test("is told where its data is", () => {
+  test("has variables that locate its data", () => {
     const told = (template: Template, id: string) =>
       (properties(template, id)["Environment"] as { readonly Variables: object }).Variables; // safe: each has one
     expect(told(all, "QueueLambdaFunction")).toEqual({
@@ -79,7 +79,7 @@ describe("a function", () => {
     });
   });
 
-  test("knows the secret of tokens, and has its concurrency reserved, if it answers requests", () => {
+  test("has the token secret and reserved concurrency if it answers requests", () => {
     for (const template of [all, each]) {
       for (const id of idsOf(template, "AWS::Lambda::Function")) {
         const answers = /^(Http|Spades)/.test(id);
@@ -100,7 +100,7 @@ describe("a function", () => {
     expect(templateText(jwks)).not.toContain("AuthSecret");
   });
 
-  test("is called by what it works on", () => {
+  test("is called by its queue, stream or schedule", () => {
     expect(properties(all, "QueueEventSourceMappingSQSJobQueue")).toMatchObject({
       EventSourceArn: arn("JobQueue"),
       FunctionResponseTypes: ["ReportBatchItemFailures"],
@@ -133,7 +133,7 @@ describe("the API", () => {
       properties(template, id)["RouteKey"],
     ]);
 
-  test("has one route for all, or one for each handler beside it, as osls would name them", () => {
+  test("has one route for all requests, or one for each handler and a default, named as osls would", () => {
     expect(routes(all)).toEqual([["HttpApiRouteDefault", "$default"]]);
     expect(routes(each)).toEqual([
       ["HttpApiRouteGetSpades", "GET /spades"],
@@ -146,7 +146,7 @@ describe("the API", () => {
     );
   });
 
-  test("is throttled, speaks payload 2.0, and leaves tokens to the server", () => {
+  test("is throttled, uses payload format 2.0, and leaves tokens to the server", () => {
     expect(properties(all, "HttpApiStage")).toMatchObject({
       StageName: "$default",
       DefaultRouteSettings: {
@@ -165,7 +165,7 @@ describe("the API", () => {
     expect(templateText(each)).not.toContain("Authoriz");
   });
 
-  test("logs a line for each request, without headers, query and body", () => {
+  test("logs a line for each request, without headers, query string or body", () => {
     const { AccessLogSettings: settings } = properties(all, "HttpApiStage");
     const [condition, { Format }] = (
       settings as { readonly "Fn::If": [string, { readonly Format: string }] }
@@ -180,7 +180,7 @@ describe("the API", () => {
     expect(Format).not.toMatch(/header|query|body|authoriz/i);
   });
 
-  test("answers below the server's base path", () => {
+  test("has a URL with the server's base path", () => {
     const { Outputs } = templateOf([quiet], {}, { basePath: "/api" });
     expect(Outputs["HttpApiUrl"]?.Value).toEqual(
       sub("https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}/api"),
@@ -189,7 +189,7 @@ describe("the API", () => {
 });
 
 describe("alarms", () => {
-  test("are of what the server has, and tell one topic", () => {
+  test("cover the server's resources, and notify one topic", () => {
     expect(idsOf(all, "AWS::CloudWatch::Alarm")).toEqual([
       ...["DeadEventsAlarm", "DeadJobsAlarm", "HttpErrorsAlarm"],
       ...["QueueErrorsAlarm", "StreamErrorsAlarm", "SweepErrorsAlarm", "ScheduleErrorsAlarm"],
@@ -211,7 +211,7 @@ describe("alarms", () => {
     expect(properties(all, "AlarmTopic")["TopicName"]).toEqual(sub("${NamePrefix}-alarms"));
   });
 
-  test("ring for one dead letter at once, and for failures that last", () => {
+  test("fire on the first dead letter, and on persistent failures", () => {
     expect(properties(all, "DeadJobsAlarm")).toMatchObject({
       AlarmName: sub("${NamePrefix}-dead-jobs"),
       Dimensions: [{ Name: "QueueName", Value: { "Fn::GetAtt": ["JobDeadQueue", "QueueName"] } }],
@@ -232,7 +232,7 @@ describe("alarms", () => {
     expect(properties(all, "ThrottlesAlarm")).not.toHaveProperty("Dimensions");
   });
 
-  test("count no line that a browser has sent, whatever it calls itself", () => {
+  test("ignore log lines sent by a browser", () => {
     const everything = defineFeature("everything", (r) => {
       r.job("job.work", { input: z.object({}), handler: async () => 1 });
     });
@@ -246,7 +246,7 @@ describe("alarms", () => {
     }
   });
 
-  test("count what functions log, each where it may be logged", () => {
+  test("count log lines in the functions that may log them", () => {
     expect(idsOf(all, "AWS::Logs::MetricFilter")).toEqual([
       "OutboxLeftMetric",
       "EventsSetAsideInStreamMetric",
@@ -292,7 +292,7 @@ test("outputs name the API, functions, roles and topic", () => {
   expect(functions.Outputs["HttpRoleName"]?.Value).toEqual({ Ref: "HttpRole" });
 });
 
-test("names are so short that each function's fits", () => {
+test("limits the name prefix so that each function's name fits", () => {
   const prefix = (template: Template) => template.Parameters["NamePrefix"]?.MaxLength;
   expect([
     prefix(templateOf([spades, sheds], { part: "data" })),

@@ -51,7 +51,7 @@ const tables = (...features: Parameters<typeof buildServer>[0]["features"]) =>
   );
 
 describe("the template of a server's data", () => {
-  test("has what the declarations need, and no more", () => {
+  test("has only the resources that the declarations need", () => {
     expect(resourcesOf(plain)).toEqual(["ConfigTable", "OnceTable"]);
     expect(resourcesOf(plates)).toEqual([
       "ConfigTable",
@@ -88,7 +88,7 @@ describe("the template of a server's data", () => {
     ]);
   });
 
-  test("is the same text for the same server, whatever the environment names", () => {
+  test("is the same text for the same server, whatever the environment variables", () => {
     const text = templateText(templateOf([plates, mourners]));
     const { env } = process;
     try {
@@ -105,7 +105,7 @@ describe("the template of a server's data", () => {
     expect(text.endsWith("}\n")).toBe(true);
   });
 
-  test("begins every name with one parameter, by default the server's prefix and the stage", () => {
+  test("prefixes every name with one parameter, by default the server's prefix and the stage", () => {
     const { Parameters, Resources } = templateOf([plates, mourners], "my.app", "prod");
     expect(Parameters["NamePrefix"]?.Default).toBe("my-app-prod");
     const names = Object.values(Resources).flatMap(({ Properties }) =>
@@ -125,19 +125,19 @@ describe("the template of a server's data", () => {
     ]);
   });
 
-  test("has the source of events by the server's own prefix, not by the stage", () => {
+  test("uses the server's own prefix as the source of events, without the stage", () => {
     const { Resources } = templateOf([plates, mourners], "my.app", "prod");
     expect(Resources["EventRule"]?.Properties["EventPattern"]).toEqual({ source: ["my.app"] });
   });
 
-  test("refuses names that a queue could not have", () => {
+  test("refuses names that are too long for a queue", () => {
     expect(templateOf([plates], "p".repeat(61)).Parameters["NamePrefix"]?.Default).toHaveLength(65);
     expect(() => templateOf([plates], "p".repeat(62))).toThrow(
       /^names would begin with "p+-dev", which is longer than 65/,
     );
   });
 
-  test("refuses two tables that come to one logical ID", () => {
+  test("refuses two tables with the same logical ID", () => {
     const twins = defineFeature("twins", (r) => {
       r.table("a-1", { partitionKey: "pk" });
       r.table("a1", { partitionKey: "pk" });
@@ -149,7 +149,7 @@ describe("the template of a server's data", () => {
 });
 
 describe("a table of the template", () => {
-  test("that lasts is recoverable, protected and kept; claims, which live for minutes, are not", () => {
+  test("is recoverable, protected and retained, unless it holds only short-lived claims", () => {
     const kept = {
       DeletionPolicy: "Retain",
       UpdateReplacePolicy: "Retain",
@@ -175,7 +175,7 @@ describe("a table of the template", () => {
     });
   });
 
-  test("has its keys and its indexes, each attribute defined once", () => {
+  test("has its keys and indexes, and defines each attribute once", () => {
     const { PlatesTable, PlatePartsTable } = tables(plates);
     expect(PlatesTable?.Properties).toMatchObject({
       AttributeDefinitions: [{ AttributeName: "id", AttributeType: "S" }],
@@ -215,7 +215,7 @@ describe("a table of the template", () => {
     });
   });
 
-  test("has a stream of keys where it is the outbox, and no other has one", () => {
+  test("has a stream of keys only if it is the outbox", () => {
     const streams = Object.entries(tables(plates)).map(([id, { Properties }]) => [
       id,
       Properties["StreamSpecification"],
@@ -225,7 +225,7 @@ describe("a table of the template", () => {
     ]);
   });
 
-  test("is encrypted with the customer's key, where one is given", () => {
+  test("is encrypted with the customer's key if there is one", () => {
     for (const { Properties } of Object.values(tables(plates))) {
       expect(Properties["SSESpecification"]).toEqual({
         "Fn::If": [
@@ -241,7 +241,7 @@ describe("a table of the template", () => {
 describe("a queue of the template", () => {
   const { Resources } = templateOf([plates, mourners]);
 
-  test("hides a message six times as long as its function may take, and gives it up after five attempts", () => {
+  test("has a visibility timeout of six function timeouts, and five attempts before the dead-letter queue", () => {
     for (const [id, dead] of [
       ["EventQueue", "EventDeadQueue"],
       ["JobQueue", "JobDeadQueue"],
@@ -255,7 +255,7 @@ describe("a queue of the template", () => {
     }
   });
 
-  test("is encrypted, with the customer's key where one is given", () => {
+  test("is encrypted, with the customer's key if there is one", () => {
     const queues = Object.values(Resources).filter(({ Type }) => Type === "AWS::SQS::Queue");
     expect(queues).toHaveLength(4);
     for (const { Properties } of queues) {
@@ -268,7 +268,7 @@ describe("a queue of the template", () => {
     }
   });
 
-  test("takes nothing without TLS, and of services only the rule's events", () => {
+  test("accepts only TLS, and from AWS services only the rule's events", () => {
     const statements = (id: string): readonly { readonly Effect: string }[] => {
       const { PolicyDocument: document } = Resources[`${id}Policy`]?.Properties ?? {};
       return (document as { readonly Statement: readonly { readonly Effect: string }[] }).Statement; // safe: every policy has one
@@ -293,7 +293,7 @@ describe("a queue of the template", () => {
   });
 });
 
-test("each output says which variable tells a server of it", () => {
+test("each output names the variable that takes its value", () => {
   const { Outputs } = templateOf([plates, mourners]);
   expect(
     Object.entries(Outputs).map(([name, { Description }]) => `${name}: ${Description}`),

@@ -22,7 +22,7 @@ const each = templateOf([spades, sheds], { shape: "each" });
 const functions = templateOf([spades, sheds], { part: "functions" });
 
 describe("a role", () => {
-  test("has what its function does, each statement by its name", () => {
+  test("has one named statement for each thing that its function does", () => {
     const every = ["ReadParameters", "ReadKeyRing"];
     const effects = ["Claim", "Step", "Publish", "PutEvents", "Enqueue"];
     const tables = ["CheckTables", "WriteTables", "QueryIndexes"];
@@ -83,7 +83,7 @@ describe("a role", () => {
     expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
   });
 
-  test("may supersede configuration rows of former keys only where a key has one", () => {
+  test("may rename configuration rows only if a key has a former name", () => {
     const renaming = defineFeature("renaming", (r) => {
       r.config({ keys: { limit: createTenantConfig("number", { formerly: "sheds:config:max" }) } });
     });
@@ -94,7 +94,7 @@ describe("a role", () => {
     expect(sids(all, "HttpRole")).not.toContain("RenameConfig");
   });
 
-  test("keeps events where one is kept, and reads them wherever a handler runs", () => {
+  test("may write kept events in functions with writes, and read them in all functions with handlers", () => {
     const keeping = defineFeature("keeping", (r) => {
       r.event("leek.pulled" as never, z.object({}) as never, { keepDays: 30 });
       r.query("leek.list", {
@@ -126,7 +126,7 @@ describe("a role", () => {
     });
   });
 
-  test("sends the jobs that are due, where there are jobs", () => {
+  test("of the sweep may send due jobs if the server has jobs", () => {
     const jobs = defineFeature(
       "jobs",
       (r) => void r.job("spade.clean", { input: z.object({}), handler: async () => 1 }),
@@ -151,7 +151,7 @@ describe("a role", () => {
     });
   });
 
-  test("reads the tables of queries, and writes those of others", () => {
+  test("may read tables for queries, and write them for writes", () => {
     expect(statement(each, "SpadesSpadeListRole", "ReadTables")).toEqual({
       Sid: "ReadTables",
       Effect: "Allow",
@@ -171,14 +171,14 @@ describe("a role", () => {
     });
   });
 
-  test("queries each index by its name, and does nothing else with it", () => {
+  test("may only query indexes, each by its name", () => {
     expect(statement(all, "HttpRole", "QueryIndexes")).toMatchObject({
       Action: ["dynamodb:Query"],
       Resource: [sub("${SpadesTable.Arn}/index/byOwner"), sub("${SpadesTable.Arn}/index/byAge")],
     });
   });
 
-  test("reads the parameters of the server, with a slash that a name may lack", () => {
+  test("may read the server's parameters, with or without a leading slash", () => {
     const parameter = (name: string) =>
       sub(`arn:\${AWS::Partition}:ssm:${account}:parameter/${name}`);
     expect(statement(all, "SweepRole", "ReadParameters")?.Resource).toEqual([
@@ -195,7 +195,7 @@ describe("a role", () => {
     expect(named?.Resource).toEqual([parameter("garden/ring")]);
   });
 
-  test("uses a customer's key where there is one", () => {
+  test("may use the customer's key", () => {
     expect(statement(all, "HttpRole", "UseCustomerKey")).toEqual({
       Sid: "UseCustomerKey",
       Effect: "Allow",
@@ -204,11 +204,11 @@ describe("a role", () => {
     });
   });
 
-  test("writes log lines into the group of its function, and into no other", () => {
+  test("may write only to its function's log group", () => {
     expect(statement(all, "QueueRole", "Log")?.Resource).toEqual([arn("QueueLogGroup")]);
   });
 
-  test("finds data of another stack by its name", () => {
+  test("names the data of another stack by its ARN", () => {
     const of = (service: string, name: string) =>
       sub(`arn:\${AWS::Partition}:${service}:${account}:${name}`);
     const named = (sid: string, role = "QueueRole") => statement(functions, role, sid)?.Resource;

@@ -66,7 +66,7 @@ const headers = { "idempotency-key": "k1" };
 const amountOf = async (app: TestApp) =>
   ((await (await app.fetch("/counters", { as: ann })).json()) as { amount?: number }).amount;
 
-test("a crash ends the process: what is under way fails, its late calls reach nothing, the next request meets a new one", async () => {
+test("a crash fails everything in progress, drops its late calls, and restarts the process for the next request", async () => {
   const app = await startTestApp(server);
   try {
     held = Promise.withResolvers();
@@ -114,7 +114,7 @@ test("a crash ends the process: what is under way fails, its late calls reach no
   }
 });
 
-test("a write that commits is done once at every cut, and the cuts are told", async () => {
+test("a write with a commit takes effect once at every crash point, and all crash points are returned", async () => {
   const cuts = await crashEverywhere(server, {
     act: (app) => app.fetch("/counters", { body: {}, as: ann, headers }),
     check: async (app, answer) => {
@@ -129,7 +129,7 @@ test("a write that commits is done once at every cut, and the cuts are told", as
   ]);
 });
 
-test("a write that does not is found out, and the error names the cut", async () => {
+test("a write that takes effect twice is detected, and the error names the crash point", async () => {
   const careless = crashEverywhere(server, {
     act: (app) => app.call("counters.counter.careless", {}, { as: ann, requestId: "r1" }),
     check: async (app) => {
@@ -141,7 +141,7 @@ test("a write that does not is found out, and the error names the cut", async ()
   );
 });
 
-test("a scenario that does not succeed, or makes no call, is an error", async () => {
+test("rejects a scenario that fails without a crash, or makes no call", async () => {
   let attempts = 0;
   const refused = crashEverywhere(server, {
     arrange: async (app) => void (await app.fetch("/counters", { as: ann })),
@@ -170,7 +170,7 @@ test("a scenario that does not succeed, or makes no call, is an error", async ()
   await expect(calm).rejects.toThrow("makes no call");
 });
 
-test("an answer that asks for another try gets one, up to five; the last is what is checked", async () => {
+test("retries up to five attempts while the response asks for it, and checks the last one", async () => {
   const statuses: number[] = [];
   const busyUntil = (attempt: number) =>
     crashEverywhere(server, {

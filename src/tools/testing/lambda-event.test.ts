@@ -97,7 +97,7 @@ const ask = async (event: LambdaHttpEvent, server = build()) => {
 };
 
 test.each(triggers)(
-  "%s: path, query, headers, cookies and address arrive as the client sent them",
+  "%s: passes on path, query, headers, cookies and address as the client sent them",
   async (trigger) => {
     const event = lambdaEvent(trigger, {
       path: "/echo/a%20b?q=1%262&%C3%BC=x",
@@ -119,7 +119,7 @@ test.each(triggers)(
   },
 );
 
-test.each(triggers)("%s: a request needs no more than a path", async (trigger) => {
+test.each(triggers)("%s: a request needs only a path", async (trigger) => {
   expect(await ask(lambdaEvent(trigger, { path: "/echo/1" }))).toMatchObject({
     statusCode: 200,
     body: { input: { id: "1" } },
@@ -129,7 +129,7 @@ test.each(triggers)("%s: a request needs no more than a path", async (trigger) =
   });
 });
 
-test.each(triggers)("%s: a body is JSON, a text or bytes, and makes it a POST", async (trigger) => {
+test.each(triggers)("%s: a body is JSON, text or bytes, and implies POST", async (trigger) => {
   const sent = (of: { body: unknown; headers?: Record<string, string> }) =>
     ask(lambdaEvent(trigger, { path: "/echo", ...of }));
   expect(await sent({ body: { a: 1 } })).toEqual({
@@ -143,7 +143,7 @@ test.each(triggers)("%s: a body is JSON, a text or bytes, and makes it a POST", 
 });
 
 test.each(["restApi", "httpApi", "httpApiV1"] as const)(
-  "%s: claims are who calls, and a stage is not of the path",
+  "%s: claims identify the caller, and the stage is not part of the path",
   async (trigger) => {
     const claims = { sub: "ann", tenantId: "acme" };
     const event = lambdaEvent(trigger, { path: "/echo/1", stage: "dev", claims });
@@ -154,7 +154,7 @@ test.each(["restApi", "httpApi", "httpApiV1"] as const)(
   },
 );
 
-test("a parameter that is there twice is a list, but to a load balancer without multi-value headers", async () => {
+test("a repeated parameter is a list, except for a load balancer without multi-value headers", async () => {
   const lists = await Promise.all(
     triggers.map(
       async (trigger) =>
@@ -171,7 +171,7 @@ test("a parameter that is there twice is a list, but to a load balancer without 
   ]);
 });
 
-test("events and jobs of a test app reach the handlers of queues, and its rows that of a stream", async () => {
+test("a test app's events and jobs work with the queue handler, and its rows with the stream handler", async () => {
   const app = await startTestApp(build());
   try {
     for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
@@ -211,7 +211,7 @@ test("events and jobs of a test app reach the handlers of queues, and its rows t
   }
 });
 
-test("a context's time runs out", () => {
+test("a context's remaining time decreases to zero", () => {
   const now = vi.spyOn(performance, "now").mockReturnValue(0);
   const context = lambdaContext({ timeoutMs: 1_000, awsRequestId: "r1", functionName: "echo" });
   const lefts = [0, 400, 2_000].map((ms) => {
@@ -232,7 +232,7 @@ test("a context's time runs out", () => {
   expect(lambdaContext().awsRequestId).not.toBe(lambdaContext().awsRequestId);
 });
 
-test("a token is one that the server takes", async () => {
+test("the server accepts a test token", async () => {
   const ann = { id: "ann", tenantId: "acme" };
   const asked = async (token: string, server?: ReturnType<typeof build>) =>
     (

@@ -60,7 +60,7 @@ async function withApp(
 }
 
 test(
-  "Settling consumes what there is and what follows from it; before it nothing is consumed",
+  "consumes nothing before settling, which handles all messages and those that follow from them",
   () =>
     withApp(async (app) => {
       await app.call("tasks.task.start", { names: ["a"] });
@@ -85,7 +85,7 @@ test(
 );
 
 test(
-  "A test's own ctx publishes, enqueues and commits, and settling handles what it sent",
+  "a test's own ctx can publish, enqueue and commit, and settling handles what it sent",
   () =>
     withApp(async (app) => {
       const ctx = await app.ctx({ id: "ann", tenantId: "acme" }, { requestId: "r1" });
@@ -114,7 +114,7 @@ test(
 );
 
 test(
-  "What fails is tried again, in its order, by moving the clock",
+  "settling retries failed messages in order by moving the clock",
   () =>
     withApp(async (app) => {
       const began = app.clock.now();
@@ -128,7 +128,7 @@ test(
 );
 
 test(
-  "What is dead-lettered is an error that names it, once",
+  "settling throws once for a dead-lettered message and names it",
   () =>
     withApp(async (app) => {
       broken.set("a", 99);
@@ -146,7 +146,7 @@ test(
 );
 
 test(
-  "What never comes to an end is an error that names it",
+  "settling throws if it does not come to an end, and names the remaining work",
   () =>
     withApp(
       async (app) => {
@@ -163,7 +163,7 @@ test(
 );
 
 test(
-  "What is handed back is told from what fails",
+  "delivering distinguishes a message that is handed back from one that fails",
   () =>
     withApp(async (app) => {
       const event = {

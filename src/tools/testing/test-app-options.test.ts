@@ -79,7 +79,7 @@ test.each<
   },
 );
 
-test("webhooks go where the app lets them, and otherwise where the server lets them", async () => {
+test("the app's webhook options override the server's", async () => {
   const received: string[] = [];
   const sink = createServer((request, response) => {
     received.push(String(request.url));
@@ -106,7 +106,7 @@ test("webhooks go where the app lets them, and otherwise where the server lets t
   }
 });
 
-test("the app's token is one that it takes, over HTTP and in a Lambda function, until it has expired", async () => {
+test("the app accepts its own token over HTTP until it expires, and a Lambda function accepts a test token", async () => {
   const server = () =>
     buildServer({ features: [hooks], auth: { jwks: "https://a.example/keys", issuer: "us" } });
   const app = await startTestApp(server());

@@ -119,7 +119,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe("a test app", () => {
-  test("serves over HTTP, signed in as whoever the test says", async () => {
+  test("serves requests over HTTP, signed in as the given user", async () => {
     const response = await app.fetch("/notes", { as: ann, body: { text: "hello" } });
 
     expect(response.status).toBe(201);
@@ -135,7 +135,7 @@ describe("a test app", () => {
     );
   });
 
-  test("refuses a caller whom the route does not allow, and the log says whose request it was", async () => {
+  test("refuses a caller without the required role, and logs the caller's user and tenant", async () => {
     const response = await app.fetch("/notes", {
       as: { ...ann, roles: ["reader"] },
       body: { text: "a" },
@@ -155,7 +155,7 @@ describe("a test app", () => {
     );
   });
 
-  test("sends a string body as it is", async () => {
+  test("sends a string body unchanged", async () => {
     const response = await app.fetch("/notes", {
       as: ann,
       body: "{",
@@ -165,7 +165,7 @@ describe("a test app", () => {
     expect(response.status).toBe(400);
   });
 
-  test("calls a handler without HTTP: its body, or its typed error", async () => {
+  test("calls a handler without HTTP, and returns its body or throws its typed error", async () => {
     expect(
       await app.call("notes.note.create", { text: "a" }, { as: ann, requestId: "r1" }),
     ).toEqual({ text: "a" });
@@ -186,7 +186,7 @@ describe("a test app", () => {
     );
   });
 
-  test("reads rows that the test wrote, at every scope, and counts the calls", async () => {
+  test("reads rows written by the test at every scope, and counts the calls", async () => {
     const caller = { id: "bob", tenantId: "globex", roles: [] };
     await app.rows.put({
       scope: "tenant",
@@ -233,7 +233,7 @@ describe("a test app", () => {
     });
   });
 
-  test("refuses rows and times that make no sense", async () => {
+  test("refuses invalid rows and times", async () => {
     await expect(app.rows.put({ scope: "tenant", key: "k", value: 1 })).rejects.toThrow(
       /needs a tenantId/,
     );
@@ -244,7 +244,7 @@ describe("a test app", () => {
     expect(() => app.clock.advance(0.5)).toThrow(RangeError);
   });
 
-  test("gives the ctx that a handler would get", async () => {
+  test("returns the same ctx that a handler gets", async () => {
     const ctx = await app.ctx(ann, { requestId: "r7", handler: "notes.note.config" });
     ctx.log.info("mine");
 
@@ -257,7 +257,7 @@ describe("a test app", () => {
     expect((await app.ctx({ id: "x", tenantId: "y" })).user.roles).toEqual([]);
   });
 
-  test("explains through getWithSource which level supplied a value, for any caller", async () => {
+  test("shows through getWithSource which level supplied a value, for any caller", async () => {
     const { db } = await app.ctx(ann);
     const resolver = createConfigResolver({ appOverrides: { "notes:config:theme": "dark" } });
     const explain = (name: keyof typeof notes.config, tenantId: string, userId: string) =>
@@ -276,7 +276,7 @@ describe("a test app", () => {
     expect(await explain("maxLength", "four", "x")).toEqual({ value: 10, source: "default" });
   });
 
-  test("closes what the server registered, and registers nothing more once it runs", async () => {
+  test("runs the server's onClose callbacks, and refuses new ones once it runs", async () => {
     const closed: string[] = [];
     const own = buildServer({ features: [notes] });
     own.onClose("pool", () => void closed.push("pool"));
@@ -287,13 +287,13 @@ describe("a test app", () => {
     expect(closed).toEqual(["pool"]);
   });
 
-  test("whose start fails says so, and leaves nothing running", async () => {
+  test("rejects if the server fails to start", async () => {
     const broken = { ...server, ready: () => Promise.reject(new Error("not ready")) };
 
     await expect(startTestApp(broken)).rejects.toThrow("not ready");
   });
 
-  test("points a Lambda handler at the same stack", async () => {
+  test("shares its stack with a Lambda handler", async () => {
     const saved = { ...process.env };
     Object.assign(process.env, app.env, { LOG_LEVEL: "ERROR" });
     try {
@@ -321,7 +321,7 @@ describe("a test app", () => {
     }
   });
 
-  test("signs callers in where the server verifies tokens with a secret, an issuer and an audience of its own", async () => {
+  test("signs callers in if the server has its own token secret, issuer and audience", async () => {
     const auth = {
       secret: "s".repeat(32),
       issuer: "https://issuer.example.com",
@@ -344,7 +344,7 @@ describe("a test app", () => {
 });
 
 describe("faults", () => {
-  test("a store that fails makes a read 503, never the default", async () => {
+  test("a failing store answers 503, never the default value", async () => {
     app.faults.before("BatchGetItem", 1).fail("ProvisionedThroughputExceededException");
     const stranger = { id: "ann", tenantId: "never-read" };
     const response = await app.fetch("/notes/config", { as: stranger });
@@ -354,7 +354,7 @@ describe("faults", () => {
     expect((await app.fetch("/notes/config", { as: stranger })).status).toBe(200);
   });
 
-  test("the n-th call is the one that fails, and an answer can be lost or late", async () => {
+  test("fails only the n-th call, and can lose or delay an answer", async () => {
     app.faults.before("BatchGetItem", 2).fail("ThrottlingException");
     app.faults.after("BatchGetItem", 3).loseAnswer();
     app.faults.before("BatchGetItem", 4).delay(1);
@@ -367,7 +367,7 @@ describe("faults", () => {
     expect(await read("two")).toBe(10);
   });
 
-  test("an old value is served while the store fails, with config.stale, and the next one once it answers", async () => {
+  test("serves a stale value and logs config.stale while the store fails, and then reads again", async () => {
     const lin = { id: "lin", tenantId: "initech" };
     const row = { scope: "tenant", tenantId: "initech", key: "notes:config:max-length" } as const;
     await app.rows.put({ ...row, value: 20 });
@@ -394,7 +394,7 @@ describe("faults", () => {
     expect(app.calls["BatchGetItem"]).toBe(before + 2);
   });
 
-  test("a write of another process is seen after ttlMs, as soon as the refresh has arrived", async () => {
+  test("a write by another process is visible after ttlMs, once the refresh has arrived", async () => {
     const ctx = await app.ctx({ id: "gav", tenantId: "hooli" });
     expect(await ctx.config(notes.config.maxLength)).toBe(10);
     const Item = {
@@ -410,7 +410,7 @@ describe("faults", () => {
     await waitFor(async () => expect(await ctx.config(notes.config.maxLength)).toBe(33));
   });
 
-  test("what cannot be armed is refused", () => {
+  test("refuses a fault that cannot be armed", () => {
     expect(() => app.faults.before("PutItem", 0)).toThrow(RangeError);
     expect(() => app.faults.before("PutItem", 1).loseAnswer()).toThrow(/use faults.after/);
     app.faults.after("NeverCalled", 1).delay(1);
@@ -418,7 +418,7 @@ describe("faults", () => {
 });
 
 describe("a ctx", () => {
-  test("of a handler whose result does not fit its output schema fails, naming handler and paths", async () => {
+  test("of a handler with a result that does not fit its output schema fails, and names handler and paths", async () => {
     const misfit = (message: string) => ({
       code: "response_mismatch",
       status: 500,
@@ -434,7 +434,7 @@ describe("a ctx", () => {
     await expect(app.call("notes.note.bad")).rejects.toMatchObject(misfit("notes.note.bad: "));
   });
 
-  test("knows only keys and queries of its own server", async () => {
+  test("knows only its own server's keys and queries", async () => {
     await expect(app.call("notes.note.unknown-key")).rejects.toThrow(
       /notes:config:stranger is declared by no feature/,
     );
@@ -446,7 +446,7 @@ describe("a ctx", () => {
     );
   });
 
-  test("has a db whose calls carry the signal, and refuse to start once it is aborted", async () => {
+  test("has a db that makes no calls once the client has disconnected", async () => {
     const leaving = new AbortController();
     const response = app.fetch("/notes/slow", { signal: leaving.signal }).catch(() => "gone");
     await expect.poll(() => app.logs.map(({ msg }) => msg)).toContain("slow.began");
@@ -458,7 +458,7 @@ describe("a ctx", () => {
     expect(app.calls["GetItem"] ?? 0).toBe(before);
   });
 
-  test("whose store call was stopped because the client left is no error either", async () => {
+  test("with a store call cancelled by the client's disconnect logs a warning, not an error", async () => {
     const leaving = new AbortController();
     app.faults.before("GetItem", 1).delay(200);
     const response = app
@@ -475,11 +475,11 @@ describe("a ctx", () => {
       );
   });
 
-  test("cannot be changed, and neither can the ambient context", async () => {
+  test("is frozen, and so is the ambient context", async () => {
     expect(await app.call("notes.note.frozen")).toEqual([true, true]);
   });
 
-  test("of a request whose ID is not acceptable has one of its own, and the log says how long the other was", async () => {
+  test("gets a new request ID if the given one is invalid, and the log has the length of the invalid one", async () => {
     const response = await app.fetch("/notes/config", {
       as: ann,
       headers: { "x-request-id": "no spaces, please" },
@@ -491,7 +491,7 @@ describe("a ctx", () => {
     );
   });
 
-  test("never comes to be for a path that cannot be decoded", async () => {
+  test("is not created for a path that cannot be decoded", async () => {
     const response = await app.fetch("/notes/%zz", { as: ann });
 
     expect([response.status, await response.json()]).toMatchObject([
@@ -500,19 +500,19 @@ describe("a ctx", () => {
     ]);
   });
 
-  test("has a db that the SDK's paginators take for a client", async () => {
+  test("has a db that works with the SDK's paginators", async () => {
     const { db } = await app.ctx(ann);
     const pages = paginateScan({ client: db }, { TableName: "keelson-notes" });
 
     for await (const { Items } of pages) expect(Items?.length).toBeGreaterThan(0);
   });
 
-  test("and the ambient context end with the request; a table's name is known only within one", () => {
+  test("and the ambient context end with the request, and so does access to a table's name", () => {
     expect(currentContext()).toBeUndefined();
     expect(() => notes.table.name).toThrow(/only while a handler runs/);
   });
 
-  test("answers cross-origin requests as the server's options say", async () => {
+  test("answers cross-origin requests as the server's options allow", async () => {
     const origin = "https://app.example.com";
     const preflight = await app.fetch("/notes", {
       method: "OPTIONS",

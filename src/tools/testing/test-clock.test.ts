@@ -57,7 +57,7 @@ async function leaseAfter(
   };
 }
 
-test("a running handler keeps its claim while the clock is advanced in steps", async () => {
+test("a running handler keeps its claim when the clock advances in steps", async () => {
   const lease = await leaseAfter("steps", () => {
     for (let step = 0; step < 5; step += 1) app.clock.advance(15_000);
   });
@@ -66,14 +66,14 @@ test("a running handler keeps its claim while the clock is advanced in steps", a
   expect(await lease.end()).toBe(200);
 });
 
-test("a running handler keeps its claim while the clock is advanced far beyond the lease at once", async () => {
+test("a running handler keeps its claim when the clock jumps far beyond the lease", async () => {
   const lease = await leaseAfter("leap", () => app.clock.advance(75_000));
 
   await expect.poll(lease.leftMs).toBeGreaterThan(25_000);
   expect(await lease.end()).toBe(200);
 });
 
-test("a renewal that fails lets the claim lapse", async () => {
+test("a failed renewal lets the claim expire", async () => {
   const before = app.calls["UpdateItem"] ?? 0;
   const lease = await leaseAfter("lapse", () => {
     app.faults.before("UpdateItem", 1).fail("TimeoutError");
@@ -85,7 +85,7 @@ test("a renewal that fails lets the claim lapse", async () => {
   expect(await lease.end()).toBe(200);
 });
 
-test("what is repeated goes by the clock: real time and what was advanced, one at a time, and no more once it is stopped", async () => {
+test("repeated tasks follow real and advanced time, one run at a time, until they are stopped", async () => {
   vi.useFakeTimers();
   try {
     const { clock, timers } = createTestClock();

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test("where an emulator is named, each app has tables of its own there, which go with it", async () => {
+test("with a named emulator, each app has its own tables there, and deletes them when it closes", async () => {
   vi.stubEnv("KEELSON_TEST_ENDPOINT", stack.endpoint);
   const orders = defineFeature("orders", (r) => {
     r.table("order-lines", { partitionKey: "pk" });

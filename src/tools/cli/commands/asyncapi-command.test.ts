@@ -41,7 +41,7 @@ async function run(...args: readonly string[]) {
 }
 
 describe("keelson asyncapi", () => {
-  test("prints the document, or writes the same bytes", async () => {
+  test("prints the document, or writes the same bytes to a file", async () => {
     const { code, out, err } = await run(at("server.mjs"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(JSON.parse(out)).toMatchObject({ asyncapi: "3.0.0", channels: { events: {} } });
@@ -54,7 +54,7 @@ describe("keelson asyncapi", () => {
     expect(await readFile(file, "utf8")).toBe(`${out}\n`);
   });
 
-  test("is 1 and names the schema where none can be made", async () => {
+  test("exits with 1 and names the schema that cannot be described", async () => {
     const { code, err } = await run(at("unsaid.mjs"));
     expect({ code, err }).toEqual({
       code: 1,
@@ -62,7 +62,7 @@ describe("keelson asyncapi", () => {
     });
   });
 
-  test("is 2 where it is used wrongly", async () => {
+  test("exits with 2 on wrong usage, and prints its help", async () => {
     expect(await run()).toEqual({
       code: 2,
       out: "",

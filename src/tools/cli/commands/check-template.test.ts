@@ -62,7 +62,7 @@ async function run(module: string, ...args: readonly string[]) {
 }
 
 describe("keelson infra --check", () => {
-  test("says that a template fits, and writes nothing", async () => {
+  test("reports that a template fits the server, and writes no file", async () => {
     const before = await readdir(folder);
     const file = at("data-dev.json");
     expect(await run("server.mjs", "--check", file)).toEqual({
@@ -79,7 +79,7 @@ describe("keelson infra --check", () => {
     expect(await readdir(folder)).toEqual(before);
   });
 
-  test("names a table that the template has not", async () => {
+  test("names a table that is missing from the template", async () => {
     const file = at("data-dev.json");
     expect(await run("more.mjs", "--check", file)).toEqual({
       code: 1,
@@ -88,7 +88,7 @@ describe("keelson infra --check", () => {
     });
   });
 
-  test("names an export that is another function, and says why an entry cannot be loaded", async () => {
+  test("names an export that is the wrong function, and explains why an entry cannot be loaded", async () => {
     expect(
       await run("server.mjs", "--check", at("other.json"), "--entry", at("other.mjs")),
     ).toMatchObject({
@@ -111,13 +111,13 @@ describe("keelson infra --check", () => {
     [["--check", "no.json"], /^keelson: --check "no.json" cannot be read as JSON/],
     [["--check", "a.json", "--diff", "a.json"], /^keelson: --diff and --check are given/],
     [["--entry", "lambda.mjs"], /^keelson: --entry is given without --check/],
-  ])("%j is wrong usage", async (args, message) => {
+  ])("exits with 2 and the usage for %j", async (args, message) => {
     const { code, err } = await run("server.mjs", ...args);
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
     expect(err).toContain(infraUsage);
   });
 
-  test("an entry that is not there is wrong usage", async () => {
+  test("exits with 2 when the entry does not exist", async () => {
     expect(
       await run("server.mjs", "--check", at("functions.json"), "--entry", at("none.mjs")),
     ).toMatchObject({ code: 2 });

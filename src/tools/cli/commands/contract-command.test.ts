@@ -111,7 +111,7 @@ const written = async (name: string) => {
 };
 
 describe("keelson contract write", () => {
-  test("writes what the server promises, the same bytes for the same declarations in another order", async () => {
+  test("writes the server's contract, with the same bytes for declarations in a different order", async () => {
     const file = at("one.json");
     expect(await run("write", at("server.mjs"), "--file", file)).toEqual({
       code: 0,
@@ -148,7 +148,7 @@ describe("keelson contract write", () => {
     expect(text.endsWith("}\n")).toBe(true);
   });
 
-  test("writes the same bytes whatever the order of an enum, and of the rules that are asked for together", async () => {
+  test("writes the same bytes for any order of enum values and of alternative access rules", async () => {
     const of = (values: string, numbers: string, rule: string) =>
       moduleOf(
         create(`z.object({ size: z.enum(${values}), count: z.literal(${numbers}) })`).replace(
@@ -169,7 +169,7 @@ describe("keelson contract write", () => {
     );
   });
 
-  test("makes the directory that the lock is to be in, and says why it cannot be written", async () => {
+  test("creates the lock's directory, and explains why a lock cannot be written", async () => {
     expect(await run("write", at("server.mjs"), "--file", at("made/for/it.json"))).toMatchObject({
       code: 0,
       err: "",
@@ -190,7 +190,7 @@ describe("keelson contract write", () => {
     });
   });
 
-  test("names each schema that no JSON Schema says, but no bytes where a route takes bytes", async () => {
+  test("names each schema without a JSON Schema, except for a body of bytes", async () => {
     const { code, err } = await run("write", at("unsaid.mjs"), "--file", at("unsaid.json"));
     expect(code).toBe(0);
     expect(err).toMatch(/^keelson: not in the lock: POST \/mugs input: size: /);
@@ -204,7 +204,7 @@ describe("keelson contract write", () => {
 });
 
 describe("keelson contract check", () => {
-  test("says nothing but that where nothing has changed", async () => {
+  test("reports only that nothing has changed", async () => {
     const file = await written("server.mjs");
     expect(await run("check", at("same.mjs"), "--file", file)).toEqual({
       code: 0,
@@ -218,7 +218,7 @@ describe("keelson contract check", () => {
     ]);
   });
 
-  test("is 0 where nothing breaks, and says that the lock is older", async () => {
+  test("exits with 0 when nothing breaks, and reports that the lock is out of date", async () => {
     const file = await written("server.mjs");
     const { code, out } = await run("check", at("more.mjs"), "--file", file);
     expect(code).toBe(0);
@@ -232,7 +232,7 @@ describe("keelson contract check", () => {
     });
   });
 
-  test("is 1 where something breaks, and says whom, where and what to do", async () => {
+  test("exits with 1 when a change breaks something, and says for whom, where and how to avoid it", async () => {
     const file = await written("server.mjs");
     const { code, out } = await run("check", at("broken.mjs"), "--file", file);
     expect(code).toBe(1);
@@ -257,7 +257,7 @@ Breaks nobody:
 6 changes break somebody. To release it all the same: keelson contract write broken.mjs --file server.mjs.lock.json`);
   });
 
-  test("as Markdown, for the comment of a pull request", async () => {
+  test("prints Markdown for a comment on a pull request", async () => {
     const { code, out } = await run(
       "check",
       at("broken.mjs"),
@@ -284,7 +284,7 @@ Breaks nobody:
     );
   });
 
-  test("as JSON, with what nobody can tell beside", async () => {
+  test("prints JSON, with the schemas that it cannot compare", async () => {
     const { out, err } = await run(
       "check",
       at("unsaid.mjs"),
@@ -310,7 +310,7 @@ Breaks nobody:
       /there is no lock .*keelson contract write server.mjs --file missing.json makes it/,
     ],
     [".", /the lock .* cannot be read: EISDIR/],
-  ])("is 2 for a lock that cannot be read: %s", async (name, message) => {
+  ])("exits with 2 when the lock cannot be read: %s", async (name, message) => {
     const { code, err } = await run("check", at("server.mjs"), "--file", at(name));
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
   });
@@ -318,12 +318,12 @@ Breaks nobody:
   test.each([
     ["wrong.mjs", /cannot be loaded/],
     ["gone.mjs", /there is no module/],
-  ])("is 2 for a server that cannot be loaded: %s", async (name, message) => {
+  ])("exits with 2 when the server cannot be loaded: %s", async (name, message) => {
     const { code, err } = await run("check", at(name), "--file", await written("server.mjs"));
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
   });
 
-  test("is 2 for a schema in the lock that is none", async () => {
+  test("exits with 2 when the lock holds an invalid schema", async () => {
     const { code, err } = await run("check", at("unsaid.mjs"), "--file", at("odd.json"));
     expect({ code, err }).toEqual({
       code: 2,
@@ -333,7 +333,7 @@ Breaks nobody:
     });
   });
 
-  test("is 2 where the tables cannot be read", async () => {
+  test("exits with 2 when the tables cannot be read", async () => {
     const { code, err } = await run(
       "check",
       at("server.mjs"),
@@ -350,7 +350,7 @@ Breaks nobody:
   });
 });
 
-describe("keelson contract, used wrongly, is 2 and prints its usage:", () => {
+describe("keelson contract exits with 2 and prints its usage for wrong usage:", () => {
   test.each([
     [[], /no action is given; use write or check/],
     [["lock"], /there is no action "lock"; use write or check/],
@@ -367,7 +367,7 @@ describe("keelson contract, used wrongly, is 2 and prints its usage:", () => {
     expect(err).toContain(contractUsage);
   });
 
-  test("help", async () => {
+  test("--help prints the usage", async () => {
     expect(await run("--help")).toEqual({ code: 0, out: contractUsage, err: "" });
   });
 });
@@ -399,7 +399,7 @@ describe("the report", () => {
   ];
   const nothing = { changes: [], isStale: false, unsaid: [], stored };
 
-  test("lists stored settings, with their counts", () => {
+  test("lists stored settings and their counts", () => {
     expect(reportLines(nothing, "write")).toEqual([...lines, "", "Nothing has changed."]);
     expect(reportMarkdown(nothing, "write")).toEqual([
       "## Contract",
@@ -429,7 +429,7 @@ describe("the report", () => {
     ).toEqual([lines[0], "", "Nothing has changed."]);
   });
 
-  test("commands no terminal and breaks no table", () => {
+  test("removes control characters and escapes Markdown tables", () => {
     const changes = [
       {
         breaks: "client",

@@ -58,7 +58,7 @@ const at = (name: string) => join(folder, name);
 
 describe("keelson doctor", () => {
   test.each(["server.mjs", "default.mjs", "only.mjs"])(
-    "says a line a check and a summary, and exits with 0: %s",
+    "prints a line for each check and a summary, and exits with 0: %s",
     async (name) => {
       const { code, out, err } = await run([at(name)]);
       expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -70,7 +70,7 @@ describe("keelson doctor", () => {
     },
   );
 
-  test("says what is wrong with the command that mends it, and exits with 1", async () => {
+  test("prints each problem with the command that fixes it, and exits with 1", async () => {
     const { code, out } = await run([at("server.mjs")], { KEELSON_TABLE_MUGS: "no-mugs" });
     const line = out.indexOf("fail  table no-mugs: it does not exist");
     expect([code, line > 0]).toEqual([1, true]);
@@ -78,7 +78,7 @@ describe("keelson doctor", () => {
     expect(out.at(-1)).toMatch(/, 1 fail, /);
   });
 
-  test("lets no name command the terminal", async () => {
+  test("removes control characters from names", async () => {
     const { code, out } = await run([at("server.mjs")], {
       KEELSON_TABLE_MUGS: "no-\u001b[31mmugs\nok",
     });
@@ -89,7 +89,7 @@ describe("keelson doctor", () => {
     expect(out.join("")).not.toMatch(/\p{C}/u);
   });
 
-  test("prints one document for machines", async () => {
+  test("prints one JSON document with --json", async () => {
     const { code, out } = await run([at("server.mjs"), "--json", "--timeout-seconds", "9"], {
       KEELSON_TABLE_MUGS: "no-mugs",
     });
@@ -120,7 +120,7 @@ describe("keelson doctor", () => {
     expect(err).toContain(doctorUsage);
   });
 
-  test("exits with 2 where the module has no server, and with 1 where it cannot be loaded, saying why", async () => {
+  test("exits with 2 when the module exports no server, and with 1 when it cannot be loaded", async () => {
     const none = await run([at("none.mjs")]);
     expect([none.code, none.err]).toEqual([
       2,
@@ -139,7 +139,7 @@ describe("keelson doctor", () => {
   });
 
   test.each(["nowhere", "localhost:4566"])(
-    "exits with 1 where an endpoint is no URL: %s",
+    "exits with 1 when an endpoint is not a URL: %s",
     async (AWS_ENDPOINT_URL) => {
       const { code, out, err } = await run([at("server.mjs")], { AWS_ENDPOINT_URL });
       expect({ code, out }).toEqual({ code: 1, out: [] });
@@ -149,11 +149,11 @@ describe("keelson doctor", () => {
     },
   );
 
-  test("explains itself", async () => {
+  test("prints its usage with --help", async () => {
     expect(await run(["--help"])).toEqual({ code: 0, out: [doctorUsage], err: "" });
   });
 
-  test("runs as a program, and ends by itself", async () => {
+  test("runs as a program and exits", async () => {
     const program = join(import.meta.dirname, "../main.ts");
     const { code, stdout } = await new Promise<{ code: unknown; stdout: string }>((resolve) => {
       execFile(

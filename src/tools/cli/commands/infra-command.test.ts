@@ -63,7 +63,7 @@ async function run(...args: readonly string[]) {
 }
 
 describe("keelson infra", () => {
-  test("writes the template into a folder, the same bytes each time, and says what it has", async () => {
+  test("writes the template into a folder, the same bytes each time, and prints its size", async () => {
     const file = at("made/data-dev.json");
     const { code, out, err } = await run(at("server.mjs"), "--out", at("made"), "--part", "data");
     const text = await readFile(file, "utf8");
@@ -81,7 +81,7 @@ describe("keelson infra", () => {
     expect(await readFile(file, "utf8")).toBe(text);
   });
 
-  test("writes data, functions or both, and functions for all routes or for each handler", async () => {
+  test("writes data, functions or both, with one function for all routes or one for each handler", async () => {
     const written = async (name: string, ...args: readonly string[]) => {
       await run(at("asking.mjs"), "--out", at("made"), ...args);
       return Object.keys(JSON.parse(await readFile(at(`made/${name}-dev.json`), "utf8")).Resources);
@@ -95,7 +95,7 @@ describe("keelson infra", () => {
     );
   });
 
-  test("adds a template of one's own, and fails by the name that does not fit", async () => {
+  test("merges in the user's own template, and names a resource that conflicts", async () => {
     const withFile = (name: string) =>
       run(at("server.mjs"), "--out", at("made"), "--with", at(name));
     expect(await withFile("own.json")).toMatchObject({ code: 0, err: "" });
@@ -109,14 +109,14 @@ describe("keelson infra", () => {
     });
   });
 
-  test("names by the stage", async () => {
+  test("includes the stage in names", async () => {
     await run(at("server.mjs"), "--out", at("made"), "--stage", "prod", "--part", "data");
     expect(
       JSON.parse(await readFile(at("made/data-prod.json"), "utf8")).Parameters.NamePrefix.Default,
     ).toBe("keelson-prod");
   });
 
-  test("prints what changes against a template of before, and writes nothing", async () => {
+  test("prints the changes against an earlier template, and writes no file", async () => {
     await run(at("server.mjs"), "--out", at("before"), "--part", "data");
     const before = at("before/data-dev.json");
     const diff = (name: string) =>
@@ -130,7 +130,7 @@ describe("keelson infra", () => {
     await expect(readFile(at("nowhere/data-dev.json"))).rejects.toThrow("ENOENT");
   });
 
-  test("says loudly that a table goes, and exits with 1", async () => {
+  test("warns that a table is removed, and exits with 1", async () => {
     await run(at("server.mjs"), "--out", at("before"), "--part", "data");
     expect(
       await run(at("less.mjs"), "--part", "data", "--diff", at("before/data-dev.json")),
@@ -141,7 +141,7 @@ describe("keelson infra", () => {
     });
   });
 
-  test("says that a template is too long for a call, and refuses one that CloudFormation does not take", async () => {
+  test("warns about a template too long for a direct call, and refuses one over CloudFormation's limits", async () => {
     const long = await run(at("many.mjs"), "--out", at("made"), "--part", "data");
     expect([long.code, long.err]).toEqual([0, expect.stringContaining("deployed from a bucket")]);
     const refused = await run(at("too-many.mjs"), "--out", at("refused"), "--part", "data");
@@ -152,7 +152,7 @@ describe("keelson infra", () => {
     await expect(readFile(at("refused/data-dev.json"))).rejects.toThrow("ENOENT");
   });
 
-  test("exits with 1 where no template can be made, and says why", async () => {
+  test("exits with 1 and the reason when no template can be made", async () => {
     expect(await run(at("long.mjs"), "--out", at("made"))).toEqual({
       code: 1,
       out: [],
@@ -170,13 +170,13 @@ describe("keelson infra", () => {
     [["a.ts", "--shape", "two"], /--shape "two" is not there; use one, each/],
     [["a.ts", "--with", "nowhere.json"], /--with "nowhere.json" cannot be read as JSON: ENOENT/],
     [["a.ts", "--diff", "nowhere.json"], /--diff "nowhere.json" cannot be read as JSON: ENOENT/],
-  ])("exits with 2 where it is used wrongly: %j", async (args, message) => {
+  ])("exits with 2 and the usage on wrong usage: %j", async (args, message) => {
     const { code, err } = await run(...args);
     expect([code, err]).toEqual([2, expect.stringMatching(message)]);
     expect(err).toContain(infraUsage);
   });
 
-  test("exits with 2 where the file of one's own is none, by the name in it", async () => {
+  test("exits with 2 when the user's own template is invalid, and names the faulty resource", async () => {
     const { code, err } = await run(at("server.mjs"), "--with", at("untyped.json"));
     expect([code, err]).toEqual([
       2,
@@ -184,7 +184,7 @@ describe("keelson infra", () => {
     ]);
   });
 
-  test("lets no name command the terminal", async () => {
+  test("removes control characters from names", async () => {
     const { out } = await run(at("server.mjs"), "--diff", at("loud.json"));
     expect(out[0]).toBe("removed:  [31mA B (T)");
     expect(out.join("")).not.toMatch(/\p{C}/u);
@@ -200,7 +200,7 @@ describe("keelson infra", () => {
     "parameters",
     "outputs",
   ].map((name) => `${name}.json`);
-  test.each(others)("compares with no file that is no template: %s", async (name) => {
+  test.each(others)("refuses to compare with a file that is not a template: %s", async (name) => {
     const { code, err } = await run(at("server.mjs"), "--diff", at(name));
     expect([code, err]).toEqual([
       2,

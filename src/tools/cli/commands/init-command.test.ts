@@ -63,7 +63,7 @@ const files = async (of: string) =>
     .sort();
 
 describe("a project", () => {
-  test("has its files, dotfiles too, and its name", async () => {
+  test("has all files, including dotfiles, and the given name", async () => {
     const { code, out, err } = await init([folder, "--name", "my-notes", "--no-install"]);
 
     expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -91,7 +91,7 @@ describe("a project", () => {
     expect(await readFile(join(folder, "README.md"), "utf8")).toMatch(/^# my-notes\n/);
   });
 
-  test("depends on the versions that keelson itself was tested with", async () => {
+  test("depends on the versions that keelson itself is tested with", async () => {
     await init([folder, "--no-install"]);
     const own = JSON.parse(await readFile(join(packageFolder, "package.json"), "utf8"));
     const made = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
@@ -111,14 +111,14 @@ describe("a project", () => {
     );
   });
 
-  test("cannot depend on what has no version", () => {
+  test("cannot depend on a package without a known version", () => {
     const template = { dependencies: ["zod", "nothing"], devDependencies: [] };
     expect(() =>
       manifestOf("a", template, { version: "1.0.0", devDependencies: { zod: "4.0.0" } }),
     ).toThrow("keelson's package.json has no version of nothing");
   });
 
-  test("may be made in the folder that one is in", async () => {
+  test("can be created in the current folder", async () => {
     await mkdir(folder);
     const cwd = vi.spyOn(process, "cwd").mockReturnValue(folder);
     const { code, out } = await init([".", "--no-install"]);
@@ -130,14 +130,14 @@ describe("a project", () => {
     );
   });
 
-  test("may be made in a folder that is there and empty, or a fresh clone", async () => {
+  test("can be created in an empty folder or a fresh clone", async () => {
     await mkdir(join(folder, ".git"), { recursive: true });
     expect((await init([folder, "--no-install"])).code).toBe(0);
   });
 });
 
-describe("a folder that cannot be taken", () => {
-  test("is named with what is in it, and nothing is written", async () => {
+describe("a folder that cannot be used", () => {
+  test("is refused with a list of its files, and nothing is written", async () => {
     await mkdir(folder);
     for (const name of ["c", "b", "a"]) await writeFile(join(folder, name), "");
     expect(await init([folder, "--yes"])).toMatchObject({
@@ -152,7 +152,7 @@ describe("a folder that cannot be taken", () => {
     expect(await readdir(folder)).toHaveLength(6);
   });
 
-  test("is a file, or cannot be read", async () => {
+  test("is a file or cannot be read", async () => {
     await writeFile(folder, "");
     expect(await init([folder])).toMatchObject({
       code: 1,
@@ -166,8 +166,8 @@ describe("a folder that cannot be taken", () => {
   });
 });
 
-describe("what the command line does not say", () => {
-  test("is asked for in a terminal, with defaults", async () => {
+describe("an option missing from the command line", () => {
+  test("is asked for in a terminal, and the question shows the default", async () => {
     const { code, asked, out } = await init([], { answers: [folder, " my-app ", "n"] });
 
     expect({ code, asked }).toEqual({
@@ -181,7 +181,7 @@ describe("what the command line does not say", () => {
     expect(out).toContain("keelson: my-app is in");
   });
 
-  test("is the default where the answer is empty, where nobody is there, and with --yes", async () => {
+  test("takes its default for an empty answer, without a terminal, and with --yes", async () => {
     const env = await npmThatEnds(0);
     expect(await init([folder], { answers: [], env })).toMatchObject({
       code: 0,
@@ -201,13 +201,13 @@ describe("what the command line does not say", () => {
     }
   });
 
-  test("is not asked for twice", async () => {
+  test("is the only kind that is asked for", async () => {
     const { code, asked } = await init([folder, "--name=a", "--no-install"], { answers: ["x"] });
     expect({ code, asked }).toEqual({ code: 0, asked: [] });
   });
 });
 
-test("an installation that fails leaves the project, and says so", async () => {
+test("a failed installation is reported and leaves the project in place", async () => {
   for (const env of [await npmThatEnds(7), { PATH: join(root, "nowhere") }]) {
     folder = join(root, `app-${++count}`);
     const { code, out, err } = await init([folder], { env });
@@ -234,7 +234,7 @@ test.each([
   expect(err).toContain("Usage: keelson init");
 });
 
-test("an answer that is neither yes nor no is refused, and nothing is written", async () => {
+test("an answer other than yes or no is refused, and nothing is written", async () => {
   const { code, err } = await init([folder], { answers: ["a", "perhaps"] });
 
   expect([code, err.split("\n")[0]]).toEqual([2, 'keelson: "perhaps" is neither yes nor no']);
@@ -254,6 +254,6 @@ test.each([
   ["/tmp/Ünder-", "nder"],
   ["/tmp/...", "keelson-app"],
   ["/", "keelson-app"],
-])("a package in %s is named %s, unless it is said otherwise", (path, name) => {
+])("a package in %s is named %s by default", (path, name) => {
   expect(packageNameFor(path)).toBe(name);
 });

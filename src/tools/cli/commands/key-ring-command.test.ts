@@ -69,7 +69,7 @@ async function putParameter(
   ssm.destroy();
 }
 
-test("a ring is made, and rotated in its steps, while a running server reads and writes its secrets", async () => {
+test("creates and rotates a ring step by step while a running server reads and writes its secrets", async () => {
   const of = "--parameter /vault/ring";
   expect(await run(`create ${of} --key first --kms-key alias/vault`)).toEqual({
     code: 0,
@@ -126,7 +126,7 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   expect((Date.parse(until) - clock.now()) / 86_400_000).toBeCloseTo(379, 2);
 });
 
-test("what is left of a removed key goes away by itself or when it is told, and its name is free then", async () => {
+test("a removed key verifies messages until it expires or is forgotten, and its name is free again", async () => {
   const of = "--parameter /vault/left";
   await run(`create ${of} --key k1`);
   for (const [old, young] of [
@@ -161,7 +161,7 @@ test("what is left of a removed key goes away by itself or when it is told, and 
   expect((await run(`forget ${of} --key k2`)).err).toBe("keelson: the ring has no removed key k2");
 });
 
-test("the parameter stays under the key of KMS that it was made with", async () => {
+test("the parameter stays encrypted with the KMS key that it was created with", async () => {
   const ssm = client();
   const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: ["/vault/ring"] }];
   const { Parameters } = await ssm.send(new DescribeParametersCommand({ ParameterFilters }));
@@ -169,7 +169,7 @@ test("the parameter stays under the key of KMS that it was made with", async () 
   expect(Parameters).toMatchObject([{ KeyId: "alias/vault", Type: "SecureString" }]);
 });
 
-test("a key that is still needed is not removed, whichever server needs it", async () => {
+test("refuses to remove a key that secrets of any listed server still need", async () => {
   const of = "--parameter /vault/shared";
   await run("create --parameter /vault/dated");
   expect((await run("list --parameter /vault/dated")).out).toEqual([`${today()} (active)`]);
@@ -187,7 +187,7 @@ test("a key that is still needed is not removed, whichever server needs it", asy
   expect((await run(`list ${of}`)).out).toEqual(["k1", "k2 (active)"]);
 });
 
-test("with --bind-version a rotation seals for the versions of the rows, under the key that they have", async () => {
+test("with --bind-version, a rotation binds secrets to their rows' versions under the same active key", async () => {
   const own = await startTestApp(
     buildServer({ features: [vault], keyRing: { parameter: "/vault/bound" } }),
   );
@@ -204,7 +204,7 @@ test("with --bind-version a rotation seals for the versions of the rows, under t
   await own.close();
 });
 
-test("a ring that somebody else changes meanwhile is changed as it is then, or it is said", async () => {
+test("refuses to overwrite a ring that was changed concurrently", async () => {
   const of = "--parameter /vault/busy";
   await run(`create ${of} --key k1`);
   await run(`add ${of} --key k2`);
@@ -237,7 +237,7 @@ test("a ring that somebody else changes meanwhile is changed as it is then, or i
   stored.close();
 });
 
-test("secrets that do not open are named, left as they are, and make the rotation fail", async () => {
+test("reports secrets that cannot be opened, leaves them unchanged, and fails the rotation", async () => {
   await app.rows.put({
     scope: "tenant",
     tenantId: "foreign",
@@ -251,7 +251,7 @@ test("secrets that do not open are named, left as they are, and make the rotatio
   expect(err).toContain("keelson: not done: 1 secrets do not open with any key of the ring");
 });
 
-test("what cannot be done is said, and changes nothing", async () => {
+test("explains each action that fails, and changes nothing", async () => {
   const before = await run("list --parameter /vault/ring");
   await putParameter("/vault/readable", "{}", "String");
   await putParameter("/vault/broken", '{"active":"a","keys":{"a":"hunter2"}}', "SecureString");
@@ -296,13 +296,13 @@ test.each([
   ["forget --parameter /a", "--key is missing"],
   ["list --paramter /a", "--paramter"],
   ["rotate --parameter /a --prefix a/b", '--prefix "a/b"'],
-])("%j exits with 2 and says how it is used", async (args, message) => {
+])("%j exits with 2 and prints the usage", async (args, message) => {
   const { code, out, err } = await run(args);
   expect([code, out]).toEqual([2, []]);
   expect(err).toContain(message);
   expect(err).toContain("Usage: keelson key-ring");
 });
 
-test("--help prints how it is used", async () => {
+test("--help prints the usage", async () => {
   expect((await run("--help")).out.join()).toContain("Actions, in the order of a rotation");
 });

@@ -52,7 +52,7 @@ describe("keelson openapi", () => {
     });
   });
 
-  test("prints that of a server which serves none", async () => {
+  test("prints a default document for a server that serves none", async () => {
     const { code, out } = await run(at("closed.mjs"));
     expect([code, JSON.parse(out.join("\n")).info]).toEqual([
       0,
@@ -60,7 +60,7 @@ describe("keelson openapi", () => {
     ]);
   });
 
-  test("writes it into a file, the same bytes each time", async () => {
+  test("writes the document to a file, with the same bytes each time", async () => {
     const file = at("made/openapi.json");
     const { code, out } = await run(at("server.mjs"), "--out", file);
     const text = await readFile(file, "utf8");
@@ -70,7 +70,7 @@ describe("keelson openapi", () => {
     expect(text.endsWith("}\n")).toBe(true);
   });
 
-  test("names each schema that cannot say itself, and fails; the document is there all the same", async () => {
+  test("names each schema without a JSON Schema and exits with 1, but still writes the document", async () => {
     const file = at("unsaid.json");
     const why = 'own has no Standard JSON Schema; give it ["~standard"].jsonSchema';
     expect(await run(at("unsaid.mjs"), "--out", file)).toMatchObject({
@@ -80,7 +80,7 @@ describe("keelson openapi", () => {
     expect(await readFile(file, "utf8")).toContain('"x-keelson-unsaid"');
   });
 
-  test("says how it is used", async () => {
+  test("prints its usage, and exits with 2 on wrong usage", async () => {
     expect(await run("--help")).toEqual({ code: 0, out: [openApiUsage], err: "" });
     expect(await run()).toMatchObject({
       code: 2,

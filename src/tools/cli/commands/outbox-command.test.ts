@@ -74,7 +74,7 @@ async function aside(number: number, name: string): Promise<void> {
 }
 
 describe("keelson outbox", () => {
-  test("says so where nothing is set aside", async () => {
+  test("reports that no event is set aside", async () => {
     const message = `keelson: no event is set aside in ${table}`;
     expect(await run("list")).toEqual({ code: 0, out: [], err: message });
     expect(await run("remove --event e1")).toEqual({
@@ -84,7 +84,7 @@ describe("keelson outbox", () => {
     });
   });
 
-  test("lists what is set aside, puts back what is dispatched then, and removes one", async () => {
+  test("lists the events set aside, puts some back to be dispatched, and removes one", async () => {
     for (const [number, name] of ["a", "b", "c"].entries()) await aside(number, name);
     const { code, out } = await run("list");
     expect([code, out.map((line) => JSON.parse(line))]).toEqual([
@@ -111,7 +111,7 @@ describe("keelson outbox", () => {
     expect(heard.sort()).toEqual(["a", "c"]);
   });
 
-  test("prints nothing of a row that acts on a terminal, and the same JSON", async () => {
+  test("prints no control characters of a row, and the JSON still parses to the original", async () => {
     const hostile = "a\u009b2J\u202e\u001b]0;x\u0007\nb\u2066";
     const row = {
       shard: "shard#4",
@@ -136,7 +136,7 @@ describe("keelson outbox", () => {
     expect(out).toHaveLength(1);
   });
 
-  test("knows what is no event by its key, and puts back nothing that was not set aside", async () => {
+  test("finds an unreadable row by its event ID, and puts back only rows that were set aside", async () => {
     const row = {
       shard: "shard#3",
       sort: "000000000001003#odd",
@@ -158,7 +158,7 @@ describe("keelson outbox", () => {
     expect((await run("remove --event odd")).code).toBe(0);
   });
 
-  test("reads as many pages as there are", async () => {
+  test("reads all pages", async () => {
     for (let number = 0; number < 5; number += 1) {
       await store({
         pk: "aside",
@@ -177,14 +177,14 @@ describe("keelson outbox", () => {
     ["list more", 'unexpected argument "more"'],
     ["remove", "--event is missing; use --event <id>"],
     ["list --all", "Unknown option '--all'"],
-  ])("used as %j says what is wrong", async (args, why) => {
+  ])("%j exits with 2 and explains the mistake", async (args, why) => {
     const { code, err } = await run(args);
     expect(code).toBe(2);
     expect(err).toContain(`keelson: ${why}`);
     expect(err).toContain("Usage: keelson outbox");
   });
 
-  test("prints its help, and says why it cannot read", async () => {
+  test("prints its help, and explains why the table cannot be read", async () => {
     expect((await run("--help")).out[0]).toContain("Usage: keelson outbox");
     const { code, err } = await run("list", { ...app.env, KEELSON_TABLE_OUTBOX: "nowhere" });
     expect([code, err]).toEqual([1, expect.stringContaining("not found")]);

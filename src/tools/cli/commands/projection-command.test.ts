@@ -60,7 +60,7 @@ const status = async (name: string) =>
   JSON.parse((await run(["status", at(name)])).out[0] ?? "") as Readonly<Record<string, unknown>>;
 
 describe("keelson projection", () => {
-  test("tells how a projection is, and rebuilds it", async () => {
+  test("prints the status of a projection, and rebuilds it", async () => {
     const began = app.clock.now();
     await fill("acme", 1);
     await fill("evil", 2);
@@ -119,7 +119,7 @@ describe("keelson projection", () => {
     });
   });
 
-  test("names the tenant and the event that cannot be counted, goes on with all others, and is 1", async () => {
+  test("names the tenant and the event that cannot be counted, continues with the rest, and exits with 1", async () => {
     const [name, event, path] = ["mugs.full", "mug.filled", at("three.mjs")];
     await fill("good", 4);
     await fill("hostile\u202e", 1e300);
@@ -152,7 +152,7 @@ describe("keelson projection", () => {
     expect((await run(["rebuild", path, name, "--tenant", "goood"])).code).toBe(1);
   });
 
-  test("names no more than twenty events and tenants, and says how many there are", async () => {
+  test("names at most twenty events and tenants, and counts the rest", async () => {
     for (let n = 0; n < 21; n += 1) await fill(`drop-${n}`, 1e300);
     await app.call("mugs.mug.fill", { n: 1 });
     const { code, err } = await run(["rebuild", at("four.mjs"), "mugs.full"]);
@@ -165,7 +165,7 @@ describe("keelson projection", () => {
     );
   });
 
-  test("tells where a rebuild was left, and goes on only with what the operator has agreed to", async () => {
+  test("reports how far a rebuild has come, and replays a partial history only with --partial", async () => {
     const { openDatabase } = await import("../../../aws/clients/dynamodb.ts");
     const { dynamoProjections } = await import("../../../aws/stores/projection-store.ts");
     const credentials = { accessKeyId: "test", secretAccessKey: "test" };

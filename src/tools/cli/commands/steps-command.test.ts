@@ -87,7 +87,7 @@ async function unknownStep(name?: string): Promise<{ id: string; key: string }> 
   return { id, key };
 }
 
-test("it lists steps with what is known of them, or only those of which nobody knows", async () => {
+test("lists steps with their status, or only unknown ones with --unknown", async () => {
   const { id } = await unknownStep();
   provider.call = () => ({ id: "ch_1" });
   await place("done");
@@ -104,7 +104,7 @@ test("it lists steps with what is known of them, or only those of which nobody k
   expect(printed.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual([id]);
 });
 
-test("a step that goes on is no unknown one, and cannot be resolved", async () => {
+test("lists a step in progress as running, and refuses to resolve it", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   let id = "";
   provider.call = async (key) => {
@@ -129,7 +129,7 @@ test("a step that goes on is no unknown one, and cannot be resolved", async () =
 });
 
 test.each(["shop.order.place", "shop.order.seal"])(
-  "what was done of %s is given to later runs, which do not call",
+  "a later run of %s gets the result given to resolve, and makes no call",
   async (name) => {
     const { id, key } = await unknownStep(name);
     expect(await steps(["resolve", path, id, "--result", '{ "id": "ch_7" }'])).toBe(0);
@@ -143,7 +143,7 @@ test.each(["shop.order.place", "shop.order.seal"])(
   },
 );
 
-test("what was not done is called again, with the same key", async () => {
+test("after resolve --retry, the next run calls again with the same key", async () => {
   const { id, key } = await unknownStep();
   expect(await steps(["resolve", path, id, "--retry"])).toBe(0);
   expect(printed).toEqual(["charge of shop.order.place: not done; the next run calls again"]);
@@ -151,7 +151,7 @@ test("what was not done is called again, with the same key", async () => {
   expect(await place(key)).toEqual({ given: id });
 });
 
-test("a step that changes while it is resolved is left as it is", async () => {
+test("refuses to resolve a step that changes concurrently", async () => {
   const { id } = await unknownStep();
   const { db } = await app.ctx(ann);
   const { UpdateCommand } = await import("@aws-sdk/lib-dynamodb");
@@ -174,7 +174,7 @@ test("a step that changes while it is resolved is left as it is", async () => {
   expect(complained).toEqual([`keelson: the step ${id} has changed meanwhile; look at it again`]);
 });
 
-test("what has expired is not listed", async () => {
+test("does not list expired steps", async () => {
   await unknownStep();
   app.clock.advance(15 * 86_400_000);
   expect(await steps(["list", path])).toBe(0);
@@ -195,12 +195,12 @@ test.each([
   [["resolve", "m", "i", "--unknown", "--retry"], "--unknown is an option of list"],
   [["resolve", "m", "i", "--result", "{"], "--result is not JSON: {"],
   [["list", "nowhere.mjs"], 'there is no module "nowhere.mjs"'],
-])("%j is wrong usage", async (args, message) => {
+])("%j exits with 2 and the usage", async (args, message) => {
   expect(await steps(args)).toBe(2);
   expect(complained).toEqual([`keelson: ${message}\n\n${stepsUsage}`]);
 });
 
-test("an ID that is none is told, and help is printed", async () => {
+test("reports an unknown step ID, and prints its help", async () => {
   expect(await steps(["resolve", path, "x", "--retry"])).toBe(1);
   expect(complained).toEqual(['keelson: there is no step "x"']);
   expect(await steps(["--help"])).toBe(0);

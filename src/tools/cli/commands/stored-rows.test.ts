@@ -81,7 +81,7 @@ const look = (server = released, options: Partial<Parameters<typeof storedRows>[
     ...options,
   });
 
-test("what a release makes of the stored rows of all tenants is listed and counted, and nothing is written", async () => {
+test("lists and counts the stored rows of all tenants that a release would change, and writes nothing", async () => {
   const before = await everything();
   const { stored, ...rest } = await look();
 
@@ -119,7 +119,7 @@ test("what a release makes of the stored rows of all tenants is listed and count
   expect(await everything()).toEqual(before);
 });
 
-test("what is deployed reads everything as it is stored", async () => {
+test("reports no changes for the deployed server", async () => {
   expect(await look(deployed)).toEqual({
     stored: [],
     counts: { clamped: 0, fallback: 0, ignored: 0 },
@@ -129,7 +129,7 @@ test("what is deployed reads everything as it is stored", async () => {
   });
 });
 
-test("beyond the limit rows are counted, and not listed", async () => {
+test("rows beyond the limit are counted but not listed", async () => {
   const { stored, counts, unlisted } = await look(released, { limit: 2 });
 
   expect([stored.length, unlisted, counts]).toEqual([
@@ -139,7 +139,7 @@ test("beyond the limit rows are counted, and not listed", async () => {
   ]);
 });
 
-test("a table of many pages is read to its end, and whoever watches sees how far it is", async () => {
+test("reads a table of many pages to its end, and shows its progress", async () => {
   const value = "x".repeat(16_000);
   for (let tenant = 0; tenant < 80; tenant++) {
     await app.rows.put({
@@ -158,7 +158,7 @@ test("a table of many pages is read to its end, and whoever watches sees how far
   expect(shown.at(-1)).toBe("");
 });
 
-test("overrides of code and of SSM are read below the rows, as a server would have them", async () => {
+test("reads overrides from code and SSM below the rows, as a server does", async () => {
   const server = buildServer({
     features: [next],
     config: { "shop:config:title": 7 },
@@ -189,20 +189,20 @@ test.each<[string, object, Record<string, string | undefined>]>([
   ],
   ["that has no secret of development", {}, { KEELSON_AUTH_SECRET: "" }],
   ["in production", { environment: "production" }, {}],
-])("secrets of a server %s are counted as unopened", async (_what, options, env) => {
+])("counts the secrets of a server %s as unopened", async (_what, options, env) => {
   const server = buildServer({ features: [next], ...options });
   const { stored, unopened } = await look(server, { env: { ...app.env, ...env } });
 
   expect([unopened, stored.filter(({ key }) => key === "shop:config:size")]).toEqual([2, []]);
 });
 
-test("a ring made from the secret of development opens them, where the server names one that is not there", async () => {
+test("opens secrets with a ring made from the development secret when the server's ring does not exist", async () => {
   const server = buildServer({ features: [next], keyRing: { parameter: "/no/ring" } });
 
   expect((await look(server)).unopened).toBe(0);
 });
 
-test("a table that is not there is an error", async () => {
+test("fails when the table does not exist", async () => {
   const env = { ...app.env, KEELSON_TABLE_CONFIG: "nowhere" };
 
   await expect(storedRows({ server: serverInternals(released), locked, env })).rejects.toThrow(

@@ -149,7 +149,7 @@ describe("keelson tenant export", () => {
     for (const name of await readdir(folder)) if (!name.endsWith(".mjs")) await rm(at(name));
   });
 
-  test("writes each row of the tenant behind a header, into a file that only its owner reads, and prints a receipt", async () => {
+  test("writes a header and each row of the tenant to a file only the owner can read, and prints a receipt", async () => {
     const { code, out, err } = await run(exportOf("acme", "--out", at("acme.ndjson")));
     expect({ code, out, err }).toEqual({
       code: 0,
@@ -193,7 +193,7 @@ describe("keelson tenant export", () => {
     expect(await countsOf()).toEqual(ofBoth);
   });
 
-  test("replaces no file unless it is told to", async () => {
+  test("overwrites a file only with --force", async () => {
     await writeFile(at("here"), "kept");
     const { code, err } = await run(exportOf("acme", "--out", at("here")));
     expect([code, err.split("\n")[0]]).toEqual([
@@ -205,7 +205,7 @@ describe("keelson tenant export", () => {
     expect(await linesOf("here")).toHaveLength(8);
   });
 
-  test("leaves no file under the name where it fails, and says of what", async () => {
+  test("leaves no partial file when it fails, and names the cause", async () => {
     const env = { ...app.env, KEELSON_TABLE_CONFIG: "gone" };
     const { code, err } = await run(exportOf("acme", "--out", at("half")), { env });
     expect([code, err]).toEqual([
@@ -217,7 +217,7 @@ describe("keelson tenant export", () => {
     expect(await linesOf("half")).toHaveLength(8);
   });
 
-  test("of a tenant that nobody knows has a header alone", async () => {
+  test("writes only a header for an unknown tenant", async () => {
     const { code, out } = await run(exportOf("__proto__", "--out", at("nobody"), "--json"));
     expect([code, JSON.parse(out.join("\n"))]).toMatchObject([
       0,
@@ -226,7 +226,7 @@ describe("keelson tenant export", () => {
     expect(await linesOf("nobody")).toHaveLength(1);
   });
 
-  test("asks where the server's own options say", async () => {
+  test("uses the endpoint from the server's own options", async () => {
     const { code, err } = await run(["export", at("moved.mjs"), "acme", "--out", at("moved")]);
     expect([code, err]).toEqual([1, expect.stringContaining("keelson-notes: ")]);
   });
@@ -237,7 +237,7 @@ describe("keelson tenant erase", () => {
     tables.map((table) => [table, ofBoth[table] - (table === "drafts" ? 0 : seed[table])]),
   );
 
-  test("deletes the tenant's rows and no others, and a second run finds nothing", async () => {
+  test("deletes only the tenant's rows, and a second run finds nothing", async () => {
     const { code, out, err } = await run(eraseOf("acme", "--yes"));
     expect({ code, out, err }).toEqual({
       code: 0,
@@ -274,7 +274,7 @@ describe("keelson tenant erase", () => {
     ]);
   });
 
-  test("only counts with --dry-run, and asks nobody", async () => {
+  test("only counts with --dry-run, without a confirmation", async () => {
     const { code, out } = await run(eraseOf("acme", "--dry-run"), {
       ask: () => Promise.reject(new Error("not to be asked")),
     });
@@ -291,7 +291,7 @@ describe("keelson tenant erase", () => {
     expect(await countsOf()).toEqual(ofBoth);
   });
 
-  test("has the tenant typed at a terminal, and erases nothing where it is another", async () => {
+  test("asks for the tenant's ID at a terminal, and erases nothing if another one is typed", async () => {
     const asked: string[] = [];
     const answering = (answer: string) => ({
       ask: async (question: string) => {
@@ -313,7 +313,7 @@ describe("keelson tenant erase", () => {
     expect(asked[2]).toContain(" at AWS will be gone.");
   });
 
-  test("shows how far it is where somebody watches, and leaves nothing of it", async () => {
+  test("shows its progress at a terminal, and clears it at the end", async () => {
     const shown: string[] = [];
     const show = {
       progress: (text: string) => shown.push(text),
@@ -334,7 +334,7 @@ describe("keelson tenant erase", () => {
   });
 });
 
-test("the program, where nobody sits at a terminal, prints the receipt and nothing of its progress", async () => {
+test("without a terminal, the program prints the receipt and no progress", async () => {
   const program = [
     join(import.meta.dirname, "../main.ts"),
     "tenant",
@@ -414,7 +414,7 @@ afterAll(() => {
   cutter.http.close();
 });
 
-test("an erasure that a tenant keeps writing behind ends, exits with 1 and says what to do", async () => {
+test("an erasure gives up after five passes while the tenant keeps writing, exits with 1 and gives advice", async () => {
   const { env } = cutter;
   cutter.meanwhile = seedAgain;
   const { code, out } = await run(eraseOf("acme", "--yes", "--state", at("state")), { env });
@@ -424,8 +424,8 @@ test("an erasure that a tenant keeps writing behind ends, exits with 1 and says 
   expect((await run(eraseOf("acme", "--yes", "--state", at("state")), { env })).code).toBe(0);
 });
 
-describe("cut at every call, and called again", () => {
-  test("an export with --state goes on where it was, and has each row once", async () => {
+describe("interrupted at every call and run again", () => {
+  test("an export with --state resumes, and writes each row once", async () => {
     const args = exportOf("acme", "--out", at("cut"), "--state", at("state"), "--force");
     const { env } = cutter;
     cutter.cut(Number.POSITIVE_INFINITY);
@@ -446,7 +446,7 @@ describe("cut at every call, and called again", () => {
     }
   });
 
-  test("an erasure leaves nothing, with --state or without", async () => {
+  test("an erasure deletes all rows, with and without --state", async () => {
     const { env } = cutter;
     cutter.cut(Number.POSITIVE_INFINITY);
     await run(eraseOf("acme", "--yes"), { env });
@@ -468,7 +468,7 @@ describe("cut at every call, and called again", () => {
     await expect(access(at("state"))).rejects.toThrow("ENOENT");
   });
 
-  test("a state of another walk is not gone on from", async () => {
+  test("refuses a state file that belongs to another command", async () => {
     await writeFile(at("state"), "{}");
     const { code, err } = await run(eraseOf("acme", "--yes", "--state", at("state")));
     expect([code, err]).toEqual([
@@ -479,7 +479,7 @@ describe("cut at every call, and called again", () => {
   });
 });
 
-describe("used wrongly", () => {
+describe("keelson tenant on wrong usage", () => {
   test.each([
     [[], /no action is given; use export or erase/],
     [["purge"], /there is no action "purge"; use export or erase/],
@@ -512,13 +512,13 @@ describe("used wrongly", () => {
     [["erase", "server.mjs", "x".repeat(10_000), "--yes"], /the tenant is not a text/],
     [["erase", "server.mjs", "\ud800", "--yes"], /the tenant is not a text/],
     [["erase", "--purge"], /Unknown option '--purge'/],
-  ] as const)("%# exits with 2 and says what is wrong", async (args, message) => {
+  ] as const)("%# exits with 2 and explains the mistake", async (args, message) => {
     const { code, out, err } = await run(args);
     expect([code, out, err]).toEqual([2, [], expect.stringMatching(message)]);
     expect(err).toContain("Usage: keelson tenant export <module> <id>");
   });
 
-  test("--help prints how it is used", async () => {
+  test("--help prints the usage", async () => {
     expect(await run(["erase", "--help"])).toEqual({ code: 0, out: [tenantUsage], err: "" });
   });
 });

@@ -90,13 +90,13 @@ test.each([
     '--timeout-seconds "soon" is not a whole number from 1 to 999',
   ],
   [["nowhere.mjs", "r1"], 'there is no module "nowhere.mjs"'],
-])("used as %j says what is wrong", async (args, why) => {
+])("%j exits with 2 and explains the mistake", async (args, why) => {
   const { code, err } = await trace(args);
   expect([code, err]).toEqual([2, expect.stringContaining(`keelson: ${why}`)]);
   expect(err).toContain("Usage: keelson trace");
 });
 
-test("prints its help, and says that there are no logs and no last request", async () => {
+test("prints its help, and reports missing logs or a missing last request", async () => {
   expect((await trace(["--help"])).out).toContain("Usage: keelson trace");
   expect(await trace([deployed])).toMatchObject({
     code: 2,
@@ -114,7 +114,7 @@ test("prints its help, and says that there are no logs and no last request", asy
   ]);
 });
 
-test("reads logs, standard input among them, and says what it could not read", async () => {
+test("reads logs from files and standard input, and counts unreadable lines", async () => {
   const { code, out } = await trace([deployed, "r1", "--logs", logs, "--no-tables"]);
   expect([code, out]).toEqual([
     0,
@@ -142,7 +142,7 @@ test("reads logs, standard input among them, and says what it could not read", a
   });
 });
 
-test("logs without a time are as of now, and the directory of development has a default", async () => {
+test("reports unreadable lines without a time, and has a default development directory", async () => {
   const broken = join(folder, "broken.jsonl");
   await writeFile(broken, '{"requestId":"r1","msg":"cut\n{"requestId":"r1","msg":"cut\n');
   const { code, err } = await trace([deployed, "r1", "--logs", broken, "--no-tables"]);
@@ -156,7 +156,7 @@ test("logs without a time are as of now, and the directory of development has a 
   ).toBeUndefined();
 });
 
-test("in development reads what the running server has logged, and asks its tables", async () => {
+test("reads the running server's logs in development, and queries its tables", async () => {
   for (const args of [[developed, "r1"], [developed]]) {
     const { code, out } = await trace(args, running());
     expect([code, out]).toEqual([0, expect.stringContaining("GET /orders → 200  done")]);
@@ -172,7 +172,7 @@ test("in development reads what the running server has logged, and asks its tabl
   );
 });
 
-test("a table that does not answer in time is out of reach", async () => {
+test("a table that does not answer within the timeout is out of reach", async () => {
   const { createServer } = await import("node:http");
   const silent = createServer(() => undefined).listen(0, "127.0.0.1");
   await new Promise((resolve) => silent.once("listening", resolve));

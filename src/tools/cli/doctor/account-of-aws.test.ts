@@ -59,7 +59,7 @@ const keys = {
   ],
 };
 
-describe("a table of AWS", () => {
+describe("a table in AWS", () => {
   const look = async (
     table: typeof configTable,
     Table: object | undefined,
@@ -77,7 +77,7 @@ describe("a table of AWS", () => {
   };
   const active = { ...keys, TableStatus: "ACTIVE" };
 
-  test("that is not ready yet is waited for, and one without keys is none of ours", async () => {
+  test("is reported until it is active, or if its keys differ or it does not exist", async () => {
     expect(await look(onceTable, { ...keys, TableStatus: "CREATING" })).toEqual([
       "fail",
       "it is CREATING",
@@ -121,7 +121,7 @@ describe("a table of AWS", () => {
     Projection: { ProjectionType: "ALL" },
   });
 
-  test("that is missing is created with its indexes", async () => {
+  test("gets a command that creates it with its indexes when it is missing", async () => {
     const place = await at("dynamodb", {
       DescribeTable: { error: "ResourceNotFoundException", message: "" },
     });
@@ -203,7 +203,7 @@ describe("a table of AWS", () => {
         "it projects all attributes, more than is declared: that is paid for with every write",
       ],
     ],
-  ])("whose index %s says so", async (_, Table, name, outcome) => {
+  ])("is reported if its index %s", async (_, Table, name, outcome) => {
     expect(await look(withIndexes, Table, {}, `: index ${name}`)).toEqual(outcome);
   });
 
@@ -233,7 +233,7 @@ describe("a table of AWS", () => {
         set(true, "expiration"),
       ],
     ],
-  ])("whose time to live is %j", async (description, outcome) => {
+  ])("is checked for its time to live: %j", async (description, outcome) => {
     expect(await look(onceTable, active, ttl(description), ": time to live")).toEqual(outcome);
   });
 
@@ -241,7 +241,7 @@ describe("a table of AWS", () => {
     ["ENABLED", "ok"],
     ["DISABLED", "warn"],
     [undefined, "warn"],
-  ])("whose point-in-time recovery is %s is %s", async (PointInTimeRecoveryStatus, status) => {
+  ])("with point-in-time recovery %s is %s", async (PointInTimeRecoveryStatus, status) => {
     const PointInTimeRecoveryDescription = { PointInTimeRecoveryStatus };
     const ContinuousBackupsDescription =
       PointInTimeRecoveryStatus === undefined ? undefined : { PointInTimeRecoveryDescription };
@@ -256,7 +256,7 @@ describe("a table of AWS", () => {
     [true, "ok"],
     [false, "warn"],
     [undefined, "warn"],
-  ])("whose deletion protection is %s is %s", async (DeletionProtectionEnabled, status) => {
+  ])("with deletion protection %s is %s", async (DeletionProtectionEnabled, status) => {
     const [found, , fix] = await look(
       configTable,
       { ...active, DeletionProtectionEnabled },
@@ -291,7 +291,7 @@ describe("a table of AWS", () => {
         `${stream} StreamEnabled=true,StreamViewType=KEYS_ONLY`,
       ],
     ],
-  ])("whose stream is %j", async (StreamSpecification, outcome) => {
+  ])("is checked for its stream: %j", async (StreamSpecification, outcome) => {
     expect(await look(outboxTable, { ...active, StreamSpecification }, {}, ": stream")).toEqual(
       outcome,
     );
@@ -320,7 +320,7 @@ const queues = (attributes: Readonly<Record<string, Record<string, string>>>): A
   },
 });
 
-describe("a queue of AWS", () => {
+describe("a queue in AWS", () => {
   const look = async (
     name: string,
     attributes: Parameters<typeof queues>[0],
@@ -337,7 +337,7 @@ describe("a queue of AWS", () => {
     RedrivePolicy: JSON.stringify({ deadLetterTargetArn: arn(dead), maxReceiveCount }),
   });
 
-  test("is known by its name and by its URL", async () => {
+  test("is found by its name and by its URL", async () => {
     const outcome = [
       "ok",
       "FIFO, visibility timeout 180 s; a Lambda function needs six times its own",
@@ -361,7 +361,7 @@ describe("a queue of AWS", () => {
     ]);
   });
 
-  test("has to be FIFO for jobs, and to hide a message for as long as it is worked on", async () => {
+  test("must be FIFO for jobs, and needs a visibility timeout that covers the work", async () => {
     expect(await look("jobs", { jobs: { VisibilityTimeout: "30" } })).toEqual([
       "fail",
       "it is not FIFO, and cannot be made so",
@@ -378,7 +378,7 @@ describe("a queue of AWS", () => {
   test.each<[string, string]>([
     ["jobs.fifo", "jobs-dead.fifo"],
     ["events", "events-dead"],
-  ])("%s without a dead-letter queue gets one", async (name, dead) => {
+  ])("%s without a dead-letter queue gets a command that creates one", async (name, dead) => {
     const ordered = name.endsWith(".fifo") ? " --attributes FifoQueue=true" : "";
     const fixes = [
       `aws sqs create-queue --queue-name ${dead}${ordered}`,
@@ -393,7 +393,7 @@ describe("a queue of AWS", () => {
     }
   });
 
-  test("whose dead-letter queue is gone gets it again", async () => {
+  test("gets a command that recreates its dead-letter queue if that no longer exists", async () => {
     expect(
       await look(
         "jobs.fifo",
@@ -412,7 +412,7 @@ describe("a queue of AWS", () => {
     [3, "ok"],
     ["6", "ok"],
     [7, "warn"],
-  ])("that gives a message %s attempts is %s", async (count, status) => {
+  ])("that allows %s receives of a message is %s", async (count, status) => {
     const attributes = {
       "jobs.fifo": { ...usual, ...redrive("dead.fifo", count) },
       "dead.fifo": { FifoQueue: "true" },
@@ -426,7 +426,7 @@ describe("a queue of AWS", () => {
   });
 });
 
-describe("a bus of AWS", () => {
+describe("a bus in AWS", () => {
   interface RuleGiven {
     readonly Name: string;
     readonly State?: string;
@@ -495,7 +495,7 @@ describe("a bus of AWS", () => {
       ],
       "one, two",
     ],
-  ])("that has %s brings the events into the queue", async (_, rules, names) => {
+  ])("with %s delivers the events to the queue", async (_, rules, names) => {
     expect(await look(rulesOf(rules), "bus b: rules")).toEqual([
       "ok",
       `${names} to ${arn("events")}`,
@@ -529,14 +529,14 @@ describe("a bus of AWS", () => {
       put,
     ],
   ])(
-    "that has %s loses events, and is told the commands that mend it",
+    "with %s loses events, and gets the commands that repair it",
     async (_, rules, lost, fixes) => {
       const message = `nothing brings ${lost} to ${arn("events")}`;
       expect(await look(rulesOf(rules), "bus b: rules")).toEqual(["fail", message, ...fixes]);
     },
   );
 
-  test("whose rule is disabled is told to enable it", async () => {
+  test("with a disabled rule gets the command that enables it", async () => {
     const rules = [{ Name: "off", State: "DISABLED", EventPattern: source, targets }];
     expect(await look(rulesOf(rules), "bus b: rules")).toEqual([
       "fail",
@@ -545,7 +545,7 @@ describe("a bus of AWS", () => {
     ]);
   });
 
-  test("that cannot be looked at says so once", async () => {
+  test("that cannot be inspected is reported once", async () => {
     const denied = { DescribeEventBus: { error: "AccessDeniedException" } };
     expect((await look(denied, "bus b"))[1]).toBe(
       "the credentials may not call events:DescribeEventBus on b",
@@ -594,7 +594,7 @@ describe("a bus of AWS", () => {
     ["has no statement", { Policy: "{}" }, false],
     ["is empty", { Policy: "" }, false],
     ["is not there", {}, false],
-  ])("whose queue has a policy that %s", async (_, attributes, isEnough) => {
+  ])("is checked for its queue's policy that %s", async (_, attributes, isEnough) => {
     expect(await look(rulesOf([]), "queue events: policy", attributes)).toEqual(
       isEnough
         ? ["ok", "EventBridge may send into it"]
@@ -606,7 +606,7 @@ describe("a bus of AWS", () => {
     );
   });
 
-  test("whose queue is sealed with a key that EventBridge cannot use is told of", async () => {
+  test("is reported if its queue is encrypted with a key that EventBridge may not use", async () => {
     const [status, message, ...fixes] = await look(rulesOf([]), "queue events: policy", {
       ...policy(allow),
       KmsMasterKeyId: "alias/aws/sqs",
@@ -629,7 +629,7 @@ describe("a bus of AWS", () => {
 describe("AWS itself", () => {
   const given = { signal: AbortSignal.timeout(1_000), timeoutMs: 1_000 };
 
-  test("is named where no endpoint is, and a command needs none then", () => {
+  test("is named when no endpoint is set, and its commands need no endpoint option", () => {
     const place = placeOf("sqs", {}, given);
     expect([place.shown, place.isEmulator]).toEqual(["AWS's own endpoint of sqs", false]);
     expect(place.aws("create-queue", "--queue-name", "it's")).toBe(
@@ -646,7 +646,7 @@ describe("AWS itself", () => {
   };
   const outcome = (cause: unknown) => outcomeOf(new CallError(call, cause));
 
-  test("that cannot be reached is told of, and what it does not know is wrong", () => {
+  test("is reported when it cannot be reached, and an unknown operation is a failure", () => {
     const lost = Object.assign(new Error("getaddrinfo ENOTFOUND x"), { code: "ENOTFOUND" });
     expect(outcome(lost)).toMatchObject({
       message: "AWS's own endpoint of sqs does not answer (ENOTFOUND)",
@@ -671,7 +671,7 @@ describe("AWS itself", () => {
     expect(outcomeOf("odd").message).toBe("it cannot be checked: odd");
   });
 
-  test("is told from an emulator, whose lacks are nobody's fault", () => {
+  test("is distinguished from an emulator, whose missing operations are skipped", () => {
     const lacking = (name: string, httpStatusCode = 400) =>
       outcomeOf(
         new CallError(

@@ -91,7 +91,7 @@ const of = (findings: readonly Finding[], name: string) =>
 const put = (Name: string, Value: string, Type: "String" | "SecureString") =>
   ssm.send(new PutParameterCommand({ Name, Value, Type, Overwrite: true }));
 
-test("a server whose tenants are kept apart in the account is asked for their role", async () => {
+test("a server with tenant isolation is checked for its role", async () => {
   const owned = defineFeature("owned", (r) => {
     r.table("owned", { partitionKey: "id", tenant: true });
   });
@@ -104,8 +104,8 @@ test("a server whose tenants are kept apart in the account is asked for their ro
   expect(of(await look(), "isolation")).toBeUndefined();
 });
 
-describe("a server that has what it needs", () => {
-  test("has nothing wrong, in the order of what is looked at, and what an emulator lacks was not checked", async () => {
+describe("a server with everything it needs", () => {
+  test("passes all checks in a fixed order, and checks that an emulator does not support are skipped", async () => {
     const findings = await look();
     expect(findings.map(({ status, name }) => `${status} ${name}`)).toEqual([
       "ok region",
@@ -140,7 +140,7 @@ describe("a server that has what it needs", () => {
     expect(JSON.stringify(findings)).not.toContain(ringText.slice(-20, -4));
   });
 
-  test("is asked for what it uses alone", async () => {
+  test("is checked only for what it uses", async () => {
     const findings = await look({}, small());
     expect(findings.every(({ status }) => status !== "fail")).toBe(true);
     expect(
@@ -155,12 +155,12 @@ describe("a server that has what it needs", () => {
   });
 });
 
-describe("the proof of messages", () => {
+describe("the check of message signatures", () => {
   const danger = "anybody who can write to a queue can act as any tenant";
   const proofOf = async (server: ReturnType<typeof whole>) =>
     of(await look({}, server), "proof of messages");
 
-  test("is fine where it is required, and a warning where it is not, with what to do", async () => {
+  test("passes when a signature is required, and otherwise warns of the danger", async () => {
     expect(await proofOf(whole())).toMatchObject({
       status: "ok",
       message: expect.stringContaining("required: "),
@@ -177,7 +177,7 @@ describe("the proof of messages", () => {
     });
   });
 
-  test("is off without a ring, which a command makes; in development there is one", async () => {
+  test("suggests creating a key ring in production, and finds messages signed in development", async () => {
     const inside = (environment: "production" | "development") =>
       proofOf(buildServer({ features: [cups], environment }));
     expect(await inside("production")).toMatchObject({
@@ -190,8 +190,8 @@ describe("the proof of messages", () => {
   });
 });
 
-describe("what is missing", () => {
-  test("is named, with the command that makes it, and what hangs on it is not checked", async () => {
+describe("a missing resource", () => {
+  test("is reported with the command that creates it, and checks that depend on it are skipped", async () => {
     const findings = await look({
       KEELSON_TABLE_CUPS: "no-cups",
       KEELSON_TABLE_OUTBOX: "no-outbox",
@@ -244,7 +244,7 @@ describe("what is missing", () => {
     expect(of(busAlone, "bus keelson: rules")?.message).toBe("not checked: see queue no-events");
   });
 
-  test("is a table with other keys, which takes another table", async () => {
+  test("is reported if its table has other keys, with commands for a new table", async () => {
     const client = new DynamoDBClient({
       endpoint: app.env["AWS_ENDPOINT_URL"] ?? "",
       region: "us-east-1",
@@ -271,7 +271,7 @@ describe("what is missing", () => {
 });
 
 describe("parameters", () => {
-  test("that are not valid are named, each with its command, and no secret is shown", async () => {
+  test("that are invalid are reported with a command for each, and no secret is shown", async () => {
     await put(`${path}/cups/most`, "hundreds", "String");
     await put(`${path}/cups/mst`, "5", "String");
     await put(`${path}/cups/Most`, "hush-hush", "SecureString");
@@ -295,7 +295,7 @@ describe("parameters", () => {
     });
   });
 
-  test("under the former name of a key are to be renamed, and to be removed once there is one of today's", async () => {
+  test("under a key's former name are to be renamed, or removed if the current name exists too", async () => {
     const config = {
       keys: { bound: createTenantConfig("number", { default: 5, formerly: "cups:config:most" }) },
     };
@@ -331,7 +331,7 @@ describe("parameters", () => {
     expect(secure?.fix[0]).toContain("--type SecureString");
   });
 
-  test("that are SecureStrings stay such in the command", async () => {
+  test("of type SecureString keep that type in the command", async () => {
     await ssm.send(new DeleteParameterCommand({ Name: `${path}/cups/most` }));
     await put(`${path}/cups/most`, "1000000", "SecureString");
     const finding = of(await look(), `parameters ${path}`);
@@ -345,7 +345,7 @@ describe("parameters", () => {
     ["is not JSON", '{"active": "hush-hush"', "SecureString", "get-parameter-history"],
     ["has another shape", '["hush-hush"]', "SecureString", "get-parameter-history"],
     ["is readable for everybody", ringText, "String", "delete-parameter"],
-  ])("a key ring that %s is found out, and nothing of it is shown", async (_, text, type, fix) => {
+  ])("a key ring that %s is reported, and nothing of it is shown", async (_, text, type, fix) => {
     await ssm.send(new DeleteParameterCommand({ Name: parameter }));
     await put(parameter, text, type);
     const finding = of(await look(), `key ring ${parameter}`);
@@ -357,7 +357,7 @@ describe("parameters", () => {
     expect(JSON.stringify(finding)).not.toContain(ringText.slice(-20, -4));
   });
 
-  test("a key ring that is not there is made by a command; in development one is made anyway", async () => {
+  test("a missing key ring fails in production and warns in development, with the command that creates it", async () => {
     const missing = (environment: "production" | "development") =>
       buildServer({ features: [cups], keyRing: { parameter: "/no-ring" }, environment });
     const fix = ["npx keelson key-ring create --parameter /no-ring"];
@@ -371,7 +371,7 @@ describe("parameters", () => {
     });
   });
 
-  test("encrypted keys without a ring are doubtful in production, since nobody can set them", async () => {
+  test("encrypted keys without a key ring get a warning in production only", async () => {
     const without = (environment: "production" | "test") =>
       buildServer({ features: [cups], environment });
     expect(of(await look({}, without("production")), "key ring")).toMatchObject({
@@ -399,13 +399,13 @@ describe("the clock", () => {
     [-20_000, "warn", /^the clock is (18|19|20) s ahead of http/],
     [600_000, "fail", /^the clock is (598|599|600) s behind .*: AWS refuses signatures/],
     [-600_000, "fail", /^the clock is (598|599|600) s ahead of /],
-  ])("that is %d ms off by what the endpoint says is %s", async (offMs, status, message) => {
+  ])("that differs by %d ms from the endpoint's time is %s", async (offMs, status, message) => {
     const finding = await dated(offMs);
     expect(finding).toMatchObject({ status, message: expect.stringMatching(message) });
     expect(finding?.fix).toEqual(status === "ok" ? [] : ["sudo timedatectl set-ntp true"]);
   });
 
-  test("is not checked where the endpoint does not say what time it is", async () => {
+  test("is not checked when the endpoint sends no valid date", async () => {
     for (const date of ["", "once upon a time"]) {
       const finding = of(
         await look({ AWS_ENDPOINT_URL: await stub({}, { date }) }, small()),
@@ -420,7 +420,7 @@ describe("the clock", () => {
 });
 
 describe("an endpoint", () => {
-  test("that nobody listens at is named, as is one that never answers, in the time that it has", async () => {
+  test("is reported when it refuses connections or does not answer within the timeout", async () => {
     const refused = await look({ AWS_ENDPOINT_URL: "http://127.0.0.1:9" });
     expect(of(refused, "table keelson-config")).toMatchObject({
       status: "fail",
@@ -457,7 +457,7 @@ describe("an endpoint", () => {
     expect(JSON.stringify(findings)).not.toContain("hush-hush");
   });
 
-  test("that the server names itself is the one that DynamoDB is asked at", async () => {
+  test("in the server's own options is used for DynamoDB", async () => {
     const endpoint = app.env["AWS_ENDPOINT_URL"] ?? "";
     const server = buildServer({ features: [plain], dynamodb: { endpoint, prefix: "nobody" } });
     const findings = await look({ AWS_ENDPOINT_URL: "http://127.0.0.1:9" }, server);
@@ -479,7 +479,7 @@ describe("credentials", () => {
     ],
     ["whom it does not name", "no", undefined],
   ])(
-    "of %s that may not look are told of, with the command that lets them",
+    "of %s without permission are reported with the command that grants it",
     async (_, message, command) => {
       const AWS_ENDPOINT_URL = await stub({
         "*": { error: "com.amazon.coral.service#AccessDeniedException", message },
@@ -509,7 +509,7 @@ describe("credentials", () => {
     },
   );
 
-  test("that AWS refuses are told of by the name of the error alone, and so is what fails otherwise", async () => {
+  test("that AWS refuses are reported by error name only, and other errors with their message", async () => {
     const refusing = await stub({
       "*": { error: "UnrecognizedClientException", message: "AKIAHUSHHUSH" },
     });
@@ -529,7 +529,7 @@ describe("credentials", () => {
     });
   });
 
-  test("and a region that are nowhere to be found are told of, and where they hang nobody waits for them", async () => {
+  test("and a region that cannot be found are reported, and a hanging lookup times out", async () => {
     const folder = await mkdtemp(join(tmpdir(), "keelson-doctor-"));
     const config = join(folder, "config");
     await writeFile(config, "");

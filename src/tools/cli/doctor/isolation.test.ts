@@ -37,7 +37,7 @@ async function look(
   return [status, message, ...(fix ?? [])];
 }
 
-test("a role that can be assumed is assumed once, for a tenant that nobody has and no longer than has to be", async () => {
+test("assumes the role once, for a reserved tenant and the shortest duration", async () => {
   expect(await look({ KEELSON_ISOLATION_ROLE: role })).toEqual([
     "ok",
     `${role} can be assumed, with a session tag`,
@@ -52,7 +52,7 @@ test("a role that can be assumed is assumed once, for a tenant that nobody has a
   ]);
 });
 
-test("where these credentials may not assume it, nobody has looked: the server's have to", async () => {
+test("skips the check when these credentials may not assume the role", async () => {
   sts.answer(
     403,
     "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>",
@@ -63,7 +63,7 @@ test("where these credentials may not assume it, nobody has looked: the server's
   ]);
 });
 
-test("what STS refuses otherwise is a failure", async () => {
+test("fails when STS returns another error", async () => {
   sts.answer(
     400,
     "<ErrorResponse><Error><Code>ValidationError</Code><Message>no role</Message></Error></ErrorResponse>",
@@ -74,7 +74,7 @@ test("what STS refuses otherwise is a failure", async () => {
   ]);
 });
 
-test("a server that is to have a role and is given none does not start, which is said before", async () => {
+test("reports a missing role, without which the server does not start in production", async () => {
   expect(await look({})).toEqual([
     "fail",
     "nothing names the role, so the server does not start: set isolation.role or KEELSON_ISOLATION_ROLE",

@@ -25,7 +25,7 @@ const contextOf = (env: CommandContext["env"]): CommandContext => ({
 const developing = () => ({ NODE_ENV: "development", KEELSON_DIRECTORY: directory });
 const variables = async ({ env }: CommandContext) => env;
 
-test("a command works on the stack that a server runs, whatever its region, with its secret, and lets it run", async () => {
+test("a command uses a running server's stack with its region and secret, and leaves it running", async () => {
   const stack = await startEmbeddedStack({
     directory,
     env: { NODE_ENV: "development", AWS_REGION: "eu-west-1" },
@@ -42,7 +42,7 @@ test("a command works on the stack that a server runs, whatever its region, with
   await stack.close();
 });
 
-test("without a server that runs it starts the stack of the directory, and ends it, also where the work fails", async () => {
+test("without a running server, starts the directory's stack and stops it, even if the work fails", async () => {
   const stack = await startEmbeddedStack({ directory, env: developing() });
   await stack.close();
   const { AWS_ENDPOINT_URL: endpoint } = await onItsStack(
@@ -60,7 +60,7 @@ test("without a server that runs it starts the stack of the directory, and ends 
   expect(readHolder(directory)).toMatchObject({ isEnding: true });
 });
 
-test("a directory without data is an error: nothing is made that a mistake in a variable could explain", async () => {
+test("refuses a directory without data, so that a wrong variable creates nothing", async () => {
   await expect(onItsStack(contextOf(developing()), undefined, variables)).rejects.toThrow(
     `${directory} has no data, and in development the server's are there: start the server first`,
   );
@@ -80,7 +80,7 @@ test.each([
     { NODE_ENV: "development" },
     { environment: "development", options: { dynamodb: { endpoint: "http://127.0.0.1:1" } } },
   ],
-] as const)("%s is where its variables say", async (_, env, server) => {
+] as const)("%s uses the environment unchanged", async (_, env, server) => {
   const own = { ...env, KEELSON_DIRECTORY: directory };
   expect(
     await onItsStack(contextOf(own), server as Parameters<typeof onItsStack>[1], variables),

@@ -25,7 +25,7 @@ function terminal(more: Partial<CommandContext> = {}) {
   return { shown, show, context: forTerminal(context) };
 }
 
-test("nothing that is printed, complained of, shown or asked acts on a terminal", () => {
+test("no printed text, complaint, progress or question contains control characters", () => {
   const text = fc.string({
     unit: fc.oneof(
       codePoint,
@@ -52,7 +52,7 @@ test("nothing that is printed, complained of, shown or asked acts on a terminal"
   );
 });
 
-test("JSON stays what it is", () => {
+test("printed JSON parses to the same value", () => {
   fc.assert(
     fc.property(fc.json({ stringUnit: "binary" }), (json) => {
       const { shown, context } = terminal();
@@ -63,14 +63,14 @@ test("JSON stays what it is", () => {
   );
 });
 
-test("lines, tabs and letters stay, of Windows' line ends too", () => {
+test("keeps lines, tabs and letters, and normalises Windows line ends", () => {
   const { shown, context } = terminal();
   context.print("usage\n\n\toption → ö 東京 😀\r\nlast");
   context.complain("");
   expect(shown).toEqual(["usage\n\n\toption → ö 東京 😀\nlast", ""]);
 });
 
-test("what else a command works with is what it was given, and nothing is read before it is asked for", async () => {
+test("passes the rest of a command's context on unchanged, and reads no input before it is needed", async () => {
   let reads = 0;
   const input = Readable.from([]);
   const { signal } = new AbortController();

@@ -22,7 +22,7 @@ import { type RowFact, runKey } from "./node.ts";
 import { nodesOf } from "./verdict.ts";
 
 describe("a trace", () => {
-  test("is a tree of a request, its commit, its events, their consumers, and what these enqueue", () => {
+  test("is a tree of a request, its commit, its events, their consumers, and the jobs these enqueue", () => {
     const { roots, says, stuck } = build(chain);
     expect(outline(roots)).toEqual([
       "request POST /orders done",
@@ -52,12 +52,12 @@ describe("a trace", () => {
     expect(build(chain, { id }).roots).toEqual(build(chain).roots);
   });
 
-  test("of an ID that no line has is none", () => {
+  test("of an unknown ID is empty", () => {
     expect(build(chain, { id: "e9" }).roots).toEqual([]);
     expect(build([{ msg: "order.seen", time: at(0) }]).roots).toEqual([]);
   });
 
-  test("without the lines in between says what is not seen", () => {
+  test("marks nodes without a line of their own as not seen", () => {
     expect(outline(build([charged]).roots)).toEqual([
       "request not-seen",
       "  message not-seen",
@@ -75,7 +75,7 @@ describe("a trace", () => {
     ]);
   });
 
-  test("has the consumers that the server declares, where no line is of them", () => {
+  test("includes the consumers that the server declares but no line mentions", () => {
     const consumers = { "order.placed": ["shop.order.bill", "shop.order.count"] };
     expect(outline(build(chain, { consumers }).roots).slice(2)).toEqual([
       "  event order.placed dispatched",
@@ -86,7 +86,7 @@ describe("a trace", () => {
     expect(build(chain, { consumers }).says).toContain("1 of these has no end or no line");
   });
 
-  test("of a request whose lines name no tenant yet, or that failed, is the tenant's", () => {
+  test("of a request includes lines without a tenant, and shows the reason of a failed one", () => {
     const refusal = { ...request, tenantId: undefined, msg: "request_id.rejected", time: at(1) };
     expect(build([...chain, refusal]).roots).toEqual(build(chain).roots);
     const other = { ...completed, tenantId: "globex" };
@@ -116,7 +116,7 @@ describe("a trace", () => {
     expect(says).toBe("Nothing is stuck: the request was answered with 404.");
   });
 
-  test("of a schedule, of a run of the server, and of what a system run enqueues for a tenant", () => {
+  test("starts at a schedule, at a run of the server, or at a system run that enqueues a tenant's job", () => {
     const schedule = {
       requestId: "s1",
       trace_id: "t2",
@@ -173,7 +173,7 @@ describe("attempts", () => {
   const letter = { ...queued, msg: "queue.dead_lettered", time: at(62) };
   const until = at(5_061);
 
-  test("that failed come again when their queue says so", () => {
+  test("that failed are retried at the time that their queue logged", () => {
     const { roots, says } = build([...chain.slice(0, 4), ...failed, retry], { nowMs: 1_000 });
     expect([...nodesOf(roots)].at(-1)).toMatchObject({
       kind: "job",
@@ -194,7 +194,7 @@ describe("attempts", () => {
     });
   });
 
-  test("are each told, and the last decides", () => {
+  test("are all listed, and the last one decides the state", () => {
     const again = { ...charged, attempt: 2, time: at(5_100) };
     const { roots } = build([...chain.slice(0, 4), ...failed, retry, again]);
     const job = [...nodesOf(roots)].at(-1);
@@ -217,7 +217,7 @@ describe("attempts", () => {
     });
   });
 
-  test("of a consumer begin with its first, so that consumers stand in the order of time, and before what they enqueue", () => {
+  test("are dated by the first one, and consumers are sorted by time with their jobs below them", () => {
     const again = { ...consumed, replayed: true, attempt: 2, time: at(5_000) };
     const other = { ...consumed, handler: "shop.order.audit", time: at(45) };
     const beside = { ...other, handler: "shop.order.archive" };
@@ -236,7 +236,7 @@ describe("attempts", () => {
     });
   });
 
-  test("without a line at their end, as with `log.requests: false`, are those that failed", () => {
+  test("without a completion line, as with `log.requests: false`, count as failed", () => {
     const lines = [
       failed[0],
       { ...failed[0], time: at(70), message: undefined, error: "internal" },
@@ -253,7 +253,7 @@ describe("attempts", () => {
     });
   });
 
-  test("that failed are over, whatever was written at the same time", () => {
+  test("that failed have ended, even with another line at the same time", () => {
     const lines = [failed[0], { ...ofJob, msg: "order.seen", time: at(60) }] as LogRecord[];
     expect(
       [...nodesOf(build([...chain.slice(0, 4), ...lines], { nowMs: 1_000 }).roots)].at(-1),
@@ -262,7 +262,7 @@ describe("attempts", () => {
     });
   });
 
-  test("that were given up are what is stuck, until they are moved back", () => {
+  test("that end in a dead-letter queue are stuck until their message is moved back", () => {
     const lines = [...chain.slice(0, 4), ...failed, letter];
     const { stuck, says } = build(lines);
     expect(says).toBe("Stuck: job shop.order.charge j1");
@@ -281,7 +281,7 @@ describe("attempts", () => {
     });
   });
 
-  test("of a delivery whose message is all that is seen of it", () => {
+  test("of a delivery are shown with a dead-letter line alone", () => {
     const { roots } = build(
       [{ ...letter, job: "keelson.delivery.send", jobId: "d1", queue: undefined }],
       { id: "d1" },
@@ -298,7 +298,7 @@ describe("attempts", () => {
     ).toContain("its dead-letter queue");
   });
 
-  test("of an event that was never run, since its message cannot be read", () => {
+  test("of an event that never ran show an unreadable message as dead-lettered", () => {
     const lost = {
       ...letter,
       job: undefined,
@@ -312,7 +312,7 @@ describe("attempts", () => {
     expect(stuck).toMatchObject({ kind: "event", state: "dead-lettered" });
   });
 
-  test("that failed with nothing more are waited for, and stuck in the end", () => {
+  test("that failed without a retry line wait for redelivery, and are stuck in the end", () => {
     expect(build([...chain.slice(0, 4), ...failed], { nowMs: 1_000 }).says).toContain(
       "has failed, and its queue delivers it again",
     );
@@ -321,7 +321,7 @@ describe("attempts", () => {
     });
   });
 
-  test("of requests: a client that was gone, a retry that got the stored answer, one without a status", () => {
+  test("of requests show a disconnected client, a retry with the stored answer, and a missing status", () => {
     const aborted = { ...completed, aborted: true };
     const again = { ...completed, replayed: true, time: at(300), durationMs: 3 };
     const [root] = build([aborted, again]).roots;
@@ -335,7 +335,7 @@ describe("attempts", () => {
   });
 });
 
-describe("lines that lack a part are told as far as they go:", () => {
+describe("incomplete lines are shown as far as they go:", () => {
   const bare = { requestId: "r1", tenantId: "acme" };
   test.each<[string, readonly LogRecord[], string, readonly string[]]>([
     [
@@ -466,7 +466,7 @@ describe("lines that lack a part are told as far as they go:", () => {
     expect(outline(roots)).toEqual(expected);
   });
 
-  test("a thing without an ID has its name in the verdict, and a request of which nothing is seen is told first", () => {
+  test("names a node without an ID in the verdict, and lists a request that was not seen first", () => {
     const aborted = { ...bare, msg: "once.commit_uncertain", time: at(1) };
     expect(build([aborted]).says).toBe("Stuck: commit");
     const other = ended({ ...ofJob, trace_id: "t2", causedBy: "r1", msg: "job.completed" }, 50);
@@ -474,7 +474,7 @@ describe("lines that lack a part are told as far as they go:", () => {
   });
 });
 
-test("of two things that are stuck alike the first is told, and what is worse before", () => {
+test("reports the first of two equally stuck nodes, and a worse one before both", () => {
   const letter = (jobId: string, ms: number) => ({
     ...queued,
     jobId,
@@ -491,7 +491,7 @@ test("of two things that are stuck alike the first is told, and what is worse be
   });
 });
 
-test("of what runs and what waits, what comes first is told", () => {
+test("reports the first of the nodes that run or wait", () => {
   const step = {
     ...ofJob,
     msg: "step.unrecorded",
@@ -506,7 +506,7 @@ test("of what runs and what waits, what comes first is told", () => {
   expect(says).toBe("Nothing is stuck: step charge k1 is running.");
 });
 
-test("lines of Powertools, of browsers, and such without a time", () => {
+test("reads timestamps of Powertools, and ignores lines of browsers and lines without a valid time or message", () => {
   const { time, ...fields } = completed;
   expect(build([{ ...fields, timestamp: time }]).roots).toEqual(build([completed]).roots);
   expect(build([{ ...fields, time: Date.parse(time) }]).roots).toEqual(build([completed]).roots);
@@ -522,7 +522,7 @@ test("lines of Powertools, of browsers, and such without a time", () => {
 });
 
 describe("claims, commits and steps", () => {
-  test("are told as far as lines say", () => {
+  test("are shown from the lines alone", () => {
     const taken = { ...request, msg: "once.taken", time: at(2) };
     expect(outline(build([...chain, taken]).roots)[1]).toBe("  claim taken");
     expect(
@@ -549,7 +549,7 @@ describe("claims, commits and steps", () => {
 
   const step = { ...ofJob, msg: "step.unknown", step: "charge", stepKey: "k1", time: at(59) };
   const lines = [...chain.slice(0, 4), ...failed, step];
-  test("of which nobody knows how they ended are what is stuck", () => {
+  test("with an unknown outcome are stuck", () => {
     const { stuck } = build(lines);
     expect(stuck).toMatchObject({ kind: "step", name: "charge", id: "k1", state: "unknown" });
     expect(stuck?.commands[1]).toBe("npx keelson steps resolve server.ts k1 --retry");
@@ -560,7 +560,7 @@ describe("claims, commits and steps", () => {
     ["not done", "failed"],
     ["running", "running"],
     ["unknown", "unknown"],
-  ] as const)("are as the tables have them: %s", (standing, state) => {
+  ] as const)("have the state that the tables confirm: %s", (standing, state) => {
     const { roots } = build(lines, { facts: { steps: new Map([["k1", standing]]) } });
     expect([...nodesOf(roots)].find(({ kind }) => kind === "step")).toMatchObject({
       state,
@@ -568,13 +568,13 @@ describe("claims, commits and steps", () => {
     });
   });
 
-  test("are over with their run", () => {
+  test("are no longer stuck once their run is over", () => {
     expect(build([...chain, step]).stuck).toBeUndefined();
     expect(build([...lines, { ...step, msg: "step.given", time: at(60) }]).stuck).toBeUndefined();
   });
 });
 
-describe("tables", () => {
+describe("the tables", () => {
   const row: RowFact = {
     kind: "event",
     id: "e1",
@@ -594,7 +594,7 @@ describe("tables", () => {
   };
   const rows = (...all: RowFact[]) => ({ rows: new Map(all.map((one) => [one.id, one])) });
 
-  test("say that an event is in the outbox, where it waits for a sweep, and is stuck after two", () => {
+  test("show an event in the outbox, which waits for a sweep and is stuck after two", () => {
     const left = {
       msg: "event.dispatch_failed",
       events: ["order.placed e1"],
@@ -638,7 +638,7 @@ describe("tables", () => {
     ).toContain("    consumer shop.order.place unended");
   });
 
-  test("say that an event or a job was set aside", () => {
+  test("show an event or a job that was set aside", () => {
     const aside = {
       msg: "event.set_aside",
       type: "order.placed",
@@ -673,7 +673,7 @@ describe("tables", () => {
     });
   });
 
-  test("say of a job that is due later whether it waits", () => {
+  test("show whether a delayed job is still waiting", () => {
     const scheduled = {
       ...request,
       msg: "job.scheduled",
@@ -723,7 +723,7 @@ describe("tables", () => {
     ).toEqual(["job shop.order.remind waiting"]);
   });
 
-  test("say of runs whether they are done, running or cut off", () => {
+  test("show whether runs are done, running or interrupted", () => {
     const lines = [completed, published, consumed, enqueued];
     const job = (claim: object | undefined, more: readonly LogRecord[] = []) => {
       const facts = { claims: new Map([[runKey("j1", "shop.order.charge"), claim as never]]) };
@@ -753,7 +753,7 @@ describe("tables", () => {
   });
 });
 
-describe("one delivery that several have sent", () => {
+describe("a delivery or event that several requests sent", () => {
   const send = (requestId: string, ms: number) => ({
     requestId,
     trace_id: requestId,
@@ -779,7 +779,7 @@ describe("one delivery that several have sent", () => {
     90,
   );
 
-  test("stands below the first, and is named by the others", () => {
+  test("is below its first sender, and the others refer to it", () => {
     const lines = [send("r1", 10), send("r2", 20), sent];
     expect(build(lines).roots).toMatchObject([
       { id: "r1", children: [{ kind: "delivery", state: "done" }] },
@@ -796,11 +796,11 @@ describe("one delivery that several have sent", () => {
       { id: "r1", state: "not-seen" },
     ]);
   });
-  test("is nobody's whose tenant is another", () => {
+  test("is not shown for a request of another tenant", () => {
     const { roots } = build([{ ...send("r2", 5), tenantId: "globex" }, sent], { id: "r2" });
     expect(roots[0]?.children).toEqual([]);
   });
-  test("is an event as well", () => {
+  test("can be an event as well", () => {
     const event = (requestId: string) => ({ ...published, requestId, trace_id: requestId });
     const { roots } = build([event("r1"), event("r2"), { ...consumed, trace_id: "r1" }], {
       id: "r2",

@@ -23,7 +23,7 @@ describe("hostile lines", () => {
   const job = (id: string, causedBy: string) =>
     ended({ ...ofJob, jobId: id, causedBy, msg: "job.completed" }, 50);
 
-  test("that cause each other are told all the same", () => {
+  test("with circular causes still give a tree", () => {
     const { roots } = build([job("a", "b"), job("b", "c"), job("c", "b")], { id: "a" });
     expect(outline(roots)).toEqual(["job shop.order.charge done"]);
     expect(outline(build([job("b", "c"), job("c", "b")], { id: "b" }).roots)).toEqual([
@@ -37,7 +37,7 @@ describe("hostile lines", () => {
     ]);
   });
 
-  test("of a million children, a deep chain and many requests are bounded, and say how much is left out", () => {
+  test("with many children, a deep chain or many requests give a bounded tree, and the rest is counted", () => {
     const many = Array.from({ length: 21_000 }, (_, index) => ({
       ...published,
       publishedId: `e${index}`,
@@ -59,7 +59,7 @@ describe("hostile lines", () => {
   });
 });
 
-test("nothing that a line says reaches the terminal as it is, wherever it is shown", () => {
+test("no line's text reaches the terminal unescaped, wherever it is shown", () => {
   const odd = "x\u001b[31m\u009b2J\u202e\r\ny";
   const fields = [
     "handler",
@@ -111,7 +111,7 @@ function wordsOf(commands: readonly string[]): string[][] {
   return all;
 }
 
-test("an ID of a line is one word of the commands that are printed, and no option of them", () => {
+test("an ID from a line is one word in the printed commands, and never an option", () => {
   const odd = [
     "$(touch owned)",
     "`touch owned`",
@@ -270,7 +270,7 @@ function told(roots: readonly TraceNode[]): string[] {
   return found;
 }
 
-describe("whatever the lines", () => {
+describe("for any log lines", () => {
   test("their order does not matter", () => {
     fc.assert(
       fc.property(
@@ -293,7 +293,7 @@ describe("whatever the lines", () => {
     );
   });
 
-  test("any part of them gives no edge that is not", () => {
+  test("any subset of them gives only edges that exist", () => {
     fc.assert(
       fc.property(requests, fc.infiniteStream(fc.boolean()), (asked, stays) => {
         const { records, edges } = happening(asked);
@@ -308,7 +308,7 @@ describe("whatever the lines", () => {
     );
   });
 
-  test("nothing throws, and nothing of them reaches the terminal unescaped", () => {
+  test("nothing throws, and no text reaches the terminal unescaped", () => {
     const id = fc.constantFrom("r1", "a", "b", "c");
     const text = fc.oneof(
       id,

@@ -52,7 +52,7 @@ test.each([
   expect(recordsOf(line)).toEqual({ records: [record], isBroken: false });
 });
 
-test("a record of Powertools' formatter has its message under another name", () => {
+test("reads the message of a record written by Powertools' formatter", () => {
   const { msg, time, ...fields } = record;
   const line = JSON.stringify({ ...fields, message: msg, timestamp: time });
   expect(recordsOf(line).records).toEqual([
@@ -79,11 +79,11 @@ test.each([
   ["too many layers", [..."1234567"].reduce((inner) => JSON.stringify({ message: inner }), json)],
   ["too many layers of lists", JSON.stringify([[[[[[[record]]]]]]])],
   ["names of a prototype", '{"__proto__":{"msg":"x"}}'],
-])("%s is no record, and nothing broken", (_, line) => {
+])("%s is not a record", (_, line) => {
   expect(recordsOf(line).records).toEqual([]);
 });
 
-test("a record that is cut counts as broken", () => {
+test("a truncated record counts as broken", () => {
   expect(recordsOf(json.slice(0, -9)).isBroken).toBe(true);
   expect(recordsOf(inside.slice(0, -9)).isBroken).toBe(true);
   expect(recordsOf("START").isBroken).toBe(false);
@@ -99,7 +99,7 @@ test.each<[string, (blanks: string) => string]>([
   ["around what looks like a record", (blanks) => `"msg"${blanks}"msg"${blanks}x`],
   ["before lists", (blanks) => `${blanks}[${blanks}x`],
   ["before braces", (blanks) => `{${blanks}{${blanks}{${blanks}}`],
-])("a line of many blanks takes no more than a line of many letters: %s", (_, line) => {
+])("a line of many blanks takes about as long as a line of many letters: %s", (_, line) => {
   const read = (character: string) => {
     const began = performance.now();
     recordsOf(line(character.repeat(200_000)));
@@ -109,7 +109,7 @@ test.each<[string, (blanks: string) => string]>([
   expect(Math.min(read(" "), read("\t"))).toBeLessThan(100 * letters);
 });
 
-test("no line makes it throw", () => {
+test("no line makes the parser throw", () => {
   const parts = fc.constantFrom(
     "{",
     "}",

@@ -40,7 +40,7 @@ async function find(paths: readonly string[], id: string, stdin?: Readable) {
 }
 const messages = (lines: readonly { readonly msg: string }[]) => lines.map(({ msg }) => msg).sort();
 
-test("all lines of a request are found by the ID of any of its messages, in whatever file they are", async () => {
+test("finds all lines of a request by the ID of any of its messages, across files", async () => {
   const published = request("r1", 1, { msg: "event.published", publishedId: "e1", event: "a.b" });
   const consumed = request("r1", 9, {
     msg: "event.completed",
@@ -80,14 +80,14 @@ test("all lines of a request are found by the ID of any of its messages, in what
   expect(await find([], "r1")).toMatchObject({ lines: [], lastMs: undefined });
 });
 
-test("an ID within another text is no mention", async () => {
+test("an ID inside another text is not a match", async () => {
   const path = await fileOf(
     text(request("r10"), request("r2", 0, { msg: "order.seen r1", reason: "r1" })),
   );
   expect((await find([path], "r1")).lines).toEqual([]);
 });
 
-test("lines are found across the pieces in which a file is read, and with many IDs", async () => {
+test("finds lines across chunk boundaries and with many IDs", async () => {
   const many = Array.from({ length: 40 }, (_, index) => [
     request("r1", index, { msg: "job.enqueued", job: "a.b.c", enqueuedId: `j${index}` }),
     { msg: "queue.retry", jobId: `j${index}`, time: time(index), reason: "é".repeat(30_000) },
@@ -97,7 +97,7 @@ test("lines are found across the pieces in which a file is read, and with many I
   expect(lines).toHaveLength(80);
 });
 
-test("a line that mentions it and cannot be read is counted, and one without an end is read as far as it is there", async () => {
+test("counts a broken line that mentions the ID, and reads a last line without a newline", async () => {
   const path = await fileOf(
     `${JSON.stringify(request("r1")).slice(0, -5)}\n${JSON.stringify(request("r1"))}`,
   );
@@ -108,7 +108,7 @@ test("a line that mentions it and cannot be read is counted, and one without an 
   expect((await find([long], "r1")).lines.length).toBeLessThan(2);
 });
 
-test("what is appended while it is read belongs to the next reading", async () => {
+test("ignores lines that are appended during a reading", async () => {
   const path = await fileOf(text(request("r1")));
   const logs = await openLogs([path]);
   await appendFile(path, text(request("r1", 5)));
@@ -116,7 +116,7 @@ test("what is appended while it is read belongs to the next reading", async () =
   await logs.close();
 });
 
-test("a file that is cut while it is read ends there", async () => {
+test("stops at the end of a file that is truncated during a reading", async () => {
   const path = await fileOf(text(request("r1")));
   const logs = await openLogs([path]);
   await truncate(path);
@@ -124,7 +124,7 @@ test("a file that is cut while it is read ends there", async () => {
   await logs.close();
 });
 
-test("standard input is read more than once, and nothing of it is left", async () => {
+test("reads standard input more than once, and removes its temporary copy", async () => {
   const spools = () =>
     readdirSync(tmpdir()).filter(
       (name) => name.startsWith("keelson-trace-") && existsSync(join(tmpdir(), name, "stdin")),
@@ -142,7 +142,7 @@ test("standard input is read more than once, and nothing of it is left", async (
   expect(spools()).toEqual(before);
 });
 
-test("the last request is the application's last", async () => {
+test("the last request is the application's own latest one", async () => {
   const last = async (...records: readonly object[]) => {
     const logs = await openLogs([await fileOf(text(...records))]);
     const id = await logs.lastRequest();
@@ -165,7 +165,7 @@ test("the last request is the application's last", async () => {
   ).toBeUndefined();
 });
 
-test("more lines than are kept are counted", async () => {
+test("counts the lines beyond the limit", async () => {
   const path = await fileOf(text(...Array.from({ length: 9 }, (_, index) => request("r1", index))));
   const logs = await openLogs([path], undefined, 5);
   const { lines, leftOut } = await logs.find("r1");
@@ -173,7 +173,7 @@ test("more lines than are kept are counted", async () => {
   await logs.close();
 });
 
-test("says how far it is", async () => {
+test("shows its progress", async () => {
   const shown: string[] = [];
   const logs = await openLogs([await fileOf(text(request("r1")))]);
   await logs.find("r1", (said) => void shown.push(said));

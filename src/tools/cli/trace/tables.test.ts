@@ -83,7 +83,7 @@ const ask = (stored: Stored, roots: readonly TraceNode[] = tree(), id = "r1") =>
   askTables(stores(stored).stores, { id, roots, nowMs });
 
 describe("the outbox", () => {
-  test("is asked for rows since the request, and gives those of the request", async () => {
+  test("is queried for rows since the request, and returns those of the request", async () => {
     const { stores: made, asked } = stores({
       rows: [
         row("e1", nowMs - 500),
@@ -114,7 +114,7 @@ describe("the outbox", () => {
     );
   });
 
-  test("gives an event by its ID alone, whatever its row holds", async () => {
+  test("returns an event by its ID alone, whatever its row contains", async () => {
     for (const message of ["{", { trace: 7 }, { causedBy: 7 }, { trace: { traceparent: 1 } }]) {
       const stored = {
         ...row("e1", nowMs - 90_000),
@@ -126,7 +126,7 @@ describe("the outbox", () => {
     expect((await ask({ rows: [row("e1", 5)] }, unknown)).rows.size).toBe(1);
   });
 
-  test("with more rows than are read says nothing of what it did not read", async () => {
+  test("does not rule out an event if it has more rows than are read", async () => {
     const rows = Array.from({ length: 700 }, (_, index) =>
       row(`x${String(index).padStart(3, "0")}`, nowMs - 500, {}),
     );
@@ -135,7 +135,7 @@ describe("the outbox", () => {
     );
   });
 
-  test("gives what was set aside, as far as that is read", async () => {
+  test("returns rows that were set aside, up to the limit", async () => {
     const item = (id: string, shard: string, more: object = {}) => ({
       pk: "aside",
       sk: `${timeText(nowMs - 500)}#${id}#${shard}`,
@@ -167,7 +167,7 @@ describe("the outbox", () => {
     expect((await ask({ aside: many }, [], "e1")).rows.size).toBe(0);
   });
 
-  test("gives a job that is due later, by its ID", async () => {
+  test("returns a delayed job by its ID", async () => {
     const jobId = dueId(nowMs + 90_000, "later");
     const text = JSON.stringify({ jobId, causedBy: "r1", origRequestId: "r1" });
     const due = dueRow({
@@ -208,7 +208,7 @@ describe("claims and steps", () => {
     keyText(messageClaim(kind, handler, id, "acme"));
   const common = { owner: "o", expiresAt: 0 };
 
-  test("are read of runs of which no line says that they are over", async () => {
+  test("are read only for runs without a completion line", async () => {
     const consumers = [
       node("consumer", "not-seen", { name: "a.b.c" }),
       node("consumer", "done", { name: "a.b.d" }),
@@ -243,7 +243,7 @@ describe("claims and steps", () => {
     );
   });
 
-  test("say how steps stand", async () => {
+  test("give the status of steps", async () => {
     const claim = messageClaim("job", "a.b.c", "j1", "acme");
     const nodes = tree(
       ...["k1", "k2", "k3"].map((id) => node("step", "unknown", { id })),
@@ -268,7 +268,7 @@ describe("claims and steps", () => {
     );
   });
 
-  test("are read of 200 at the most", async () => {
+  test("are read for at most 200 nodes", async () => {
     const { stores: made, asked } = stores({});
     const nodes = Array.from({ length: 300 }, (_, index) =>
       node("delivery", "not-seen", { id: `d${index}` }),

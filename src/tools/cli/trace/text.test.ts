@@ -21,7 +21,7 @@ const print = (roots: readonly TraceNode[], more: object = {}) =>
     ...more,
   });
 
-test("a tree has a head, a line for each thing, and each attempt but a single good one", () => {
+test("a tree has a header, a line for each node, and a line for each attempt unless the only one succeeded", () => {
   const at = "2026-11-02T09:30:00.000Z";
   const attempts = [
     { attempt: 1, state: "failed", at, sinceMs: 30, durationMs: 5, reason: "no money" },
@@ -89,7 +89,7 @@ test("a tree has a head, a line for each thing, and each attempt but a single go
   );
 });
 
-test("a request with several answers shows each", () => {
+test("a request with several answers shows each one", () => {
   const at = "2026-11-02T09:30:00.000Z";
   const attempts = [503, 201].map((status) => ({ state: "done" as const, at, sinceMs: 0, status }));
   const lines = print([node({ kind: "request", name: "", attempts })]);
@@ -102,7 +102,7 @@ test("a request with several answers shows each", () => {
   ]);
 });
 
-test("long names and reasons are cut", () => {
+test("truncates long names and reasons", () => {
   const [, , line] = print([node({ name: "n".repeat(100), reason: "r".repeat(300) })]);
   expect(line).toBe(`job ${"n".repeat(55)}…  done      ${"r".repeat(159)}…`);
   expect(print([node({ kind: "request", name: "", state: "failed", durationMs: 0 })])[2]).toBe(
@@ -110,7 +110,7 @@ test("long names and reasons are cut", () => {
   );
 });
 
-test("the end says what is stuck and what helps, how much is left out, and what was not read", () => {
+test("ends with the stuck node, its fix, the number of nodes left out, and the notes", () => {
   const stuck = {
     kind: "job",
     name: "n",
@@ -138,7 +138,7 @@ test("the end says what is stuck and what helps, how much is left out, and what 
   );
 });
 
-test("of many children the open ones are shown first, and the rest is counted; a large tree is cut", () => {
+test("shows open children first and counts the rest, and truncates a large tree", () => {
   const children = Array.from({ length: 100 }, (_, index) =>
     node({ id: `j${index}`, state: index === 90 ? "dead-lettered" : "done" }),
   );
