@@ -12,10 +12,9 @@ export interface ErrorBody {
   readonly stack?: string;
 }
 
-/** The response and the log record for an error. */
 export interface ErrorDescription {
   readonly status: number;
-  /** Header names are in lower case. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ErrorBody;
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
@@ -33,10 +32,9 @@ const maxFields = 100;
 const maxCauses = 10;
 
 /**
- * Describes an error (specification 7): its status, the uniform body, and its log record. A status
- * of 500 or above is logged as `error` with stack and causes, a lower one as `warn` without them.
- * An untyped error becomes a 500 whose message stays on the server. Never throws, regardless of the
- * thrown value.
+ * Describes any thrown value (specification 7); never throws. From status 500 the log level is
+ * `error`, with stack and causes; below it is `warn`. The message of an untyped error stays on the
+ * server.
  */
 export function describeError(
   error: unknown,
@@ -83,7 +81,7 @@ interface Typed {
   readonly fields: readonly FieldError[] | undefined;
 }
 
-/** Reads and checks the members of a typed error. The brand does not guarantee their types. */
+/** Checks the members of a typed error: the brand does not guarantee their types. */
 function typed(error: unknown): Typed | undefined {
   try {
     if (!isTypedError(error)) return undefined;
@@ -135,7 +133,7 @@ function headersOf(headers: unknown): Record<string, string> {
   return safe;
 }
 
-/** Lists the causes with name, message and stack. Stops at a limit or a cycle. */
+/** Stops at a limit or a cycle. */
 function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   const seen = new Set<unknown>([error]);
   const causes: Record<string, unknown>[] = [];
@@ -181,7 +179,6 @@ function textOf(
   }
 }
 
-/** Describes a thrown value that is not an error. */
 function thrownText(thrown: unknown): string {
   try {
     return thrown === null

@@ -1,6 +1,6 @@
 import type { BootProblem } from "../errors/boot.ts";
 
-/** Claims that become `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
+/** Claims that become `ctx.user`. Names are not paths: `custom:tenantId` is one name. */
 export interface ClaimNames {
   /** Claim of the user ID. Default `sub`. */
   readonly user?: string;
@@ -10,34 +10,30 @@ export interface ClaimNames {
   readonly roles?: string;
 }
 
-/** Options for verifying tokens, with either `jwks` or `secret` (specification 5). */
+/** Options for verifying tokens: `jwks` or `secret` (specification 5). */
 export interface AuthOptions {
-  /**
-   * URL of a JSON Web Key Set: `https`, or `http` on this machine. Requires tokens with asymmetric
-   * signatures.
-   */
+  /** URL of a JSON Web Key Set: `https`, or `http` on this machine. Signatures are asymmetric. */
   readonly jwks?: string;
-  /** Secret shared with the token issuer, at least 32 bytes. Requires tokens signed with HS256. */
+  /** Secret shared with the token issuer, at least 32 bytes. Signatures are HS256. */
   readonly secret?: string;
   /**
-   * The only accepted `iss`. Default: not checked. In production, a key set requires `issuer` or
+   * The only accepted `iss`. Default: not checked. In production, `jwks` requires `issuer` or
    * `audience`.
    */
   readonly issuer?: string;
-  /** Accepted `aud` values. A token needs one of them. Default: not checked. */
+  /** Accepted `aud` values; a token needs one. Default: not checked. */
   readonly audience?: string | readonly string[];
-  /** Names of the claims that identify the caller. */
   readonly claims?: ClaimNames;
-  /** Allowed clock difference for `exp` and `nbf`, in seconds, 0 to 300. Default 0. */
+  /** Allowed clock difference for `exp` and `nbf`, in seconds, from 0 to 300. Default 0. */
   readonly clockToleranceSeconds?: number;
 }
 
 export type AuthProblem = Omit<BootProblem, "feature">;
 
-/** Minimum length of a secret, in bytes. RFC 7518 forbids keys shorter than the output of HS256. */
+/** RFC 7518 forbids keys shorter than the output of HS256. */
 export const minSecretBytes = 32;
 
-/** Finds every problem with the `auth` options. Never throws, and never repeats a secret. */
+/** Never throws, and never repeats a secret. */
 export function authProblems(options: unknown): AuthProblem[] {
   try {
     if (!isRecord(options)) {
@@ -78,8 +74,8 @@ export function authProblems(options: unknown): AuthProblem[] {
 }
 
 /**
- * Reports whether the server would accept tokens of other applications. An issuer may use one key
- * set for many applications, but shares a secret with only one.
+ * Whether the server would accept tokens of other applications: an issuer may use one key set for
+ * many applications, but shares a secret with one.
  */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
@@ -232,7 +228,7 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value.trim() !== "";
 }
 
-/** Formats a wrong value, short and on one line. Never receives a secret. */
+/** Never receives a secret. */
 function shown(value: unknown): string {
   if (typeof value === "string")
     return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);
