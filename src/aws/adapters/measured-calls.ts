@@ -23,10 +23,7 @@ export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
   );
 }
 
-/**
- * Measures reads without the SDK, if a reader is given. Reads that the SDK repeats are measured
- * there.
- */
+/** Measures reads without the SDK. Reads that the SDK repeats are measured there. */
 export function measuredRows(
   rows: Pick<LeanRows, "read"> | undefined,
   metrics: Metrics,
@@ -43,7 +40,6 @@ export function measuredRows(
   );
 }
 
-/** Returns the operation of a command, for example `GetItem` for `GetItemCommand`. */
 function operationOf(commandName: string): string {
   return commandName.replace(/Command$/, "");
 }

@@ -1,4 +1,4 @@
-/** Parts of the EventBridge SDK that keelson uses; see `dynamodb-sdk.ts`. */
+/** See `dynamodb-sdk.ts`. */
 export {
   CreateEventBusCommand,
   EventBridgeClient,

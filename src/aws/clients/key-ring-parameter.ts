@@ -1,31 +1,19 @@
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 export interface StoredKeyRing {
-  /** Decrypted value. */
   readonly text: string;
-  /** Increases by one with each change. */
   readonly version: number;
-  /** Time of the last change, in milliseconds since the epoch. */
+  /** Time of the last change, in epoch milliseconds. */
   readonly changedMs: number;
 }
 
 /** SSM parameter of a key ring, for the tools that change it. */
 export interface KeyRingParameter {
-  /**
-   * Returns `undefined` if the parameter does not exist. @throws Error if it is not a SecureString.
-   */
+  /** Returns `undefined` without such a parameter. @throws Error if it is not a SecureString. */
   read(): Promise<StoredKeyRing | undefined>;
-  /**
-   * Creates the parameter, encrypted with the given KMS key. Default: the account's default key.
-   * @throws Error if the parameter already exists.
-   */
+  /** Default key: the account's. @throws Error if the parameter already exists. */
   create(text: string, kmsKey: string | undefined): Promise<void>;
-  /**
-   * Replaces the value, encrypted with the parameter's current KMS key, and returns the new
-   * version.
-   *
-   * @throws Error if the parameter cannot be written.
-   */
+  /** Returns the new version, encrypted with the same KMS key. */
   replace(text: string): Promise<number>;
   close(): void;
 }
@@ -37,7 +25,6 @@ interface ReadParameter {
   readonly LastModifiedDate: Date;
 }
 
-/** Opens the parameter `name`, a SecureString. */
 export async function openKeyRingParameter(
   name: string,
   options: ClientOptions,
@@ -45,10 +32,7 @@ export async function openKeyRingParameter(
   const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } =
     await import("@aws-sdk/client-ssm");
   const client = new SSMClient(clientOptions(options));
-  /**
-   * Returns the parameter's KMS key. Without it, SSM would encrypt the new version with the
-   * account's default key.
-   */
+  /** Without the key, SSM would encrypt the new version with the account's default key. */
   const kmsKey = async () => {
     const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
     const { Parameters } = await client.send(new DescribeParametersCommand({ ParameterFilters }));

@@ -1,4 +1,4 @@
-/** Parts of the SQS SDK that keelson uses; see `dynamodb-sdk.ts`. */
+/** See `dynamodb-sdk.ts`. */
 export {
   ChangeMessageVisibilityCommand,
   CreateQueueCommand,

@@ -5,11 +5,10 @@ import { crc32 } from "./crc32.ts";
 import type { LeanSettings } from "./lean-settings.ts";
 import { signedHeaders } from "./signature.ts";
 
-/** Reader of rows that needs only one call and no SDK. */
 export interface LeanRows {
   /**
-   * @returns the existing items; `undefined` for any response that is not plain and complete. From
-   * then on every call returns `undefined` and the SDK takes over, which can handle such responses.
+   * Returns `undefined` for a response that is not plain and complete, and from then on: the SDK
+   * takes over.
    */
   read(
     tableName: string,
@@ -90,7 +89,6 @@ export function createLeanRows(
     close: () => agent.destroy(),
   };
 }
-
 const asked = {
   "content-type": "application/x-amz-json-1.0",
   "x-amz-target": "DynamoDB_20120810.BatchGetItem",
@@ -106,7 +104,6 @@ function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boole
   );
 }
 
-/** @throws Error if DynamoDB left keys unprocessed. */
 function itemsOf(bytes: Buffer, tableName: string): Record<string, unknown>[] {
   // Safe: any other form throws, here or in `readItem`.
   const { Responses, UnprocessedKeys } = JSON.parse(bytes.toString()) as {

@@ -6,18 +6,12 @@ import { type DeferredDatabase, deferDatabase } from "./deferred-database.ts";
 import { createLeanRows, type LeanRows } from "./lean-rows.ts";
 import { leanSettings } from "./lean-settings.ts";
 
-/**
- * Database that loads the SDK with its first call, and a reader of configuration that works without
- * the SDK.
- */
+/** Database that loads the SDK with its first call, and reads configuration without it. */
 export interface LightDatabase extends DeferredDatabase {
   readonly rows: Pick<LeanRows, "read">;
 }
 
-/**
- * Opens a {@link LightDatabase}; `undefined` if only the SDK can determine how to reach DynamoDB,
- * or if the SDK cannot be loaded synchronously.
- */
+/** Returns `undefined` if only the SDK knows how to reach DynamoDB or cannot load synchronously. */
 export function openLightDatabase(
   variables: Variables,
   options: ClientOptions,

@@ -4,7 +4,7 @@ export interface SigningCredentials {
   readonly sessionToken?: string | undefined;
 }
 
-/** Request to sign: a POST to `/` of a service. */
+/** POST to `/` of a service. */
 export interface UnsignedRequest {
   /** Names in lower case, including `host`. */
   readonly headers: Readonly<Record<string, string>>;
@@ -13,11 +13,7 @@ export interface UnsignedRequest {
   readonly service: string;
 }
 
-/**
- * Signs a request with AWS Signature Version 4.
- *
- * @returns the request's headers, including the signature headers.
- */
+/** Signs with AWS Signature Version 4. Returns all headers. */
 export function signedHeaders(
   { headers, body, region, service }: UnsignedRequest,
   { accessKeyId, secretAccessKey, sessionToken }: SigningCredentials,

@@ -3,14 +3,12 @@ import type { ConfigRow, RowAddress } from "../../parts/config/read/rows.ts";
 
 export interface ConfigRowPage {
   readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
-  /** Number of items that the scan read, including history. */
+  /** Number of items read, including history. */
   readonly scanned: number;
 }
 
 /**
- * Reads every configuration row of the table, page by page. A row that is written during the scan
- * may appear in its old or its new state.
- *
+ * Reads every row of the table. A concurrent write may appear or not.
  * @throws Error that names the table.
  */
 export async function* allConfigRows(

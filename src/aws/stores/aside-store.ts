@@ -3,9 +3,8 @@ import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
 import { marshalled } from "./claim-form.ts";
 
 export interface AsideStore {
-  /** Returns all events, the oldest first. */
+  /** Oldest first. */
   list(): AsyncIterable<AsideItem>;
-  /** Puts an event back into its shard, where the next sweep finds it. */
   putBack(item: AsideItem): Promise<void>;
   remove(item: AsideItem): Promise<void>;
 }
@@ -34,7 +33,7 @@ export function dynamoAsideStore(database: Database, tableName: string): AsideSt
       if (before === undefined)
         throw new Error(`${JSON.stringify(item["sk"])} does not say which shard it came from`);
       const { TransactWriteCommand } = await import("../clients/dynamodb-sdk.ts");
-      // Another process may put the same event back. The condition lets only one of them succeed.
+      // The condition lets only one of several processes put the event back.
       const Key = { pk: asidePartition, sk: item["sk"] };
       const away = { TableName: tableName, Key, ConditionExpression: "attribute_exists(pk)" };
       await database.send(

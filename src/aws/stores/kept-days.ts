@@ -5,24 +5,21 @@ import { daysPartition, expiry } from "./kept-event-keys.ts";
 
 const dayMs = 86_400_000;
 /**
- * Time for which a process assumes that a day is recorded, in milliseconds. Limited because erasing
- * a tenant also erases its days.
+ * Time for which a recorded day stays known, in milliseconds. Limited because erasing a tenant
+ * erases its days.
  */
 const notedMs = 600_000;
 const mostNoted = 10_000;
 
 /**
- * Sort key of the row that is never deleted. It shows that events existed, their tenant and type,
- * and the time until which the first one was kept.
+ * Sort key of the row that is never deleted: tenant, type, and end of the first event's retention.
  */
 export const firstSort = "first";
 
-/** Records the days that have events. */
 export interface KeptDays {
   /**
-   * Records the day of an event that is about to be committed. It runs outside the commit, where
-   * all writes of a tenant would conflict over this row. A failed commit leaves a day without
-   * events, which costs a reader one call.
+   * Records the day of an event before its commit, where all writes of a tenant would conflict over
+   * this row. A failed commit leaves a day without events, which costs a reader one call.
    */
   note(stream: KeptStream, nowMs: number, keptDays: number): Promise<void>;
 }
@@ -37,7 +34,7 @@ export function keptDays(database: Database, tableName: string): KeptDays {
     return Responses[tableName] ?? []; // an unprocessed key counts as missing; the put is conditional
   };
 
-  /** Puts a row, unless another process has put one that lasts as long. */
+  /** Leaves a row that lasts as long. */
   const put = async (Item: Item, ConditionExpression: string, values?: Item) => {
     const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
     const condition = {
@@ -62,8 +59,7 @@ export function keptDays(database: Database, tableName: string): KeptDays {
       const rows = await read([marshalled({ pk, sk: firstSort }), marshalled({ pk, sk: day })]);
       const found = (sk: string) => rows.find((row) => row["sk"]?.S === sk);
       const whose = tenantId === undefined ? {} : { tenantId };
-      // The first row must precede the day: a process that finds the day assumes that the first row
-      // exists.
+      // Goes first: a process that finds the day assumes that this row exists.
       if (found(firstSort) === undefined) {
         const keptUntil = expiry(nowMs, days);
         const until = keptUntil === undefined ? {} : { keptUntil };
@@ -91,7 +87,6 @@ export function keptDays(database: Database, tableName: string): KeptDays {
   };
 }
 
-/** Returns whether a recorded day lasts at least until `expiration`. */
 function lasts(row: Item | undefined, expiration: number | undefined): boolean {
   if (row === undefined) return false;
   const has = row["expiration"]?.N;

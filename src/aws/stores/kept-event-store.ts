@@ -12,9 +12,7 @@ import { keptDays } from "./kept-days.ts";
 import { dayPartition, daysPartition, expiry } from "./kept-event-keys.ts";
 
 /**
- * Creates a store of kept events in DynamoDB. The partition of a row is its tenant, type and day;
- * its sort key is the time and the event's ID. A separate partition lists the days that have
- * events.
+ * Stores events by tenant, type and day, sorted by time and ID. Another partition lists the days.
  */
 export function dynamoKeptEvents(
   database: Database,
@@ -36,8 +34,7 @@ export function dynamoKeptEvents(
         ...(tenantId === undefined ? {} : { tenantId }),
         ...(expiration === undefined ? {} : { expiration }),
       };
-      // Stored without a proof: proofs protect events on the bus, and the stored event outlives the
-      // keys of the ring.
+      // Without a proof: proofs protect events on the bus, and the row outlives the ring's keys.
       return {
         Put: {
           TableName: tableName,

@@ -12,15 +12,12 @@ import { firstSort } from "./kept-days.ts";
 import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
 
 /**
- * Number of days by which a mark outlives its event. SQS keeps a dead letter for 14 days, and a
- * redriven message must be counted only once as well.
+ * Days by which a mark outlives its event. SQS keeps a dead letter for 14 days, and redriving it
+ * must not count it twice.
  */
 const moreDays = 14;
 
-/**
- * Creates a store of projection state in the table of kept events. Rows of a tenant start with the
- * tenant; rows of all tenants start with the separator, which no encoded tenant contains.
- */
+/** Stores projection state in the table of kept events. */
 export function dynamoProjections(
   database: Database,
   tableName: string,

@@ -5,13 +5,9 @@ import type { StepRecord } from "../../parts/once/step.ts";
 import type { ListedStep, StepFacts, StepStore } from "../../parts/once/step-store.ts";
 import { holding } from "./claim-form.ts";
 
-/** Stored attributes of a step with any status, without its key. */
 type Attributes = Readonly<Record<string, unknown>>;
 
-/**
- * Creates a store of steps in DynamoDB, in the table of claims. Each step is one row in its own
- * partition.
- */
+/** Stores steps in the table of claims, one row in a partition each. */
 export function dynamoSteps(database: Database, tableName: string): StepStore {
   const read = async (Key: Attributes) => {
     const { GetCommand } = await import("../clients/dynamodb-sdk.ts");
@@ -75,7 +71,6 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
   };
 }
 
-/** Returns the transaction that starts a step while its claim is held. */
 function startItems(
   tableName: string,
   ...[place, step, facts, ifUnknown, nowMs]: Parameters<StepStore["start"]>
@@ -110,7 +105,6 @@ function startItems(
   ] satisfies TransactWriteCommandInput["TransactItems"];
 }
 
-/** Returns the update that ends a step of the owner `from`. */
 function endUpdate(tableName: string, ...[place, step, from]: Parameters<StepStore["end"]>) {
   const { status, owner, expiration, ...result } = recordAttributes(step);
   const parts = Object.keys(result);
@@ -123,8 +117,7 @@ function endUpdate(tableName: string, ...[place, step, from]: Parameters<StepSto
       "expiration = :expiration",
       ...parts.map((name) => `#${name} = :${name}`),
     ].join(", "),
-    // The second alternative covers a retry after a write that succeeded but whose response was
-    // lost.
+    // The second alternative covers a retry whose first response was lost.
     ConditionExpression:
       "(#owner = :from AND #status = :started) OR (#owner = :next AND #status = :status)",
     ExpressionAttributeNames: {
@@ -150,7 +143,6 @@ function keyOf({ partition, sort }: ClaimKey): Attributes {
   return { pk: partition, sk: sort };
 }
 
-/** Returns the key of a row with its tenant. */
 function itemKey(place: ClaimKey): Attributes {
   return { ...keyOf(place), ...(place.tenantId === undefined ? {} : { tenantId: place.tenantId }) };
 }
@@ -186,7 +178,6 @@ function factAttributes({
   };
 }
 
-/** Stored form of a step's facts. */
 interface StepRow extends Omit<StepFacts, "name" | "claim"> {
   readonly pk: string;
   readonly tenantId: string | undefined;
@@ -195,10 +186,7 @@ interface StepRow extends Omit<StepFacts, "name" | "claim"> {
   readonly claimSk: string;
 }
 
-/**
- * Reads the record of a step. The casts here and below are safe: only this store writes rows of
- * steps.
- */
+/** The casts here and below are safe: only this store writes steps. */
 function recordOf(item: Attributes): StepRecord {
   const common = { owner: item["owner"] as string, expiresAt: item["expiration"] as number };
   const status = item["status"] as StepRecord["status"];
