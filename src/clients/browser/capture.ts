@@ -1,7 +1,7 @@
 import type { Logger } from "../../base/log/logger.ts";
 import { listen } from "./browser-page.ts";
 
-/** Logs uncaught errors and unhandled rejections. Returns a function that stops it. */
+/** Returns a function that stops the capture. */
 export function captureErrors(log: Logger): () => void {
   const stopErrors = listen("error", ({ error, message }) =>
     log.error("uncaught.error", { error: error ?? message }),

@@ -9,8 +9,7 @@ import { createSendQueue } from "./send-queue.ts";
 /** The browser logger (specification 2.5). */
 export interface ClientLogger extends Logger {
   /**
-   * Sends the queued records and resolves when no request is in flight. Records that could not be
-   * sent remain queued.
+   * Sends the queued records and resolves once no request is in flight. Unsent records stay queued.
    */
   flush(): Promise<void>;
   /** Sends the queued records and stops listening to the page. */
@@ -20,8 +19,8 @@ export interface ClientLogger extends Logger {
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /**
- * Creates a page's logger. It sends records in batches to `POST /log` (specification 4.2), and uses
- * `keepalive` when the page is hidden. Logging never throws, even if sending fails.
+ * Creates a page's logger. It sends batches to `POST /log` (specification 4.2), with `keepalive`
+ * when the page is hidden. Logging never throws.
  *
  * @example
  * const log = createClientLogger({ url: "/log", token: () => session.token, captureErrors: true });

@@ -1,9 +1,9 @@
 import { metricNames, renaming } from "../../base/log/record-names.ts";
 
-/** Names that context and data cannot use, on the server either. */
+/** Names that context and data cannot use, as on the server. */
 const fixed: readonly string[] = ["level", "msg", "time", "clientTime", ...metricNames];
 
-/** Combines context and data into one record, with the same renaming as the server's logger. */
+/** Renames like the server's logger. */
 export function recordFields(
   context: Record<string, unknown>,
   given: Record<string, unknown> | null | undefined,
