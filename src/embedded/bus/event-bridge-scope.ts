@@ -13,10 +13,7 @@ export interface EventBridgeScope {
   readonly reportFault: (error: unknown) => void;
 }
 
-/**
- * Returns the bus that an input names, or the default bus. Throws ResourceNotFoundException if it
- * does not exist.
- */
+/** Default: the default bus. Throws ResourceNotFoundException. */
 export function busIn({ store }: EventBridgeScope, input: Input, member: string): EventBus {
   const name = nameOf(optionalText(input, member) ?? "default");
   const bus = store.bus(name);
@@ -28,7 +25,7 @@ export function busIn({ store }: EventBridgeScope, input: Input, member: string)
   return bus;
 }
 
-/** Returns the rule that an input names. Throws ResourceNotFoundException if it does not exist. */
+/** Throws ResourceNotFoundException. */
 export function ruleIn(scope: EventBridgeScope, input: Input, member: string): Rule {
   const bus = busIn(scope, input, "EventBusName").name;
   const name = text(input, member);
@@ -42,7 +39,6 @@ export function ruleIn(scope: EventBridgeScope, input: Input, member: string): R
   return rule;
 }
 
-/** Returns the name of a bus from its name or ARN. */
 export function nameOf(nameOrArn: string): string {
   return nameOrArn.slice(nameOrArn.lastIndexOf("/") + 1);
 }
@@ -62,7 +58,7 @@ export function eventsError(type: string, message: string): ServiceError {
   return new ServiceError(`com.amazonaws.eventbridge#${type}`, message);
 }
 
-/** Returns an optional string member of an input. Throws ValidationException for any other type. */
+/** Throws ValidationException for another type. */
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
   if (value !== undefined && typeof value !== "string")
@@ -70,10 +66,7 @@ export function optionalText(input: Input, member: string): string | undefined {
   return value;
 }
 
-/**
- * Returns a required string member of an input. Throws ValidationException if it is missing or
- * empty.
- */
+/** Throws ValidationException if the member is missing or empty. */
 export function text(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {

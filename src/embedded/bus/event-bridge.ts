@@ -46,30 +46,25 @@ const operations: Readonly<Record<string, Operation>> = {
   PutEvents: putEvents,
 };
 
-/** Local implementation of EventBridge. */
 export interface EventBridge extends AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
   close(): void;
 }
 
 export interface EventBridgeOptions {
-  /** Queues that receive the events. */
+  /** Receives the events. */
   readonly sqs: Pick<Sqs, "call">;
-  /** File of buses and rules. Default: in memory. */
+  /** File of buses and rules. Default: none, in memory. */
   readonly path?: string;
-  /** Region in ARNs and events. Default `us-east-1`. */
+  /** Of ARNs and events. Default `us-east-1`. */
   readonly region?: string;
-  /**
-   * Receives an error for each event that a target did not accept, because PutEvents does not
-   * report it.
-   */
+  /** Receives what PutEvents does not report: events that a target did not accept. */
   readonly reportFault?: (error: unknown) => void;
 }
 
 /**
- * Opens EventBridge with buses, pattern rules and queue targets. Delivers matching events to their
- * queues before PutEvents returns.
- *
+ * Opens EventBridge with buses, pattern rules and queue targets, which have the events when
+ * PutEvents returns.
  * @throws Error if the file is corrupt.
  */
 export function openEventBridge({
@@ -188,7 +183,7 @@ async function route(
   event: BusEvent,
   context: CallContext,
 ): Promise<RefusedEntry | { readonly EventId: string }> {
-  // AWS accepts such an event and drops it. This implementation reports the wrong name instead.
+  // AWS accepts and drops such an event. This reports the wrong name instead.
   if (store.bus(bus) === undefined) {
     return {
       ErrorCode: "ResourceNotFoundException",

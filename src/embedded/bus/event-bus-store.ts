@@ -1,14 +1,13 @@
 import { openJournal } from "../service/journal.ts";
 import { type EventPattern, readEventPattern } from "./event-pattern.ts";
 
-/** Target of a rule. */
 export interface RuleTarget {
   readonly id: string;
   /** ARN of a queue. */
   readonly arn: string;
   /** Message group in a FIFO queue. */
   readonly messageGroupId?: string;
-  /** Path of the part of the event to send, for example `$.detail`. Default: the whole event. */
+  /** Part of the event to send, for example `$.detail`. Default: all. */
   readonly inputPath?: string;
 }
 
@@ -22,12 +21,10 @@ export interface StoredRule {
   readonly targets: readonly RuleTarget[];
 }
 
-/** Rule with its parsed pattern. */
 export interface Rule extends StoredRule {
   readonly fits: EventPattern;
 }
 
-/** Event bus in its stored form. */
 export interface EventBus {
   readonly name: string;
   /** Epoch milliseconds. */
@@ -35,31 +32,26 @@ export interface EventBus {
   readonly description?: string;
 }
 
-/** Store of buses and their rules, in memory or in a file. */
 export interface EventBusStore {
   bus(name: string): EventBus | undefined;
-  /** Returns all buses, sorted by name. */
+  /** Sorted by name. */
   buses(): readonly EventBus[];
   putBus(bus: EventBus): void;
   deleteBus(name: string): void;
   rule(bus: string, name: string): Rule | undefined;
-  /** Returns the rules of a bus, sorted by name. */
+  /** Sorted by name. */
   rules(bus: string): readonly Rule[];
-  /** Stores a rule. Throws if its pattern is invalid. */
+  /** Throws if the pattern is invalid. */
   putRule(rule: StoredRule): void;
   deleteRule(rule: StoredRule): void;
-  /** Persists all changes since the last flush atomically. */
+  /** Persists the changes since the last flush, atomically. */
   flush(): void;
   close(): void;
 }
 
 type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
-/**
- * Opens the store. The bus `default` always exists.
- *
- * @throws Error if the file is corrupt.
- */
+/** The bus `default` always exists. @throws Error if the file is corrupt. */
 export function openEventBusStore(path?: string): EventBusStore {
   const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);

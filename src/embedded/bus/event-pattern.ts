@@ -1,14 +1,11 @@
 import { ServiceError } from "../service/service.ts";
 
-/** Predicate that matches an event or a part of it. */
 export type EventPattern = (event: unknown) => boolean;
 
 type Condition = (values: readonly unknown[]) => boolean;
 
 /**
- * Parses the pattern of a rule. Supports exact values, `prefix`, `anything-but` and `exists` on any
- * field of an event.
- *
+ * Supports exact values, `prefix`, `anything-but` and `exists` on any field.
  * @throws ServiceError InvalidEventPatternException
  */
 export function readEventPattern(text: string): EventPattern {
@@ -22,17 +19,15 @@ export function readEventPattern(text: string): EventPattern {
   return readFields(pattern, "");
 }
 
-/** Returns `true` for an object that is neither null nor an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns an own member of an object; `undefined` if it does not exist. */
+/** Returns an own member. */
 export function fieldOf(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Matches if every field of the pattern matches. */
 function readFields(pattern: Readonly<Record<string, unknown>>, place: string): EventPattern {
   const fields = Object.entries(pattern).map(([name, expected]): EventPattern => {
     const path = place === "" ? name : `${place}.${name}`;
@@ -45,8 +40,8 @@ function readFields(pattern: Readonly<Record<string, unknown>>, place: string): 
 }
 
 /**
- * Parses the pattern of one field: a list contains the accepted values, an object contains the
- * patterns of nested fields. A field with a list matches if one of its items matches.
+ * A list contains the accepted values, an object the patterns of nested fields. A field with a list
+ * matches if one of its items does.
  */
 function readField(expected: unknown, place: string): EventPattern {
   if (isObject(expected)) {

@@ -5,21 +5,20 @@ import { fieldOf, isObject } from "./event-pattern.ts";
 const most = 10;
 const longestBytes = 262_144;
 
-/** Event in the form that targets receive. */
 export interface BusEvent {
   readonly version: "0";
   readonly id: string;
   readonly "detail-type": string;
   readonly source: string;
   readonly account: string;
-  /** ISO 8601 in whole seconds. */
+  /** ISO 8601, in whole seconds. */
   readonly time: string;
   readonly region: string;
   readonly resources: readonly string[];
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Accepted entry with its bus, a name or an ARN. */
+/** `bus` is a name or an ARN. */
 export interface TakenEntry {
   readonly bus: string;
   readonly event: BusEvent;
@@ -30,7 +29,6 @@ export interface RefusedEntry {
   readonly ErrorMessage: string;
 }
 
-/** Fields that all events of a call share. */
 export interface EventOrigin {
   readonly account: string;
   readonly region: string;
@@ -38,8 +36,7 @@ export interface EventOrigin {
 }
 
 /**
- * Validates the entries of PutEvents. An invalid entry does not affect the others.
- *
+ * An invalid entry does not affect the others.
  * @throws ServiceError ValidationException for zero or more than ten entries, or more than 262,144
  * bytes.
  */
@@ -97,10 +94,7 @@ function readEntry(
   };
 }
 
-/**
- * Returns the size of an entry by EventBridge's rules: 14 bytes for a time, plus the bytes of its
- * strings.
- */
+/** EventBridge counts the strings, and 14 bytes for a time. */
 function bytesOf(entry: Readonly<Record<string, unknown>>): number {
   const resources = fieldOf(entry, "Resources");
   return [

@@ -16,7 +16,7 @@ export function listTargets(scope: EventBridgeScope, input: Input): object {
   return { Targets: ruleIn(scope, input, "Rule").targets.map(shownTarget) };
 }
 
-/** Adds targets to a rule. Replaces a target that has the same ID. */
+/** Replaces targets with the same ID. */
 export function putTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const given = input["Targets"];

@@ -11,26 +11,24 @@ import { transactGet } from "./transact-get.ts";
 import { transactWrite } from "./transact-write.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** Local implementation of DynamoDB. */
 export interface DynamoDb extends AwsJsonService {
-  /** Fails all requests in flight, after an exception that cannot be attributed to one of them. */
+  /** Fails all requests in flight, after an exception that names none of them. */
   abandon(error: unknown): void;
-  /** Closes the store after the pending requests finish. */
+  /** Waits for pending requests. */
   close(): Promise<void>;
 }
 
 export interface DynamoDbOptions {
-  /** Directory of the store. Default: in memory. */
+  /** Default: none, in memory. */
   readonly path?: string;
-  /** Clock for tokens and expiry. Default: the system clock. */
+  /** For tokens and expiry. Default: the system clock. */
   readonly clock?: Clock;
-  /** Receives errors that no response carries. */
   readonly reportFault?: (error: unknown) => void;
 }
 
 /**
- * Opens DynamoDB: dynalite plus the features it lacks. Writes run one at a time, and each is
- * atomic. keelson implements transactions, time to live and the item on a failed condition.
+ * Opens dynalite and adds transactions, time to live and the item on a failed condition. Writes are
+ * atomic and run one at a time.
  */
 export async function openDynamoDb({
   path,

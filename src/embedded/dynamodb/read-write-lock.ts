@@ -1,13 +1,9 @@
-/** Lock for concurrent readers or one writer, in the order of their requests. */
 export interface ReadWriteLock {
   read<Result>(work: () => Promise<Result>): Promise<Result>;
   write<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-/**
- * Creates a {@link ReadWriteLock}. A reader waits for all earlier writers, a writer for all earlier
- * readers and writers.
- */
+/** A reader waits for all earlier writers, a writer for all earlier readers and writers. */
 export function createReadWriteLock(): ReadWriteLock {
   let lastWrite: Promise<unknown> = Promise.resolve();
   const readers = new Set<Promise<unknown>>();

@@ -7,13 +7,13 @@ import { dropOldTokens } from "./transaction-token.ts";
 const pauseMs = 10_000;
 const limits = { tables: 20, items: 100, tokens: 1000 };
 
-/** Incremental deletion of expired items and tokens. Writes trigger it. */
+/** Deletes expired items and tokens step by step, after writes. */
 export interface Sweeper {
-  /** Sweeps one page of each table, at most once every 10 seconds. */
+  /** Sweeps a page of each table, at most every 10 seconds. */
   sweep(): Promise<void>;
 }
 
-/** Creates a {@link Sweeper}. It holds the write lock for one page of one table at a time. */
+/** Holds the write lock for one page of one table at a time. */
 export function createSweeper(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): Sweeper {
   const starts = new Map<string, Item>();
   let tokenCursor = "";

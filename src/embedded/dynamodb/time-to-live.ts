@@ -4,7 +4,7 @@ import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
 const prefix = "keelson-ttl~";
-/** DynamoDB does not delete items that expired more than five years ago. */
+/** DynamoDB keeps what expired over five years ago. */
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
 export async function updateTimeToLive(
@@ -55,12 +55,10 @@ export async function describeTimeToLive(
   };
 }
 
-/** Returns the change that deletes a table's time to live together with the table. */
 export function forgetTimeToLive(table: string): Change {
   return { type: "del", key: prefix + table };
 }
 
-/** Returns at most `limit` tables that have time to live. */
 export async function tablesWithTimeToLive(
   store: Store,
   limit: number,
@@ -72,8 +70,8 @@ export async function tablesWithTimeToLive(
 }
 
 /**
- * Deletes the expired items of one page, which has at most `limit` items after `start`. The caller
- * holds the write lock. Returns the start of the next page; `undefined` to start over.
+ * Deletes the expired among `limit` items after `start`, and returns the next start, or `undefined`
+ * for the beginning. The caller holds the write lock.
  */
 export async function sweepExpired(
   dynalite: Dynalite,

@@ -11,7 +11,7 @@ import {
   validationReason,
 } from "./transaction-items.ts";
 
-/** Runs `TransactGetItems` under the read lock, so that no write falls between its reads. */
+/** The read lock keeps writes from between the reads. */
 export async function transactGet(
   dynalite: Dynalite,
   lock: ReadWriteLock,

@@ -27,7 +27,7 @@ import {
 } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
-/** Operations of a transaction. A condition check runs as a deletion whose effect is discarded. */
+/** A condition check runs as a deletion whose effect is discarded. */
 const kinds = {
   Put: "PutItem",
   Update: "UpdateItem",
@@ -38,14 +38,13 @@ type Kind = keyof typeof kinds;
 
 interface TransactOperation extends ItemOperation {
   readonly kind: Kind;
-  /** Size of the request that counts toward the 4 MB limit. */
+  /** Counts toward the 4 MB limit. */
   readonly bytes: number;
 }
 
 /**
- * Runs `TransactWriteItems` under the write lock. dynalite runs every operation against one write
- * batch. If all succeed, the batch is committed atomically together with the request's token;
- * otherwise it is discarded.
+ * dynalite runs all operations against one write batch, which is committed atomically with the
+ * request's token, or discarded.
  */
 export async function transactWrite(
   dynalite: Dynalite,
@@ -113,7 +112,7 @@ function prepareItem(
   };
 }
 
-/** Prepares an operation. Prefixes the path of an invalid member with the path of its item. */
+/** Adds the item's path to an invalid member's. */
 function prepareMember(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
@@ -151,7 +150,7 @@ async function commit(
     );
   }
   if (reasons.some(({ Code }) => Code !== "None")) throw transactionCancelled(reasons);
-  // A small request can update large items.
+  // Small requests can update large items.
   refuseLargeTransaction(batch.items().reduce((sum, item) => sum + dynalite.sizeOf(item), 0));
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
 }

@@ -4,31 +4,29 @@ import { systemCode } from "../../base/errors/system-code.ts";
 export interface StoredParameter {
   readonly name: string;
   readonly type: ParameterType;
-  /** Sealed for a SecureString, plain for any other type. */
+  /** A SecureString is sealed. */
   readonly value: string;
   readonly version: number;
   /** Epoch seconds. */
   readonly modifiedAt: number;
   readonly description?: string;
-  /** KMS key named in PutParameter. */
+  /** KMS key of PutParameter. */
   readonly keyId?: string;
 }
 
 export type ParameterType = "String" | "StringList" | "SecureString";
 
-/** Store of parameters by name, in memory or in a file. */
 export interface ParameterStore {
   get(name: string): StoredParameter | undefined;
-  /** Returns all parameters, sorted by name. */
+  /** Sorted by name. */
   all(): readonly StoredParameter[];
   put(parameter: StoredParameter): void;
   delete(name: string): void;
 }
 
 /**
- * Opens the store. Each change is on disk before the call returns. The file is replaced as a whole,
- * so a crash leaves either the old or the new version.
- *
+ * Each change is on disk when the call returns. Replaces the whole file, so a crash leaves the old
+ * or the new one.
  * @throws Error if the file is corrupt.
  */
 export function openParameterStore(path?: string): ParameterStore {

@@ -1,17 +1,14 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
-/** Encryption of strings with AES-256-GCM. */
+/** AES-256-GCM. */
 export interface Sealer {
-  /** Seals a string and returns Base64. The result only opens with the same `place`. */
+  /** Returns Base64 that only opens with the same `place`. */
   seal(text: string, place: string): string;
-  /** @throws Error if the value was sealed with another key or for another place. */
+  /** @throws Error for another key or place. */
   open(sealed: string, place: string): string;
 }
 
-/**
- * Creates a {@link Sealer} from a development secret. Only for development, because its key is
- * never rotated.
- */
+/** For development only: the key is never rotated. */
 export function createSealer(secret: string): Sealer {
   const key = createHash("sha256").update(secret).digest();
   return {

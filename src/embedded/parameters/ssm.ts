@@ -31,17 +31,17 @@ interface Ssm {
 }
 
 export interface SsmOptions {
-  /** Data directory. Default: in memory. */
+  /** Data directory. Default: none, in memory. */
   readonly directory?: string;
   /** Default: the system clock. */
   readonly clock?: Clock;
-  /** Region in ARNs. Default `us-east-1`. */
+  /** Of ARNs. Default `us-east-1`. */
   readonly region?: string;
 }
 
 /**
- * Opens Parameter Store with parameters by name and by path, in their latest version only. A
- * SecureString is sealed on disk and in responses without `WithDecryption`.
+ * Opens Parameter Store with the latest versions. A SecureString is sealed on disk and in responses
+ * without `WithDecryption`.
  */
 export function openSsm({
   directory,
@@ -130,10 +130,7 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   };
 }
 
-/**
- * Describes parameters by name only. The KMS key is stored but not used, so that tools can be
- * tried.
- */
+/** By name only. The KMS key is stored but not used, to try tools. */
 function describeParameters({ store }: Ssm, input: Input): object {
   const [filter, ...more] = Array.isArray(input["ParameterFilters"])
     ? (input["ParameterFilters"] as Input[])
@@ -226,10 +223,7 @@ function shown(
   };
 }
 
-/**
- * Returns the place that a sealed value is bound to. Under another name or version it does not
- * open.
- */
+/** A sealed value does not open under another name or version. */
 function placeOf(name: string, version: number): string {
   return `${name}:${version}`;
 }

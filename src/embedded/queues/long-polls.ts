@@ -1,13 +1,9 @@
-/** Callers that wait for a change of a queue. */
 export interface LongPolls {
-  /**
-   * Waits until the queue changes, the time elapses or the signal aborts. Resolves to `true` if the
-   * caller must stop waiting.
-   */
+  /** Waits for a change, the time or the signal. Resolves to `true` if the caller must stop. */
   wait(queue: string, ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Wakes all waiting callers of a queue, which then check it again. */
+  /** Has the callers check their queue again. */
   wake(queue: string): void;
-  /** Ends the wait of all current callers of a queue. */
+  /** Ends the waits on a queue. */
   end(queue: string): void;
 }
 

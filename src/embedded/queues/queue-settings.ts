@@ -1,7 +1,7 @@
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { isInput } from "./sqs-input.ts";
 
-/** Settable attributes of a queue by name, as strings. */
+/** Settable attributes, by name. */
 export type QueueAttributes = Readonly<Record<string, string>>;
 
 export interface QueueSettings {
@@ -15,13 +15,13 @@ export interface QueueSettings {
   readonly redrive?: RedrivePolicy;
 }
 
-/** Dead-letter queue, and the number of receives after which a message moves to it. */
+/** After this number of receives, a message moves to the dead-letter queue. */
 export interface RedrivePolicy {
   readonly deadLetterTargetArn: string;
   readonly maxReceiveCount: number;
 }
 
-/** Maximum size of one message, and of all messages of a batch together, in bytes. */
+/** Of one message, and of a batch together. */
 export const longestMessageBytes = 262_144;
 
 export const longestVisibilitySeconds = 43_200;
@@ -34,7 +34,7 @@ const wholes: Readonly<Record<string, readonly [least: number, most: number]>> =
   VisibilityTimeout: [0, longestVisibilitySeconds],
 };
 
-/** Additional attributes of FIFO queues, with their accepted values. */
+/** Attributes of FIFO queues, with their accepted values. */
 const fifoOnly: Readonly<Record<string, readonly string[]>> = {
   FifoQueue: ["true"],
   ContentBasedDeduplication: ["true", "false"],
@@ -42,7 +42,7 @@ const fifoOnly: Readonly<Record<string, readonly string[]>> = {
   FifoThroughputLimit: ["perQueue"],
 };
 
-/** Attributes that are stored and returned but have no effect here. */
+/** Without effect here. */
 const inert: readonly string[] = [
   "Policy",
   "RedriveAllowPolicy",
@@ -51,7 +51,6 @@ const inert: readonly string[] = [
   "SqsManagedSseEnabled",
 ];
 
-/** Defaults of every queue. */
 const defaults: QueueAttributes = {
   DelaySeconds: "0",
   MaximumMessageSize: String(longestMessageBytes),
@@ -66,8 +65,6 @@ const fifoDefaults: QueueAttributes = {
 };
 
 /**
- * Validates the attributes of a new or existing queue.
- *
  * @throws SqsError InvalidAttributeName, InvalidAttributeValue or, for a redrive policy,
  * InvalidParameterValue.
  */
@@ -80,10 +77,7 @@ export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueA
   );
 }
 
-/**
- * Merges the attributes with their defaults and removes attributes that were set to an empty
- * string.
- */
+/** With defaults, and without attributes that were set to `""`. */
 export function effectiveAttributes(attributes: QueueAttributes): QueueAttributes {
   const all = {
     ...defaults,
@@ -108,7 +102,6 @@ export function settingsOf(attributes: QueueAttributes): QueueSettings {
   };
 }
 
-/** Returns `true` for the name of a settable attribute. */
 export function isSettable(name: string): boolean {
   return (
     Object.hasOwn(wholes, name) ||

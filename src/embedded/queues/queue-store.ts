@@ -11,7 +11,7 @@ import { type QueueAttributes, type QueueSettings, settingsOf } from "./queue-se
 
 export interface StoredQueue {
   readonly name: string;
-  /** Attributes as set, without defaults. */
+  /** Without defaults. */
   readonly attributes: QueueAttributes;
   readonly settings: QueueSettings;
   /** Epoch milliseconds. */
@@ -21,15 +21,14 @@ export interface StoredQueue {
   readonly messages: Queue;
 }
 
-/** Store of queues by name, in memory or in a file. */
 export interface QueueStore {
   get(name: string): StoredQueue | undefined;
-  /** Returns all queues, sorted by name. */
+  /** Sorted by name. */
   all(): readonly StoredQueue[];
   create(name: string, attributes: QueueAttributes, now: number): StoredQueue;
   configure(queue: StoredQueue, attributes: QueueAttributes, now: number): void;
   delete(queue: StoredQueue): void;
-  /** Persists all changes since the last flush atomically. */
+  /** Persists the changes since the last flush, atomically. */
   flush(): void;
   close(): void;
 }
@@ -41,9 +40,7 @@ type JournalEntry =
   | { readonly of: string; readonly send: RememberedSend };
 
 /**
- * Opens the store. Flushed changes survive a restart, including messages in flight and the sends
- * that a FIFO queue remembers.
- *
+ * Flushed changes survive a restart, with messages in flight and remembered sends.
  * @throws Error if the file is corrupt.
  */
 export function openQueueStore(path?: string): QueueStore {

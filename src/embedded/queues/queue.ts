@@ -1,38 +1,34 @@
 import type { MessageAttributes } from "./message-attributes.ts";
 import { messageIdOf, receiptOf } from "./receipt-handle.ts";
 
-/**
- * Time for which a FIFO queue remembers a deduplication ID after the first send, in milliseconds.
- */
+/** A FIFO queue deduplicates for this time after the first send. */
 const deduplicationMs = 5 * 60 * 1000;
 
 export interface NewMessage {
   readonly body: string;
   readonly attributes?: MessageAttributes;
   readonly group?: string;
-  /** Sends with the same ID within 5 minutes are one message. */
+  /** Sends with the same ID are one message for 5 minutes. */
   readonly deduplicationId?: string;
-  /** Delay before the message becomes visible, in milliseconds. */
   readonly delayMs: number;
 }
 
-/** Message in a queue. Times are epoch milliseconds. */
+/** Times are epoch milliseconds. */
 export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly id: string;
-  /** Position in the queue. */
   readonly sequence: number;
   readonly sentAt: number;
-  /** End of the delay or visibility timeout; 0 if the message is visible. */
+  /** End of the delay or visibility timeout; 0 for a visible message. */
   readonly visibleAt: number;
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
-  /** Receipt handle of the latest receive. */
+  /** Handle of the latest receive. */
   readonly receipt?: string;
-  /** ARN of the queue that dead-lettered the message. */
+  /** ARN of the queue that it comes from as a dead letter. */
   readonly deadLetterSource?: string;
 }
 
-/** Send that a FIFO queue remembers for deduplication. */
+/** For deduplication. */
 export interface RememberedSend {
   readonly deduplicationId: string;
   readonly id: string;
@@ -40,7 +36,6 @@ export interface RememberedSend {
   readonly sentAt: number;
 }
 
-/** Change of a queue, for its store. */
 export type QueueChange =
   | { readonly kind: "put"; readonly message: QueueMessage }
   | { readonly kind: "removed"; readonly id: string }
@@ -51,45 +46,37 @@ export interface QueueOptions {
   readonly fifo: boolean;
   readonly messages?: readonly QueueMessage[];
   readonly sends?: readonly RememberedSend[];
-  /** Returns a new unique ID. */
   createId(): string;
-  /** Receives every change. */
+  /** Receives every change, for the store. */
   record(change: QueueChange): void;
 }
 
 export interface Receive {
   readonly max: number;
-  /** Visibility timeout of the received messages, in milliseconds. */
   readonly visibilityMs: number;
-  /** Number of receives after which a message is dead. Default: messages never become dead. */
+  /** After this number of receives, a message is dead. Default: never. */
   readonly maxReceiveCount?: number;
 }
 
-/** Number of messages that are visible, in flight, or delayed before their first receive. */
+/** `delayed` counts messages before their first receive. */
 export interface QueueCounts {
   readonly visible: number;
   readonly inFlight: number;
   readonly delayed: number;
 }
 
-/** Queue. Callers pass the current time, in epoch milliseconds. */
+/** Times are epoch milliseconds. */
 export interface Queue {
-  /** Adds a message. For a remembered deduplication ID, returns the earlier message instead. */
+  /** Returns the earlier message for a remembered deduplication ID. */
   send(message: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence">;
-  /** Adds a message from another queue and resets its receive count. */
+  /** Takes a message of another queue and resets its receive count. */
   accept(message: QueueMessage, now: number): void;
-  /**
-   * Receives visible messages in order. Removes dead messages from the queue and returns them
-   * separately.
-   */
+  /** Takes visible messages in order. Dead messages leave the queue. */
   receive(
     options: Receive,
     now: number,
   ): { readonly taken: readonly QueueMessage[]; readonly dead: readonly QueueMessage[] };
-  /**
-   * Deletes a message by the receipt handle of its latest receive. A FIFO queue only deletes
-   * messages in flight.
-   */
+  /** Needs the handle of the latest receive; in a FIFO queue, of a message in flight. */
   delete(receipt: string, now: number): "deleted" | "missing" | "outdated" | "expired";
   /** Restarts the visibility timeout of a message in flight. */
   changeVisibility(
@@ -97,22 +84,15 @@ export interface Queue {
     visibilityMs: number,
     now: number,
   ): "changed" | "missing" | "outdated" | "visible";
-  /** Removes all matching messages and returns them. */
   remove(fits: (message: QueueMessage) => boolean): readonly QueueMessage[];
-  /** Removes all messages and all remembered sends. */
+  /** Forgets sends as well. */
   clear(): void;
   counts(now: number): QueueCounts;
-  /**
-   * Returns the time at which the next hidden message becomes visible; Infinity if no message is
-   * hidden.
-   */
+  /** Infinity without a hidden message. */
   nextVisibleAt(now: number): number;
 }
 
-/**
- * Creates a standard or FIFO queue. In a FIFO queue, a message that is in flight or delayed blocks
- * the later messages of its group.
- */
+/** In a FIFO queue, a hidden message blocks the later ones of its group. */
 export function createQueue({
   fifo,
   messages: stored = [],
@@ -120,7 +100,7 @@ export function createQueue({
   createId,
   record,
 }: QueueOptions): Queue {
-  // Sorted by sequence. A Map keeps its insertion order.
+  // A Map keeps its insertion order.
   const messages = new Map(
     [...stored]
       .sort((one, other) => one.sequence - other.sequence)
@@ -137,7 +117,6 @@ export function createQueue({
     messages.delete(message.id);
     record({ kind: "removed", id: message.id });
   };
-  /** Returns the message of a receipt handle, or the reason why it has no such message. */
   const receivedBy = (receipt: string): QueueMessage | "missing" | "outdated" => {
     const message = messages.get(messageIdOf(receipt));
     if (message === undefined) return "missing";
@@ -210,15 +189,11 @@ export function createQueue({
   };
 }
 
-/**
- * Returns 0 without a delay: such a message is visible even to a caller whose clock is behind the
- * sender's.
- */
+/** 0 is visible even to a caller whose clock is behind the sender's. */
 function hiddenUntil(now: number, ms: number): number {
   return ms === 0 ? 0 : now + ms;
 }
 
-/** Yields the visible messages in order, in a FIFO queue without those behind a hidden message of their group. */
 function* unblocked(
   messages: Iterable<QueueMessage>,
   fifo: boolean,
@@ -259,18 +234,16 @@ function nextVisible(messages: Iterable<QueueMessage>, now: number): number {
   return next;
 }
 
-/** Numbers messages behind the given ones. */
 function countFrom(before: readonly { readonly sequence: number }[]): (now: number) => number {
   let last = before.reduce((highest, { sequence }) => Math.max(highest, sequence), 0);
-  // The clock keeps sequences increasing after a restart with an empty queue, which forgets the
-  // last one.
+  // By the clock, because after a restart an empty queue has forgotten the last one.
   return (now) => {
     last = Math.max(last + 1, now * 1000);
     return last;
   };
 }
 
-/** Sends of a FIFO queue, by deduplication ID, each for five minutes. */
+/** Sends by deduplication ID. */
 function rememberSends(stored: readonly RememberedSend[], record: QueueOptions["record"]) {
   const sends = new Map(
     [...stored]

@@ -3,10 +3,7 @@ import { type Input, isInput } from "./sqs-input.ts";
 
 const most = 10;
 
-/**
- * Returns the entries of a batch. Throws if it has no entries, too many, or entries with invalid or
- * duplicate IDs.
- */
+/** Throws for no entries, too many, or invalid or duplicate IDs. */
 export function batchEntries(input: Input): readonly Input[] {
   const entries = input["Entries"];
   if (!Array.isArray(entries) || entries.length === 0) {
@@ -36,7 +33,7 @@ export function batchEntries(input: Input): readonly Input[] {
   return entries;
 }
 
-/** Runs the entries of a batch in order. A failed entry does not affect the others. */
+/** A failed entry does not affect the others. */
 export function answerBatch(entries: readonly Input[], run: (entry: Input) => object): object {
   const Successful: object[] = [];
   const Failed: object[] = [];

@@ -4,7 +4,7 @@ const generic = "com.amazon.coral.service";
 const modelled = "com.amazonaws.sqs";
 const legacy = "AWS.SimpleQueueService";
 
-/** Type in the JSON protocol and code in the older query protocol, by name. The SDK reads both. */
+/** Type in the JSON protocol, code in the query protocol. The SDK reads both. */
 const errors = {
   BatchEntryIdsNotDistinct: [
     `${modelled}#BatchEntryIdsNotDistinct`,
@@ -29,11 +29,10 @@ const errors = {
   ],
 } as const;
 
-/** Names of SQS errors, as in the SDK. */
 export type SqsErrorName = keyof typeof errors;
 
 export class SqsError extends ServiceError {
-  /** Error code of a batch entry. */
+  /** Of a batch entry. */
   readonly code: string;
 
   constructor(name: SqsErrorName, message: string) {

@@ -48,9 +48,7 @@ export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallC
   return answer;
 }
 
-/**
- * Receives messages. If the queue is empty, waits for the time that the caller or the queue sets.
- */
+/** Waits for a message for the time that the caller or the queue sets. */
 export async function receiveMessage(
   scope: SqsScope,
   input: Input,
@@ -90,10 +88,7 @@ export async function receiveMessage(
   }
 }
 
-/**
- * Ends all current long polls of a queue; they return no messages. AWS does not have this
- * operation.
- */
+/** The ended polls return no messages. AWS lacks this operation. */
 export function endPolls(scope: SqsScope, input: Input): object {
   scope.polls.end(queueOf(scope, input).name);
   return {};

@@ -17,7 +17,6 @@ export function deleteMessageBatch(scope: SqsScope, input: Input, { nowMs }: Cal
   return answerBatch(batchEntries(input), (entry) => remove(scope, queue, entry, nowMs));
 }
 
-/** Restarts the visibility timeout of one message in flight. */
 export function changeMessageVisibility(
   scope: SqsScope,
   input: Input,
@@ -27,7 +26,6 @@ export function changeMessageVisibility(
   return changeVisibility(scope, queue, input, nowMs);
 }
 
-/** Restarts the visibility timeouts of up to ten messages in flight. */
 export function changeMessageVisibilityBatch(
   scope: SqsScope,
   input: Input,

@@ -51,24 +51,21 @@ const operations: Readonly<Record<string, Operation>> = {
   [endPollsOperation]: endPolls,
 };
 
-/** Local implementation of SQS. */
 export interface Sqs extends AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
-  /** Ends all long polls and rejects further calls. */
+  /** Ends long polls and rejects further calls. */
   close(): void;
 }
 
 export interface SqsOptions {
-  /** File of the queues. Default: in memory. */
+  /** File of the queues. Default: none, in memory. */
   readonly path?: string;
-  /** Region in ARNs. Default `us-east-1`. */
+  /** Of ARNs. Default `us-east-1`. */
   readonly region?: string;
 }
 
 /**
- * Opens SQS with standard and FIFO queues, dead-letter queues and long polls. Callers pass the time
- * of each call; a long poll continues from there by the system clock.
- *
+ * Opens SQS. Callers pass the time of a call, from where a long poll continues by the system clock.
  * @throws Error if the file is corrupt.
  */
 export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
@@ -188,7 +185,7 @@ function shownAttributes(scope: SqsScope, queue: StoredQueue, now: number): Queu
   };
 }
 
-/** Checks that the dead-letter queue exists and has the same type. */
+/** The dead-letter queue has to exist, and be of the same type. */
 function checkRedrive(scope: SqsScope, attributes: QueueAttributes, fifo: boolean): void {
   const { redrive } = settingsOf(attributes);
   if (redrive === undefined) return;

@@ -1,13 +1,13 @@
 import { createRequire } from "node:module";
 import { ServiceError, serializationError, unknownOperation } from "./service.ts";
 
-/** Attribute value in DynamoDB's JSON, `{ S: "text" }`. */
+/** `{ S: "text" }` */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
-/** Item or key in DynamoDB's JSON. */
+/** Item or key. */
 export type Item = Readonly<Record<string, AttributeValue>>;
 
-/** Fields of a table's description that keelson uses. */
+/** Fields of a description in use. */
 export interface Table {
   readonly TableName: string;
   readonly TableStatus: string;
@@ -17,14 +17,14 @@ export interface Table {
   }[];
 }
 
-/** Change to the store under its full key. */
+/** Under the full key. */
 export type Change =
   | { readonly type: "put"; readonly key: string; readonly value: unknown }
   | { readonly type: "del"; readonly key: string };
 
 type Callback<Result = void> = (error: unknown, result?: Result) => void;
 
-/** Items of one table or entries of one index, as dynalite's actions use them. */
+/** Items of a table or entries of an index, for dynalite's actions. */
 export interface Section {
   lock(key: string, work: (release: (done: Callback) => Callback) => void): void;
   get(key: string, done: Callback<Item>): void;
@@ -32,7 +32,7 @@ export interface Section {
   del(key: string, done: Callback): void;
 }
 
-/** Store interface that dynalite's item actions need. `db` is the underlying LevelDB. */
+/** Interface that dynalite's actions need. */
 export interface Store {
   readonly options: object;
   readonly db: Level;
@@ -78,7 +78,6 @@ interface Validations {
   checkValidations(input: object, types: object, custom: unknown, store: Store): void;
 }
 
-/** Supported dynalite operations, by kind. */
 const operations = {
   read: [
     "GetItem",
@@ -93,57 +92,46 @@ const operations = {
   table: ["CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource"],
 } as const;
 
-/** Kind of an operation: it reads, writes items, or changes tables. */
 export type OperationKind = keyof typeof operations;
 
 /**
- * dynalite as a library: its validation, actions and store, without its HTTP server. A write can
- * therefore run against a store that only collects changes (write-batch.ts).
+ * dynalite as a library, without its HTTP server, so that a write can run against a store that
+ * collects changes (write-batch.ts).
  */
 export interface Dynalite {
   readonly store: Store;
-  /**
-   * Returns the kind of an operation. Throws `UnknownOperationException` if dynalite does not have
-   * it.
-   */
+  /** Throws `UnknownOperationException`. */
   kindOf(operation: string): OperationKind;
-  /** Validates input and parses its expressions. The result is valid for one run. */
+  /** Validates input and parses its expressions, for one run. */
   prepare(operation: string, input: object): object;
-  /** Runs a prepared operation on `store`. Default: dynalite's own store. */
+  /** Default store: dynalite's own. */
   run(operation: string, prepared: object, store?: Store): Promise<Record<string, unknown>>;
-  /** Returns a table. Throws `ResourceNotFoundException`. */
+  /** Throws `ResourceNotFoundException`. */
   table(name: string): Promise<Table>;
-  /**
-   * Returns the place of an item in its table. Throws if a key attribute is missing or has the
-   * wrong type.
-   */
+  /** Throws if a key attribute is missing or of a wrong type. */
   placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string;
-  /** Returns the item at a place; `undefined` if there is no item. */
   itemAt(table: string, place: string): Promise<Item | undefined>;
-  /**
-   * Returns the entry of an item in a global index; empty if the item lacks one of the index keys.
-   */
+  /** Entry in a global index; none if the item lacks one of its keys. */
   indexEntries(table: Table, index: object, item: Item): readonly Change[];
-  /** Returns the size that counts toward DynamoDB's limits, in bytes. */
+  /** Bytes that count toward DynamoDB's limits. */
   sizeOf(item: Item): number;
   /**
-   * Rejects all operations in flight, after an exception in dynalite's own callbacks. Such an
-   * exception does not name its request.
+   * Rejects all operations in flight, after an exception in a callback of dynalite's, which names
+   * no request.
    */
   abandon(error: unknown): void;
 }
 
 /**
- * Opens dynalite on disk if a path is given, otherwise in memory.
- *
- * @throws Error if dynalite is not installed, or uses another storage layout than version 4.0.
+ * Default path: none, in memory.
+ * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
 export async function openDynalite(
   path?: string,
   load: (id: string) => unknown = createRequire(import.meta.url),
 ): Promise<Dynalite> {
-  // The three modules are untyped. The types above describe the parts in use, and the contract
-  // suite verifies them.
+  // The modules are untyped. The types above describe the parts in use; the contract suite verifies
+  // them.
   const database = requireDynalite(load, "dynalite/db") as Database;
   const validations = requireDynalite(load, "dynalite/validations") as Validations;
   const actionOf = (operation: string) =>
@@ -174,7 +162,8 @@ export async function openDynalite(
         validations.checkValidations(checked, types, custom, store);
         return checked;
       } catch (error) {
-        // dynalite fails on a null in place of a structure. DynamoDB reports a serialization error.
+        // dynalite fails on a null in place of a structure, where DynamoDB reports a serialization
+        // error.
         const translated = translate(error);
         throw translated instanceof ServiceError
           ? translated
@@ -220,17 +209,14 @@ export async function openDynalite(
   };
 }
 
-/** Returns the key prefix of a table's items. */
 export function itemPrefix(table: string): string {
   return `item-${table}~`;
 }
 
-/** Returns the key prefix of an index's entries. */
 export function indexPrefix(type: string, table: string, index = ""): string {
   return `index-${type.toLowerCase()}~${table}~${index === "" ? "" : `${index}~`}`;
 }
 
-/** Returns the range of all keys that start with `prefix`. */
 export function rangeOf(prefix: string): { gte: string; lt: string } {
   return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
 }
@@ -259,10 +245,7 @@ function lowerFirst(name: string): string {
   return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
-/**
- * Converts a dynalite error, which has a status and an AWS error body, to a ServiceError. Returns
- * any other error unchanged.
- */
+/** An error of dynalite has a status and an AWS error body. Any other stays unchanged. */
 function translate(error: unknown): unknown {
   if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
   const { __type, message, Message } = error.body as {
@@ -273,7 +256,7 @@ function translate(error: unknown): unknown {
   return new ServiceError(__type, String(message ?? Message));
 }
 
-/** Checks that dynalite finds items under the full keys that write-batch.ts writes. */
+/** Checks that dynalite finds items under the keys that write-batch.ts writes. */
 async function checkLayout(store: Store): Promise<void> {
   const sections: [Section, string][] = [
     [store.getItemDb("layout"), `${itemPrefix("layout")}k`],

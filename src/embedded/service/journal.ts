@@ -8,31 +8,28 @@ import {
 } from "node:fs";
 import { systemCode } from "../../base/errors/system-code.ts";
 
-/** Minimum size of a file before it is compacted, in bytes. */
+/** Minimum size of a file for its compaction. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
-/** Minimum growth of a file since its last compaction, as a multiple of its size at that time. */
+/** Minimum growth since the last compaction, as a factor. */
 const growth = 4;
 
-/** Key with its latest value. A missing value deletes the key. */
+/** Without a value, deletes the key. */
 type Change<Value> = readonly [key: string, value?: Value];
 
-/** Persistent map, stored as a log of changes. */
+/** Map, stored as a log of changes. */
 export interface Journal<Value> {
-  /** Values at the time of opening, in the order of their first changes. */
+  /** Values at opening, in the order of their first changes. */
   readonly opened: readonly Value[];
-  /** Adds a change. The next {@link Journal.flush} persists it. */
   put(key: string, value: Value): void;
   delete(key: string): void;
-  /** Persists all changes since the last flush atomically. */
+  /** Persists the changes since the last flush, atomically. */
   flush(): void;
   close(): void;
 }
 
 /**
- * Opens a journal, a file of JSON lines with one line for each flush. Flushed changes survive a
- * killed process, because the operating system has them; an incomplete last line is ignored.
- * Without a path, nothing is persisted.
- *
+ * Opens a file of JSON lines, one for each flush. Flushed changes survive a killed process: the
+ * operating system has them, and an incomplete last line is ignored. Default path: none, in memory.
  * @throws Error if the file is corrupt.
  */
 export function openJournal<Value>(
@@ -114,7 +111,7 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
   );
 }
 
-/** Replaces the file with the current values and returns its size in bytes. */
+/** Returns the new size in bytes. */
 function compact<Value>(path: string, live: ReadonlyMap<string, Value>): number {
   const text = Array.from(live, (change) => lineOf([change])).join("");
   writeFileSync(`${path}.draft`, text, { mode: 0o600 });

@@ -1,21 +1,18 @@
 import type { Dynalite, Item } from "./dynalite.ts";
 import { ServiceError } from "./service.ts";
 
-/** Validated write of one item, standalone or part of a transaction. */
+/** Write of one item, standalone or in a transaction. */
 export interface ItemOperation {
   readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
   readonly table: string;
-  /** Item of a put, key of any other write. */
+  /** Item of a put, key of another write. */
   readonly of: { readonly item: Item } | { readonly key: Item };
   /** Whether a failed condition returns the item. */
   readonly returnsItem: boolean;
   readonly prepared: object;
 }
 
-/**
- * Validates the input of a write, including `ReturnValuesOnConditionCheckFailure`, which dynalite
- * does not support.
- */
+/** Includes `ReturnValuesOnConditionCheckFailure`, which dynalite lacks. */
 export function prepareOperation(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
@@ -36,10 +33,7 @@ export function prepareOperation(
   return { operation, table: TableName, of, returnsItem: onFailure === "ALL_OLD", prepared };
 }
 
-/**
- * Returns the item that failed an operation's condition, if the operation requests it and the item
- * exists.
- */
+/** Returns the item that failed a condition, if the operation wants it and it exists. */
 export async function itemOnFailure(
   dynalite: Dynalite,
   { table, of, returnsItem }: ItemOperation,
@@ -57,7 +51,6 @@ export function validationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }
 
-/** Creates DynamoDB's validation error for an invalid member. */
 export function invalidMember(
   value: string | null,
   path: string,

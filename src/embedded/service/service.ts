@@ -1,14 +1,10 @@
-/**
- * AWS service behind the embedded front server. The JSON protocol names the service and the
- * operation in `X-Amz-Target`.
- */
+/** AWS service. The JSON protocol names it and the operation in `X-Amz-Target`. */
 export interface AwsJsonService {
-  /** Prefix of `X-Amz-Target` up to and including the dot: `DynamoDB_20120810.`. */
+  /** Prefix of `X-Amz-Target` with the dot: `DynamoDB_20120810.`. */
   readonly targetPrefix: string;
   /**
-   * Runs an operation. Throws {@link ServiceError} for requests that the AWS service would reject.
-   * The front server always passes `context`; direct callers can omit it if the service does not
-   * use it.
+   * Throws {@link ServiceError} where AWS rejects a request. Direct callers can omit a `context`
+   * that the service does not use.
    */
   call(
     operation: string,
@@ -17,24 +13,21 @@ export interface AwsJsonService {
   ): Promise<object>;
 }
 
-/** Origin of a call. */
 export interface CallContext {
-  /** Epoch milliseconds by the caller's clock, which a test may shift. */
+  /** Epoch milliseconds of the caller's clock, which a test may shift. */
   readonly nowMs: number;
-  /** Address that the caller used: `http://127.0.0.1:4566`. */
+  /** As the caller used it: `http://127.0.0.1:4566`. */
   readonly endpoint: string;
-  /** Aborted when the client disconnects. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** Error response of an AWS JSON service. */
 export class ServiceError extends Error {
-  /** `__type` of the response, with its namespace. */
+  /** `__type`, with its namespace. */
   readonly type: string;
   readonly status: number;
-  /** Further members of the response, for example `CancellationReasons`. */
+  /** Further members, for example `CancellationReasons`. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** Further headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(type: string, message: string, details: ServiceErrorDetails = {}) {
@@ -61,7 +54,7 @@ export function unknownOperation(operation: string): ServiceError {
   );
 }
 
-/** Creates the error for input that does not have the shape of the protocol. */
+/** For input without the protocol's shape. */
 export function serializationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.service#SerializationException", message);
 }

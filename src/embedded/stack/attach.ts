@@ -3,26 +3,24 @@ import type { Socket } from "node:net";
 import { isOfRegion, readHolder } from "../service/data-directory.ts";
 import { attachmentKeyHeader, attachmentProtocol } from "./attachments.ts";
 
-/** Timeout for a response of the stack, in milliseconds. */
+/** Timeout of the stack's response, in milliseconds. */
 const answerMs = 2_000;
 
-/** Connection to a stack that other processes share. */
+/** Connection to a shared stack. */
 export interface Attachment {
-  /** Port on 127.0.0.1. */
+  /** On 127.0.0.1. */
   readonly port: number;
-  /** Region in its ARNs. */
+  /** Of its ARNs. */
   readonly region: string;
-  /** Resolves when the connection closes, including after {@link Attachment.detach}. */
+  /** Resolves when the connection closes, by {@link Attachment.detach} too. */
   readonly ended: Promise<void>;
-  /** Disconnects. The stack stops after its last user disconnects. */
+  /** The stack stops after its last user disconnects. */
   detach(): Promise<void>;
 }
 
 /**
- * Attaches to the shared stack of a directory; returns `undefined` if there is no usable stack.
- *
- * @param region - required region of its ARNs; `undefined` accepts any region
- * @param write - receives the errors that the stack reports
+ * Returns `undefined` without a usable stack of `region`, or of any for `undefined`. `write`
+ * receives the errors that the stack reports.
  */
 export async function attach(
   directory: string,

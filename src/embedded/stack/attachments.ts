@@ -1,40 +1,32 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** Upgrade protocol of attachments. A client keeps its connection open while it uses the stack. */
+/** A client keeps its upgraded connection open while it uses the stack. */
 export const attachmentProtocol = "keelson-stack";
-/** Header with the key from the data directory. */
+/** With the key of the data directory. */
 export const attachmentKeyHeader = "x-keelson-key";
 
-/** Processes that use a stack. */
 export interface Attachments {
-  /**
-   * Counts a user without a connection. The returned function removes it and returns the number of
-   * remaining users.
-   */
+  /** Counts a user without a connection. The returned function removes it and returns the rest. */
   enter(): () => number;
-  /** Sends a message to all clients, for their standard error. */
+  /** Writes to the standard error of all clients. */
   tell(text: string): void;
-  /** Rejects new clients. Attached clients see their connections close when the process ends. */
+  /** Rejects new clients. Connections close when the process ends. */
   close(): void;
 }
 
 export interface AttachmentOptions {
-  /** Key that a client must present. */
+  /** Clients present it. */
   readonly key: string;
   /**
-   * Time without users after which the stack stops, in milliseconds. With 0 it stops immediately,
-   * and the last client to detach waits until the process ends.
+   * Time without users until the stack stops, in milliseconds. With 0 it stops immediately, and the
+   * last client to detach waits for the process to end.
    */
   readonly idleMs: number;
-  /** Called after `idleMs` without users. */
   readonly onIdle: () => void;
 }
 
-/**
- * Accepts and counts the connections of clients. A killed client no longer counts, because its
- * connection closes.
- */
+/** Counts connections, which close with a killed client. */
 export function acceptAttachments(
   server: Server,
   { key, idleMs, onIdle }: AttachmentOptions,
@@ -50,7 +42,7 @@ export function acceptAttachments(
       if (hasLeft) return users;
       hasLeft = true;
       users -= 1;
-      // With 0 there is no timer: a client that attached in between would lose its stack.
+      // Without a timer for 0: a client that attached in between would lose its stack.
       if (users === 0 && idleMs === 0) onIdle();
       else if (users === 0) idle = setTimeout(onIdle, idleMs);
       return users;

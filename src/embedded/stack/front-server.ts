@@ -9,23 +9,17 @@ import {
   unknownOperation,
 } from "../service/service.ts";
 
-/**
- * Maximum body size, in bytes. DynamoDB accepts 16 MB; the rest allows for data that its limit does
- * not count.
- */
+/** DynamoDB accepts 16 MB; the rest allows for data that its limit does not count. */
 const maxBodyBytes = 17 * 1024 * 1024;
 
-/** Header with the offset of a test's clock, in milliseconds ahead of the system clock. */
+/** Milliseconds by which a test's clock is ahead of the system clock. */
 const clockOffsetHeader = "x-keelson-clock-offset";
 const largestClockOffsetMs = 10 ** 12;
 
-/** Host names of this machine. Any other name indicates DNS rebinding. */
+/** Other names indicate DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
 
-/**
- * Creates the HTTP server in front of the embedded services. It reads a bounded body, selects the
- * service by its target prefix, and responds in the AWS JSON protocol. The caller starts listening.
- */
+/** HTTP server of the AWS JSON protocol in front of the services. The caller starts listening. */
 export function createFrontServer(
   services: readonly AwsJsonService[],
   reportFault: (error: unknown) => void,
@@ -42,7 +36,7 @@ export function createFrontServer(
       });
     });
   });
-  // Longer than the SDK's agents keep an idle socket, so that they never write to a closing one.
+  // Longer than the SDK's agents keep an idle socket, so they never write to a closing one.
   server.keepAliveTimeout = 65_000;
   return server;
 }
@@ -75,7 +69,7 @@ async function answer(
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // The socket must stay open after an error, so that the client receives the response.
+  // An open socket gets the response to a body that is too large.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     if (bytes > maxBodyBytes) {
@@ -134,8 +128,7 @@ function send(
   body: object,
 ): void {
   const text = JSON.stringify(body);
-  // An error response can precede the end of the body. The connection closes so that the rest of
-  // the body is not parsed as a request.
+  // An early error response closes the connection: the rest of the body is not a request.
   if (!request.complete) response.setHeader("connection", "close");
   response.writeHead(status, {
     "content-type":

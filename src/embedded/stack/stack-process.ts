@@ -1,6 +1,4 @@
 /* v8 ignore file -- child process entry: only a real process can exercise its wiring (stack.system.test.ts) */
-// Entry of the child process that stack.ts starts. Its parts have unit tests; this file wires them
-// to a process, which only a real process can exercise (stack.system.test.ts).
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -16,37 +14,33 @@ import { openExclusively, shared, writeHolder } from "../service/data-directory.
 import { type Attachments, acceptAttachments } from "./attachments.ts";
 import { createFrontServer } from "./front-server.ts";
 
-/** Command-line options from the parent. */
+/** From the parent. */
 export interface StackProcessOptions {
   readonly directory?: string;
   readonly port: number;
-  /** Required region of an existing stack's ARNs. Default: any region. */
+  /** Of an existing stack's ARNs. Default: any. */
   readonly region?: string;
   /**
-   * Time without users after which the process exits, in milliseconds. If set, the parent is not a
-   * user unless it attaches.
+   * Time without users until the process exits, in milliseconds. If set, the parent has to attach
+   * to be a user.
    */
   readonly idleMs?: number;
 }
 
 /**
- * First message of the process to its parent: the port of a stack that the parent uses directly, or
- * `isOwn` if the directory has a stack to attach to. `isOwn` is `true` if this process runs that
- * stack.
+ * First message: the port of a stack that the parent uses directly, or whether the stack to attach
+ * to is this process's own.
  */
 export type StackProcessMessage =
   | { readonly port: number }
   | { readonly isOwn: boolean }
   | { readonly failure: string };
 
-/**
- * Response to a parent that leaves while other users remain. Otherwise the process exits without
- * one.
- */
+/** Answers a parent that leaves other users. */
 const othersUse = { isStaying: true } as const;
 
-// A terminal and a supervisor signal the whole group. The parent still needs its store while it
-// drains, so this process exits only when the parent leaves or is gone.
+// A terminal or a supervisor signals the whole group. The parent needs its store while it drains,
+// so this process exits only after the parent has left or exited.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
@@ -80,7 +74,7 @@ async function run({
     tell({ isOwn: false });
     return;
   }
-  // dynalite can throw in its own callbacks, where the error cannot be attributed to a request.
+  // dynalite can throw in its own callbacks, for an unknown request.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);
@@ -121,7 +115,7 @@ async function run({
   tell(idleMs === undefined ? { port: listening } : { isOwn: true });
 }
 
-/** Counts the parent as a user until it sends a message or exits. */
+/** The parent is a user until it sends a message or exits. */
 function useUntilParentLeaves({ enter }: Attachments): void {
   const leave = enter();
   process.once("disconnect", leave);
