@@ -1,10 +1,8 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
 import { validationError } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 import type { EventBus, EventBusStore, Rule } from "./event-bus-store.ts";
-
-export type Input = Readonly<Record<string, unknown>>;
 
 export interface EventBridgeScope {
   readonly store: EventBusStore;
@@ -17,11 +15,7 @@ export interface EventBridgeScope {
 export function busIn({ store }: EventBridgeScope, input: Input, member: string): EventBus {
   const name = nameOf(optionalText(input, member) ?? "default");
   const bus = store.bus(name);
-  if (bus === undefined)
-    throw eventsError(
-      "ResourceNotFoundException",
-      `Event bus ${name.slice(0, 256)} does not exist.`,
-    );
+  if (bus === undefined) throw notFound(`Event bus ${name.slice(0, 256)} does not exist.`);
   return bus;
 }
 
@@ -30,13 +24,13 @@ export function ruleIn(scope: EventBridgeScope, input: Input, member: string): R
   const bus = busIn(scope, input, "EventBusName").name;
   const name = text(input, member);
   const rule = scope.store.rule(bus, name);
-  if (rule === undefined) {
-    throw eventsError(
-      "ResourceNotFoundException",
-      `Rule ${name.slice(0, 64)} does not exist on EventBus ${bus}.`,
-    );
-  }
+  if (rule === undefined)
+    throw notFound(`Rule ${name.slice(0, 64)} does not exist on EventBus ${bus}.`);
   return rule;
+}
+
+function notFound(message: string): ServiceError {
+  return eventsError("ResourceNotFoundException", message);
 }
 
 export function nameOf(nameOrArn: string): string {

@@ -1,13 +1,17 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
 import { validationError } from "../service/operation.ts";
-import { type AwsJsonService, type CallContext, unknownOperation } from "../service/service.ts";
+import {
+  type AwsJsonService,
+  type CallContext,
+  type Input,
+  unknownOperation,
+} from "../service/service.ts";
 import {
   busArn,
   busIn,
   type EventBridgeScope,
   eventsError,
-  type Input,
   nameOf,
   optionalText,
   ruleArn,
@@ -16,7 +20,7 @@ import {
 } from "./event-bridge-scope.ts";
 import { type EventBus, openEventBusStore, type Rule, type RuleTarget } from "./event-bus-store.ts";
 import { fieldOf } from "./event-pattern.ts";
-import { type BusEvent, type RefusedEntry, readEntries } from "./put-events.ts";
+import { type BusEvent, type RefusedEntry, readEntries, refused } from "./put-events.ts";
 import { listTargets, putTargets, removeTargets } from "./rule-targets.ts";
 
 const busName = /^[\w.-]{1,256}$/;
@@ -96,12 +100,8 @@ function createEventBus(scope: EventBridgeScope, input: Input, { nowMs }: CallCo
   if (scope.store.bus(name) !== undefined) {
     throw eventsError("ResourceAlreadyExistsException", `Event bus ${name} already exists.`);
   }
-  const bus = { name, createdAt: nowMs, ...(description === undefined ? {} : { description }) };
-  scope.store.putBus(bus);
-  return {
-    EventBusArn: busArn(scope, name),
-    ...(description === undefined ? {} : { Description: description }),
-  };
+  scope.store.putBus({ name, createdAt: nowMs, description });
+  return { EventBusArn: busArn(scope, name), Description: description };
 }
 
 function deleteEventBus({ store }: EventBridgeScope, input: Input): object {
@@ -141,7 +141,7 @@ function putRule(scope: EventBridgeScope, input: Input): object {
     pattern,
     enabled: state === "ENABLED",
     targets,
-    ...(description === undefined ? {} : { description }),
+    description,
   });
   return { RuleArn: ruleArn(scope, { bus, name }) };
 }
@@ -185,10 +185,7 @@ async function route(
 ): Promise<RefusedEntry | { readonly EventId: string }> {
   // AWS accepts and drops such an event. This reports the wrong name instead.
   if (store.bus(bus) === undefined) {
-    return {
-      ErrorCode: "ResourceNotFoundException",
-      ErrorMessage: `Event bus ${bus} does not exist.`,
-    };
+    return refused("ResourceNotFoundException", `Event bus ${bus} does not exist.`);
   }
   for (const { enabled, fits, targets } of store.rules(bus)) {
     if (!enabled || !fits(event)) continue;
@@ -214,7 +211,7 @@ function messageOf(
   return {
     QueueUrl: `${endpoint}/${embeddedAccount}/${arn.slice(arn.lastIndexOf(":") + 1)}`,
     MessageBody: JSON.stringify(part ?? null),
-    ...(messageGroupId === undefined ? {} : { MessageGroupId: messageGroupId }),
+    MessageGroupId: messageGroupId,
   };
 }
 
@@ -223,7 +220,7 @@ function shownBus(scope: EventBridgeScope, { name, createdAt, description }: Eve
     Name: name,
     Arn: busArn(scope, name),
     CreationTime: createdAt / 1000,
-    ...(description === undefined ? {} : { Description: description }),
+    Description: description,
   };
 }
 
@@ -234,6 +231,6 @@ function shownRule(scope: EventBridgeScope, rule: Rule): object {
     EventPattern: rule.pattern,
     State: rule.enabled ? "ENABLED" : "DISABLED",
     EventBusName: rule.bus,
-    ...(rule.description === undefined ? {} : { Description: rule.description }),
+    Description: rule.description,
   };
 }

@@ -6,9 +6,9 @@ export interface RuleTarget {
   /** ARN of a queue. */
   readonly arn: string;
   /** Message group in a FIFO queue. */
-  readonly messageGroupId?: string;
+  readonly messageGroupId?: string | undefined;
   /** Part of the event to send, for example `$.detail`. Default: all. */
-  readonly inputPath?: string;
+  readonly inputPath?: string | undefined;
 }
 
 export interface StoredRule {
@@ -17,7 +17,7 @@ export interface StoredRule {
   /** JSON. */
   readonly pattern: string;
   readonly enabled: boolean;
-  readonly description?: string;
+  readonly description?: string | undefined;
   readonly targets: readonly RuleTarget[];
 }
 
@@ -29,30 +29,15 @@ export interface EventBus {
   readonly name: string;
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  readonly description?: string;
+  readonly description?: string | undefined;
 }
 
-export interface EventBusStore {
-  bus(name: string): EventBus | undefined;
-  /** Sorted by name. */
-  buses(): readonly EventBus[];
-  putBus(bus: EventBus): void;
-  deleteBus(name: string): void;
-  rule(bus: string, name: string): Rule | undefined;
-  /** Sorted by name. */
-  rules(bus: string): readonly Rule[];
-  /** Throws if the pattern is invalid. */
-  putRule(rule: StoredRule): void;
-  deleteRule(rule: StoredRule): void;
-  /** Persists the changes since the last flush, atomically. */
-  flush(): void;
-  close(): void;
-}
+export type EventBusStore = ReturnType<typeof openEventBusStore>;
 
 type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
 /** The bus `default` always exists. @throws Error if the file is corrupt. */
-export function openEventBusStore(path?: string): EventBusStore {
+export function openEventBusStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);
   const rules = new Map<string, Rule>();
@@ -65,34 +50,31 @@ export function openEventBusStore(path?: string): EventBusStore {
   }
 
   return {
-    bus: (name) => buses.get(name),
+    bus: (name: string) => buses.get(name),
+    /** Sorted by name. */
     buses: () => [...buses.values()].sort(byName),
-    putBus(bus) {
+    putBus(bus: EventBus) {
       buses.set(bus.name, bus);
       journal.put(busKey(bus.name), { bus });
     },
-    deleteBus(name) {
+    deleteBus(name: string) {
       buses.delete(name);
       journal.delete(busKey(name));
     },
-    rule: (bus, name) => rules.get(ruleKey({ bus, name })),
-    rules: (bus) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
-    putRule({ bus, name, pattern, enabled, description, targets }) {
-      const rule = {
-        bus,
-        name,
-        pattern,
-        enabled,
-        ...(description === undefined ? {} : { description }),
-        targets,
-      };
+    rule: (bus: string, name: string) => rules.get(ruleKey({ bus, name })),
+    /** Sorted by name. */
+    rules: (bus: string) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
+    /** Throws if the pattern is invalid. */
+    putRule({ bus, name, pattern, enabled, description, targets }: StoredRule) {
+      const rule = { bus, name, pattern, enabled, description, targets };
       read(rule);
       journal.put(ruleKey(rule), { rule });
     },
-    deleteRule(rule) {
+    deleteRule(rule: StoredRule) {
       rules.delete(ruleKey(rule));
       journal.delete(ruleKey(rule));
     },
+    /** Persists the changes since the last flush, atomically. */
     flush: () => journal.flush(),
     close: () => journal.close(),
   };

@@ -1,4 +1,5 @@
-import { ServiceError } from "../service/service.ts";
+import { isRecord } from "../../base/errors/option-table.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 
 export type EventPattern = (event: unknown) => boolean;
 
@@ -15,20 +16,16 @@ export function readEventPattern(text: string): EventPattern {
   } catch {
     throw invalidPattern("It is not JSON");
   }
-  if (!isObject(pattern)) throw invalidPattern("Filter is not an object");
+  if (!isRecord(pattern)) throw invalidPattern("Filter is not an object");
   return readFields(pattern, "");
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns an own member. */
 export function fieldOf(value: unknown, name: string): unknown {
-  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+  return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-function readFields(pattern: Readonly<Record<string, unknown>>, place: string): EventPattern {
+function readFields(pattern: Input, place: string): EventPattern {
   const fields = Object.entries(pattern).map(([name, expected]): EventPattern => {
     const path = place === "" ? name : `${place}.${name}`;
     const fits = readField(expected, path);
@@ -44,7 +41,7 @@ function readFields(pattern: Readonly<Record<string, unknown>>, place: string): 
  * matches if one of its items does.
  */
 function readField(expected: unknown, place: string): EventPattern {
-  if (isObject(expected)) {
+  if (isRecord(expected)) {
     const fits = readFields(expected, place);
     return (value) => (Array.isArray(value) && value.length > 0 ? value.some(fits) : fits(value));
   }
@@ -59,7 +56,7 @@ function readField(expected: unknown, place: string): EventPattern {
 
 function readCondition(condition: unknown, place: string): Condition {
   if (isLeaf(condition)) return (values) => values.includes(condition);
-  const [[operator, operand] = [], ...more] = isObject(condition) ? Object.entries(condition) : [];
+  const [[operator, operand] = [], ...more] = isRecord(condition) ? Object.entries(condition) : [];
   if (more.length === 0) {
     if (operator === "prefix" && typeof operand === "string") return beginsWith(operand);
     if (operator === "exists" && typeof operand === "boolean")

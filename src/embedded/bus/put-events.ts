@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { isRecord } from "../../base/errors/option-table.ts";
 import { validationError } from "../service/operation.ts";
-import { fieldOf, isObject } from "./event-pattern.ts";
+import type { Input } from "../service/service.ts";
+import { fieldOf } from "./event-pattern.ts";
 
 const most = 10;
 const longestBytes = 262_144;
@@ -15,7 +17,7 @@ export interface BusEvent {
   readonly time: string;
   readonly region: string;
   readonly resources: readonly string[];
-  readonly detail: Readonly<Record<string, unknown>>;
+  readonly detail: Input;
 }
 
 /** `bus` is a name or an ARN. */
@@ -48,7 +50,7 @@ export function readEntries(
     !Array.isArray(entries) ||
     entries.length === 0 ||
     entries.length > most ||
-    !entries.every(isObject)
+    !entries.every(isRecord)
   ) {
     throw validationError(
       `1 validation error detected: 'entries' has to be a list of 1 to ${most} entries`,
@@ -61,7 +63,7 @@ export function readEntries(
 }
 
 function readEntry(
-  entry: Readonly<Record<string, unknown>>,
+  entry: Input,
   { account, region, nowMs }: EventOrigin,
 ): TakenEntry | RefusedEntry {
   for (const member of ["Source", "DetailType", "Detail"]) {
@@ -73,7 +75,7 @@ function readEntry(
     }
   }
   const detail = parsed(String(entry["Detail"]));
-  if (!isObject(detail)) return refused("MalformedDetail", "Detail is malformed.");
+  if (!isRecord(detail)) return refused("MalformedDetail", "Detail is malformed.");
   const { Time, Resources, EventBusName = "default" } = entry;
   const time = new Date(typeof Time === "number" ? Time * 1000 : nowMs);
   if (Number.isNaN(time.getTime()))
@@ -95,7 +97,7 @@ function readEntry(
 }
 
 /** EventBridge counts the strings, and 14 bytes for a time. */
-function bytesOf(entry: Readonly<Record<string, unknown>>): number {
+function bytesOf(entry: Input): number {
   const resources = fieldOf(entry, "Resources");
   return [
     entry["Source"],
@@ -116,6 +118,6 @@ function parsed(text: string): unknown {
   }
 }
 
-function refused(ErrorCode: string, ErrorMessage: string): RefusedEntry {
+export function refused(ErrorCode: string, ErrorMessage: string): RefusedEntry {
   return { ErrorCode, ErrorMessage };
 }

@@ -1,13 +1,9 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import { validationError } from "../service/operation.ts";
-import {
-  type EventBridgeScope,
-  type Input,
-  optionalText,
-  ruleIn,
-  text,
-} from "./event-bridge-scope.ts";
+import type { Input } from "../service/service.ts";
+import { type EventBridgeScope, optionalText, ruleIn, text } from "./event-bridge-scope.ts";
 import type { RuleTarget } from "./event-bus-store.ts";
-import { fieldOf, isObject } from "./event-pattern.ts";
+import { fieldOf } from "./event-pattern.ts";
 
 const queueArn = /^arn:aws:sqs:[^:]+:[^:]+:[\w-]+(\.fifo)?$/;
 const inputPath = /^\$(\.[\w-]+)*$/;
@@ -50,7 +46,7 @@ export function removeTargets(scope: EventBridgeScope, input: Input): object {
 }
 
 function readTarget(target: unknown): RuleTarget {
-  if (!isObject(target))
+  if (!isRecord(target))
     throw validationError("1 validation error detected: a target has to be a structure");
   const id = text(target, "Id");
   const arn = text(target, "Arn");
@@ -70,8 +66,8 @@ function readTarget(target: unknown): RuleTarget {
   return {
     id,
     arn,
-    ...(typeof messageGroupId === "string" ? { messageGroupId } : {}),
-    ...(path === undefined ? {} : { inputPath: path }),
+    messageGroupId: typeof messageGroupId === "string" ? messageGroupId : undefined,
+    inputPath: path,
   };
 }
 
@@ -79,7 +75,7 @@ function shownTarget({ id, arn, messageGroupId, inputPath: path }: RuleTarget): 
   return {
     Id: id,
     Arn: arn,
-    ...(messageGroupId === undefined ? {} : { SqsParameters: { MessageGroupId: messageGroupId } }),
-    ...(path === undefined ? {} : { InputPath: path }),
+    SqsParameters: messageGroupId && { MessageGroupId: messageGroupId },
+    InputPath: path,
   };
 }

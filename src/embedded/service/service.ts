@@ -6,12 +6,11 @@ export interface AwsJsonService {
    * Throws {@link ServiceError} where AWS rejects a request. Direct callers can omit a `context`
    * that the service does not use.
    */
-  call(
-    operation: string,
-    input: Readonly<Record<string, unknown>>,
-    context?: CallContext,
-  ): Promise<object>;
+  call(operation: string, input: Input, context?: CallContext): Promise<object>;
 }
+
+/** Unvalidated input of an operation. */
+export type Input = Readonly<Record<string, unknown>>;
 
 export interface CallContext {
   /** Epoch milliseconds of the caller's clock, which a test may shift. */
@@ -27,24 +26,25 @@ export class ServiceError extends Error {
   readonly type: string;
   readonly status: number;
   /** Further members, for example `CancellationReasons`. */
-  readonly members: Readonly<Record<string, unknown>>;
+  readonly members: Input;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(type: string, message: string, details: ServiceErrorDetails = {}) {
+  constructor(
+    type: string,
+    message: string,
+    {
+      status = 400,
+      members = {},
+      headers = {},
+    }: Partial<Pick<ServiceError, "status" | "members" | "headers">> = {},
+  ) {
     super(message);
     this.name = "ServiceError";
     this.type = type;
-    this.status = details.status ?? 400;
-    this.members = details.members ?? {};
-    this.headers = details.headers ?? {};
+    this.status = status;
+    this.members = members;
+    this.headers = headers;
   }
-}
-
-export interface ServiceErrorDetails {
-  /** Default 400. */
-  readonly status?: number;
-  readonly members?: Readonly<Record<string, unknown>>;
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export function unknownOperation(operation: string): ServiceError {
