@@ -1,4 +1,3 @@
-/** See `dynamodb-sdk.ts`. */
 export {
   ChangeMessageVisibilityCommand,
   CreateQueueCommand,

@@ -1,2 +1,1 @@
-/** See `dynamodb-sdk.ts`. */
 export { GetParameterCommand, paginateGetParametersByPath, SSMClient } from "@aws-sdk/client-ssm";

@@ -1,4 +1,3 @@
-/** Value in DynamoDB's wire form. */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
 /** Reads an item with the same result as the SDK's `unmarshall`. @throws Error if it is invalid. */

@@ -4,12 +4,10 @@ export interface DeferredDatabase {
   readonly database: Database;
   /** Creates the client. After a failure, the next call tries again. */
   load(): Promise<unknown>;
-  /** Whether the client exists or is being created. */
   isAsked(): boolean;
   close(): void;
 }
 
-/** Creates a client, asynchronously or synchronously. */
 export interface ClientMaker {
   later(): Promise<() => Database>;
   now(): Database;

@@ -55,7 +55,6 @@ export function leanSettings(variables: Variables, hasFile = fileExists): LeanSe
   };
 }
 
-/** Accepts protocol, host and port only. */
 function plainEndpoint(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`

@@ -4,7 +4,6 @@ export interface SigningCredentials {
   readonly sessionToken?: string | undefined;
 }
 
-/** POST to `/` of a service. */
 export interface UnsignedRequest {
   /** Names in lower case, including `host`. */
   readonly headers: Readonly<Record<string, string>>;

@@ -16,7 +16,6 @@ import { signAs } from "../light/signed-again.ts";
 
 export interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
   readonly role: string;
-  /** Its credentials assume the role. */
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;

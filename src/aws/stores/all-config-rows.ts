@@ -3,7 +3,6 @@ import type { ConfigRow, RowAddress } from "../../parts/config/read/rows.ts";
 
 export interface ConfigRowPage {
   readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
-  /** Number of items read, including history. */
   readonly scanned: number;
 }
 

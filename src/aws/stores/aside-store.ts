@@ -3,7 +3,6 @@ import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
 import { marshalled } from "./claim-form.ts";
 
 export interface AsideStore {
-  /** Oldest first. */
   list(): AsyncIterable<AsideItem>;
   putBack(item: AsideItem): Promise<void>;
   remove(item: AsideItem): Promise<void>;

@@ -4,7 +4,6 @@ import { asidePartition } from "./aside-item.ts";
 export interface WrittenRow {
   readonly shard: string;
   readonly sort: string;
-  /** The record's ID in a batch response. */
   readonly sequenceNumber: string;
 }
 

@@ -14,7 +14,6 @@ export interface ErrorBody {
 
 export interface ErrorDescription {
   readonly status: number;
-  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ErrorBody;
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };

@@ -15,7 +15,6 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Levenshtein distance, row by row. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length }, (_, column) => column + 1);
   let changes = to.length;

@@ -32,7 +32,6 @@ export function levelOf(powertools: { readonly level: number }, otherwise: numbe
   }
 }
 
-/** The lowest printed level. */
 export interface LogThreshold {
   /** debug 8, info 12, warn 16, error 20. */
   readonly current: number;
@@ -41,5 +40,4 @@ export interface LogThreshold {
   readonly isSampling: boolean;
 }
 
-/** Prints a line of the logger itself. */
 export type Notify = (level: LogLevel, msg: string, data?: Record<string, unknown>) => void;

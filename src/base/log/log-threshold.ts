@@ -6,7 +6,6 @@ export interface ThresholdOptions {
   readonly environment: "development" | "test" | "production";
   readonly level?: LogLevel;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** From `loadPowertools`. */
   readonly powertools?: PowertoolsThreshold | undefined;
 }
 

@@ -30,7 +30,6 @@ export const maxSeries = 2_000;
  */
 const maxValue = 2 ** 360;
 
-/** Maximum number of reported metrics. */
 const maxTold = 100;
 
 /**

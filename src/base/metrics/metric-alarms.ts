@@ -11,7 +11,6 @@ export type AlarmSubject =
 
 /** Alarm that requires an operator to act. */
 export interface MetricAlarm {
-  /** In kebab case. */
   readonly name: string;
   readonly metric: MetricName;
   /** Dimensions: all of the metric's. */

@@ -8,7 +8,6 @@ export type LabelValues = readonly string[] | LabelSource;
 
 /** Exporters, documentation, the dashboard and alarms derive from these declarations. */
 export interface MetricDeclaration {
-  /** As in OpenTelemetry. */
   readonly name: string;
   readonly kind: MetricKind;
   /** UCUM: `s` is seconds, `{claim}` a number of claims. */

@@ -11,7 +11,6 @@ export interface KeyRing {
 /** Verifies message proofs but cannot open values. */
 export interface RetiredKey {
   readonly proof: KeyObject;
-  /** Expiry, in epoch milliseconds. */
   readonly untilMs: number;
 }
 
@@ -23,9 +22,7 @@ export interface KeyRingText {
 }
 
 export interface RetiredKeyText {
-  /** 32 bytes in Base64. */
   readonly proof: string;
-  /** ISO 8601. */
   readonly until: string;
 }
 

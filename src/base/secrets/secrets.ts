@@ -31,7 +31,6 @@ export interface Secrets {
    * key `name`, at most every 10 s. Waits 2 s at most; a failure keeps the ring.
    */
   recent(name?: string): Promise<RecentRing>;
-  /** Whether there is a ring, or a later read may provide one. */
   mayHaveRing(): boolean;
 }
 

@@ -18,7 +18,6 @@ interface Page {
 /** Declared here: the browser's own types would also apply to the server's sources. */
 export const page = globalThis as unknown as Page; // safe: each member is checked before use
 
-/** Returns a function that stops listening. */
 export function listen(type: string, listener: Listener): () => void {
   page.addEventListener?.(type, listener);
   return () => page.removeEventListener?.(type, listener);

@@ -1,7 +1,6 @@
 import type { Logger } from "../../base/log/logger.ts";
 import { listen } from "./browser-page.ts";
 
-/** Returns a function that stops the capture. */
 export function captureErrors(log: Logger): () => void {
   const stopErrors = listen("error", ({ error, message }) =>
     log.error("uncaught.error", { error: error ?? message }),

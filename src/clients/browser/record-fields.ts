@@ -3,7 +3,6 @@ import { metricNames, renaming } from "../../base/log/record-names.ts";
 /** Names that context and data cannot use, as on the server. */
 const fixed: readonly string[] = ["level", "msg", "time", "clientTime", ...metricNames];
 
-/** Renames like the server's logger. */
 export function recordFields(
   context: Record<string, unknown>,
   given: Record<string, unknown> | null | undefined,

@@ -10,7 +10,6 @@ interface Walk {
   readonly budget: { left: number };
 }
 
-/** Writes any record as bounded JSON. */
 export function recordText(level: string, msg: string, fields: Record<string, unknown>): string {
   const head = { level, msg: msg.slice(0, maxText) };
   const text = JSON.stringify({

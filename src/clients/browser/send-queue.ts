@@ -12,7 +12,6 @@ const maxBatch = 99; // leaves room for one record about dropped records
 /** Below 64 KiB, the limit of all `keepalive` requests of a page in flight. */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
-/** Timeout of a request or a token, in milliseconds. */
 const timeoutMs = 30_000;
 /** First and longest backoff after failures, in milliseconds. */
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
@@ -140,7 +139,6 @@ function createWaiting(maxQueued: number) {
     drop: (count: number) => {
       dropped += count;
     },
-    /** Counts from 0 again. */
     takeDropped: () => {
       const count = dropped;
       dropped = 0;
@@ -218,7 +216,6 @@ function createSender(
   return {
     post,
     isPaused: () => Date.now() < notBeforeMs,
-    /** Bytes left for `keepalive` requests. */
     room: () => keepaliveBytes - inFlightBytes,
   };
 }

@@ -42,7 +42,6 @@ type Outcome =
   | { readonly response: Response; readonly code?: string | undefined; readonly retried: boolean }
   | { readonly response?: never; readonly error: unknown; readonly retried: boolean };
 
-/** Replaced by tests. */
 export interface Machine {
   readonly now: () => number;
   readonly random: () => number;
@@ -137,7 +136,6 @@ async function sendOnce(
   }
 }
 
-/** The body stays readable. */
 async function codeOf(response: Response): Promise<string | undefined> {
   if (!/^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? ""))
     return undefined;

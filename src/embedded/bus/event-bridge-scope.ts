@@ -11,7 +11,6 @@ export interface EventBridgeScope {
   readonly reportFault: (error: unknown) => void;
 }
 
-/** Default: the default bus. Throws ResourceNotFoundException. */
 export function busIn({ store }: EventBridgeScope, input: Input, member: string): EventBus {
   const name = nameOf(optionalText(input, member) ?? "default");
   const bus = store.bus(name);
@@ -19,7 +18,6 @@ export function busIn({ store }: EventBridgeScope, input: Input, member: string)
   return bus;
 }
 
-/** Throws ResourceNotFoundException. */
 export function ruleIn(scope: EventBridgeScope, input: Input, member: string): Rule {
   const bus = busIn(scope, input, "EventBusName").name;
   const name = text(input, member);
@@ -52,7 +50,6 @@ export function eventsError(type: string, message: string): ServiceError {
   return new ServiceError(`com.amazonaws.eventbridge#${type}`, message);
 }
 
-/** Throws ValidationException for another type. */
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
   if (value !== undefined && typeof value !== "string")
@@ -60,7 +57,6 @@ export function optionalText(input: Input, member: string): string | undefined {
   return value;
 }
 
-/** Throws ValidationException if the member is missing or empty. */
 export function text(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {

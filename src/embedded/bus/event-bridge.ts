@@ -56,11 +56,8 @@ export interface EventBridge extends AwsJsonService {
 }
 
 export interface EventBridgeOptions {
-  /** Receives the events. */
   readonly sqs: Pick<Sqs, "call">;
-  /** File of buses and rules. Default: none, in memory. */
   readonly path?: string;
-  /** Of ARNs and events. Default `us-east-1`. */
   readonly region?: string;
   /** Receives what PutEvents does not report: events that a target did not accept. */
   readonly reportFault?: (error: unknown) => void;

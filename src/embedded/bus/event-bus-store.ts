@@ -3,9 +3,7 @@ import { type EventPattern, readEventPattern } from "./event-pattern.ts";
 
 export interface RuleTarget {
   readonly id: string;
-  /** ARN of a queue. */
   readonly arn: string;
-  /** Message group in a FIFO queue. */
   readonly messageGroupId?: string | undefined;
   /** Part of the event to send, for example `$.detail`. Default: all. */
   readonly inputPath?: string | undefined;
@@ -14,7 +12,6 @@ export interface RuleTarget {
 export interface StoredRule {
   readonly bus: string;
   readonly name: string;
-  /** JSON. */
   readonly pattern: string;
   readonly enabled: boolean;
   readonly description?: string | undefined;
@@ -51,7 +48,6 @@ export function openEventBusStore(path?: string) {
 
   return {
     bus: (name: string) => buses.get(name),
-    /** Sorted by name. */
     buses: () => [...buses.values()].sort(byName),
     putBus(bus: EventBus) {
       buses.set(bus.name, bus);
@@ -62,9 +58,7 @@ export function openEventBusStore(path?: string) {
       journal.delete(busKey(name));
     },
     rule: (bus: string, name: string) => rules.get(ruleKey({ bus, name })),
-    /** Sorted by name. */
     rules: (bus: string) => [...rules.values()].filter((rule) => rule.bus === bus).sort(byName),
-    /** Throws if the pattern is invalid. */
     putRule({ bus, name, pattern, enabled, description, targets }: StoredRule) {
       const rule = { bus, name, pattern, enabled, description, targets };
       read(rule);
@@ -74,7 +68,6 @@ export function openEventBusStore(path?: string) {
       rules.delete(ruleKey(rule));
       journal.delete(ruleKey(rule));
     },
-    /** Persists the changes since the last flush, atomically. */
     flush: () => journal.flush(),
     close: () => journal.close(),
   };

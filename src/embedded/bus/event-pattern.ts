@@ -20,7 +20,6 @@ export function readEventPattern(text: string): EventPattern {
   return readFields(pattern, "");
 }
 
-/** Returns an own member. */
 export function fieldOf(value: unknown, name: string): unknown {
   return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }

@@ -20,7 +20,6 @@ export interface BusEvent {
   readonly detail: Input;
 }
 
-/** `bus` is a name or an ARN. */
 export interface TakenEntry {
   readonly bus: string;
   readonly event: BusEvent;

@@ -12,7 +12,6 @@ export function listTargets(scope: EventBridgeScope, input: Input): object {
   return { Targets: ruleIn(scope, input, "Rule").targets.map(shownTarget) };
 }
 
-/** Replaces targets with the same ID. */
 export function putTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const given = input["Targets"];

@@ -14,14 +14,11 @@ import { openWriteBatch } from "./write-batch.ts";
 export interface DynamoDb extends AwsJsonService {
   /** Fails all requests in flight, after an exception that names none of them. */
   abandon(error: unknown): void;
-  /** Waits for pending requests. */
   close(): Promise<void>;
 }
 
 export interface DynamoDbOptions {
-  /** Default: none, in memory. */
   readonly path?: string;
-  /** For tokens and expiry. Default: the system clock. */
   readonly clock?: Clock;
   readonly reportFault?: (error: unknown) => void;
 }

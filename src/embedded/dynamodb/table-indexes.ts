@@ -47,7 +47,6 @@ export async function changeIndexes(dynalite: Dynalite, input: Input): Promise<o
       );
 }
 
-/** Fields of dynalite's record in use. */
 interface StoredTable extends Table {
   readonly TableArn: string;
   readonly KeySchema: KeySchema;
@@ -205,7 +204,6 @@ function mergedDefinitions({ AttributeDefinitions: known }: StoredTable, given: 
   return [...known, ...added];
 }
 
-/** Keeps the definitions of keys only. */
 function usedDefinitions(table: StoredTable): StoredTable {
   const { LocalSecondaryIndexes: local = [], GlobalSecondaryIndexes: global = [] } = table;
   const keys = [table, ...local, ...global].flatMap(({ KeySchema }) =>

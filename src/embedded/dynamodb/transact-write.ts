@@ -38,7 +38,6 @@ type Kind = keyof typeof kinds;
 
 interface TransactOperation extends ItemOperation {
   readonly kind: Kind;
-  /** Counts toward the 4 MB limit. */
   readonly bytes: number;
 }
 
@@ -112,7 +111,6 @@ function prepareItem(
   };
 }
 
-/** Adds the item's path to an invalid member's. */
 function prepareMember(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],

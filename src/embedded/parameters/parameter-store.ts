@@ -4,13 +4,11 @@ import { systemCode } from "../../base/errors/system-code.ts";
 export interface StoredParameter {
   readonly name: string;
   readonly type: ParameterType;
-  /** A SecureString is sealed. */
   readonly value: string;
   readonly version: number;
   /** Epoch seconds. */
   readonly modifiedAt: number;
   readonly description?: string;
-  /** KMS key of PutParameter. */
   readonly keyId?: string;
 }
 
@@ -18,7 +16,6 @@ export type ParameterType = "String" | "StringList" | "SecureString";
 
 export interface ParameterStore {
   get(name: string): StoredParameter | undefined;
-  /** Sorted by name. */
   all(): readonly StoredParameter[];
   put(parameter: StoredParameter): void;
   delete(name: string): void;

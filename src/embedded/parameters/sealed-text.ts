@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
-/** AES-256-GCM. */
 export interface Sealer {
   /** Returns Base64 that only opens with the same `place`. */
   seal(text: string, place: string): string;

@@ -31,11 +31,8 @@ interface Ssm {
 }
 
 export interface SsmOptions {
-  /** Data directory. Default: none, in memory. */
   readonly directory?: string;
-  /** Default: the system clock. */
   readonly clock?: Clock;
-  /** Of ARNs. Default `us-east-1`. */
   readonly region?: string;
 }
 

@@ -1,6 +1,5 @@
 import { request } from "node:http";
 
-/** Not an operation of AWS. */
 export const endPollsOperation = "KeelsonEndPolls";
 
 /**

@@ -1,9 +1,7 @@
 export interface LongPolls {
   /** Waits for a change, the time or the signal. Resolves to `true` if the caller must stop. */
   wait(queue: string, ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Has the callers check their queue again. */
   wake(queue: string): void;
-  /** Ends the waits on a queue. */
   end(queue: string): void;
 }
 

@@ -1,7 +1,6 @@
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 import { isInput } from "./sqs-input.ts";
 
-/** Settable attributes, by name. */
 export type QueueAttributes = Readonly<Record<string, string>>;
 
 export interface QueueSettings {
@@ -34,7 +33,6 @@ const wholes: Readonly<Record<string, readonly [least: number, most: number]>> =
   VisibilityTimeout: [0, longestVisibilitySeconds],
 };
 
-/** Attributes of FIFO queues, with their accepted values. */
 const fifoOnly: Readonly<Record<string, readonly string[]>> = {
   FifoQueue: ["true"],
   ContentBasedDeduplication: ["true", "false"],

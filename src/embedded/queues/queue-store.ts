@@ -11,7 +11,6 @@ import { type QueueAttributes, type QueueSettings, settingsOf } from "./queue-se
 
 export interface StoredQueue {
   readonly name: string;
-  /** Without defaults. */
   readonly attributes: QueueAttributes;
   readonly settings: QueueSettings;
   /** Epoch milliseconds. */
@@ -23,12 +22,10 @@ export interface StoredQueue {
 
 export interface QueueStore {
   get(name: string): StoredQueue | undefined;
-  /** Sorted by name. */
   all(): readonly StoredQueue[];
   create(name: string, attributes: QueueAttributes, now: number): StoredQueue;
   configure(queue: StoredQueue, attributes: QueueAttributes, now: number): void;
   delete(queue: StoredQueue): void;
-  /** Persists the changes since the last flush, atomically. */
   flush(): void;
   close(): void;
 }

@@ -13,7 +13,6 @@ export interface NewMessage {
   readonly delayMs: number;
 }
 
-/** Times are epoch milliseconds. */
 export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly id: string;
   readonly sequence: number;
@@ -22,13 +21,11 @@ export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   readonly visibleAt: number;
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
-  /** Handle of the latest receive. */
   readonly receipt?: string;
   /** ARN of the queue that it comes from as a dead letter. */
   readonly deadLetterSource?: string;
 }
 
-/** For deduplication. */
 export interface RememberedSend {
   readonly deduplicationId: string;
   readonly id: string;
@@ -47,7 +44,6 @@ export interface QueueOptions {
   readonly messages?: readonly QueueMessage[];
   readonly sends?: readonly RememberedSend[];
   createId(): string;
-  /** Receives every change, for the store. */
   record(change: QueueChange): void;
 }
 
@@ -58,14 +54,12 @@ export interface Receive {
   readonly maxReceiveCount?: number;
 }
 
-/** `delayed` counts messages before their first receive. */
 export interface QueueCounts {
   readonly visible: number;
   readonly inFlight: number;
   readonly delayed: number;
 }
 
-/** Times are epoch milliseconds. */
 export interface Queue {
   /** Returns the earlier message for a remembered deduplication ID. */
   send(message: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence">;
@@ -78,17 +72,14 @@ export interface Queue {
   ): { readonly taken: readonly QueueMessage[]; readonly dead: readonly QueueMessage[] };
   /** Needs the handle of the latest receive; in a FIFO queue, of a message in flight. */
   delete(receipt: string, now: number): "deleted" | "missing" | "outdated" | "expired";
-  /** Restarts the visibility timeout of a message in flight. */
   changeVisibility(
     receipt: string,
     visibilityMs: number,
     now: number,
   ): "changed" | "missing" | "outdated" | "visible";
   remove(fits: (message: QueueMessage) => boolean): readonly QueueMessage[];
-  /** Forgets sends as well. */
   clear(): void;
   counts(now: number): QueueCounts;
-  /** Infinity without a hidden message. */
   nextVisibleAt(now: number): number;
 }
 

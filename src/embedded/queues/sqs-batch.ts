@@ -3,7 +3,6 @@ import { type Input, isInput } from "./sqs-input.ts";
 
 const most = 10;
 
-/** Throws for no entries, too many, or invalid or duplicate IDs. */
 export function batchEntries(input: Input): readonly Input[] {
   const entries = input["Entries"];
   if (!Array.isArray(entries) || entries.length === 0) {

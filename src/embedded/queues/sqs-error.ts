@@ -32,7 +32,6 @@ const errors = {
 export type SqsErrorName = keyof typeof errors;
 
 export class SqsError extends ServiceError {
-  /** Of a batch entry. */
   readonly code: string;
 
   constructor(name: SqsErrorName, message: string) {

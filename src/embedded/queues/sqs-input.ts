@@ -1,9 +1,7 @@
 import { invalidParameter, SqsError } from "./sqs-error.ts";
 
-/** Not validated. */
 export type Input = Readonly<Record<string, unknown>>;
 
-/** Throws MissingParameter if the member is missing or empty. */
 export function requiredText(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {

@@ -4,24 +4,20 @@ import type { QueueStore, StoredQueue } from "./queue-store.ts";
 import { SqsError } from "./sqs-error.ts";
 import { type Input, requiredText } from "./sqs-input.ts";
 
-/** Of all embedded resources. */
 export const embeddedAccount = "000000000000";
 
 export interface SqsScope {
   readonly store: QueueStore;
   readonly polls: LongPolls;
   readonly region: string;
-  /** Aborts when the service closes. */
   readonly closing: AbortSignal;
 }
 
-/** Throws QueueDoesNotExist. */
 export function queueOf({ store }: SqsScope, input: Input): StoredQueue {
   const url = requiredText(input, "QueueUrl");
   return existing(store.get(url.slice(url.lastIndexOf("/") + 1)));
 }
 
-/** Throws QueueDoesNotExist. */
 export function existing(queue: StoredQueue | undefined): StoredQueue {
   if (queue === undefined)
     throw new SqsError("QueueDoesNotExist", "The specified queue does not exist.");
@@ -41,7 +37,6 @@ export function arnOf(
   return `arn:aws:sqs:${region}:${embeddedAccount}:${name}`;
 }
 
-/** At the address that the caller used. */
 export function urlOf({ endpoint }: CallContext, { name }: Pick<StoredQueue, "name">): string {
   return `${endpoint}/${embeddedAccount}/${name}`;
 }

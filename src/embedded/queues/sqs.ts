@@ -53,14 +53,11 @@ const operations: Readonly<Record<string, Operation>> = {
 
 export interface Sqs extends AwsJsonService {
   call(operation: string, input: Input, context: CallContext): Promise<object>;
-  /** Ends long polls and rejects further calls. */
   close(): void;
 }
 
 export interface SqsOptions {
-  /** File of the queues. Default: none, in memory. */
   readonly path?: string;
-  /** Of ARNs. Default `us-east-1`. */
   readonly region?: string;
 }
 

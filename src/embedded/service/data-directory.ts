@@ -25,11 +25,9 @@ export interface DirectoryHolder {
 }
 
 export interface SharedHolder {
-  /** On 127.0.0.1. */
   readonly port: number;
   /** Proves that a client can read the directory. */
   readonly key: string;
-  /** Of its ARNs. */
   readonly region: string;
 }
 
@@ -111,7 +109,6 @@ export async function openExclusively<Opened>(
   }
 }
 
-/** `undefined` is any region. */
 export function isOfRegion(
   shared: SharedHolder | undefined,
   region: string | undefined,

@@ -4,10 +4,8 @@ import { ServiceError, serializationError, unknownOperation } from "./service.ts
 /** `{ S: "text" }` */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
-/** Item or key. */
 export type Item = Readonly<Record<string, AttributeValue>>;
 
-/** Fields of a description in use. */
 export interface Table {
   readonly TableName: string;
   readonly TableStatus: string;
@@ -17,7 +15,6 @@ export interface Table {
   }[];
 }
 
-/** Under the full key. */
 export type Change =
   | { readonly type: "put"; readonly key: string; readonly value: unknown }
   | { readonly type: "del"; readonly key: string };
@@ -32,7 +29,6 @@ export interface Section {
   del(key: string, done: Callback): void;
 }
 
-/** Interface that dynalite's actions need. */
 export interface Store {
   readonly options: object;
   readonly db: Level;
@@ -100,15 +96,11 @@ export type OperationKind = keyof typeof operations;
  */
 export interface Dynalite {
   readonly store: Store;
-  /** Throws `UnknownOperationException`. */
   kindOf(operation: string): OperationKind;
   /** Validates input and parses its expressions, for one run. */
   prepare(operation: string, input: object): object;
-  /** Default store: dynalite's own. */
   run(operation: string, prepared: object, store?: Store): Promise<Record<string, unknown>>;
-  /** Throws `ResourceNotFoundException`. */
   table(name: string): Promise<Table>;
-  /** Throws if a key attribute is missing or of a wrong type. */
   placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string;
   itemAt(table: string, place: string): Promise<Item | undefined>;
   /** Entry in a global index; none if the item lacks one of its keys. */

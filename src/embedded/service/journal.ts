@@ -16,13 +16,11 @@ const growth = 4;
 /** Without a value, deletes the key. */
 type Change<Value> = readonly [key: string, value?: Value];
 
-/** Map, stored as a log of changes. */
 export interface Journal<Value> {
   /** Values at opening, in the order of their first changes. */
   readonly opened: readonly Value[];
   put(key: string, value: Value): void;
   delete(key: string): void;
-  /** Persists the changes since the last flush, atomically. */
   flush(): void;
   close(): void;
 }
@@ -111,7 +109,6 @@ function changesOf<Value>(line: string, place: string): readonly Change<Value>[]
   );
 }
 
-/** Returns the new size in bytes. */
 function compact<Value>(path: string, live: ReadonlyMap<string, Value>): number {
   const text = Array.from(live, (change) => lineOf([change])).join("");
   writeFileSync(`${path}.draft`, text, { mode: 0o600 });

@@ -1,13 +1,10 @@
 import type { Dynalite, Item } from "./dynalite.ts";
 import { ServiceError } from "./service.ts";
 
-/** Write of one item, standalone or in a transaction. */
 export interface ItemOperation {
   readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
   readonly table: string;
-  /** Item of a put, key of another write. */
   readonly of: { readonly item: Item } | { readonly key: Item };
-  /** Whether a failed condition returns the item. */
   readonly returnsItem: boolean;
   readonly prepared: object;
 }

@@ -17,12 +17,10 @@ export interface CallContext {
   readonly nowMs: number;
   /** As the caller used it: `http://127.0.0.1:4566`. */
   readonly endpoint: string;
-  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
 export class ServiceError extends Error {
-  /** `__type`, with its namespace. */
   readonly type: string;
   readonly status: number;
   /** Further members, for example `CancellationReasons`. */
@@ -54,7 +52,6 @@ export function unknownOperation(operation: string): ServiceError {
   );
 }
 
-/** For input without the protocol's shape. */
 export function serializationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.service#SerializationException", message);
 }

@@ -3,14 +3,10 @@ import type { Socket } from "node:net";
 import { isOfRegion, readHolder } from "../service/data-directory.ts";
 import { attachmentKeyHeader, attachmentProtocol } from "./attachments.ts";
 
-/** Timeout of the stack's response, in milliseconds. */
 const answerMs = 2_000;
 
-/** Connection to a shared stack. */
 export interface Attachment {
-  /** On 127.0.0.1. */
   readonly port: number;
-  /** Of its ARNs. */
   readonly region: string;
   /** Resolves when the connection closes, by {@link Attachment.detach} too. */
   readonly ended: Promise<void>;

@@ -3,7 +3,6 @@ import type { Duplex } from "node:stream";
 
 /** A client keeps its upgraded connection open while it uses the stack. */
 export const attachmentProtocol = "keelson-stack";
-/** With the key of the data directory. */
 export const attachmentKeyHeader = "x-keelson-key";
 
 export interface Attachments {
@@ -16,7 +15,6 @@ export interface Attachments {
 }
 
 export interface AttachmentOptions {
-  /** Clients present it. */
   readonly key: string;
   /**
    * Time without users until the stack stops, in milliseconds. With 0 it stops immediately, and the

@@ -4,7 +4,6 @@ import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
 
-/** Log that `keelson trace` reads. */
 export interface DevelopmentLog {
   /** Writes a record within {@link delayMs}. Never throws. */
   readonly keep: (record: string) => void;
@@ -17,7 +16,6 @@ const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
 /** Delay of a write, in milliseconds. Requests do not wait for it. */
 const delayMs = 50;
 
-/** Oldest first. */
 export function developmentLogFiles(directory: string): readonly [before: string, current: string] {
   const current = join(directory, "log.jsonl");
   return [`${current}.1`, current];

@@ -9,7 +9,6 @@ const stopMs = 5000;
 
 export interface StackChild {
   readonly child: ChildProcess;
-  /** First message of the process. */
   readonly told: Exclude<StackProcessMessage, { readonly failure: string }>;
 }
 
@@ -58,7 +57,6 @@ export function releaseStackChild(child: ChildProcess): void {
   child.unref();
 }
 
-/** For a stack that is not in use. */
 export async function stopStackChild(child: ChildProcess): Promise<void> {
   if (child.connected) child.disconnect();
   if (child.exitCode !== null || child.signalCode !== null) return;
@@ -110,7 +108,6 @@ async function messageOf(child: ChildProcess): Promise<StackProcessMessage> {
   }
 }
 
-/** Variables that a Node process may need. */
 const needed = new Set([
   ...["PATH", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "TZ", "LANG", "LC_ALL"],
   ...["SYSTEMROOT", "WINDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ELECTRON_RUN_AS_NODE"],

@@ -14,11 +14,9 @@ import { openExclusively, shared, writeHolder } from "../service/data-directory.
 import { type Attachments, acceptAttachments } from "./attachments.ts";
 import { createFrontServer } from "./front-server.ts";
 
-/** From the parent. */
 export interface StackProcessOptions {
   readonly directory?: string;
   readonly port: number;
-  /** Of an existing stack's ARNs. Default: any. */
   readonly region?: string;
   /**
    * Time without users until the process exits, in milliseconds. If set, the parent has to attach

@@ -82,16 +82,13 @@ interface OpenedStack {
   readonly port: number;
   readonly region: string;
   readonly isAttached: boolean;
-  /** Resolves with details. */
   readonly ended: Promise<Readonly<Record<string, unknown>>>;
   close(): Promise<void>;
 }
 
 interface Wanted {
   readonly directory: string | undefined;
-  /** 0 is any port. */
   readonly port: number;
-  /** `undefined` is any region. */
   readonly region: string | undefined;
   readonly isWatched: boolean;
 }
