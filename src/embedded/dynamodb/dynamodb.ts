@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { type Dynalite, openDynalite } from "../service/dynalite.ts";
 import { isConditionFailure, itemOnFailure, prepareOperation } from "../service/operation.ts";
-import { type AwsJsonService, ServiceError } from "../service/service.ts";
+import { type AwsJsonService, type Input, ServiceError } from "../service/service.ts";
 import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
 import { createSweeper } from "./sweeper.ts";
 import { changeTable, settleTables } from "./table-changes.ts";
@@ -71,7 +71,7 @@ async function writeItem(
   dynalite: Dynalite,
   lock: ReadWriteLock,
   name: "PutItem" | "UpdateItem" | "DeleteItem",
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const operation = prepareOperation(dynalite, name, input);
   return lock.write(async () => {
@@ -93,7 +93,7 @@ async function callDynalite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
   operation: string,
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const kind = dynalite.kindOf(operation);
   const prepared = dynalite.prepare(operation, input);

@@ -7,19 +7,14 @@ import { dropOldTokens } from "./transaction-token.ts";
 const pauseMs = 10_000;
 const limits = { tables: 20, items: 100, tokens: 1000 };
 
-/** Deletes expired items and tokens step by step, after writes. */
-export interface Sweeper {
-  /** Sweeps a page of each table, at most every 10 seconds. */
-  sweep(): Promise<void>;
-}
-
-/** Holds the write lock for one page of one table at a time. */
-export function createSweeper(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): Sweeper {
+/** Deletes expired items and tokens. Holds the write lock for one page of one table at a time. */
+export function createSweeper(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock) {
   const starts = new Map<string, Item>();
   let tokenCursor = "";
   let dueAtMs = 0;
   return {
-    async sweep() {
+    /** Sweeps a page of each table, at most every 10 seconds. */
+    async sweep(): Promise<void> {
       const nowMs = clock.now();
       if (nowMs < dueAtMs) return;
       dueAtMs = nowMs + pauseMs;

@@ -8,10 +8,8 @@ import {
   type Table,
 } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
-
-type Input = Readonly<Record<string, unknown>>;
 
 /** dynalite answers such an `UpdateTable` but does not apply it. */
 export function changesIndexes(input: Input): boolean {

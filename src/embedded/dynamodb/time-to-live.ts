@@ -1,5 +1,6 @@
 import { type Change, type Dynalite, type Item, rangeOf, type Store } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
 import { asStructure } from "./transaction-items.ts";
 import { openWriteBatch } from "./write-batch.ts";
 
@@ -7,10 +8,7 @@ const prefix = "keelson-ttl~";
 /** DynamoDB keeps what expired over five years ago. */
 const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
-export async function updateTimeToLive(
-  dynalite: Dynalite,
-  input: Readonly<Record<string, unknown>>,
-): Promise<object> {
+export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
   const table = await existingTable(dynalite, input);
   const { Enabled: enabled, AttributeName: attribute } = asStructure(
     input["TimeToLiveSpecification"],
@@ -42,10 +40,7 @@ export async function updateTimeToLive(
   return { TimeToLiveSpecification: { Enabled: enabled, AttributeName: attribute } };
 }
 
-export async function describeTimeToLive(
-  dynalite: Dynalite,
-  input: Readonly<Record<string, unknown>>,
-): Promise<object> {
+export async function describeTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
   const attribute = await timeToLiveOf(dynalite.store, await existingTable(dynalite, input));
   return {
     TimeToLiveDescription:
@@ -113,10 +108,7 @@ function isExpired(value: unknown, nowSeconds: number): boolean {
   return seconds < nowSeconds && seconds > nowSeconds - oldestSeconds;
 }
 
-async function existingTable(
-  dynalite: Dynalite,
-  { TableName }: Readonly<Record<string, unknown>>,
-): Promise<string> {
+async function existingTable(dynalite: Dynalite, { TableName }: Input): Promise<string> {
   const { TableName: name } = dynalite.prepare("DescribeTable", { TableName }) as {
     TableName: string;
   }; // checked by prepare

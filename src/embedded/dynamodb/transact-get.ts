@@ -1,5 +1,6 @@
 import type { Dynalite, Item } from "../service/dynalite.ts";
 import { invalidMember } from "../service/operation.ts";
+import type { Input } from "../service/service.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import {
   asStructure,
@@ -15,7 +16,7 @@ import {
 export async function transactGet(
   dynalite: Dynalite,
   lock: ReadWriteLock,
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const gets = transactItems(input).map((item, index) => {
     const path = `transactItems.${index + 1}.member.get`;

@@ -8,7 +8,7 @@ import {
   prepareOperation,
   validationError,
 } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 import type { ReadWriteLock } from "./read-write-lock.ts";
 import {
   asStructure,
@@ -49,7 +49,7 @@ export async function transactWrite(
   dynalite: Dynalite,
   lock: ReadWriteLock,
   clock: Clock,
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): Promise<object> {
   const items = transactItems(input);
   const token = requestToken(input["ClientRequestToken"], items); // hashed first, because preparing changes the input
@@ -79,11 +79,7 @@ function requestToken(value: unknown, items: readonly unknown[]): TransactionTok
   return transactionToken(token, items);
 }
 
-function prepareItem(
-  dynalite: Dynalite,
-  item: Readonly<Record<string, unknown>>,
-  path: string,
-): TransactOperation {
+function prepareItem(dynalite: Dynalite, item: Input, path: string): TransactOperation {
   const [kind, second] = (["Put", "Update", "Delete", "ConditionCheck"] as const).filter(
     (name) => item[name] !== undefined,
   );
@@ -114,7 +110,7 @@ function prepareItem(
 function prepareMember(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
-  request: Readonly<Record<string, unknown>>,
+  request: Input,
   path: string,
 ): ItemOperation {
   try {

@@ -1,6 +1,7 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import type { Dynalite } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
-import { ServiceError } from "../service/service.ts";
+import { type Input, ServiceError } from "../service/service.ts";
 
 /** `None` marks an item that did not fail. */
 export interface CancellationReason {
@@ -12,9 +13,7 @@ export interface CancellationReason {
 const maxItems = 100;
 const maxBytes = 4 * 1024 * 1024;
 
-export function transactItems(
-  input: Readonly<Record<string, unknown>>,
-): readonly Readonly<Record<string, unknown>>[] {
+export function transactItems(input: Input): readonly Input[] {
   const items = input["TransactItems"];
   if (!Array.isArray(items)) throw invalidMember(null, "transactItems", "not be null");
   if (items.length < 1)
@@ -31,10 +30,9 @@ export function transactItems(
   );
 }
 
-export function asStructure(value: unknown, path: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw invalidMember(null, path, "not be null");
-  return value as Record<string, unknown>; // an object that is neither null nor an array has string keys
+export function asStructure(value: unknown, path: string): Input {
+  if (!isRecord(value)) throw invalidMember(null, path, "not be null");
+  return value;
 }
 
 export async function refuseSharedItems(

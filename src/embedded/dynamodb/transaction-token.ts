@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isRecord } from "../../base/errors/option-table.ts";
 import { type Change, rangeOf, type Store } from "../service/dynalite.ts";
 import { ServiceError } from "../service/service.ts";
 
@@ -76,9 +77,7 @@ function sha256(text: string): string {
 
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) =>
-    typeof member === "object" && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(byName))
-      : member,
+    isRecord(member) ? Object.fromEntries(Object.entries(member).sort(byName)) : member,
   );
 }
 

@@ -8,25 +8,18 @@ export interface StoredParameter {
   readonly version: number;
   /** Epoch seconds. */
   readonly modifiedAt: number;
-  readonly description?: string;
-  readonly keyId?: string;
+  readonly description?: string | undefined;
+  readonly keyId?: string | undefined;
 }
 
 export type ParameterType = "String" | "StringList" | "SecureString";
-
-export interface ParameterStore {
-  get(name: string): StoredParameter | undefined;
-  all(): readonly StoredParameter[];
-  put(parameter: StoredParameter): void;
-  delete(name: string): void;
-}
 
 /**
  * Each change is on disk when the call returns. Replaces the whole file, so a crash leaves the old
  * or the new one.
  * @throws Error if the file is corrupt.
  */
-export function openParameterStore(path?: string): ParameterStore {
+export function openParameterStore(path?: string) {
   const parameters = new Map(
     path === undefined ? [] : read(path).map((parameter) => [parameter.name, parameter]),
   );
@@ -35,13 +28,13 @@ export function openParameterStore(path?: string): ParameterStore {
     if (path !== undefined) replace(path, JSON.stringify(all(), undefined, 2));
   };
   return {
-    get: (name) => parameters.get(name),
+    get: (name: string): StoredParameter | undefined => parameters.get(name),
     all,
-    put(parameter) {
+    put(parameter: StoredParameter) {
       parameters.set(parameter.name, parameter);
       save();
     },
-    delete(name) {
+    delete(name: string) {
       parameters.delete(name);
       save();
     },

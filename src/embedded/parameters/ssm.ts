@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
 import { validationError } from "../service/operation.ts";
-import { type AwsJsonService, ServiceError, unknownOperation } from "../service/service.ts";
-import { checkName, isUnder } from "./parameter-names.ts";
 import {
-  openParameterStore,
-  type ParameterStore,
-  type ParameterType,
-  type StoredParameter,
-} from "./parameter-store.ts";
-import { createSealer, type Sealer } from "./sealed-text.ts";
+  type AwsJsonService,
+  type Input,
+  ServiceError,
+  unknownOperation,
+} from "../service/service.ts";
+import { checkName, isUnder } from "./parameter-names.ts";
+import { openParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
+import { createSealer } from "./sealed-text.ts";
 
 const types: readonly unknown[] = [
   "String",
@@ -21,11 +21,9 @@ const types: readonly unknown[] = [
 const longestValue = 4096;
 const largestPage = 10;
 
-type Input = Readonly<Record<string, unknown>>;
-
 interface Ssm {
-  readonly store: ParameterStore;
-  readonly sealer: Sealer;
+  readonly store: ReturnType<typeof openParameterStore>;
+  readonly sealer: ReturnType<typeof createSealer>;
   readonly clock: Clock;
   readonly region: string;
 }
@@ -58,13 +56,7 @@ export function openSsm({
     async call(operation, input) {
       switch (operation) {
         case "GetParameter":
-          return {
-            Parameter: shown(
-              ssm,
-              existing(ssm, text(input, "Name")),
-              flag(input, "WithDecryption"),
-            ),
-          };
+          return { Parameter: shown(ssm, existing(ssm, text(input, "Name")), input) };
         case "GetParameters":
           return getParameters(ssm, input);
         case "GetParametersByPath":
@@ -96,7 +88,7 @@ function getParameters(ssm: Ssm, input: Input): object {
   const wanted = [...new Set<string>(names)];
   const found = wanted.flatMap((name) => ssm.store.get(name) ?? []);
   return {
-    Parameters: found.map((parameter) => shown(ssm, parameter, flag(input, "WithDecryption"))),
+    Parameters: found.map((parameter) => shown(ssm, parameter, input)),
     InvalidParameters: wanted.filter((name) => ssm.store.get(name) === undefined),
   };
 }
@@ -122,8 +114,8 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   const page = rest.slice(0, size);
   const last = page.at(-1);
   return {
-    Parameters: page.map((parameter) => shown(ssm, parameter, flag(input, "WithDecryption"))),
-    ...(last !== undefined && rest.length > page.length ? { NextToken: tokenOf(last.name) } : {}),
+    Parameters: page.map((parameter) => shown(ssm, parameter, input)),
+    NextToken: last && rest.length > page.length ? tokenOf(last.name) : undefined,
   };
 }
 
@@ -148,8 +140,8 @@ function describeParameters({ store }: Ssm, input: Input): object {
       const found = store.get(String(wanted));
       if (found === undefined) return [];
       const { name, type, version, modifiedAt, keyId = "alias/aws/ssm" } = found;
-      const key = type === "SecureString" ? { KeyId: keyId } : {};
-      return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, ...key }];
+      const KeyId = type === "SecureString" ? keyId : undefined;
+      return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, KeyId }];
     }),
   };
 }
@@ -191,8 +183,8 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
     value: type === "SecureString" ? sealer.seal(value, placeOf(name, version)) : value,
     version,
     modifiedAt: clock.now() / 1000,
-    ...(typeof description === "string" ? { description } : {}),
-    ...(typeof keyId === "string" ? { keyId } : {}),
+    description: typeof description === "string" ? description : undefined,
+    keyId: typeof keyId === "string" ? keyId : undefined,
   });
   return { Version: version, Tier: "Standard" };
 }
@@ -207,12 +199,13 @@ function existing({ store }: Ssm, name: string): StoredParameter {
 function shown(
   { sealer, region }: Ssm,
   { name, type, value, version, modifiedAt }: StoredParameter,
-  decrypts: boolean,
+  input: Input,
 ): object {
+  const isOpened = type === "SecureString" && flag(input, "WithDecryption");
   return {
     Name: name,
     Type: type,
-    Value: type === "SecureString" && decrypts ? sealer.open(value, placeOf(name, version)) : value,
+    Value: isOpened ? sealer.open(value, placeOf(name, version)) : value,
     Version: version,
     LastModifiedDate: modifiedAt,
     ARN: `arn:aws:ssm:${region}:000000000000:parameter${name.startsWith("/") ? "" : "/"}${name}`,

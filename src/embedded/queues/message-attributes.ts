@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
+import { isRecord } from "../../base/errors/option-table.ts";
+import type { Input } from "../service/service.ts";
 import { invalidParameter } from "./sqs-error.ts";
-import { type Input, isInput } from "./sqs-input.ts";
 
 const most = 10;
 const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
@@ -18,7 +19,7 @@ export type MessageAttributes = Readonly<Record<string, MessageAttribute>>;
 /** @throws SqsError for more than ten attributes, or an invalid name, type or value. */
 export function readMessageAttributes(value: unknown): MessageAttributes | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!isInput(value))
+  if (!isRecord(value))
     throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
   const entries = Object.entries(value);
   if (entries.length > most) {
@@ -82,7 +83,7 @@ export function digestOfAttributes(attributes: MessageAttributes): string {
 function readAttribute(name: string, attribute: unknown): MessageAttribute {
   const refuse = (reason: string) =>
     invalidParameter(`MessageAttributes.${name}`, JSON.stringify(attribute), reason);
-  if (!names.test(name) || !isInput(attribute))
+  if (!names.test(name) || !isRecord(attribute))
     throw refuse("Its name or its value is not that of an attribute.");
   const { DataType, StringValue, BinaryValue }: Input = attribute;
   if (typeof DataType !== "string" || !types.test(DataType))

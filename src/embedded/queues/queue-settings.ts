@@ -1,5 +1,5 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { isInput } from "./sqs-input.ts";
 
 export type QueueAttributes = Readonly<Record<string, string>>;
 
@@ -68,7 +68,7 @@ const fifoDefaults: QueueAttributes = {
  */
 export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueAttributes {
   if (attributes === undefined || attributes === null) return {};
-  if (!isInput(attributes))
+  if (!isRecord(attributes))
     throw invalidParameter("Attributes", JSON.stringify(attributes), "Must be a map.");
   return Object.fromEntries(
     Object.entries(attributes).map(([name, value]) => [name, checked(name, value, fifo)]),
@@ -139,7 +139,7 @@ function redrivePolicy(text: string): string {
   } catch {
     throw invalidParameter("RedrivePolicy", text, "Amazon SQS can't parse it: it is not JSON.");
   }
-  const { deadLetterTargetArn, maxReceiveCount } = isInput(policy) ? policy : {};
+  const { deadLetterTargetArn, maxReceiveCount } = isRecord(policy) ? policy : {};
   const count = Number(maxReceiveCount);
   if (
     typeof deadLetterTargetArn !== "string" ||

@@ -20,15 +20,7 @@ export interface StoredQueue {
   readonly messages: Queue;
 }
 
-export interface QueueStore {
-  get(name: string): StoredQueue | undefined;
-  all(): readonly StoredQueue[];
-  create(name: string, attributes: QueueAttributes, now: number): StoredQueue;
-  configure(queue: StoredQueue, attributes: QueueAttributes, now: number): void;
-  delete(queue: StoredQueue): void;
-  flush(): void;
-  close(): void;
-}
+export type QueueStore = ReturnType<typeof openQueueStore>;
 
 type QueueRecord = Pick<StoredQueue, "name" | "attributes" | "createdAt" | "modifiedAt">;
 type JournalEntry =
@@ -40,7 +32,7 @@ type JournalEntry =
  * Flushed changes survive a restart, with messages in flight and remembered sends.
  * @throws Error if the file is corrupt.
  */
-export function openQueueStore(path?: string): QueueStore {
+export function openQueueStore(path?: string) {
   const journal = openJournal<JournalEntry>(path);
   const queues = new Map<string, StoredQueue>();
 
@@ -81,19 +73,23 @@ export function openQueueStore(path?: string): QueueStore {
   }
 
   return {
-    get: (name) => queues.get(name),
+    get: (name: string) => queues.get(name),
     all: () => [...queues.values()].sort((one, other) => (one.name < other.name ? -1 : 1)),
-    create(name, attributes, now) {
+    create(name: string, attributes: QueueAttributes, now: number) {
       const record = { name, attributes, createdAt: now, modifiedAt: now };
       journal.put(queueKey(name), { queue: record });
       return open(record, [], []);
     },
-    configure({ name, createdAt, messages }, attributes, now) {
+    configure(
+      { name, createdAt, messages }: StoredQueue,
+      attributes: QueueAttributes,
+      now: number,
+    ) {
       const record = { name, attributes, createdAt, modifiedAt: now };
       journal.put(queueKey(name), { queue: record });
       set(record, messages);
     },
-    delete({ name, messages }) {
+    delete({ name, messages }: StoredQueue) {
       messages.clear();
       queues.delete(name);
       journal.delete(queueKey(name));

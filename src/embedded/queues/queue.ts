@@ -6,10 +6,10 @@ const deduplicationMs = 5 * 60 * 1000;
 
 export interface NewMessage {
   readonly body: string;
-  readonly attributes?: MessageAttributes;
-  readonly group?: string;
+  readonly attributes?: MessageAttributes | undefined;
+  readonly group?: string | undefined;
   /** Sends with the same ID are one message for 5 minutes. */
-  readonly deduplicationId?: string;
+  readonly deduplicationId?: string | undefined;
   readonly delayMs: number;
 }
 
@@ -60,28 +60,7 @@ export interface QueueCounts {
   readonly delayed: number;
 }
 
-export interface Queue {
-  /** Returns the earlier message for a remembered deduplication ID. */
-  send(message: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence">;
-  /** Takes a message of another queue and resets its receive count. */
-  accept(message: QueueMessage, now: number): void;
-  /** Takes visible messages in order. Dead messages leave the queue. */
-  receive(
-    options: Receive,
-    now: number,
-  ): { readonly taken: readonly QueueMessage[]; readonly dead: readonly QueueMessage[] };
-  /** Needs the handle of the latest receive; in a FIFO queue, of a message in flight. */
-  delete(receipt: string, now: number): "deleted" | "missing" | "outdated" | "expired";
-  changeVisibility(
-    receipt: string,
-    visibilityMs: number,
-    now: number,
-  ): "changed" | "missing" | "outdated" | "visible";
-  remove(fits: (message: QueueMessage) => boolean): readonly QueueMessage[];
-  clear(): void;
-  counts(now: number): QueueCounts;
-  nextVisibleAt(now: number): number;
-}
+export type Queue = ReturnType<typeof createQueue>;
 
 /** In a FIFO queue, a hidden message blocks the later ones of its group. */
 export function createQueue({
@@ -90,7 +69,7 @@ export function createQueue({
   sends = [],
   createId,
   record,
-}: QueueOptions): Queue {
+}: QueueOptions) {
   // A Map keeps its insertion order.
   const messages = new Map(
     [...stored]
@@ -115,7 +94,8 @@ export function createQueue({
   };
 
   return {
-    send({ delayMs, ...message }, now) {
+    /** Returns the earlier message for a remembered deduplication ID. */
+    send({ delayMs, ...message }: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence"> {
       const { deduplicationId } = message;
       const before = remembered.find(deduplicationId, now);
       if (before !== undefined) return before;
@@ -133,10 +113,18 @@ export function createQueue({
         remembered.add({ deduplicationId, id, sequence, sentAt: now });
       return { id, sequence };
     },
-    accept({ receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }, now) {
+    /** Takes a message of another queue. */
+    accept(
+      { receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }: QueueMessage,
+      now: number,
+    ) {
       keep({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
     },
-    receive({ max, visibilityMs, maxReceiveCount = Number.POSITIVE_INFINITY }, now) {
+    /** Takes visible messages in order. Dead messages leave the queue. */
+    receive(
+      { max, visibilityMs, maxReceiveCount = Number.POSITIVE_INFINITY }: Receive,
+      now: number,
+    ) {
       const taken: QueueMessage[] = [];
       const dead: QueueMessage[] = [];
       for (const message of unblocked(messages.values(), fifo, now)) {
@@ -152,21 +140,22 @@ export function createQueue({
       }
       return { taken, dead };
     },
-    delete(receipt, now) {
+    /** Needs the handle of the latest receive; in a FIFO queue, of a message in flight. */
+    delete(receipt: string, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
       if (fifo && message.visibleAt <= now) return "expired";
       drop(message);
       return "deleted";
     },
-    changeVisibility(receipt, visibilityMs, now) {
+    changeVisibility(receipt: string, visibilityMs: number, now: number) {
       const message = receivedBy(receipt);
       if (typeof message === "string") return message;
       if (message.visibleAt <= now) return "visible";
       keep({ ...message, visibleAt: hiddenUntil(now, visibilityMs) });
       return "changed";
     },
-    remove(fits) {
+    remove(fits: (message: QueueMessage) => boolean) {
       const removed = [...messages.values()].filter(fits);
       for (const message of removed) drop(message);
       return removed;
@@ -175,8 +164,8 @@ export function createQueue({
       for (const message of messages.values()) drop(message);
       remembered.clear();
     },
-    counts: (now) => countsOf([...messages.values()], now),
-    nextVisibleAt: (now) => nextVisible(messages.values(), now),
+    counts: (now: number) => countsOf([...messages.values()], now),
+    nextVisibleAt: (now: number) => nextVisible(messages.values(), now),
   };
 }
 

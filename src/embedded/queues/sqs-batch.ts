@@ -1,5 +1,6 @@
+import { isRecord } from "../../base/errors/option-table.ts";
+import type { Input } from "../service/service.ts";
 import { SqsError } from "./sqs-error.ts";
-import { type Input, isInput } from "./sqs-input.ts";
 
 const most = 10;
 
@@ -15,7 +16,7 @@ export function batchEntries(input: Input): readonly Input[] {
     );
   }
   if (
-    !entries.every(isInput) ||
+    !entries.every(isRecord) ||
     !entries.every(({ Id }) => typeof Id === "string" && /^[\w-]{1,80}$/.test(Id))
   ) {
     throw new SqsError(

@@ -1,6 +1,5 @@
+import type { Input } from "../service/service.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-
-export type Input = Readonly<Record<string, unknown>>;
 
 export function requiredText(input: Input, member: string): string {
   const value = optionalText(input, member);
@@ -41,8 +40,4 @@ export function texts(input: Input, member: string): readonly string[] {
     throw invalidParameter(member, JSON.stringify(value), "Must be a list of texts.");
   }
   return value;
-}
-
-export function isInput(value: unknown): value is Input {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

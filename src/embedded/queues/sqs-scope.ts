@@ -1,8 +1,8 @@
-import type { CallContext } from "../service/service.ts";
+import type { CallContext, Input } from "../service/service.ts";
 import type { LongPolls } from "./long-polls.ts";
 import type { QueueStore, StoredQueue } from "./queue-store.ts";
 import { SqsError } from "./sqs-error.ts";
-import { type Input, requiredText } from "./sqs-input.ts";
+import { requiredText } from "./sqs-input.ts";
 
 export const embeddedAccount = "000000000000";
 

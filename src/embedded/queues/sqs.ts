@@ -1,6 +1,8 @@
+import { isRecord } from "../../base/errors/option-table.ts";
 import {
   type AwsJsonService,
   type CallContext,
+  type Input,
   ServiceError,
   unknownOperation,
 } from "../service/service.ts";
@@ -16,7 +18,7 @@ import {
 } from "./queue-settings.ts";
 import { openQueueStore, type StoredQueue } from "./queue-store.ts";
 import { invalidParameter, SqsError } from "./sqs-error.ts";
-import { type Input, isInput, optionalText, requiredText, texts } from "./sqs-input.ts";
+import { optionalText, requiredText, texts } from "./sqs-input.ts";
 import { endPolls, receiveMessage, sendMessage, sendMessageBatch } from "./sqs-messages.ts";
 import {
   changeMessageVisibility,
@@ -94,7 +96,7 @@ export function openSqs({ path, region = "us-east-1" }: SqsOptions = {}): Sqs {
 function createQueue(scope: SqsScope, input: Input, context: CallContext): object {
   const name = requiredText(input, "QueueName");
   const given = input["Attributes"];
-  const fifo = isInput(given) && given["FifoQueue"] === "true";
+  const fifo = isRecord(given) && given["FifoQueue"] === "true";
   if (!(fifo ? fifoName : queueName).test(name)) {
     const rule =
       "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length";

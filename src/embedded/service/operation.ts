@@ -1,5 +1,5 @@
 import type { Dynalite, Item } from "./dynalite.ts";
-import { ServiceError } from "./service.ts";
+import { type Input, ServiceError } from "./service.ts";
 
 export interface ItemOperation {
   readonly operation: "PutItem" | "UpdateItem" | "DeleteItem";
@@ -13,7 +13,7 @@ export interface ItemOperation {
 export function prepareOperation(
   dynalite: Dynalite,
   operation: ItemOperation["operation"],
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
 ): ItemOperation {
   const onFailure = input["ReturnValuesOnConditionCheckFailure"] ?? "NONE";
   if (onFailure !== "ALL_OLD" && onFailure !== "NONE") {

@@ -5,33 +5,24 @@ import type { Duplex } from "node:stream";
 export const attachmentProtocol = "keelson-stack";
 export const attachmentKeyHeader = "x-keelson-key";
 
-export interface Attachments {
-  /** Counts a user without a connection. The returned function removes it and returns the rest. */
-  enter(): () => number;
-  /** Writes to the standard error of all clients. */
-  tell(text: string): void;
-  /** Rejects new clients. Connections close when the process ends. */
-  close(): void;
-}
+export type Attachments = ReturnType<typeof acceptAttachments>;
 
-export interface AttachmentOptions {
-  readonly key: string;
-  /**
-   * Time without users until the stack stops, in milliseconds. With 0 it stops immediately, and the
-   * last client to detach waits for the process to end.
-   */
-  readonly idleMs: number;
-  readonly onIdle: () => void;
-}
-
-/** Counts connections, which close with a killed client. */
+/**
+ * Counts connections, which close with a killed client. `onIdle` stops the stack after `idleMs`
+ * without users. With 0, the last client to detach waits for the process to end.
+ */
 export function acceptAttachments(
   server: Server,
-  { key, idleMs, onIdle }: AttachmentOptions,
-): Attachments {
+  {
+    key,
+    idleMs,
+    onIdle,
+  }: { readonly key: string; readonly idleMs: number; readonly onIdle: () => void },
+) {
   const attached = new Set<Duplex>();
   let [users, isClosed] = [0, false];
   let idle = setTimeout(onIdle, idleMs);
+  /** Counts a user without a connection. The returned function removes it and returns the rest. */
   const enter = () => {
     clearTimeout(idle);
     users += 1;
@@ -73,9 +64,11 @@ export function acceptAttachments(
   });
   return {
     enter,
-    tell(text) {
+    /** Writes to the standard error of all clients. */
+    tell(text: string) {
       for (const socket of attached) socket.write(text);
     },
+    /** Rejects new clients. Connections close when the process ends. */
     close() {
       clearTimeout(idle);
       isClosed = true;

@@ -4,13 +4,6 @@ import type { Variables } from "../../base/process/environment.ts";
 import { createDataDirectory } from "../service/data-directory.ts";
 import { refuseInProduction } from "../service/refusal.ts";
 
-export interface DevelopmentLog {
-  /** Writes a record within {@link delayMs}. Never throws. */
-  readonly keep: (record: string) => void;
-  /** Writes pending records and ignores later ones. */
-  close(): void;
-}
-
 /** Limits of each of the two files, in bytes, and of pending records, in characters. */
 const [fileBytes, waitingCharacters] = [4_194_304, 262_144];
 /** Delay of a write, in milliseconds. Requests do not wait for it. */
@@ -29,7 +22,7 @@ export function openDevelopmentLog(
   directory: string,
   env: Variables,
   limitBytes: number = fileBytes,
-): DevelopmentLog {
+) {
   refuseInProduction("The development log", env);
   createDataDirectory(directory);
   const [before, current] = developmentLogFiles(directory);
@@ -52,14 +45,17 @@ export function openDevelopmentLog(
     }
   };
   return {
-    keep: (record) => {
+    /** Writes a record within {@link delayMs}. Never throws. */
+    keep: (record: string): void => {
       if (!isOpen) return;
       waiting += `${record}\n`;
-      if (waiting.length >= waitingCharacters) return flush();
-      if (timer !== undefined) return;
-      timer = setTimeout(flush, delayMs).unref();
-      process.once("exit", flush); // writes the last records of a process that exits earlier
+      if (waiting.length >= waitingCharacters) flush();
+      else if (timer === undefined) {
+        timer = setTimeout(flush, delayMs).unref();
+        process.once("exit", flush); // writes the last records of a process that exits earlier
+      }
     },
+    /** Writes pending records and ignores later ones. */
     close: () => {
       flush();
       isOpen = false;

@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { crc32 } from "node:zlib";
+import { isRecord } from "../../base/errors/option-table.ts";
 import {
   type AwsJsonService,
   type CallContext,
+  type Input,
   ServiceError,
   serializationError,
   unknownOperation,
@@ -84,17 +86,16 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function parseInput(body: string): Readonly<Record<string, unknown>> {
+function parseInput(body: string): Input {
   let input: unknown;
   try {
     input = JSON.parse(body);
   } catch {
     throw serializationError("The request body is not JSON");
   }
-  if (typeof input !== "object" || input === null || Array.isArray(input)) {
+  if (!isRecord(input))
     throw serializationError("Start of structure or map expected in the request body");
-  }
-  return input as Record<string, unknown>; // an object that is neither null nor an array has string keys
+  return input;
 }
 
 function contextOf({ headers }: IncomingMessage, response: ServerResponse): CallContext {

@@ -7,19 +7,11 @@ import type { StackProcessMessage, StackProcessOptions } from "./stack-process.t
 /** Timeout of an unresponsive process before it is killed, in milliseconds. */
 const stopMs = 5000;
 
-export interface StackChild {
-  readonly child: ChildProcess;
-  readonly told: Exclude<StackProcessMessage, { readonly failure: string }>;
-}
-
 /**
  * Waits until the stack listens. The child does not keep this process alive.
  * @throws Error with the reason.
  */
-export async function startStackChild(
-  options: StackProcessOptions,
-  ownRegion: string,
-): Promise<StackChild> {
+export async function startStackChild(options: StackProcessOptions, ownRegion: string) {
   // The entry is TypeScript in the repository, JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
