@@ -136,7 +136,7 @@ function headersOf(headers: unknown): Record<string, string> {
 function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   const seen = new Set<unknown>([error]);
   const causes: Record<string, unknown>[] = [];
-  let cause = causeOf(error);
+  let cause = memberOf(error, "cause");
   while (cause !== undefined && !seen.has(cause) && causes.length < maxCauses) {
     seen.add(cause);
     const name = textOf(cause, "name", 200);
@@ -147,35 +147,25 @@ function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
       message,
       ...(stack === undefined ? {} : { stack }),
     });
-    cause = causeOf(cause);
+    cause = memberOf(cause, "cause");
   }
   return causes.length === 0 ? {} : { causes };
 }
 
-function causeOf(error: unknown): unknown {
+/** Reads a member of anything. A getter may throw. */
+function memberOf(error: unknown, member: "cause" | "message" | "stack" | "name"): unknown {
   try {
     return typeof error === "object" && error !== null
-      ? (error as { cause?: unknown }).cause
+      ? (error as Record<string, unknown>)[member]
       : undefined;
   } catch {
     return undefined;
   }
 }
 
-function textOf(
-  error: unknown,
-  member: "message" | "stack" | "name",
-  limit: number,
-): string | undefined {
-  try {
-    const value =
-      typeof error === "object" && error !== null
-        ? (error as Record<string, unknown>)[member]
-        : undefined;
-    return typeof value === "string" ? bounded(value, limit) : undefined;
-  } catch {
-    return undefined;
-  }
+function textOf(error: unknown, member: "message" | "stack" | "name", limit: number) {
+  const value = memberOf(error, member);
+  return typeof value === "string" ? bounded(value, limit) : undefined;
 }
 
 function thrownText(thrown: unknown): string {

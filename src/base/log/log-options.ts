@@ -1,3 +1,4 @@
+import { isRecord } from "../errors/option-table.ts";
 import type { LogLevel } from "./logger.ts";
 import type { PowertoolsLogger } from "./powertools-logger.ts";
 
@@ -56,8 +57,4 @@ function isRequestLines(value: unknown): boolean {
   if (!isRecord(value)) return typeof value === "boolean" || value === "failed";
   const { slowerThanMs, ...others } = value;
   return typeof slowerThanMs === "number" && slowerThanMs >= 0 && Object.keys(others).length === 0;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

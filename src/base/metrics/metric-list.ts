@@ -37,46 +37,18 @@ const seconds = [
 ] as const;
 const longSeconds = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400] as const;
 
-const methods = [
-  "CONNECT",
-  "DELETE",
-  "GET",
-  "HEAD",
-  "OPTIONS",
-  "PATCH",
-  "POST",
-  "PUT",
-  "QUERY",
-  "TRACE",
-] as const;
-const operations = [
-  "BatchExecuteStatement",
-  "BatchGetItem",
-  "BatchWriteItem",
-  "DeleteItem",
-  "DescribeTable",
-  "ExecuteStatement",
-  "GetItem",
-  "PutItem",
-  "Query",
-  "Scan",
-  "TransactGetItems",
-  "TransactWriteItems",
-  "UpdateItem",
-] as const;
-const storeErrors = [
-  "AbortError",
-  "ConditionalCheckFailedException",
-  "InternalServerError",
-  "ProvisionedThroughputExceededException",
-  "RequestLimitExceeded",
-  "ResourceNotFoundException",
-  "ThrottlingException",
-  "TimeoutError",
-  "TransactionCanceledException",
-  "TransactionConflictException",
-  "ValidationException",
-] as const;
+const words = (text: string): readonly string[] => text.split(" ");
+const methods = words("CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE");
+const operations = words(
+  "BatchExecuteStatement BatchGetItem BatchWriteItem DeleteItem DescribeTable ExecuteStatement " +
+    "GetItem PutItem Query Scan TransactGetItems TransactWriteItems UpdateItem",
+);
+const storeErrors = words(
+  "AbortError ConditionalCheckFailedException InternalServerError " +
+    "ProvisionedThroughputExceededException RequestLimitExceeded ResourceNotFoundException " +
+    "ThrottlingException TimeoutError TransactionCanceledException TransactionConflictException " +
+    "ValidationException",
+);
 
 /** Labels never identify a tenant, a user, a key or an ID. */
 export const metricList = [

@@ -1,4 +1,5 @@
 import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
+import { isRecord } from "../errors/option-table.ts";
 
 /** Keys that open values. The active key seals. */
 export interface KeyRing {
@@ -142,8 +143,4 @@ function isRetiredKey(value: unknown): boolean {
     typeof value["until"] === "string" &&
     !Number.isNaN(Date.parse(value["until"]))
   );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
