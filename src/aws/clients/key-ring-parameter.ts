@@ -8,15 +8,7 @@ export interface StoredKeyRing {
 }
 
 /** SSM parameter of a key ring, for the tools that change it. */
-export interface KeyRingParameter {
-  /** Returns `undefined` without such a parameter. @throws Error if it is not a SecureString. */
-  read(): Promise<StoredKeyRing | undefined>;
-  /** Default key: the account's. @throws Error if the parameter already exists. */
-  create(text: string, kmsKey: string | undefined): Promise<void>;
-  /** Returns the new version, encrypted with the same KMS key. */
-  replace(text: string): Promise<number>;
-  close(): void;
-}
+export type KeyRingParameter = Awaited<ReturnType<typeof openKeyRingParameter>>;
 
 interface ReadParameter {
   readonly Type: string;
@@ -25,10 +17,7 @@ interface ReadParameter {
   readonly LastModifiedDate: Date;
 }
 
-export async function openKeyRingParameter(
-  name: string,
-  options: ClientOptions,
-): Promise<KeyRingParameter> {
+export async function openKeyRingParameter(name: string, options: ClientOptions) {
   const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } =
     await import("@aws-sdk/client-ssm");
   const client = new SSMClient(clientOptions(options));
@@ -40,8 +29,11 @@ export async function openKeyRingParameter(
     const [{ KeyId }] = Parameters as [{ KeyId: string }];
     return KeyId;
   };
+  const put = (Value: string, more: { Overwrite?: true; KeyId: string | undefined }) =>
+    client.send(new PutParameterCommand({ Name: name, Value, Type: "SecureString", ...more }));
   return {
-    read: async () => {
+    /** Returns `undefined` without such a parameter. @throws Error if it is not a SecureString. */
+    read: async (): Promise<StoredKeyRing | undefined> => {
       try {
         const { Parameter } = await client.send(
           new GetParameterCommand({ Name: name, WithDecryption: true }),
@@ -58,23 +50,13 @@ export async function openKeyRingParameter(
         `the parameter ${name} is no SecureString; delete it, and make a ring with new keys`,
       );
     },
-    create: async (text, key) => {
-      const given = key === undefined ? {} : { KeyId: key };
-      await client.send(
-        new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", ...given }),
-      );
+    /** Default key: the account's. @throws Error if the parameter already exists. */
+    create: async (text: string, KeyId: string | undefined): Promise<void> => {
+      await put(text, { KeyId });
     },
-    replace: async (text) => {
-      const KeyId = await kmsKey();
-      const command = new PutParameterCommand({
-        Name: name,
-        Value: text,
-        Type: "SecureString",
-        Overwrite: true,
-        KeyId,
-      });
-      return Number((await client.send(command)).Version);
-    },
+    /** Returns the new version, encrypted with the same KMS key. */
+    replace: async (text: string) =>
+      Number((await put(text, { Overwrite: true, KeyId: await kmsKey() })).Version),
     close: () => client.destroy(),
   };
 }

@@ -1,20 +1,13 @@
 import type { Database } from "../../base/types/database.ts";
 
-export interface DeferredDatabase {
-  readonly database: Database;
-  /** Creates the client. After a failure, the next call tries again. */
-  load(): Promise<unknown>;
-  isAsked(): boolean;
-  close(): void;
-}
-
-export interface ClientMaker {
-  later(): Promise<() => Database>;
-  now(): Database;
-}
-
 /** Defers a document client. `send` waits for it; any other member creates it immediately. */
-export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
+export function deferDatabase({
+  later,
+  now,
+}: {
+  readonly later: () => Promise<() => Database>;
+  readonly now: () => Database;
+}) {
   let client: Database | undefined;
   let loading: Promise<Database> | undefined;
 
@@ -73,6 +66,7 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
   });
   return {
     database,
+    /** Creates the client. After a failure, the next call tries again. */
     load,
     isAsked: () => client !== undefined || loading !== undefined,
     close: () => client?.destroy(),

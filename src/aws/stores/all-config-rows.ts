@@ -21,7 +21,7 @@ export async function* allConfigRows(
       TableName: tableName,
       FilterExpression: "begins_with(pk, :rows)",
       ExpressionAttributeValues: { ":rows": "config#" },
-      ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+      ExclusiveStartKey: from,
     });
     const answer = await database.send(page).catch((error: Error) => {
       throw new Error(`${tableName}: ${error.name}: ${error.message}`, { cause: error });

@@ -1,6 +1,7 @@
 import type { Database } from "../../base/types/database.ts";
 import { dayOf, type KeptStream } from "../../parts/messages/kept-events.ts";
 import { type Item, marshalled } from "./claim-form.ts";
+import { isNamed } from "./claim-store.ts";
 import { daysPartition, expiry } from "./kept-event-keys.ts";
 
 const dayMs = 86_400_000;
@@ -16,15 +17,7 @@ const mostNoted = 10_000;
  */
 export const firstSort = "first";
 
-export interface KeptDays {
-  /**
-   * Records the day of an event before its commit, where all writes of a tenant would conflict over
-   * this row. A failed commit leaves a day without events, which costs a reader one call.
-   */
-  note(stream: KeptStream, nowMs: number, keptDays: number): Promise<void>;
-}
-
-export function keptDays(database: Database, tableName: string): KeptDays {
+export function keptDays(database: Database, tableName: string) {
   const noted = new Map<string, number>();
 
   const read = async (keys: readonly Item[]): Promise<readonly Item[]> => {
@@ -37,20 +30,20 @@ export function keptDays(database: Database, tableName: string): KeptDays {
   /** Leaves a row that lasts as long. */
   const put = async (Item: Item, ConditionExpression: string, values?: Item) => {
     const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
-    const condition = {
-      ConditionExpression,
-      ...(values === undefined ? {} : { ExpressionAttributeValues: values }),
-    };
+    const condition = { ConditionExpression, ExpressionAttributeValues: values };
     try {
       await database.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
     } catch (error) {
-      if (!(error instanceof Error && error.name === "ConditionalCheckFailedException"))
-        throw error;
+      if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
     }
   };
 
   return {
-    note: async (stream, nowMs, days) => {
+    /**
+     * Records the day of an event before its commit, where all writes of a tenant would conflict over
+     * this row. A failed commit leaves a day without events, which costs a reader one call.
+     */
+    note: async (stream: KeptStream, nowMs: number, days: number): Promise<void> => {
       const day = dayOf(nowMs);
       const pk = daysPartition(stream);
       const { tenantId, type } = stream;

@@ -29,16 +29,12 @@ export function dynamoKeptEvents(
       const { type, eventId, tenantId } = event;
       const key = { pk: dayPartition(event, dayOf(nowMs)), sk: `${timeText(nowMs)}#${eventId}` };
       const expiration = expiry(nowMs, forDays);
-      const facts = {
-        type,
-        ...(tenantId === undefined ? {} : { tenantId }),
-        ...(expiration === undefined ? {} : { expiration }),
-      };
+
       // Without a proof: proofs protect events on the bus, and the row outlives the ring's keys.
       return {
         Put: {
           TableName: tableName,
-          Item: { ...key, ...facts, event: envelopeText(event, { trace }) },
+          Item: { ...key, type, tenantId, expiration, event: envelopeText(event, { trace }) },
         },
       };
     },

@@ -8,6 +8,7 @@ import type {
 import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import { marshalled } from "./claim-form.ts";
+import { isNamed } from "./claim-store.ts";
 import { firstSort } from "./kept-days.ts";
 import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
 
@@ -68,8 +69,7 @@ export function dynamoProjections(
         await database.send(command);
         return true;
       } catch (error) {
-        if (error instanceof Error && error.name === "ConditionalCheckFailedException")
-          return false;
+        if (isNamed(error, "ConditionalCheckFailedException")) return false;
         throw error;
       }
     },
@@ -79,11 +79,8 @@ export function dynamoProjections(
     },
     mark: (name, version, event, keptDays) => {
       const expiration = expiry(clock.now(), keptDays + moreDays);
-      const Item = {
-        ...markKey(name, version, event),
-        ...whose(event.tenantId),
-        ...(expiration === undefined ? {} : { expiration }),
-      };
+      const { tenantId } = event;
+      const Item = { ...markKey(name, version, event), tenantId, expiration };
       return {
         Put: { TableName: tableName, Item, ConditionExpression: "attribute_not_exists(pk)" },
       };

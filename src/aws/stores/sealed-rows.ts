@@ -14,7 +14,7 @@ export function dynamoSealedRows(
   return {
     sealedRows: async (from) => {
       const { ScanCommand } = await import("../clients/dynamodb-sdk.ts");
-      const start = from === undefined ? undefined : startKey(from);
+
       const {
         Items = [],
         ScannedCount = 0,
@@ -27,7 +27,7 @@ export function dynamoSealedRows(
           FilterExpression: "begins_with(pk, :rows) AND attribute_exists(#value.#sealed)",
           ExpressionAttributeNames: { "#value": "value", "#sealed": "sealed" },
           ExpressionAttributeValues: { ":rows": "config#" },
-          ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+          ExclusiveStartKey: from === undefined ? undefined : startKey(from),
         }),
       );
       return {

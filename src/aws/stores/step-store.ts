@@ -4,6 +4,7 @@ import type { ClaimKey, StoredResult } from "../../parts/once/claim.ts";
 import type { StepRecord } from "../../parts/once/step.ts";
 import type { ListedStep, StepFacts, StepStore } from "../../parts/once/step-store.ts";
 import { holding } from "./claim-form.ts";
+import { isNamed } from "./claim-store.ts";
 
 type Attributes = Readonly<Record<string, unknown>>;
 
@@ -83,9 +84,7 @@ function startItems(
     "#owner = :owner AND #status = :started",
   ];
   return [
-    {
-      ConditionCheck: holding(tableName, keyOf(facts.claim), step.owner),
-    },
+    { ConditionCheck: holding(tableName, keyOf(facts.claim), step.owner) },
     {
       Put: {
         TableName: tableName,
@@ -144,38 +143,17 @@ function keyOf({ partition, sort }: ClaimKey): Attributes {
 }
 
 function itemKey(place: ClaimKey): Attributes {
-  return { ...keyOf(place), ...(place.tenantId === undefined ? {} : { tenantId: place.tenantId }) };
+  return { ...keyOf(place), tenantId: place.tenantId };
 }
 
 function recordAttributes(record: StepRecord): Attributes {
   const { status, owner, expiresAt } = record;
-  return {
-    status,
-    owner,
-    expiration: expiresAt,
-    ...(record.status === "DONE" ? record.result : {}),
-  };
+  const result = record.status === "DONE" ? record.result : {};
+  return { status, owner, expiration: expiresAt, ...result };
 }
 
-function factAttributes({
-  name,
-  handler,
-  requestId,
-  startedAt,
-  isSealed,
-  keepMs,
-  claim,
-}: StepFacts): Attributes {
-  return {
-    stepName: name,
-    handler,
-    requestId,
-    startedAt,
-    isSealed,
-    keepMs,
-    claimPk: claim.partition,
-    claimSk: claim.sort,
-  };
+function factAttributes({ name, claim, ...facts }: StepFacts): Attributes {
+  return { ...facts, stepName: name, claimPk: claim.partition, claimSk: claim.sort };
 }
 
 interface StepRow extends Omit<StepFacts, "name" | "claim"> {
@@ -201,21 +179,6 @@ function listedOf(item: Attributes): ListedStep {
   const { pk, tenantId, stepName: name, claimPk, claimSk, ...facts } = item as unknown as StepRow;
   const { handler, requestId, startedAt, isSealed, keepMs } = facts;
   const claim = { partition: claimPk, sort: claimSk, tenantId };
-  const key = pk.slice(prefix.length);
-  return {
-    key,
-    tenantId,
-    name,
-    handler,
-    requestId,
-    startedAt,
-    isSealed,
-    keepMs,
-    claim,
-    record: recordOf(item),
-  };
-}
-
-function isNamed(error: unknown, name: string): boolean {
-  return error instanceof Error && error.name === name;
+  const listed = { name, handler, requestId, startedAt, isSealed, keepMs, claim };
+  return { key: pk.slice(prefix.length), tenantId, ...listed, record: recordOf(item) };
 }

@@ -26,9 +26,9 @@ export function dynamoTenantRows(
         FilterExpression: source.filter.expression,
         ExpressionAttributeNames: { ...source.filter.names, ...(keysOnly ? aliases(source) : {}) },
         ExpressionAttributeValues: { ...source.filter.values },
-        ...(keysOnly ? { ProjectionExpression: Object.keys(aliases(source)).join(", ") } : {}),
-        ...(pageSize === undefined ? {} : { Limit: pageSize }),
-        ...(from === undefined ? {} : { ExclusiveStartKey: { ...from } }),
+        ProjectionExpression: keysOnly ? Object.keys(aliases(source)).join(", ") : undefined,
+        Limit: pageSize,
+        ExclusiveStartKey: from && { ...from },
       };
       const {
         Items = [],
@@ -74,11 +74,7 @@ async function named<Answer>(
   try {
     return await call();
   } catch (error) {
-    throw new Error(
-      `${tableName}: ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`,
-      {
-        cause: error,
-      },
-    );
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw new Error(`${tableName}: ${reason}`, { cause: error });
   }
 }

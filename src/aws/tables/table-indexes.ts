@@ -4,9 +4,11 @@ import type {
   KeySchemaElement,
   TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import type { IndexDeclaration } from "../../app/handlers/table.ts";
+import type { IndexDeclaration, TableDeclaration } from "../../app/handlers/table.ts";
 import type { Database } from "../../base/types/database.ts";
-import type { RequiredTable } from "./required-table.ts";
+export interface RequiredTable extends TableDeclaration {
+  readonly tableName: string;
+}
 
 export type Keyed = Pick<IndexDeclaration, "partitionKey" | "sortKey">;
 

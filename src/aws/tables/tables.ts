@@ -1,6 +1,6 @@
 import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../../base/types/database.ts";
-import type { RequiredTable } from "./required-table.ts";
+import type { RequiredTable } from "./table-indexes.ts";
 import {
   attributeDefinitions,
   attributesOf,
@@ -88,7 +88,7 @@ async function createTable(
     KeySchema: keySchema(table),
     AttributeDefinitions: attributeDefinitions(table, ...table.indexes),
     BillingMode: "PAY_PER_REQUEST",
-    ...(indexes.length === 0 ? {} : { GlobalSecondaryIndexes: indexes }),
+    GlobalSecondaryIndexes: indexes.length === 0 ? undefined : indexes,
   });
   try {
     if (isMissing) await database.send(command);

@@ -99,19 +99,10 @@ export function createQueue({
       const { deduplicationId } = message;
       const before = remembered.find(deduplicationId, now);
       if (before !== undefined) return before;
-      const id = createId();
-      const sequence = nextSequence(now);
-      keep({
-        ...message,
-        id,
-        sequence,
-        sentAt: now,
-        visibleAt: hiddenUntil(now, delayMs),
-        receiveCount: 0,
-      });
-      if (deduplicationId !== undefined)
-        remembered.add({ deduplicationId, id, sequence, sentAt: now });
-      return { id, sequence };
+      const sent = { id: createId(), sequence: nextSequence(now), sentAt: now };
+      keep({ ...message, ...sent, visibleAt: hiddenUntil(now, delayMs), receiveCount: 0 });
+      if (deduplicationId !== undefined) remembered.add({ deduplicationId, ...sent });
+      return sent;
     },
     /** Takes a message of another queue. */
     accept(
@@ -121,10 +112,7 @@ export function createQueue({
       keep({ ...message, sequence: nextSequence(now), visibleAt: 0, receiveCount: 0 });
     },
     /** Takes visible messages in order. Dead messages leave the queue. */
-    receive(
-      { max, visibilityMs, maxReceiveCount = Number.POSITIVE_INFINITY }: Receive,
-      now: number,
-    ) {
+    receive({ max, visibilityMs, maxReceiveCount = Infinity }: Receive, now: number) {
       const taken: QueueMessage[] = [];
       const dead: QueueMessage[] = [];
       for (const message of unblocked(messages.values(), fifo, now)) {

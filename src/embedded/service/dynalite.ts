@@ -75,53 +75,23 @@ interface Validations {
 }
 
 const operations = {
-  read: [
-    "GetItem",
-    "BatchGetItem",
-    "Query",
-    "Scan",
-    "DescribeTable",
-    "ListTables",
-    "ListTagsOfResource",
-  ],
-  write: ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"],
-  table: ["CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource"],
-} as const;
+  read: /^(GetItem|BatchGetItem|Query|Scan|DescribeTable|ListTables|ListTagsOfResource)$/,
+  write: /^(PutItem|UpdateItem|DeleteItem|BatchWriteItem)$/,
+  table: /^(CreateTable|UpdateTable|DeleteTable|TagResource|UntagResource)$/,
+};
 
-export type OperationKind = keyof typeof operations;
+export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
 /**
- * dynalite as a library, without its HTTP server, so that a write can run against a store that
- * collects changes (write-batch.ts).
- */
-export interface Dynalite {
-  readonly store: Store;
-  kindOf(operation: string): OperationKind;
-  /** Validates input and parses its expressions, for one run. */
-  prepare(operation: string, input: object): object;
-  run(operation: string, prepared: object, store?: Store): Promise<Record<string, unknown>>;
-  table(name: string): Promise<Table>;
-  placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string;
-  itemAt(table: string, place: string): Promise<Item | undefined>;
-  /** Entry in a global index; none if the item lacks one of its keys. */
-  indexEntries(table: Table, index: object, item: Item): readonly Change[];
-  /** Bytes that count toward DynamoDB's limits. */
-  sizeOf(item: Item): number;
-  /**
-   * Rejects all operations in flight, after an exception in a callback of dynalite's, which names
-   * no request.
-   */
-  abandon(error: unknown): void;
-}
-
-/**
- * Default path: none, in memory.
+ * Opens dynalite without its HTTP server, so that a write can run against a store that collects
+ * changes (write-batch.ts). Default path: none, in memory.
+ *
  * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
 export async function openDynalite(
   path?: string,
   load: (id: string) => unknown = createRequire(import.meta.url),
-): Promise<Dynalite> {
+) {
   // The modules are untyped. The types above describe the parts in use; the contract suite verifies
   // them.
   const database = requireDynalite(load, "dynalite/db") as Database;
@@ -147,7 +117,8 @@ export async function openDynalite(
   return {
     store,
     kindOf,
-    prepare(operation, input) {
+    /** Validates input and parses its expressions, for one run. */
+    prepare(operation: string, input: object): object {
       const { types, custom } = rulesOf(operation);
       try {
         const checked = validations.checkTypes({ ...input }, types);
@@ -162,8 +133,8 @@ export async function openDynalite(
           : serializationError("A member of the request is null or of a wrong type");
       }
     },
-    run: (operation, prepared, on = store) =>
-      new Promise((resolve, reject) => {
+    run: (operation: string, prepared: object, on = store) =>
+      new Promise<Record<string, unknown>>((resolve, reject) => {
         running.add(reject);
         actionOf(operation)(on, prepared, (error, result = {}) => {
           running.delete(reject);
@@ -171,30 +142,33 @@ export async function openDynalite(
           else resolve(result);
         });
       }),
-    table: (name) =>
-      new Promise((resolve, reject) => {
+    table: (name: string) =>
+      new Promise<Table>((resolve, reject) => {
         store.getTable(name, (error, table) =>
           table === undefined ? reject(translate(error)) : resolve(table),
         );
       }),
-    placeOf(table, of) {
+    placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string {
       const invalid =
         "item" in of ? database.validateItem(of.item, table) : database.validateKey(of.key, table);
       if (invalid) throw translate(invalid);
       return database.createKey("item" in of ? of.item : of.key, table);
     },
-    itemAt: (table, place) =>
-      new Promise((resolve, reject) => {
+    itemAt: (table: string, place: string) =>
+      new Promise<Item | undefined>((resolve, reject) => {
         store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
       }),
-    indexEntries: (table, index, item) =>
+    /** Entry in a global index; none if the item lacks one of its keys. */
+    indexEntries: (table: Table, index: object, item: Item): readonly Change[] =>
       database.getIndexActions([index], undefined, item, table).puts.map((put) => ({
         type: "put",
         key: indexPrefix("Global", table.TableName, put.index) + put.key,
         value: put.item,
       })),
-    sizeOf: (item) => database.itemSize(item),
-    abandon(error) {
+    /** Bytes that count toward DynamoDB's limits. */
+    sizeOf: (item: Item) => database.itemSize(item),
+    /** Rejects all operations in flight, after an exception in a callback, which names none. */
+    abandon(error: unknown) {
       for (const fail of running) fail(error);
       running.clear();
     },
@@ -219,16 +193,13 @@ function requireDynalite(load: (id: string) => unknown, id: string): unknown {
   } catch (error) {
     throw new Error(
       "keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4",
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }
 
-function kindOf(operation: string): OperationKind {
-  const kinds: readonly OperationKind[] = ["read", "write", "table"];
-  const kind = kinds.find((candidate) => operations[candidate].some((name) => name === operation));
+function kindOf(operation: string): keyof typeof operations {
+  const kind = (["read", "write", "table"] as const).find((one) => operations[one].test(operation));
   if (kind === undefined) throw unknownOperation(operation);
   return kind;
 }

@@ -1,5 +1,0 @@
-import type { TableDeclaration } from "../../app/handlers/table.ts";
-
-export interface RequiredTable extends TableDeclaration {
-  readonly tableName: string;
-}
