@@ -4,7 +4,6 @@ import type { LeanRows } from "../light/lean-rows.ts";
 
 type MeasuredClient = Pick<DynamoDBClient, "middlewareStack">;
 
-/** Measures every call of a DynamoDB client, including its retries. */
 export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
   client.middlewareStack.add(
     (next, { commandName = "" }) =>

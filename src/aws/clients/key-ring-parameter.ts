@@ -7,7 +7,6 @@ export interface StoredKeyRing {
   readonly changedMs: number;
 }
 
-/** SSM parameter of a key ring, for the tools that change it. */
 export type KeyRingParameter = Awaited<ReturnType<typeof openKeyRingParameter>>;
 
 interface ReadParameter {

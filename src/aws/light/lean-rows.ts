@@ -5,30 +5,15 @@ import { crc32 } from "./crc32.ts";
 import type { LeanSettings } from "./lean-settings.ts";
 import { signedHeaders } from "./signature.ts";
 
-export interface LeanRows {
-  /**
-   * Returns `undefined` for a response that is not plain and complete, and from then on: the SDK
-   * takes over.
-   */
-  read(
-    tableName: string,
-    addresses: readonly RowAddress[],
-    consistent: boolean,
-  ): Promise<Record<string, unknown>[] | undefined>;
-  close(): void;
-}
-
-/** Options for tests. */
-export interface LeanRowsOptions {
-  /** Timeout after which the SDK takes over, in milliseconds. Default 500. */
-  readonly timeoutMs?: number;
-  readonly now?: () => number;
-}
+export type LeanRows = ReturnType<typeof createLeanRows>;
 
 export function createLeanRows(
   settings: LeanSettings,
-  { timeoutMs = 500, now = Date.now }: LeanRowsOptions = {},
-): LeanRows {
+  {
+    timeoutMs = 500,
+    now = Date.now,
+  }: { readonly timeoutMs?: number; readonly now?: () => number } = {},
+) {
   const { endpoint, region, credentials } = settings;
   const http = process.getBuiltinModule(
     endpoint.protocol === "https:" ? "node:https" : "node:http",
@@ -59,7 +44,15 @@ export function createLeanRows(
     });
 
   return {
-    read: async (tableName, addresses, consistent) => {
+    /**
+     * Returns `undefined` for a response that is not plain and complete, or not in time, and from
+     * then on: the SDK takes over.
+     */
+    read: async (
+      tableName: string,
+      addresses: readonly RowAddress[],
+      consistent: boolean,
+    ): Promise<Record<string, unknown>[] | undefined> => {
       if (isOver) return undefined;
       const Keys = addresses.map(({ partition, key }) => ({
         pk: { S: partition },
@@ -94,7 +87,6 @@ const asked = {
   "x-amz-target": "DynamoDB_20120810.BatchGetItem",
 };
 
-/** Returns whether a response is an intact success of DynamoDB. */
 function isWhole({ statusCode, headers }: IncomingMessage, bytes: Buffer): boolean {
   const sum = headers["x-amz-crc32"];
   return (

@@ -5,7 +5,6 @@ export interface SigningCredentials {
 }
 
 export interface UnsignedRequest {
-  /** Names in lower case, including `host`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
   readonly region: string;

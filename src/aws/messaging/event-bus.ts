@@ -4,7 +4,6 @@ import { isInstrumented } from "../clients/instrumented.ts";
 import { callFailure, entryRefusal } from "./put-events-failure.ts";
 
 const [maxEntries, maxBytes] = [10, 262_144];
-/** Size of an entry without its detail, in bytes. */
 const entryBytes = 512;
 const maxAttempts = 4;
 /**

@@ -5,22 +5,16 @@ import type { ConfigStore, RowWrite } from "../../parts/config/operate/config-st
 import { withFormerRows } from "../../parts/config/read/former-rows.ts";
 import { type ConfigRow, type ConfigRowReader, formerPlace } from "../../parts/config/read/rows.ts";
 
-/** Reads and writes rows of renamed keys. Loaded only if a key has a former name. */
-export interface FormerRows {
-  reader(reader: ConfigRowReader): ConfigRowReader;
-  history(history: ConfigStore["history"]): ConfigStore["history"];
-  /** Items that a write adds, so that no row under a former key counts afterwards. */
-  itemsOf(write: RowWrite): readonly CommitItem[];
-}
+export type FormerRows = ReturnType<typeof dynamoFormerRows>;
 
-export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry): FormerRows {
+/** Reads and writes rows of renamed keys. Loaded only if a key has a former name. */
+export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry) {
   return {
-    reader: (reader) => withFormerRows(reader, registry),
+    reader: (reader: ConfigRowReader): ConfigRowReader => withFormerRows(reader, registry),
     history:
-      (history) =>
+      (history: ConfigStore["history"]): ConfigStore["history"] =>
       async (address, { before, limit }) => {
         const entries = [...(await history(address, { before, limit }))];
-        // Versions continue across a rename.
         for (const key of registry.configKeys.get(address.key)?.definition.formerly ?? []) {
           if (entries.length >= limit) break;
           const range = {
@@ -31,7 +25,8 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
         }
         return entries;
       },
-    itemsOf: ({ address, seen }) => {
+    /** Items that a write adds, so that no row under a former key counts afterwards. */
+    itemsOf: ({ address, seen }: RowWrite): readonly CommitItem[] => {
       const place = seen?.[formerPlace];
       if (seen !== undefined && place === undefined) return [];
       const definition = registry.configKeys.get(address.key)?.definition;

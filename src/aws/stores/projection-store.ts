@@ -18,7 +18,6 @@ import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
  */
 const moreDays = 14;
 
-/** Stores projection state in the table of kept events. */
 export function dynamoProjections(
   database: Database,
   tableName: string,

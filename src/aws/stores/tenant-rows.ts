@@ -58,7 +58,6 @@ export function dynamoTenantRows(
   };
 }
 
-/** Placeholders for the key and for the attributes that show whose row it is. */
 function aliases({ keys, looksAt }: TenantSource): Record<string, string> {
   return Object.fromEntries([...keys, ...looksAt].map((name, index) => [`#p${index}`, name]));
 }

@@ -93,7 +93,6 @@ async function createTable(
   try {
     if (isMissing) await database.send(command);
   } catch (error) {
-    // Another process created it first.
     if (!(error instanceof ResourceInUseException)) throw error;
   }
   await waitUntilTableExists(

@@ -152,7 +152,6 @@ function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
   return causes.length === 0 ? {} : { causes };
 }
 
-/** Reads a member of anything. A getter may throw. */
 function memberOf(error: unknown, member: "cause" | "message" | "stack" | "name"): unknown {
   try {
     return typeof error === "object" && error !== null

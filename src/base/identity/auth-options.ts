@@ -171,7 +171,6 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value.trim() !== "";
 }
 
-/** Never receives a secret. */
 function shown(value: unknown): string {
   if (typeof value === "string")
     return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}...` : value);

@@ -16,25 +16,9 @@ export type PowertoolsLogger = {
 
 /** Powertools drops attributes with the first names, and writes its own values for the others. */
 const reservedByPowertools: ReadonlySet<string> = new Set([
-  ...[
-    "level",
-    "message",
-    "msg",
-    "sampling_rate",
-    "service",
-    "timestamp",
-    "__proto__",
-    "constructor",
-  ],
-  ...[
-    "cold_start",
-    "function_arn",
-    "function_memory_size",
-    "function_name",
-    "function_request_id",
-    "tenant_id",
-    "xray_trace_id",
-  ],
+  ..."level message msg sampling_rate service timestamp __proto__ constructor".split(" "),
+  ..."cold_start function_arn function_memory_size function_name function_request_id".split(" "),
+  ...["tenant_id", "xray_trace_id"],
 ]);
 
 /**

@@ -13,7 +13,6 @@ export interface Decided {
   readonly initial: LevelName;
   /** Number of the level below which no line is printed, even if sampled. */
   readonly least: number;
-  /** Whether the platform sets the level, which disables sampling. */
   readonly isPlatforms: boolean;
 }
 

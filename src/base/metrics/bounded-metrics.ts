@@ -7,7 +7,6 @@ import {
 } from "./metric-list.ts";
 import type { MetricLabels, Metrics } from "./metrics.ts";
 
-/** Allowed label values. Each series reuses one object. */
 export type SeriesLabels = Readonly<Record<string, string>>;
 
 export interface MetricSink {
@@ -48,7 +47,6 @@ export function createMetrics({
   const theirs = new Map<string, Series>(
     [...own].map((metric) => [metric.name, new Series(metric, allowed)]),
   );
-  /** Passes a value to all sinks. Returns the last error. */
   const give = (
     metric: MetricDeclaration,
     value: number,
@@ -65,7 +63,6 @@ export function createMetrics({
     return failure;
   };
   const told = new Set<string>();
-  /** Returns the reason on a metric's first rejection. */
   const refused = (name: string, reason: string): string | undefined => {
     const key = typeof name === "string" ? `=${name}` : typeof name; // plain JavaScript may pass any value
     if (told.has(key) || told.size >= maxTold) return undefined;

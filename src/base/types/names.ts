@@ -15,7 +15,7 @@ export interface Query<Input extends StandardSchemaV1, Output extends StandardSc
  *   interface Queries { "billing.plan.current": Query<typeof planInput, typeof planOutput> }
  * }
  */
-// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+// biome-ignore lint/suspicious/noEmptyInterface: features augment it
 export interface Queries {}
 
 /** Types of a write, from its schemas. */
@@ -36,7 +36,7 @@ export interface Write<Input extends StandardSchemaV1, Output extends StandardSc
  *   interface Writes { "files.file.create": Write<typeof newFile, typeof file> }
  * }
  */
-// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+// biome-ignore lint/suspicious/noEmptyInterface: features augment it
 export interface Writes {}
 
 /**
@@ -48,7 +48,7 @@ export interface Writes {}
  *   interface Events { "file.created": z.output<typeof fileCreated> }
  * }
  */
-// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+// biome-ignore lint/suspicious/noEmptyInterface: features augment it
 export interface Events {}
 
 /**
@@ -59,7 +59,7 @@ export interface Events {}
  *   interface Jobs { "files.file.scan": { id: string } }
  * }
  */
-// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+// biome-ignore lint/suspicious/noEmptyInterface: features augment it
 export interface Jobs {}
 
 /**

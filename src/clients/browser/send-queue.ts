@@ -1,12 +1,6 @@
 import { listen, page } from "./browser-page.ts";
 import type { ClientLoggerOptions } from "./options.ts";
 
-export interface SendQueue {
-  add(record: string): void;
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** Number of records per request. The server accepts one more. */
 const maxBatch = 99; // leaves room for one record about dropped records
 /** Below 64 KiB, the limit of all `keepalive` requests of a page in flight. */
@@ -23,7 +17,7 @@ export function createSendQueue({
   token,
   flushAfterMs = 2_000,
   maxQueued = 500,
-}: ClientLoggerOptions): SendQueue {
+}: ClientLoggerOptions) {
   const waiting = createWaiting(maxQueued);
   const tokens = createTokens(token);
   const sender = createSender(url, waiting, tokens);
@@ -87,12 +81,11 @@ export function createSendQueue({
     listen("visibilitychange", () => {
       if (page.document?.visibilityState === "hidden") sendNow();
     }),
-    // Skips the rest of the backoff.
     listen("online", () => void flush()),
   ];
 
   return {
-    add: (record) => {
+    add: (record: string) => {
       waiting.add(record);
       if (waiting.size() >= maxBatch && failures === 0) void flush();
       else schedule(flushAfterMs);

@@ -1,6 +1,6 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
-import { validationError } from "../service/operation.ts";
+import { detected } from "../service/operation.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 import type { EventBus, EventBusStore, Rule } from "./event-bus-store.ts";
 
@@ -53,16 +53,14 @@ export function eventsError(type: string, message: string): ServiceError {
 export function optionalText(input: Input, member: string): string | undefined {
   const value = input[member] ?? undefined;
   if (value !== undefined && typeof value !== "string")
-    throw validationError(`1 validation error detected: '${member}' has to be a text`);
+    throw detected(`'${member}' has to be a text`);
   return value;
 }
 
 export function text(input: Input, member: string): string {
   const value = optionalText(input, member);
   if (value === undefined || value === "") {
-    throw validationError(
-      `1 validation error detected: Value at '${member}' failed to satisfy constraint: Member must not be null`,
-    );
+    throw detected(`Value at '${member}' failed to satisfy constraint: Member must not be null`);
   }
   return value;
 }

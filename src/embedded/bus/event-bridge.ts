@@ -1,6 +1,6 @@
 import type { Sqs } from "../queues/sqs.ts";
 import { embeddedAccount } from "../queues/sqs-scope.ts";
-import { validationError } from "../service/operation.ts";
+import { detected, validationError } from "../service/operation.ts";
 import {
   type AwsJsonService,
   type CallContext,
@@ -92,8 +92,7 @@ export function openEventBridge({
 function createEventBus(scope: EventBridgeScope, input: Input, { nowMs }: CallContext): object {
   const name = text(input, "Name");
   const description = optionalText(input, "Description");
-  if (!busName.test(name))
-    throw validationError(`1 validation error detected: 'name' has to match ${busName.source}`);
+  if (!busName.test(name)) throw detected(`'name' has to match ${busName.source}`);
   if (scope.store.bus(name) !== undefined) {
     throw eventsError("ResourceAlreadyExistsException", `Event bus ${name} already exists.`);
   }
@@ -122,14 +121,13 @@ function putRule(scope: EventBridgeScope, input: Input): object {
   const pattern = optionalText(input, "EventPattern");
   const state = input["State"] ?? "ENABLED";
   const description = optionalText(input, "Description");
-  if (!ruleName.test(name))
-    throw validationError(`1 validation error detected: 'name' has to match ${ruleName.source}`);
+  if (!ruleName.test(name)) throw detected(`'name' has to match ${ruleName.source}`);
   if (input["ScheduleExpression"] !== undefined)
     throw validationError("The embedded stack has no ScheduleExpression");
   if (pattern === undefined)
     throw validationError("Parameter(s) EventPattern or ScheduleExpression must be specified.");
   if (state !== "ENABLED" && state !== "DISABLED") {
-    throw validationError("1 validation error detected: 'state' has to be ENABLED or DISABLED");
+    throw detected("'state' has to be ENABLED or DISABLED");
   }
   const targets = scope.store.rule(bus, name)?.targets ?? [];
   scope.store.putRule({

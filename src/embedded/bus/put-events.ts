@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isRecord } from "../../base/errors/option-table.ts";
-import { validationError } from "../service/operation.ts";
+import { detected, validationError } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
 import { fieldOf } from "./event-pattern.ts";
 
@@ -51,9 +51,7 @@ export function readEntries(
     entries.length > most ||
     !entries.every(isRecord)
   ) {
-    throw validationError(
-      `1 validation error detected: 'entries' has to be a list of 1 to ${most} entries`,
-    );
+    throw detected(`'entries' has to be a list of 1 to ${most} entries`);
   }
   const bytes = entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
   if (bytes > longestBytes)

@@ -1,5 +1,5 @@
 import { isRecord } from "../../base/errors/option-table.ts";
-import { validationError } from "../service/operation.ts";
+import { detected, validationError } from "../service/operation.ts";
 import type { Input } from "../service/service.ts";
 import { type EventBridgeScope, optionalText, ruleIn, text } from "./event-bridge-scope.ts";
 import type { RuleTarget } from "./event-bus-store.ts";
@@ -15,8 +15,7 @@ export function listTargets(scope: EventBridgeScope, input: Input): object {
 export function putTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const given = input["Targets"];
-  if (!Array.isArray(given) || given.length === 0)
-    throw validationError("1 validation error detected: 'targets' has to be a list");
+  if (!Array.isArray(given) || given.length === 0) throw detected("'targets' has to be a list");
   const targets = new Map(rule.targets.map((target) => [target.id, target]));
   const FailedEntries: object[] = [];
   for (const one of given) {
@@ -38,15 +37,13 @@ export function putTargets(scope: EventBridgeScope, input: Input): object {
 export function removeTargets(scope: EventBridgeScope, input: Input): object {
   const rule = ruleIn(scope, input, "Rule");
   const ids = input["Ids"];
-  if (!Array.isArray(ids) || ids.length === 0)
-    throw validationError("1 validation error detected: 'ids' has to be a list");
+  if (!Array.isArray(ids) || ids.length === 0) throw detected("'ids' has to be a list");
   scope.store.putRule({ ...rule, targets: rule.targets.filter(({ id }) => !ids.includes(id)) });
   return { FailedEntryCount: 0, FailedEntries: [] };
 }
 
 function readTarget(target: unknown): RuleTarget {
-  if (!isRecord(target))
-    throw validationError("1 validation error detected: a target has to be a structure");
+  if (!isRecord(target)) throw detected("a target has to be a structure");
   const id = text(target, "Id");
   const arn = text(target, "Arn");
   const path = optionalText(target, "InputPath");

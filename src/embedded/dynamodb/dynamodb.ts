@@ -1,15 +1,24 @@
 import { type Clock, systemClock } from "../../base/process/clock.ts";
-import { type Dynalite, openDynalite } from "../service/dynalite.ts";
+import { type Dynalite, type Item, openDynalite } from "../service/dynalite.ts";
 import { isConditionFailure, itemOnFailure, prepareOperation } from "../service/operation.ts";
 import { type AwsJsonService, type Input, ServiceError } from "../service/service.ts";
 import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
-import { createSweeper } from "./sweeper.ts";
 import { changeTable, settleTables } from "./table-changes.ts";
 import { changeIndexes, changesIndexes } from "./table-indexes.ts";
-import { describeTimeToLive, updateTimeToLive } from "./time-to-live.ts";
+import {
+  describeTimeToLive,
+  sweepExpired,
+  tablesWithTimeToLive,
+  updateTimeToLive,
+} from "./time-to-live.ts";
 import { transactGet } from "./transact-get.ts";
 import { transactWrite } from "./transact-write.ts";
+import { dropOldTokens } from "./transaction-token.ts";
 import { openWriteBatch } from "./write-batch.ts";
+
+/** Time between two sweeps. */
+const pauseMs = 10_000;
+const limits = { tables: 20, items: 100, tokens: 1000 };
 
 export interface DynamoDb extends AwsJsonService {
   /** Fails all requests in flight, after an exception that names none of them. */
@@ -35,10 +44,8 @@ export async function openDynamoDb({
   const dynalite = await openDynalite(path);
   await settleTables(dynalite);
   const lock = createReadWriteLock();
-  const sweeper = createSweeper(dynalite, lock, clock);
-  const sweepLater = () => {
-    sweeper.sweep().catch(reportFault);
-  };
+  const sweep = createSweep(dynalite, lock, clock);
+  const sweepLater = () => void sweep().catch(reportFault);
   return {
     targetPrefix: "DynamoDB_20120810.",
     async call(operation, input) {
@@ -105,4 +112,27 @@ async function callDynalite(
     await batch.commit();
     return answer;
   });
+}
+
+/** Deletes expired items and tokens. Holds the write lock for one page of one table at a time. */
+function createSweep(dynalite: Dynalite, lock: ReadWriteLock, clock: Clock): () => Promise<void> {
+  const starts = new Map<string, Item>();
+  let tokenCursor = "";
+  let dueAtMs = 0;
+  return async () => {
+    const nowMs = clock.now();
+    if (nowMs < dueAtMs) return;
+    dueAtMs = nowMs + pauseMs;
+    await lock.write(async () => {
+      tokenCursor = await dropOldTokens(dynalite.store, nowMs, limits.tokens, tokenCursor);
+    });
+    for (const table of await tablesWithTimeToLive(dynalite.store, limits.tables)) {
+      await lock.write(async () => {
+        const page = { table, limit: limits.items, start: starts.get(table) };
+        const next = await sweepExpired(dynalite, page, nowMs);
+        if (next === undefined) starts.delete(table);
+        else starts.set(table, next);
+      });
+    }
+  };
 }

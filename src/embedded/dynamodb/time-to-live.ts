@@ -10,20 +10,15 @@ const oldestSeconds = 5 * 365 * 24 * 60 * 60;
 
 export async function updateTimeToLive(dynalite: Dynalite, input: Input): Promise<object> {
   const table = await existingTable(dynalite, input);
-  const { Enabled: enabled, AttributeName: attribute } = asStructure(
-    input["TimeToLiveSpecification"],
-    "timeToLiveSpecification",
-  );
-  if (typeof enabled !== "boolean")
-    throw invalidMember(null, "timeToLiveSpecification.enabled", "not be null");
+  const path = "timeToLiveSpecification";
+  const given = asStructure(input["TimeToLiveSpecification"], path);
+  const { Enabled: enabled, AttributeName: attribute } = given;
+  if (typeof enabled !== "boolean") throw invalidMember(null, `${path}.enabled`, "not be null");
   if (typeof attribute !== "string")
-    throw invalidMember(null, "timeToLiveSpecification.attributeName", "not be null");
+    throw invalidMember(null, `${path}.attributeName`, "not be null");
   if (attribute.length < 1 || attribute.length > 255) {
-    throw invalidMember(
-      attribute.slice(0, 100),
-      "timeToLiveSpecification.attributeName",
-      "have length from 1 to 255",
-    );
+    const shown = attribute.slice(0, 100);
+    throw invalidMember(shown, `${path}.attributeName`, "have length from 1 to 255");
   }
   const current = await timeToLiveOf(dynalite.store, table);
   if (!enabled && current === undefined) throw validationError("TimeToLive is already disabled");
@@ -70,10 +65,9 @@ export async function tablesWithTimeToLive(
  */
 export async function sweepExpired(
   dynalite: Dynalite,
-  sweep: { readonly table: string; readonly limit: number; readonly start: Item | undefined },
+  { table, limit, start }: { table: string; limit: number; start: Item | undefined },
   nowMs: number,
 ): Promise<Item | undefined> {
-  const { table, limit, start } = sweep;
   const attribute = await timeToLiveOf(dynalite.store, table);
   if (attribute === undefined) return undefined; // disabled, or the table was deleted, since it was listed
   const scan = {
@@ -87,17 +81,10 @@ export async function sweepExpired(
     KeySchema: { AttributeName: string }[];
   }; // every table has one
   const batch = openWriteBatch(dynalite.store);
-  for (const item of Items.filter((candidate) =>
-    isExpired(candidate[attribute]?.["N"], nowMs / 1000),
-  )) {
-    const key = Object.fromEntries(
-      KeySchema.map(({ AttributeName }) => [AttributeName, item[AttributeName]]),
-    );
-    await dynalite.run(
-      "DeleteItem",
-      dynalite.prepare("DeleteItem", { TableName: table, Key: key }),
-      batch.store,
-    );
+  for (const item of Items.filter((one) => isExpired(one[attribute]?.["N"], nowMs / 1000))) {
+    const Key = Object.fromEntries(KeySchema.map(({ AttributeName: name }) => [name, item[name]]));
+    const deletion = dynalite.prepare("DeleteItem", { TableName: table, Key });
+    await dynalite.run("DeleteItem", deletion, batch.store);
   }
   await batch.commit();
   return LastEvaluatedKey;

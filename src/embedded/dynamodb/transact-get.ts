@@ -20,17 +20,11 @@ export async function transactGet(
 ): Promise<object> {
   const gets = transactItems(input).map((item, index) => {
     const path = `transactItems.${index + 1}.member.get`;
-    const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = asStructure(
-      item["Get"],
-      path,
-    );
+    const get = asStructure(item["Get"], path);
+    const { TableName, Key, ProjectionExpression, ExpressionAttributeNames } = get;
     if (TableName === undefined) throw invalidMember(null, `${path}.tableName`, "not be null");
-    const prepared = dynalite.prepare("GetItem", {
-      TableName,
-      Key,
-      ProjectionExpression,
-      ExpressionAttributeNames,
-    });
+    const expression = { ProjectionExpression, ExpressionAttributeNames };
+    const prepared = dynalite.prepare("GetItem", { TableName, Key, ...expression });
     const checked = prepared as { TableName: string; Key: Item }; // checked by prepare
     return { prepared, table: checked.TableName, of: { key: checked.Key } };
   });

@@ -70,12 +70,10 @@ function requestToken(value: unknown, items: readonly unknown[]): TransactionTok
   const token = String(value);
   if (token.length < 1)
     throw invalidMember(token, "clientRequestToken", "have length greater than or equal to 1");
-  if (token.length > 36)
-    throw invalidMember(
-      token.slice(0, 100),
-      "clientRequestToken",
-      "have length less than or equal to 36",
-    );
+  if (token.length > 36) {
+    const shown = token.slice(0, 100);
+    throw invalidMember(shown, "clientRequestToken", "have length less than or equal to 36");
+  }
   return transactionToken(token, items);
 }
 
@@ -144,7 +142,6 @@ async function commit(
     );
   }
   if (reasons.some(({ Code }) => Code !== "None")) throw transactionCancelled(reasons);
-  // Small requests can update large items.
   refuseLargeTransaction(batch.items().reduce((sum, item) => sum + dynalite.sizeOf(item), 0));
   await batch.commit(token === undefined ? [] : [tokenRecord(token, nowMs)]);
 }

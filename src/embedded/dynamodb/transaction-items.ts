@@ -3,7 +3,6 @@ import type { Dynalite } from "../service/dynalite.ts";
 import { invalidMember, validationError } from "../service/operation.ts";
 import { type Input, ServiceError } from "../service/service.ts";
 
-/** `None` marks an item that did not fail. */
 export interface CancellationReason {
   readonly Code: "None" | "ConditionalCheckFailed" | "ValidationError";
   readonly Message?: string;

@@ -1,8 +1,8 @@
-import { randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../base/process/clock.ts";
 import { secretInFile } from "../service/development-secret.ts";
-import { validationError } from "../service/operation.ts";
+import { detected, validationError } from "../service/operation.ts";
 import {
   type AwsJsonService,
   type Input,
@@ -11,7 +11,6 @@ import {
 } from "../service/service.ts";
 import { checkName, isUnder } from "./parameter-names.ts";
 import { openParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
-import { createSealer } from "./sealed-text.ts";
 
 const types: readonly unknown[] = [
   "String",
@@ -83,7 +82,7 @@ function getParameters(ssm: Ssm, input: Input): object {
     names.length > largestPage ||
     names.some((name) => typeof name !== "string")
   ) {
-    throw validationError("1 validation error detected: 'names' has to be a list of 1 to 10 names");
+    throw detected("'names' has to be a list of 1 to 10 names");
   }
   const wanted = [...new Set<string>(names)];
   const found = wanted.flatMap((name) => ssm.store.get(name) ?? []);
@@ -100,9 +99,7 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   }
   const size = input["MaxResults"] ?? largestPage;
   if (typeof size !== "number" || !Number.isInteger(size) || size < 1 || size > largestPage) {
-    throw validationError(
-      "1 validation error detected: 'maxResults' has to be a whole number from 1 to 10",
-    );
+    throw detected("'maxResults' has to be a whole number from 1 to 10");
   }
   if (Array.isArray(input["ParameterFilters"]) && input["ParameterFilters"].length > 0) {
     throw validationError("The embedded stack has no ParameterFilters");
@@ -165,10 +162,7 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
   }
   if (type === undefined)
     throw validationError("A parameter type is required when you create a parameter.");
-  if (!isType(type))
-    throw validationError(
-      "1 validation error detected: 'type' has to be String, StringList or SecureString",
-    );
+  if (!isType(type)) throw detected("'type' has to be String, StringList or SecureString");
   if (before !== undefined && before.type !== type) {
     throw new ServiceError(
       "HierarchyTypeMismatchException",
@@ -232,9 +226,7 @@ function nameOf(token: unknown): string {
 function text(input: Input, member: string): string {
   const value = input[member];
   if (typeof value !== "string" || value === "") {
-    throw validationError(
-      `1 validation error detected: '${member}' has to be a text of at least 1 character`,
-    );
+    throw detected(`'${member}' has to be a text of at least 1 character`);
   }
   return value;
 }
@@ -245,4 +237,28 @@ function flag(input: Input, member: string): boolean {
 
 function isType(value: unknown): value is ParameterType {
   return types.includes(value);
+}
+
+/** For development only: the key is never rotated. */
+function createSealer(secret: string) {
+  const key = createHash("sha256").update(secret).digest();
+  return {
+    /** Returns Base64 that only opens with the same `place`. */
+    seal(text: string, place: string): string {
+      const iv = randomBytes(12);
+      const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(place));
+      const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+      return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64");
+    },
+    open(sealed: string, place: string): string {
+      const bytes = Buffer.from(sealed, "base64");
+      const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12)).setAAD(
+        Buffer.from(place),
+      );
+      decipher.setAuthTag(bytes.subarray(12, 28));
+      return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString(
+        "utf8",
+      );
+    },
+  };
 }

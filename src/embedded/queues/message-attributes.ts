@@ -16,7 +16,6 @@ export interface MessageAttribute {
 
 export type MessageAttributes = Readonly<Record<string, MessageAttribute>>;
 
-/** @throws SqsError for more than ten attributes, or an invalid name, type or value. */
 export function readMessageAttributes(value: unknown): MessageAttributes | undefined {
   if (value === undefined || value === null) return undefined;
   if (!isRecord(value))

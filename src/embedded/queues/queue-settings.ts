@@ -14,13 +14,11 @@ export interface QueueSettings {
   readonly redrive?: RedrivePolicy;
 }
 
-/** After this number of receives, a message moves to the dead-letter queue. */
 export interface RedrivePolicy {
   readonly deadLetterTargetArn: string;
   readonly maxReceiveCount: number;
 }
 
-/** Of one message, and of a batch together. */
 export const longestMessageBytes = 262_144;
 
 export const longestVisibilitySeconds = 43_200;
@@ -75,7 +73,6 @@ export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueA
   );
 }
 
-/** With defaults, and without attributes that were set to `""`. */
 export function effectiveAttributes(attributes: QueueAttributes): QueueAttributes {
   const all = {
     ...defaults,
@@ -112,23 +109,16 @@ export function isSettable(name: string): boolean {
 function checked(name: string, value: unknown, fifo: boolean): string {
   const text = String(value);
   const allowed = fifoOnly[name];
-  const bounds = wholes[name];
+
   if (!isSettable(name) || (allowed !== undefined && !fifo)) {
     throw new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
   }
   if (name === "RedrivePolicy" && text !== "") return redrivePolicy(text);
   if (allowed !== undefined && !allowed.includes(text))
     throw invalidAttribute(name, text, `has to be ${allowed.join(" or ")}`);
-  if (
-    bounds !== undefined &&
-    (!/^\d{1,9}$/.test(text) || Number(text) < bounds[0] || Number(text) > bounds[1])
-  ) {
-    throw invalidAttribute(
-      name,
-      text,
-      `has to be a whole number from ${bounds[0]} to ${bounds[1]}`,
-    );
-  }
+  const [least, most] = wholes[name] ?? [0, Infinity];
+  if (name in wholes && (!/^\d{1,9}$/.test(text) || Number(text) < least || Number(text) > most))
+    throw invalidAttribute(name, text, `has to be a whole number from ${least} to ${most}`);
   return text;
 }
 

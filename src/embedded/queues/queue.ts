@@ -104,7 +104,6 @@ export function createQueue({
       if (deduplicationId !== undefined) remembered.add({ deduplicationId, ...sent });
       return sent;
     },
-    /** Takes a message of another queue. */
     accept(
       { receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }: QueueMessage,
       now: number,
@@ -211,7 +210,6 @@ function countFrom(before: readonly { readonly sequence: number }[]): (now: numb
   };
 }
 
-/** Sends by deduplication ID. */
 function rememberSends(stored: readonly RememberedSend[], record: QueueOptions["record"]) {
   const sends = new Map(
     [...stored]

@@ -5,7 +5,6 @@ export function isReceipt(text: string): boolean {
   );
 }
 
-/** `secret` tells one receive from the others. */
 export function receiptOf(messageId: string, secret: string): string {
   return Buffer.from(`${messageId}:${secret}`).toString("base64url");
 }

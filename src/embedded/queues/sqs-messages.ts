@@ -48,7 +48,6 @@ export function sendMessageBatch(scope: SqsScope, input: Input, { nowMs }: CallC
   return answer;
 }
 
-/** Waits for a message for the time that the caller or the queue sets. */
 export async function receiveMessage(
   scope: SqsScope,
   input: Input,

@@ -16,7 +16,6 @@ export interface DirectoryHolder {
   readonly pid: number;
   /** Process that started it, which users know. */
   readonly parentPid: number;
-  /** Present if the stack is shared. */
   readonly shared?: SharedHolder;
   /** Whether the process will share its stack soon. */
   readonly isStarting?: true;
@@ -145,7 +144,6 @@ function isLocked(error: unknown): boolean {
   return error instanceof Error && (systemCode(error) === "LEVEL_LOCKED" || isLocked(error.cause));
 }
 
-/** The current or the last holder. */
 export function readHolder(directory: string): DirectoryHolder | undefined {
   try {
     const holder = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
@@ -155,7 +153,6 @@ export function readHolder(directory: string): DirectoryHolder | undefined {
   }
 }
 
-/** Address of the stack that serves a directory now. */
 export function servedFrom(directory: string): Pick<SharedHolder, "port" | "region"> | undefined {
   const holder = readHolder(directory);
   return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;

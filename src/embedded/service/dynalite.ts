@@ -1,7 +1,6 @@
 import { createRequire } from "node:module";
 import { ServiceError, serializationError, unknownOperation } from "./service.ts";
 
-/** `{ S: "text" }` */
 export type AttributeValue = Readonly<Record<string, unknown>>;
 
 export type Item = Readonly<Record<string, AttributeValue>>;
@@ -21,7 +20,6 @@ export type Change =
 
 type Callback<Result = void> = (error: unknown, result?: Result) => void;
 
-/** Items of a table or entries of an index, for dynalite's actions. */
 export interface Section {
   lock(key: string, work: (release: (done: Callback) => Callback) => void): void;
   get(key: string, done: Callback<Item>): void;

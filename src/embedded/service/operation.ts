@@ -48,13 +48,18 @@ export function validationError(message: string): ServiceError {
   return new ServiceError("com.amazon.coral.validate#ValidationException", message);
 }
 
+/** AWS's error for one invalid member. */
+export function detected(problem: string): ServiceError {
+  return validationError(`1 validation error detected: ${problem}`);
+}
+
 export function invalidMember(
   value: string | null,
   path: string,
   constraint: string,
 ): ServiceError {
   const shown = value === null ? "null" : `'${value}'`;
-  return validationError(
-    `1 validation error detected: Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
+  return detected(
+    `Value ${shown} at '${path}' failed to satisfy constraint: Member must ${constraint}`,
   );
 }

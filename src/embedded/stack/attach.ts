@@ -5,14 +5,7 @@ import { attachmentKeyHeader, attachmentProtocol } from "./attachments.ts";
 
 const answerMs = 2_000;
 
-export interface Attachment {
-  readonly port: number;
-  readonly region: string;
-  /** Resolves when the connection closes, by {@link Attachment.detach} too. */
-  readonly ended: Promise<void>;
-  /** The stack stops after its last user disconnects. */
-  detach(): Promise<void>;
-}
+export type Attachment = NonNullable<Awaited<ReturnType<typeof attach>>>;
 
 /**
  * Returns `undefined` without a usable stack of `region`, or of any for `undefined`. `write`
@@ -22,7 +15,7 @@ export async function attach(
   directory: string,
   region: string | undefined,
   write: (text: Buffer) => void = (text) => void process.stderr.write(text),
-): Promise<Attachment | undefined> {
+) {
   const shared = readHolder(directory)?.shared;
   if (!isOfRegion(shared, region)) return undefined;
   const asking = request({
@@ -54,7 +47,9 @@ export async function attach(
   return {
     port: shared.port,
     region: shared.region,
+    /** Resolves when the connection closes, by `detach` too. */
     ended,
+    /** The stack stops after its last user disconnects. */
     detach: async () => {
       socket.ref();
       socket.end();

@@ -30,12 +30,9 @@ export function createFrontServer(
     answer(services, request, response).catch((error: unknown) => {
       if (response.destroyed) return; // the client disconnected
       const known = error instanceof ServiceError ? error : internalError(error, reportFault);
-      for (const [name, value] of Object.entries(known.headers)) response.setHeader(name, value);
-      send(request, response, known.status, {
-        __type: known.type,
-        message: known.message,
-        ...known.members,
-      });
+      const { type: __type, message, status, headers, members } = known;
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      send(request, response, status, { __type, message, ...members });
     });
   });
   // Longer than the SDK's agents keep an idle socket, so they never write to a closing one.
@@ -52,9 +49,7 @@ async function answer(
     throw new ServiceError(
       "AccessDeniedException",
       "The embedded stack answers to 127.0.0.1 and localhost only",
-      {
-        status: 403,
-      },
+      { status: 403 },
     );
   }
   if (request.method === "GET") return send(request, response, 200, { status: "healthy" });
@@ -116,9 +111,7 @@ function internalError(error: unknown, reportFault: (error: unknown) => void): S
   return new ServiceError(
     "com.amazon.coral.service#InternalServerError",
     "The embedded stack failed; its output says why",
-    {
-      status: 500,
-    },
+    { status: 500 },
   );
 }
 

@@ -86,20 +86,23 @@ interface OpenedStack {
   close(): Promise<void>;
 }
 
-interface Wanted {
-  readonly directory: string | undefined;
-  readonly port: number;
-  readonly region: string | undefined;
-  readonly isWatched: boolean;
-}
-
 /**
  * Minimum attempts, and time for them in milliseconds, to attach to a stack that may be about to
  * stop: on a busy machine, others can take and leave the directory each time.
  */
 const patience = Object.freeze({ attempts: 3, ms: 15_000 });
 
-async function openStack({ directory, port, region, isWatched }: Wanted): Promise<OpenedStack> {
+async function openStack({
+  directory,
+  port,
+  region,
+  isWatched,
+}: {
+  readonly directory: string | undefined;
+  readonly port: number;
+  readonly region: string | undefined;
+  readonly isWatched: boolean;
+}): Promise<OpenedStack> {
   const ownRegion = region ?? "us-east-1";
   const options = {
     port,
