@@ -1,8 +1,8 @@
 import type { Database } from "../../base/types/database.ts";
 import { dayOf, type KeptStream } from "../../parts/messages/kept-events.ts";
+import { separator, tenantPrefix } from "../../parts/wall/tenant-prefix.ts";
 import { type Item, marshalled } from "./claim-form.ts";
 import { isNamed } from "./claim-store.ts";
-import { daysPartition, expiry } from "./kept-event-keys.ts";
 
 const dayMs = 86_400_000;
 /**
@@ -84,4 +84,22 @@ function lasts(row: Item | undefined, expiration: number | undefined): boolean {
   if (row === undefined) return false;
   const has = row["expiration"]?.N;
   return has === undefined || (expiration !== undefined && Number(has) >= expiration);
+}
+
+export function dayPartition({ tenantId, type }: KeptStream, day: string): string {
+  return `${prefixOf(tenantId)}event/${type}/${day}`;
+}
+
+export function daysPartition({ tenantId, type }: KeptStream): string {
+  return `${prefixOf(tenantId)}days/${type}`;
+}
+
+/** Rows without a tenant start with the separator, which no encoded tenant contains. */
+export function prefixOf(tenantId: string | undefined): string {
+  return tenantId === undefined ? separator : tenantPrefix(tenantId);
+}
+
+/** Expiry in epoch seconds; `undefined` for data kept forever. */
+export function expiry(fromMs: number, days: number): number | undefined {
+  return days === Number.POSITIVE_INFINITY ? undefined : Math.ceil(fromMs / 1_000) + days * 86_400;
 }

@@ -8,8 +8,7 @@ import {
   timeOf,
   timeText,
 } from "../../parts/messages/kept-events.ts";
-import { keptDays } from "./kept-days.ts";
-import { dayPartition, daysPartition, expiry } from "./kept-event-keys.ts";
+import { dayPartition, daysPartition, expiry, keptDays } from "./kept-days.ts";
 
 /**
  * Stores events by tenant, type and day, sorted by time and ID. Another partition lists the days.

@@ -9,8 +9,7 @@ import type { Clock } from "../../base/process/clock.ts";
 import type { Database } from "../../base/types/database.ts";
 import { marshalled } from "./claim-form.ts";
 import { isNamed } from "./claim-store.ts";
-import { firstSort } from "./kept-days.ts";
-import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
+import { daysPartition, expiry, firstSort, prefixOf } from "./kept-days.ts";
 
 /**
  * Days by which a mark outlives its event. SQS keeps a dead letter for 14 days, and redriving it

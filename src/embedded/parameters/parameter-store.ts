@@ -1,5 +1,5 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { readIfPresent } from "../service/data-directory.ts";
 
 export interface StoredParameter {
   readonly name: string;
@@ -42,13 +42,8 @@ export function openParameterStore(path?: string) {
 }
 
 function read(path: string): StoredParameter[] {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return [];
-    throw error;
-  }
+  const text = readIfPresent(path);
+  if (text === undefined) return [];
   try {
     return JSON.parse(text) as StoredParameter[]; // only this module writes the file
   } catch (cause) {

@@ -158,6 +158,16 @@ export function servedFrom(directory: string): Pick<SharedHolder, "port" | "regi
   return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;
 }
 
+/** Returns `undefined` if the file does not exist. */
+export function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
 function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {
   const holder = other === undefined ? "another process" : nameOf(other);
   const ofRegion = other?.shared === undefined ? "" : `, or AWS_REGION=${other.shared.region}`;

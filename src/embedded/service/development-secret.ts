@@ -3,7 +3,7 @@ import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../../base/errors/system-code.ts";
 import type { Variables } from "../../base/process/environment.ts";
-import { createDataDirectory } from "./data-directory.ts";
+import { createDataDirectory, readIfPresent } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
 
 /**
@@ -20,19 +20,10 @@ export function developmentSecret(directory: string, env: Variables): string {
 
 /** Creates the file if it does not exist. @throws Error if it has less than 32 bytes. */
 export function secretInFile(path: string): string {
-  const secret = read(path) ?? create(path);
+  const secret = readIfPresent(path)?.trim() ?? create(path);
   if (Buffer.byteLength(secret) < 32)
     throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
   return secret;
-}
-
-function read(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
 }
 
 // A link makes the file appear with its whole content, and only the first link succeeds.

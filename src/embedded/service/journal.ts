@@ -1,12 +1,5 @@
-import {
-  appendFileSync,
-  closeSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
-import { systemCode } from "../../base/errors/system-code.ts";
+import { appendFileSync, closeSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { readIfPresent } from "./data-directory.ts";
 
 /** Minimum size of a file for its compaction. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
@@ -70,7 +63,7 @@ export function openJournal<Value>(
 
 function replay<Value>(path: string): Map<string, Value> {
   const live = new Map<string, Value>();
-  const lines = read(path).split("\n");
+  const lines = (readIfPresent(path) ?? "").split("\n");
   lines.pop(); // empty, or incomplete because the process was killed
   for (const [index, line] of lines.entries()) {
     for (const [key, value] of changesOf<Value>(line, `${path}:${index + 1}`)) {
@@ -79,15 +72,6 @@ function replay<Value>(path: string): Map<string, Value> {
     }
   }
   return live;
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return "";
-    throw error;
-  }
 }
 
 function changesOf<Value>(line: string, place: string): readonly Change<Value>[] {
