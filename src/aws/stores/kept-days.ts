@@ -27,7 +27,7 @@ export function keptDays(database: Database, tableName: string) {
     return Responses[tableName] ?? []; // an unprocessed key counts as missing; the put is conditional
   };
 
-  /** Leaves a row that lasts as long. */
+  /** Puts a row unless an existing one lasts as long. */
   const put = async (Item: Item, ConditionExpression: string, values?: Item) => {
     const { PutItemCommand } = await import("../clients/dynamodb-sdk.ts");
     const condition = { ConditionExpression, ExpressionAttributeValues: values };
@@ -40,8 +40,8 @@ export function keptDays(database: Database, tableName: string) {
 
   return {
     /**
-     * Records the day of an event before its commit, where all writes of a tenant would conflict over
-     * this row. A failed commit leaves a day without events, which costs a reader one call.
+     * Records the day of an event before its commit, where all writes of a tenant would conflict
+     * over this row. A failed commit leaves a day without events, which costs a reader one call.
      */
     note: async (stream: KeptStream, nowMs: number, days: number): Promise<void> => {
       const day = dayOf(nowMs);

@@ -132,7 +132,7 @@ export class ConflictError extends PipelineError {
 }
 
 /**
- * Error of keelson's own. Its code determines the status: {@link errorCodes} (specification 7).
+ * Error raised by keelson. Its code determines the status: {@link errorCodes} (specification 7).
  *
  * @example
  * if (error instanceof FrameworkError && error.code === "config_unavailable") retryLater();

@@ -69,7 +69,10 @@ export function authProblems(options: unknown): AuthProblem[] {
   }
 }
 
-/** Whether the server would accept tokens of other applications: an issuer shares a secret with one application only. */
+/**
+ * Whether the server would accept tokens of other applications: an issuer shares a secret with one
+ * application only.
+ */
 export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
   return jwks !== undefined && issuer === undefined && audience === undefined;
 }

@@ -35,7 +35,9 @@ export function levelOf(powertools: { readonly level: number }, otherwise: numbe
 export interface LogThreshold {
   /** debug 8, info 12, warn 16, error 20. */
   readonly current: number;
-  /** Has Powertools decide again whether to sample. As there, the first call does nothing. */
+  /**
+   * Has Powertools decide again whether to sample. The first call does nothing, as in Powertools.
+   */
   refreshSampling(): void;
   readonly isSampling: boolean;
 }

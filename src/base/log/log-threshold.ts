@@ -74,7 +74,10 @@ function levelNamed(name: string | undefined): LevelName | undefined {
     : undefined;
 }
 
-/** The platform's FATAL is Powertools' CRITICAL. Its names count only in upper case, as there. */
+/**
+ * The platform's FATAL is Powertools' CRITICAL. Its names count only in upper case, as in
+ * Powertools.
+ */
 function platformName(env: ThresholdOptions["env"]): string | undefined {
   const name = env["AWS_LAMBDA_LOG_LEVEL"]?.trim();
   if (name === "FATAL") return "CRITICAL";

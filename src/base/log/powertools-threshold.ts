@@ -23,7 +23,7 @@ export function createPowertoolsThreshold(
   { env, initial, least, isPlatforms }: Decided,
   notify: Notify,
 ): LogThreshold {
-  /** Decides only. Powertools' own messages become keelson's lines. */
+  /** Only decides. Powertools' own messages become keelson's lines. */
   class Levels extends Powertools {
     protected override processLogItem(level: number, input: LogItemMessage): void {
       if (level >= levelOf(this, powertoolsNumbers[initial]))

@@ -57,7 +57,7 @@ export interface EventBridge extends AwsJsonService {
 
 export interface EventBridgeOptions {
   readonly sqs: Pick<Sqs, "call">;
-  readonly path?: string;
+  readonly path?: string | undefined;
   readonly region?: string;
   /** Receives what PutEvents does not report: events that a target did not accept. */
   readonly reportFault?: (error: unknown) => void;

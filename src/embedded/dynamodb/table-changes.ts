@@ -8,7 +8,10 @@ import {
 } from "../service/dynalite.ts";
 import { forgetTimeToLive } from "./time-to-live.ts";
 
-/** Waits until the table has its new state, so that dynalite's late writes overlap with nothing. */
+/**
+ * Waits until the table has its new state, so that dynalite's late writes never overlap with
+ * another operation.
+ */
 export async function changeTable(
   dynalite: Dynalite,
   operation: string,

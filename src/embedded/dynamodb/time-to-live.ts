@@ -60,8 +60,8 @@ export async function tablesWithTimeToLive(
 }
 
 /**
- * Deletes the expired among `limit` items after `start`, and returns the next start, or `undefined`
- * for the beginning. The caller holds the write lock.
+ * Deletes expired items among the first `limit` after `start`. Returns the next start; `undefined`
+ * is the beginning. The caller holds the write lock.
  */
 export async function sweepExpired(
   dynalite: Dynalite,

@@ -12,7 +12,7 @@ import {
   validationReason,
 } from "./transaction-items.ts";
 
-/** The read lock keeps writes from between the reads. */
+/** The read lock keeps writes out between the reads. */
 export async function transactGet(
   dynalite: Dynalite,
   lock: ReadWriteLock,

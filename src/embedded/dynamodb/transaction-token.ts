@@ -45,8 +45,8 @@ export function tokenRecord({ key, payload }: TransactionToken, nowMs: number): 
 }
 
 /**
- * Deletes the expired among `limit` tokens after `cursor`. Returns the next cursor; `""` is the
- * start.
+ * Deletes expired tokens among the first `limit` after `cursor`. Returns the next cursor; `""` is
+ * the start.
  */
 export async function dropOldTokens(
   store: Store,

@@ -28,7 +28,7 @@ interface Ssm {
 }
 
 export interface SsmOptions {
-  readonly directory?: string;
+  readonly directory?: string | undefined;
   readonly clock?: Clock;
   readonly region?: string;
 }

@@ -11,7 +11,7 @@ export interface QueueSettings {
   readonly waitSeconds: number;
   readonly retentionMs: number;
   readonly maximumBytes: number;
-  readonly redrive?: RedrivePolicy;
+  readonly redrive?: RedrivePolicy | undefined;
 }
 
 export interface RedrivePolicy {
@@ -93,7 +93,7 @@ export function settingsOf(attributes: QueueAttributes): QueueSettings {
     waitSeconds: Number(all["ReceiveMessageWaitTimeSeconds"]),
     retentionMs: Number(all["MessageRetentionPeriod"]) * 1000,
     maximumBytes: Number(all["MaximumMessageSize"]),
-    ...(redrive === undefined ? {} : { redrive: JSON.parse(redrive) as RedrivePolicy }), // redrivePolicy below wrote it
+    redrive: redrive === undefined ? undefined : (JSON.parse(redrive) as RedrivePolicy), // redrivePolicy below wrote it
   };
 }
 

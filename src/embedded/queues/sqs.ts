@@ -59,7 +59,7 @@ export interface Sqs extends AwsJsonService {
 }
 
 export interface SqsOptions {
-  readonly path?: string;
+  readonly path?: string | undefined;
   readonly region?: string;
 }
 

@@ -82,7 +82,7 @@ export type Dynalite = Awaited<ReturnType<typeof openDynalite>>;
 
 /**
  * Opens dynalite without its HTTP server, so that a write can run against a store that collects
- * changes (write-batch.ts). Default path: none, in memory.
+ * changes (write-batch.ts). Without a path, it stays in memory.
  *
  * @throws Error if dynalite is missing or stores items in another layout than version 4.0.
  */
@@ -165,7 +165,7 @@ export async function openDynalite(
       })),
     /** Bytes that count toward DynamoDB's limits. */
     sizeOf: (item: Item) => database.itemSize(item),
-    /** Rejects all operations in flight, after an exception in a callback, which names none. */
+    /** Rejects all operations in flight, after an exception that does not name its request. */
     abandon(error: unknown) {
       for (const fail of running) fail(error);
       running.clear();

@@ -20,7 +20,8 @@ export interface Journal<Value> {
 
 /**
  * Opens a file of JSON lines, one for each flush. Flushed changes survive a killed process: the
- * operating system has them, and an incomplete last line is ignored. Default path: none, in memory.
+ * operating system has them, and an incomplete last line is ignored. Without a path, nothing is
+ * persisted.
  * @throws Error if the file is corrupt.
  */
 export function openJournal<Value>(

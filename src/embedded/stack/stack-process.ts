@@ -15,14 +15,14 @@ import { type Attachments, acceptAttachments } from "./attachments.ts";
 import { createFrontServer } from "./front-server.ts";
 
 export interface StackProcessOptions {
-  readonly directory?: string;
+  readonly directory?: string | undefined;
   readonly port: number;
-  readonly region?: string;
+  readonly region?: string | undefined;
   /**
    * Time without users until the process exits, in milliseconds. If set, the parent has to attach
    * to be a user.
    */
-  readonly idleMs?: number;
+  readonly idleMs?: number | undefined;
 }
 
 /**
@@ -34,7 +34,7 @@ export type StackProcessMessage =
   | { readonly isOwn: boolean }
   | { readonly failure: string };
 
-/** Answers a parent that leaves other users. */
+/** Response to a parent that leaves while others use the stack. */
 const othersUse = { isStaying: true } as const;
 
 // A terminal or a supervisor signals the whole group. The parent needs its store while it drains,
@@ -72,21 +72,17 @@ async function run({
     tell({ isOwn: false });
     return;
   }
-  // dynalite can throw in its own callbacks, for an unknown request.
+  // dynalite can throw in its own callbacks, where the error does not name a request.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);
   });
 
-  const ssm = openSsm({ region, ...(directory === undefined ? {} : { directory }) });
-  const fileOf = (name: string) => (directory === undefined ? {} : { path: join(directory, name) });
-  const sqs = openSqs({ region, ...fileOf("queues.jsonl") });
-  const eventBridge = openEventBridge({
-    sqs,
-    region,
-    reportFault,
-    ...fileOf("event-bridge.jsonl"),
-  });
+  const ssm = openSsm({ region, directory });
+  const pathOf = (name: string) => directory && join(directory, name);
+  const sqs = openSqs({ region, path: pathOf("queues.jsonl") });
+  const path = pathOf("event-bridge.jsonl");
+  const eventBridge = openEventBridge({ sqs, region, reportFault, path });
   const server = createFrontServer([dynamoDb, ssm, sqs, eventBridge], reportFault);
   const close = async () => {
     setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory

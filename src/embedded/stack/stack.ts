@@ -11,7 +11,7 @@ import {
   stopStackChild,
 } from "./stack-child.ts";
 
-/** Wait of a shared stack for its next user, in milliseconds. */
+/** Time that a shared stack waits for its next user, in milliseconds. */
 const idleMs = 5000;
 
 /** Options of {@link startEmbeddedStack}. */
@@ -106,8 +106,9 @@ async function openStack({
   const ownRegion = region ?? "us-east-1";
   const options = {
     port,
-    ...(region === undefined ? {} : { region }),
-    ...(directory === undefined ? {} : { directory, ...(isWatched ? { idleMs } : {}) }),
+    region,
+    directory,
+    idleMs: directory !== undefined && isWatched ? idleMs : undefined,
   };
   let hasStarted = false;
   const endMs = performance.now() + patience.ms;
