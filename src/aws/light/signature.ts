@@ -4,7 +4,7 @@ export interface SigningCredentials {
   readonly sessionToken?: string | undefined;
 }
 
-export interface UnsignedRequest {
+interface UnsignedRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
   readonly region: string;

@@ -13,7 +13,7 @@ const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
 
-export interface EventBusOptions {
+interface EventBusOptions {
   readonly busName: string;
   /** `source` of every event, which rules match. */
   readonly source: string;

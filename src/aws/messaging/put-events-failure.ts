@@ -1,7 +1,7 @@
 import type { PutEventsResultEntry } from "@aws-sdk/client-eventbridge";
 import type { Refusal } from "../../parts/messages/outbox.ts";
 
-export interface CallFailure extends Refusal {
+interface CallFailure extends Refusal {
   /** Whether one entry may be the cause, so that the others would succeed without it. */
   readonly mayBeOneEntrys: boolean;
 }

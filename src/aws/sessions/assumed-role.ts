@@ -14,7 +14,7 @@ import {
 import { type ClientOptions, clientOptions } from "../clients/client-options.ts";
 import { signAs } from "../light/signed-again.ts";
 
-export interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
+interface AssumedRoleOptions extends Pick<ClientOptions, "endpoint" | "region"> {
   readonly role: string;
   readonly database: Database;
   readonly clock: Clock;

@@ -5,7 +5,7 @@ import type { Database } from "../../base/types/database.ts";
 import type { ClientOptions } from "../clients/client-options.ts";
 import { type AssumedRole, openAssumedRole } from "./assumed-role.ts";
 
-export interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region"> {
+interface TenantSessionsOptions extends Pick<ClientOptions, "endpoint" | "region"> {
   readonly database: Database;
   readonly variables: Variables;
   /** Whether the tables belong to a deployment, unlike an emulator's. */

@@ -1,7 +1,7 @@
 import type { Database } from "../../base/types/database.ts";
 import type { ConfigRow, RowAddress } from "../../parts/config/read/rows.ts";
 
-export interface ConfigRowPage {
+interface ConfigRowPage {
   readonly rows: readonly { readonly address: RowAddress; readonly row: ConfigRow }[];
   readonly scanned: number;
 }

@@ -101,5 +101,5 @@ export function prefixOf(tenantId: string | undefined): string {
 
 /** Expiry in epoch seconds; `undefined` for data kept forever. */
 export function expiry(fromMs: number, days: number): number | undefined {
-  return days === Number.POSITIVE_INFINITY ? undefined : Math.ceil(fromMs / 1_000) + days * 86_400;
+  return days === Infinity ? undefined : Math.ceil(fromMs / 1_000) + days * 86_400;
 }

@@ -7,7 +7,7 @@ export interface WrittenRow {
   readonly sequenceNumber: string;
 }
 
-export type OutboxRecord =
+type OutboxRecord =
   | { readonly row: WrittenRow }
   // `isForeign`: this server's outbox never writes such a record.
   | { readonly skipped: string; readonly isForeign: boolean };

@@ -4,7 +4,7 @@ import type { TenantSource } from "../../app/tenants/tenant-source.ts";
 import type { TenantRows } from "../../app/tenants/walk.ts";
 import type { Database } from "../../base/types/database.ts";
 
-export interface TenantRowsOptions {
+interface TenantRowsOptions {
   /** Maximum number of rows per page. Default: 1 MB, DynamoDB's limit. */
   readonly pageSize?: number | undefined;
   /** Waits before a retry. The first retry has number 1. */

@@ -15,7 +15,7 @@ export type Keyed = Pick<IndexDeclaration, "partitionKey" | "sortKey">;
 /** Timeout for all indexes of a table, and time between checks, in milliseconds. */
 const [patienceMs, pauseMs] = [60_000, 100];
 
-export interface IndexFault {
+interface IndexFault {
   readonly kind: "missing" | "keys" | "projection" | "extra" | "status";
   readonly message: string;
 }

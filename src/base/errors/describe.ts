@@ -2,7 +2,7 @@ import { errorCodes } from "./codes.ts";
 import { type FieldError, isTypedError } from "./errors.ts";
 
 /** The uniform body of an error response (specification 2.7). */
-export interface ErrorBody {
+interface ErrorBody {
   readonly error: string;
   readonly message: string;
   readonly requestId: string;
@@ -19,7 +19,7 @@ export interface ErrorDescription {
   readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
 }
 
-export interface ErrorSituation {
+interface ErrorSituation {
   readonly requestId: string;
   readonly environment: "development" | "test" | "production";
 }

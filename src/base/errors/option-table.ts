@@ -1,7 +1,7 @@
 import type { BootProblem } from "./boot.ts";
 
 /** Returns the accepted form if the value does not have it. */
-export type OptionCheck = (value: unknown) => string | undefined;
+type OptionCheck = (value: unknown) => string | undefined;
 
 export type OptionTable = Readonly<Record<string, OptionCheck>>;
 

@@ -29,7 +29,7 @@ export interface AuthOptions {
   readonly clockToleranceSeconds?: number;
 }
 
-export type AuthProblem = Omit<BootProblem, "feature">;
+type AuthProblem = Omit<BootProblem, "feature">;
 
 /** RFC 7518 forbids keys shorter than the output of HS256. */
 export const minSecretBytes = 32;

@@ -8,7 +8,7 @@ import {
   powertoolsNumbers,
 } from "./levels.ts";
 
-export interface Decided {
+interface Decided {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly initial: LevelName;
   /** Number of the level below which no line is printed, even if sampled. */

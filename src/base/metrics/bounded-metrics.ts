@@ -15,7 +15,7 @@ export interface MetricSink {
 
 export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
 
-export interface BoundedMetricsOptions {
+interface BoundedMetricsOptions {
   readonly own: Iterable<MetricDeclaration>;
   readonly declared: DeclaredLabels;
   readonly sinks: readonly MetricSink[];

@@ -10,7 +10,7 @@ export type AlarmSubject =
   | "config";
 
 /** Alarm that requires an operator to act. */
-export interface MetricAlarm {
+interface MetricAlarm {
   readonly name: string;
   readonly metric: MetricName;
   /** Dimensions: all of the metric's. */

@@ -10,7 +10,7 @@ export interface KeyRing {
 }
 
 /** Verifies message proofs but cannot open values. */
-export interface RetiredKey {
+interface RetiredKey {
   readonly proof: KeyObject;
   readonly untilMs: number;
 }
@@ -22,7 +22,7 @@ export interface KeyRingText {
   readonly retired?: Readonly<Record<string, RetiredKeyText>> | undefined;
 }
 
-export interface RetiredKeyText {
+interface RetiredKeyText {
   readonly proof: string;
   readonly until: string;
 }

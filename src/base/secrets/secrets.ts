@@ -40,7 +40,7 @@ export interface RecentRing {
   readonly isStale: boolean;
 }
 
-export interface SecretsOptions {
+interface SecretsOptions {
   /** Absent if the ring cannot change. */
   readonly load?: (() => Promise<KeyRing>) | undefined;
   readonly clock: Clock;
@@ -62,8 +62,8 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
   let ring: KeyRing | undefined;
   /** All keys ever seen: cached values may need a removed one. */
   const known = new Map<string, KeyObject>();
-  let askedMs = Number.NEGATIVE_INFINITY;
-  let endedMs = Number.NEGATIVE_INFINITY;
+  let askedMs = -Infinity;
+  let endedMs = -Infinity;
   let loading: Promise<void> | undefined;
   let failure: { readonly error: unknown } | undefined;
 

@@ -3,7 +3,7 @@ const reads: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 
 type Input = Parameters<typeof globalThis.fetch>;
 
-export interface IdentifiedRequest {
+interface IdentifiedRequest {
   readonly request: Request;
   /** Whether another attempt has the same effect, and its body can be sent again. */
   readonly repeatable: boolean;

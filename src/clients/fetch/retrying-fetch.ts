@@ -42,7 +42,7 @@ type Outcome =
   | { readonly response: Response; readonly code?: string | undefined; readonly retried: boolean }
   | { readonly response?: never; readonly error: unknown; readonly retried: boolean };
 
-export interface Machine {
+interface Machine {
   readonly now: () => number;
   readonly random: () => number;
   readonly wait: typeof wait;

@@ -55,7 +55,7 @@ export interface EventBridge extends AwsJsonService {
   close(): void;
 }
 
-export interface EventBridgeOptions {
+interface EventBridgeOptions {
   readonly sqs: Pick<Sqs, "call">;
   readonly path?: string | undefined;
   readonly region?: string;

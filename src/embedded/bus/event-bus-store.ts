@@ -9,7 +9,7 @@ export interface RuleTarget {
   readonly inputPath?: string | undefined;
 }
 
-export interface StoredRule {
+interface StoredRule {
   readonly bus: string;
   readonly name: string;
   readonly pattern: string;

@@ -20,7 +20,7 @@ export interface BusEvent {
   readonly detail: Input;
 }
 
-export interface TakenEntry {
+interface TakenEntry {
   readonly bus: string;
   readonly event: BusEvent;
 }
@@ -30,7 +30,7 @@ export interface RefusedEntry {
   readonly ErrorMessage: string;
 }
 
-export interface EventOrigin {
+interface EventOrigin {
   readonly account: string;
   readonly region: string;
   readonly nowMs: number;

@@ -26,7 +26,7 @@ export interface DynamoDb extends AwsJsonService {
   close(): Promise<void>;
 }
 
-export interface DynamoDbOptions {
+interface DynamoDbOptions {
   readonly path?: string;
   readonly clock?: Clock;
   readonly reportFault?: (error: unknown) => void;

@@ -8,7 +8,7 @@ const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
 const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
 
 /** As in the protocol, binary values in Base64. */
-export interface MessageAttribute {
+interface MessageAttribute {
   readonly DataType: string;
   readonly StringValue?: string;
   readonly BinaryValue?: string;

@@ -39,7 +39,7 @@ export type QueueChange =
   | { readonly kind: "remembered"; readonly send: RememberedSend }
   | { readonly kind: "forgotten"; readonly deduplicationId: string };
 
-export interface QueueOptions {
+interface QueueOptions {
   readonly fifo: boolean;
   readonly messages?: readonly QueueMessage[];
   readonly sends?: readonly RememberedSend[];
@@ -196,7 +196,7 @@ function countsOf(messages: readonly QueueMessage[], now: number): QueueCounts {
 }
 
 function nextVisible(messages: Iterable<QueueMessage>, now: number): number {
-  let next = Number.POSITIVE_INFINITY;
+  let next = Infinity;
   for (const { visibleAt } of messages) if (visibleAt > now && visibleAt < next) next = visibleAt;
   return next;
 }

@@ -58,7 +58,7 @@ export interface Sqs extends AwsJsonService {
   close(): void;
 }
 
-export interface SqsOptions {
+interface SqsOptions {
   readonly path?: string | undefined;
   readonly region?: string;
 }

@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { systemCode } from "../../base/errors/system-code.ts";
 
-export interface DirectoryHolder {
+interface DirectoryHolder {
   readonly pid: number;
   /** Process that started it, which users know. */
   readonly parentPid: number;
@@ -23,7 +23,7 @@ export interface DirectoryHolder {
   readonly isEnding?: true;
 }
 
-export interface SharedHolder {
+interface SharedHolder {
   readonly port: number;
   /** Proves that a client can read the directory. */
   readonly key: string;

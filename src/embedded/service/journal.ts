@@ -9,7 +9,7 @@ const growth = 4;
 /** Without a value, deletes the key. */
 type Change<Value> = readonly [key: string, value?: Value];
 
-export interface Journal<Value> {
+interface Journal<Value> {
   /** Values at opening, in the order of their first changes. */
   readonly opened: readonly Value[];
   put(key: string, value: Value): void;
